@@ -1,0 +1,41 @@
+# `make reproduce` and `make test` need only python3 and make: they set up everything else.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OUT ?= results/reproduce
+
+.PHONY: reproduce test test-all lint bench docs clean
+
+reproduce: $(STAMP)
+	$(BIN)/steadytd reproduce --out $(OUT)
+
+test: lint
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-all: lint
+	$(BIN)/pytest -n 2
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/speed.py
+
+docs: $(STAMP)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "steadytd needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) results build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,40 @@
+"""Off-policy value prediction that stays steady.
+
+>>> import steadytd as st
+>>> p = st.problem("three_state")
+>>> r = st.run(p, ["perturbed_td:alpha=0.01,eta=0.6"], steps=20_000, seeds=4)
+>>> bool(r.summary["final"][0] < 6)
+True
+"""
+
+from __future__ import annotations
+
+from steadytd.core.errors import InputError
+from steadytd.core.law import Law, Param, law
+from steadytd.core.learner import Learner
+from steadytd.core.online import OnlineLearner
+from steadytd.learners import learner, learners, load_learner
+from steadytd.mdp.problem import Problem, load_problem
+from steadytd.problems import problem, problems
+from steadytd.study.result import Result
+from steadytd.study.run import run
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "InputError",
+    "Law",
+    "Learner",
+    "OnlineLearner",
+    "Param",
+    "Problem",
+    "Result",
+    "law",
+    "learner",
+    "learners",
+    "load_learner",
+    "load_problem",
+    "problem",
+    "problems",
+    "run",
+]

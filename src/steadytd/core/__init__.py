@@ -1,0 +1,1 @@
+"""The engine: laws, lanes, compiled loops. Knows nothing of problems, files of data, or plots."""

@@ -1,0 +1,108 @@
+"""Compiles the loop of a law, and keeps it on disk so that the next process starts at once.
+
+A kernel lives in a directory named by a hash of *everything* it is made from: its source, the
+functions of the law and the constants they use, the engine's helpers, and the versions of Python
+and Numba (Numba itself adds the processor). A change of any of these gives another directory, so a
+stale kernel cannot be found, whatever the time stamps say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from steadytd.core.files import write_whole
+from steadytd.core.law import Function, Law
+from steadytd.core.loop import loop_source
+
+
+def cache_directory() -> Path:
+    """Where kernels are kept: `STEADYTD_CACHE_DIR`, or the user's cache directory."""
+    import platformdirs
+
+    named = os.environ.get("STEADYTD_CACHE_DIR")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("steadytd")) / "kernels"
+
+
+@cache
+def kernel(law: Law, traced: bool) -> Function:
+    """The compiled loop of a law, with or without trace vectors (compiled when first called)."""
+    from numba import njit
+
+    from steadytd.core import kernels
+
+    functions = law_functions(law)
+    source = loop_source(law, traced)
+    if any(inspect.getmodule(function) is None for function in functions.values()):
+        source = source.replace("@njit(cache=True, ", "@njit(")  # Numba could not find it again
+    module = _module(law.name, source, _fingerprint(source, functions))
+    names = ("copy", "leaves_finite_range", "mark_diverged", "measure")
+    vars(module).update({name: getattr(kernels, name) for name in names})
+    compiled = {n: njit(nogil=True, error_model="numpy")(f) for n, f in functions.items()}
+    vars(module).update(compiled)
+    assert module.__spec__ is not None and module.__spec__.loader is not None
+    module.__spec__.loader.exec_module(module)
+    run: Function = module.run
+    return run
+
+
+def law_functions(law: Law) -> dict[str, Function]:
+    """The plain Python functions of a law under the names that its loop calls them by."""
+    return {
+        "update": law.update,
+        **{f"trace_{name}": function for name, function in law.traces.items()},
+        **{f"memory_{name}": function for name, function in law.memory.items()},
+    }
+
+
+def _module(name: str, source: str, fingerprint: str) -> ModuleType:
+    """A module for the source, in its own directory below the cache (or a temporary one)."""
+    try:
+        directory = cache_directory() / fingerprint
+        directory.mkdir(parents=True, exist_ok=True)
+        path = write_whole(directory / f"{name}.py", source)
+    except OSError:
+        path = Path(tempfile.mkdtemp(prefix="steadytd-")) / f"{name}.py"
+        path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(f"steadytd_kernel_{name}_{fingerprint}", path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # Numba's cache looks the module up by its name
+    return module
+
+
+def _fingerprint(source: str, functions: dict[str, Function]) -> str:
+    import llvmlite
+    import numba
+
+    from steadytd.core import kernels
+
+    digest = hashlib.sha256()
+    helpers = Path(str(kernels.__file__)).read_text(encoding="utf-8")
+    for text in (source, helpers, sys.version, numba.__version__, llvmlite.__version__):
+        digest.update(text.encode())
+    for name, function in functions.items():
+        digest.update(f"{name}:{_meaning(function)}".encode())
+    return digest.hexdigest()[:24]
+
+
+def _meaning(function: Any) -> str:
+    """All that decides what a law's function computes: code, constants, globals, closure."""
+    function = getattr(function, "py_func", function)
+    if not hasattr(function, "__code__"):
+        return repr(function)
+    code: CodeType = function.__code__
+    free = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    used: dict[str, Any] = {name: cell.cell_contents for name, cell in free.items()}
+    used |= {n: function.__globals__[n] for n in code.co_names if n in function.__globals__}
+    values = {name: _meaning(value) for name, value in sorted(used.items())}
+    own = (function.__module__, code.co_code.hex(), code.co_consts, code.co_names, code.co_varnames)
+    return repr((own, values))

@@ -1,0 +1,114 @@
+"""Blocks of lanes: learners of one law that see the same stream, advanced together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.core.arrays import Bools, Floats, Ints, Longs
+from steadytd.core.compile import kernel
+from steadytd.core.law import CARRIED, Law
+from steadytd.core.learner import Learner
+from steadytd.core.loop import lane_params
+from steadytd.core.rows import Rows, no_rows
+
+SEGMENT = 1024  # steps between two checks for divergence, at least
+CACHE_BYTES = 24 * 1024  # half of a usual first-level cache: what the vectors of a block may take
+FEWEST, MOST = 32, 256  # lanes of a block
+
+
+class Transitions(NamedTuple):
+    """What can happen in a step: event e goes from row[e] to row_next[e] with facts[e].
+
+    The columns of `facts` are `law.STEP_FACTS`: reward, gamma_next, rho, pi, mu, interest.
+    """
+
+    row: Ints
+    row_next: Ints
+    facts: Floats
+
+
+class Goal(NamedTuple):
+    """What an error is measured against: sqrt(sum_i weight_i (row_i . w - target_i)^2)."""
+
+    rows: Rows
+    weight: Floats
+    target: Floats
+
+
+NO_GOAL = Goal(no_rows(), np.zeros(0), np.zeros(0))
+
+
+class Block:
+    """The state of some learners of one law: vectors, traces, memory and what a step carries over.
+
+    All learners of a block share the law, the path (with or without trace vectors) and the
+    step-size schedule; see `group_key`.
+    """
+
+    def __init__(self, learners: Sequence[Learner], w0: Floats) -> None:
+        """Start every learner at weights `w0[d]`, all other vectors at zero."""
+        self.learners = list(learners)
+        self.law = law = learners[0].law
+        traced, d, lanes = learners[0].traced, len(w0), len(learners)
+        shapes = [
+            (len(law.vectors), d, lanes),
+            (len(law.traces) if traced else 0, d, lanes),
+            (len(law.memory), lanes),
+            (len(CARRIED),),  # gamma = 0: the first step begins an episode
+        ]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        self.state = np.zeros(ends[-1])
+        self.kept = np.empty_like(self.state)
+        parts = np.split(self.state, ends[:-1])
+        self.V, self.Z, self.M, self.carry = (
+            part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)
+        )
+        self.V[0] = w0[:, None]
+        self.params = np.array([[x.values[p] for x in learners] for p in lane_params(law)], float)
+        self.diverged: Longs = np.full(lanes, -1, dtype=np.int64)
+        self.step = 0
+        self.kernel = kernel(law, traced)
+
+    def advance(
+        self,
+        events: Ints,
+        factor: Floats,
+        transitions: Transitions,
+        rows: Rows,
+        points: Longs | None = None,
+        goal: Goal = NO_GOAL,
+    ) -> Floats:
+        """Take the steps `events`; return the error [points, lanes] at the given step numbers.
+
+        `points` are absolute step numbers (errors are those after that many updates) from the
+        present step to the last of these events, in ascending order.
+        """
+        n = len(events)
+        wanted = np.zeros(0, np.int64) if points is None else points - self.step
+        segment = max(SEGMENT, 32 * self.V.shape[1])
+        checks = np.append(np.arange(segment, n, segment, dtype=np.int64), n)
+        stops = np.union1d(wanted, checks)
+        records: Bools = np.isin(stops, wanted)
+        errors = np.empty((len(wanted), len(self.learners)))
+        self.kernel(
+            self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
+            events, factor, *transitions, *rows, stops, records,
+            *goal.rows, goal.weight, goal.target, errors, self.diverged, self.step,
+        )  # fmt: skip
+        self.step += n
+        return errors
+
+
+def group_key(learner: Learner) -> tuple[Law, bool, float, float]:
+    """Learners with the same key may share a block."""
+    return learner.law, learner.traced, float(learner["power"]), float(learner["delay"])
+
+
+def lanes_per_block(learner: Learner, features: int) -> int:
+    """How many lanes keep a block's vectors in the first-level cache, within sensible limits."""
+    vectors = len(learner.law.vectors) + (len(learner.law.traces) if learner.traced else 0)
+    return int(np.clip(CACHE_BYTES // (8 * vectors * features), FEWEST, MOST))

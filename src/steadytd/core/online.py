@@ -1,0 +1,148 @@
+"""One learner on a live stream: the same compiled loop as in a run, one step at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steadytd.core.arrays import Floats
+from steadytd.core.errors import InputError
+from steadytd.core.files import write_whole
+from steadytd.core.rows import sparse_rows
+
+if TYPE_CHECKING:
+    from steadytd.core.learner import Learner
+
+STATE = ("V", "Z", "M", "carry", "diverged")
+EVENT = np.zeros(1, dtype=np.int32)
+ROW, ROW_NEXT = np.array([0], dtype=np.int32), np.array([1], dtype=np.int32)
+
+
+class OnlineLearner:
+    """A running learner. Feed it transitions with `update`, ask it with `predict`.
+
+    >>> import steadytd as st
+    >>> a = st.learner("td", alpha=0.5).start(n_features=2)
+    >>> a.update([1, 0], reward=1.0, x_next=[0, 1], rho=1.0, gamma=0.9)
+    1.0
+    >>> a.predict([1, 0])
+    0.5
+    """
+
+    def __init__(self, learner: Learner, n_features: int, w0: ArrayLike | None = None) -> None:
+        from steadytd.core.engine import Block
+
+        if n_features < 1:
+            raise InputError(f"n_features must be at least 1, got {n_features}.")
+        self.learner = learner
+        self.n_features = int(n_features)
+        start = np.zeros(n_features) if w0 is None else self._vector("w0", w0)
+        self._block = Block([learner], start)
+
+    @property
+    def w(self) -> Floats:
+        """The weights of the value function (a copy)."""
+        return self._block.V[0, :, 0].copy()
+
+    @property
+    def step(self) -> int:
+        """How many updates were made."""
+        return self._block.step
+
+    @property
+    def diverged(self) -> bool:
+        """Whether a weight has left the finite range."""
+        return bool(self._block.diverged[0] >= 0)
+
+    def predict(self, x: ArrayLike) -> float:
+        """The value estimate w.x of the observation with features x."""
+        return float(self._vector("x", x) @ self._block.V[0, :, 0])
+
+    def update(
+        self,
+        x: ArrayLike,
+        reward: float,
+        x_next: ArrayLike,
+        rho: float = 1.0,
+        gamma: float = 0.99,
+        *,
+        pi: float | None = None,
+        mu: float | None = None,
+        interest: float = 1.0,
+    ) -> float:
+        """Learn from one transition; return its TD error r + gamma w.x_next - w.x (old weights).
+
+        `gamma` is the discount of this transition: 0 ends the episode, and the next transition
+        begins a new one. `pi` and `mu` are the probabilities of the action taken under target and
+        behaviour policy; laws that use them (their documentation says so) need them, and together
+        they give rho.
+        """
+        from steadytd.core.engine import Transitions
+        from steadytd.core.schedule import step_factors
+
+        features = np.stack([self._vector("x", x), self._vector("x_next", x_next)])
+        rho, pi, mu = self._ratio(rho, pi, mu)
+        for name, number in (("reward", reward), ("interest", interest)):
+            if not np.isfinite(number):
+                raise InputError(f"{name} must be a finite number, got {number}.")
+        if not 0.0 <= gamma <= 1.0:
+            raise InputError(f"gamma must be between 0 and 1, got {gamma}.")
+        before, after = features @ self._block.V[0, :, 0]
+        facts = np.array([[reward, gamma, rho, pi, mu, interest]], dtype=np.float64)
+        factor = step_factors(
+            self.step, 1, float(self.learner["power"]), float(self.learner["delay"])
+        )
+        transitions = Transitions(ROW, ROW_NEXT, facts)
+        self._block.advance(EVENT, factor, transitions, sparse_rows(features))
+        return float(reward + gamma * after - before)
+
+    def save(self, path: str | Path) -> Path:
+        """Save the learner's whole state; `steadytd.load_learner` reads it back."""
+        settings = {"learner": str(self.learner), "step": self.step}
+        state = {name: getattr(self._block, name) for name in STATE}
+
+        def write(target: Path) -> None:
+            with target.open("wb") as file:
+                np.savez(file, settings=np.array(json.dumps(settings)), **state)
+
+        return write_whole(Path(path), write)
+
+    def restore(self, state: dict[str, Floats], step: int) -> None:
+        """Take over a saved state, whose arrays must have the shapes of this learner's own."""
+        for name in STATE:
+            own: Floats = getattr(self._block, name)
+            if name not in state or state[name].shape != own.shape:
+                raise InputError(f"the saved learner's '{name}' does not fit {self.learner}.")
+            own[:] = state[name]
+        self._block.step = step
+
+    def _vector(self, name: str, values: ArrayLike) -> Floats:
+        vector = np.asarray(values, dtype=np.float64)
+        if vector.shape != (self.n_features,):
+            raise InputError(
+                f"{name} must be a vector of {self.n_features} features, got shape {vector.shape}."
+            )
+        if not np.isfinite(vector).all():
+            bad = int(np.flatnonzero(~np.isfinite(vector))[0])
+            raise InputError(f"{name}[{bad}] must be a finite number, got {vector[bad]}.")
+        return vector
+
+    def _ratio(self, rho: float, pi: float | None, mu: float | None) -> tuple[float, float, float]:
+        if (pi is None) != (mu is None):
+            raise InputError("give both pi and mu (probabilities of the action taken), or neither.")
+        if pi is None or mu is None:
+            if self.learner.law.needs_policies:
+                raise InputError(
+                    f"{self.learner.name} needs pi and mu, the probabilities of the action taken; "
+                    "pass pi=..., mu=... to update."
+                )
+            if not (np.isfinite(rho) and rho >= 0.0):
+                raise InputError(f"rho must be a finite number >= 0, got {rho}.")
+            return rho, np.nan, np.nan
+        if not (0.0 <= pi <= 1.0 and 0.0 < mu <= 1.0):
+            raise InputError(f"pi must be in [0, 1] and mu in (0, 1], got pi={pi}, mu={mu}.")
+        return pi / mu, pi, mu

@@ -1,0 +1,92 @@
+"""The engine without the compiler: one learner, one step, plain Python in the loop's own order.
+
+Slow and obvious. Tests hold the compiled loop against it, and it is the place to read what a step
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from steadytd.core.arrays import Floats
+from steadytd.core.law import CARRIED, Function, arguments
+from steadytd.core.learner import Learner
+from steadytd.core.schedule import step_factor
+
+
+class ReferenceLearner:
+    """The state of one learner and its step, interpreted."""
+
+    def __init__(self, learner: Learner, w0: Floats) -> None:
+        self.learner, self.law = learner, learner.law
+        self.vectors = {name: np.zeros(len(w0)) for name in self.law.vectors}
+        self.vectors["w"] = np.array(w0, dtype=np.float64)
+        self.traces = {name: np.zeros(len(w0)) for name in self.law.traces}
+        self.memory = dict.fromkeys(self.law.memory, np.float64(0.0))
+        self.carried = dict.fromkeys(CARRIED, np.float64(0.0))
+        self.step = 0
+
+    def update(self, x: Floats, x_next: Floats, facts: Mapping[str, float]) -> None:
+        """One step. `facts` holds reward, gamma_next, rho, pi, mu and interest."""
+        law, learner = self.law, self.learner
+        factor = step_factor(self.step, float(learner["power"]), float(learner["delay"]))
+        scope: dict[str, Any] = {**facts, **self.carried, **learner.values}
+        scope["alpha"] = np.float64(learner["alpha"]) * factor
+        with np.errstate(all="ignore"):
+            for name, function in law.memory.items():
+                self.memory[name] = _call(function, {**scope, **self.memory})
+            scope |= self.memory
+            basis = {"x": x, "x_next": x_next}
+            scale: dict[str, float] = {}
+            for name, function in law.traces.items():
+                decay, scale[name] = _call(function, scope)
+                self.traces[name] = decay * self.traces[name] + scale[name] * x
+            if learner.traced:
+                basis |= self.traces
+            for product, (vector, other) in law.products.items():
+                if other in basis:
+                    scope[product] = _dot(self.vectors[vector], basis[other])
+                else:  # without trace vectors z is a multiple of x
+                    scope[product] = scale[other] * _dot(self.vectors[vector], x)
+            self._write(_call(law.update, scope), basis, scale)
+        self.carried = {now: np.float64(facts[then]) for now, then in CARRIED.items()}
+        self.step += 1
+
+    def _write(self, result: Any, basis: dict[str, Floats], scale: dict[str, float]) -> None:
+        old = {name: vector.copy() for name, vector in self.vectors.items()}
+        per_vector = result if len(self.law.writes) > 1 else (result,)
+        for (vector, parts), given in zip(self.law.writes.items(), per_vector, strict=True):
+            multiples = dict(zip(parts, given if len(parts) > 1 else (given,), strict=True))
+            on_x = [
+                m * scale[p] if p in scale else m
+                for p, m in multiples.items()
+                if p == "x" or (p in scale and p not in basis)
+            ]
+            for name in (*self.law.vectors, *self.law.traces):
+                if name in multiples and (name in basis or name in old):
+                    other = old[name] if name in old else basis[name]
+                    self.vectors[vector] = self.vectors[vector] + multiples[name] * other
+            if on_x:
+                total = on_x[0]
+                for term in on_x[1:]:
+                    total = total + term
+                self.vectors[vector] = self.vectors[vector] + total * basis["x"]
+            if "x_next" in multiples:
+                added = multiples["x_next"] * basis["x_next"]
+                self.vectors[vector] = self.vectors[vector] + added
+
+
+def _call(function: Function, scope: Mapping[str, Any]) -> Any:
+    return function(*(scope[name] for name in arguments(function)))
+
+
+def _dot(a: Floats, b: Floats) -> float:
+    """A sum in index order, as the compiled loop takes it (NumPy's own sums in another order)."""
+    total = np.float64(0.0)
+    for left, right in zip(a, b, strict=True):
+        if right != 0.0:
+            total = total + left * right
+    return float(total)

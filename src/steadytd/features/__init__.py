@@ -1,0 +1,1 @@
+"""Feature maps: from observations to the rows of a feature table."""

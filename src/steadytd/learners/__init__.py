@@ -1,0 +1,77 @@
+"""The algorithms, one file each. The registry is the directory: `name.py` holds the law `name`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from steadytd.core.errors import InputError, unknown
+from steadytd.core.law import Law
+from steadytd.core.learner import Learner, parse_params
+from steadytd.core.online import STATE, OnlineLearner
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The names of all algorithms, in alphabetical order."""
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name[0] != "_"))
+
+
+def algorithm(name: str) -> Law:
+    """The law registered under a name."""
+    if name not in names():
+        raise unknown("learner", name, names())
+    found: Law = getattr(importlib.import_module(f"{__name__}.{name}"), name)
+    return found
+
+
+def learners() -> dict[str, str]:
+    """Every algorithm's name with its one-line description."""
+    return {name: algorithm(name).summary for name in names()}
+
+
+def learner(algorithm_or_text: str | Law | Learner, /, **params: object) -> Learner:
+    """A learner from a name and hyper-parameters, from text, or from a law of your own.
+
+    >>> str(learner("perturbed_td", alpha=1e-4, eta=1.0))
+    'perturbed_td:alpha=0.0001,eta=1'
+    >>> learner("perturbed_td:alpha=1e-4,eta=1") == learner("perturbed_td", alpha=1e-4, eta=1)
+    True
+    """
+    if isinstance(algorithm_or_text, Learner):
+        return algorithm_or_text.replace(**params) if params else algorithm_or_text
+    if isinstance(algorithm_or_text, Law):
+        return Learner(algorithm_or_text, params)
+    name, _, rest = algorithm_or_text.partition(":")
+    found = algorithm(name.strip())
+    written = parse_params(found.name, rest)
+    twice = sorted(set(written) & set(params))
+    if twice:
+        raise InputError(f"{found.name}: {twice[0]} is given in the text and as an argument.")
+    return Learner(found, {**written, **params})
+
+
+def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
+    """Read an online learner that `save` wrote. Name your own laws in `laws`."""
+    source = Path(path)
+    try:
+        with np.load(source, allow_pickle=False) as file:
+            settings = json.loads(str(file["settings"]))
+            state = {name: file[name] for name in STATE}
+        text, step = str(settings["learner"]), int(settings["step"])
+    except FileNotFoundError:
+        raise InputError(f"there is no file '{source}'.") from None
+    except Exception as error:
+        raise InputError(f"'{source}' is not a saved learner ({error}).") from None
+    name, _, rest = text.partition(":")
+    own = {law.name: law for law in laws}
+    made = Learner(own[name], parse_params(name, rest)) if name in own else learner(text)
+    online = made.start(n_features=state["V"].shape[1])
+    online.restore(state, step)
+    return online

@@ -1,0 +1,71 @@
+"""Emphatic TD(lam): TD whose updates are weighted by a follow-on trace of past ratios.
+
+Update::
+
+    F = gamma rho_{t-1} F + i            (follow-on trace; i is the interest in the state)
+    M = lam i + (1 - lam) F              (emphasis)
+    z = rho (gamma lam z + M x)
+    delta = r + gamma' w.x' - w.x
+    w += alpha delta z
+
+Fixed point: Phi' diag(m) (I - lam P_gamma)^-1 (I - P_gamma) Phi w = Phi' diag(m) (I - lam
+P_gamma)^-1 r_pi with m = lam d i + (1 - lam) f, f = (I - P_gamma')^-1 (d i). The matrix is positive
+definite for every pair of policies, so the mean update is always stable. The price is variance: F
+is a product of ratios and its variance may be infinite (it is on Baird's problem), in which case
+single runs wander far from their mean.
+
+Parameters: alpha > 0, lam in [0, 1].
+
+Example::
+
+    steadytd run three_state etd:alpha=0.0001 --steps 100000 --seeds 10
+
+Reference: Sutton, Mahmood & White (2016), "An emphatic approach to the problem of off-policy
+temporal-difference learning", equations (17) to (20).
+
+Differs from the paper: nothing.
+
+Reduces to: td with lam = 1, up to the interest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steadytd.core.law import LAM, law
+from steadytd.mdp.moments import Expectation, Moments
+
+
+def follow_on(gamma: float, rho_prev: float, F: float, interest: float) -> float:
+    """F <- gamma rho_{t-1} F + i."""
+    return gamma * rho_prev * F + interest
+
+
+def emphatic_trace(
+    rho: float, gamma: float, lam: float, F: float, interest: float
+) -> tuple[float, float]:
+    """z <- rho (gamma lam z + M x)."""
+    M = lam * interest + (1 - lam) * F
+    return rho * gamma * lam, rho * M
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """TD(lam)'s with the emphasis lam d i + (1 - lam) f in place of d."""
+    lam = values["lam"]
+    emphasis = lam * m.d * m.interest + (1 - lam) * m.follow_on
+    weighted = (m.Phi * emphasis[:, None]).T @ m.resolvent(lam)
+    return Expectation(M=weighted @ (m.Phi - m.P_gamma @ m.Phi), g=weighted @ m.r_pi)
+
+
+@law(
+    params={"lam": LAM},
+    memory={"F": follow_on},
+    traces={"z": emphatic_trace},
+    writes={"w": "z"},
+    idle_at_rho_zero=True,
+    expectation=expectation,
+)
+def etd(reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float) -> float:
+    """w += alpha delta z, where z carries the emphasis."""
+    delta = reward + gamma_next * w_x_next - w_x
+    return alpha * delta

@@ -1,0 +1,67 @@
+"""GTD2(lam): stochastic gradient descent on the projected Bellman error.
+
+Update (beta = ratio alpha)::
+
+    delta = r + gamma' w.x' - w.x
+    z     = rho (gamma lam z + x)
+    w    += alpha ((h.x) x - gamma' (1 - lam) (h.z) x')
+    h    += beta  (delta z - (h.x) x)
+
+Fixed point: A_lam w = b_lam and h = 0, the same as TD's. Stable for every ratio > 0 where A_lam is
+non-singular: the mean update is the gradient flow of a saddle point. Slow when A_lam is badly
+conditioned.
+
+Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
+
+Example::
+
+    steadytd run baird gtd2:alpha=0.001,ratio=1 --steps 100000 --seeds 10
+
+Reference: Sutton et al. (2009), "Fast gradient-descent methods for temporal-difference learning
+with linear function approximation", equations (8) and (9); Maei (2011) for traces.
+
+Differs from the paper: 1. traces are those of GTD(lam), which the 2009 paper does not treat.
+
+Reduces to: nothing simpler; it shares h and the fixed point with tdc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from steadytd.core.law import LAM, RATIO, accumulating_trace, law
+from steadytd.mdp.moments import Expectation, Moments
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """M = [[0, -A'], [ratio A, ratio G]], g = (0, ratio b)."""
+    A, b, ratio = m.A(values["lam"]), m.b(values["lam"]), values["ratio"]
+    M = np.block([[np.zeros_like(A), -A.T], [ratio * A, ratio * m.G]])
+    return Expectation(M=M, g=np.concatenate([np.zeros_like(b), ratio * b]))
+
+
+@law(
+    params={"ratio": RATIO, "lam": LAM},
+    traces={"z": accumulating_trace},
+    writes={"w": ("x", "x_next"), "h": ("z", "x")},
+    expectation=expectation,
+)
+def gtd2(
+    reward: float,
+    gamma_next: float,
+    w_x: float,
+    w_x_next: float,
+    h_x: float,
+    h_z: float,
+    alpha: float,
+    ratio: float,
+    lam: float,
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The multiples of (x, x') to add to w and of (z, x) to add to h."""
+    delta = reward + gamma_next * w_x_next - w_x
+    beta = ratio * alpha
+    w = alpha * h_x, -alpha * gamma_next * (1 - lam) * h_z
+    h = beta * delta, -beta * h_x
+    return w, h

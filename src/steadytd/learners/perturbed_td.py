@@ -1,0 +1,101 @@
+"""Perturbed off-policy TD(lam): the paper's algorithm. A penalty eta makes the update stable.
+
+Update (Algorithm 1 of the paper; z = rho x at lam = 0)::
+
+    rho   = pi(s, a) / mu(s, a)
+    delta = r + gamma' w.x' - (1 + eta) w.x
+    w    += alpha rho delta x
+
+With traces, `penalty=scaled` (the default) decays the trace by the discount that the penalty
+leaves, z = rho (gamma lam / (1 + eta) z + x) and w += alpha delta z. `penalty=outside` keeps the
+usual trace and delta and subtracts the penalty beside them: w += alpha (delta z - eta rho (w.x) x).
+
+Fixed point: (A_0 + eta G) w = b_0 at lam = 0, the paper's Phi w = Pi T_eta Phi w. With
+g P = P_gamma / (1 + eta), scaled: (1 + eta) Phi' D (I - lam g P)^-1 (I - g P) Phi w =
+Phi' D (I - lam g P)^-1 r_pi; outside: (A_lam + eta G) w = b_lam. It is the TD fixed point of
+*another* problem, with discount gamma/(1 + eta) and reward r/(1 + eta): stability is paid for with
+bias, and near the smallest stable eta the bias is largest.
+
+Parameters: alpha > 0, eta >= 0 (the penalty), lam in [0, 1], penalty scaled or outside.
+
+Example::
+
+    steadytd run three_state perturbed_td:alpha=0.0001,eta=0.5 --steps 1000000 --seeds 10
+
+Reference: Diddigi, Kamanchi & Bhatnagar, "A convergent off-policy temporal difference algorithm",
+Algorithm 1 (lines 3 to 5).
+
+Differs from the paper: 1. traces are ours (the paper leaves them open); the plain combination, a
+trace with gamma lam and the penalty inside delta, is not offered because it can diverge for every
+large eta.
+
+Reduces to: td at eta = 0; scaled = outside at lam = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from steadytd.core.law import LAM, Param, accumulating_trace, law
+from steadytd.mdp.moments import Expectation, Moments
+
+ETA = Param("penalty", low=0.0)
+
+
+def scaled_trace(rho: float, gamma: float, lam: float, eta: float) -> tuple[float, float]:
+    """z <- rho (gamma lam / (1 + eta) z + x)."""
+    return rho * (gamma * lam / (1 + eta)), rho
+
+
+def scaled_expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """TD(lam)'s with discount gamma/(1 + eta) and reward r/(1 + eta), times 1 + eta."""
+    scale = 1 / (1 + values["eta"])
+    collect = m.resolvent(values["lam"], scale)
+    A = m.weighted(collect @ (np.eye(len(m.d)) - scale * m.P_gamma))
+    return Expectation(M=A / scale, g=m.Phi.T @ (m.d * (collect @ m.r_pi)))
+
+
+def outside_expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """E[change of w] = alpha (b_lam - (A_lam + eta G) w)."""
+    return Expectation(M=m.A(values["lam"]) + values["eta"] * m.G, g=m.b(values["lam"]))
+
+
+@law(
+    name="perturbed_td",
+    params={"eta": ETA, "lam": LAM},
+    traces={"z": accumulating_trace},
+    writes={"w": ("z", "x")},
+    idle_at_rho_zero=True,
+    expectation=outside_expectation,
+)
+def outside(
+    reward: float,
+    rho: float,
+    gamma_next: float,
+    w_x: float,
+    w_x_next: float,
+    alpha: float,
+    eta: float,
+) -> tuple[float, float]:
+    """w += alpha (delta z - eta rho (w.x) x)."""
+    delta = reward + gamma_next * w_x_next - w_x
+    return alpha * delta, -alpha * eta * rho * w_x
+
+
+@law(
+    params={"eta": ETA, "lam": LAM},
+    traces={"z": scaled_trace},
+    writes={"w": "z"},
+    idle_at_rho_zero=True,
+    expectation=scaled_expectation,
+    variant_param="penalty",
+    variants={"scaled": None, "outside": outside},
+)
+def perturbed_td(
+    reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float, eta: float
+) -> float:
+    """w += alpha delta z, where z carries rho."""
+    delta = reward + gamma_next * w_x_next - (1 + eta) * w_x
+    return alpha * delta

@@ -1,0 +1,51 @@
+"""Off-policy TD(lam): temporal-difference learning with importance ratios. May diverge.
+
+Update::
+
+    delta = r + gamma' w.x' - w.x
+    z     = rho (gamma lam z + x)
+    w    += alpha delta z
+
+Fixed point: A_lam w = b_lam, with A_lam = Phi' D (I - lam P_gamma)^-1 (I - P_gamma) Phi and
+b_lam = Phi' D (I - lam P_gamma)^-1 r_pi. It minimises the projected Bellman error (which is zero
+there), but A_lam need not be positive definite when D is that of the behaviour policy: then the
+mean update leads away from the fixed point and the weights grow without bound.
+
+Parameters: alpha > 0, lam in [0, 1].
+
+Example::
+
+    steadytd run baird td:alpha=0.0001 --steps 100000 --seeds 10
+
+Reference: Precup, Sutton & Dasgupta (2001), "Off-policy temporal-difference learning with function
+approximation"; the paper's equation for theta_{n+1} in Section II.
+
+Differs from the paper: nothing.
+
+Reduces to: on-policy TD(lam) where pi = mu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steadytd.core.law import LAM, accumulating_trace, law
+from steadytd.mdp.moments import Expectation, Moments
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """E[change of w] = alpha (b_lam - A_lam w)."""
+    return Expectation(M=m.A(values["lam"]), g=m.b(values["lam"]))
+
+
+@law(
+    params={"lam": LAM},
+    traces={"z": accumulating_trace},
+    writes={"w": "z"},
+    idle_at_rho_zero=True,
+    expectation=expectation,
+)
+def td(reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float) -> float:
+    """w += alpha delta z."""
+    delta = reward + gamma_next * w_x_next - w_x
+    return alpha * delta

@@ -1,0 +1,69 @@
+"""TDC, also called GTD(lam): TD with a gradient correction from a second weight vector.
+
+Update (beta = ratio alpha)::
+
+    delta = r + gamma' w.x' - w.x
+    z     = rho (gamma lam z + x)
+    w    += alpha (delta z - gamma' (1 - lam) (h.z) x')
+    h    += beta  (delta z - (h.x) x)
+
+Fixed point: A_lam w = b_lam and h = 0, the same as TD's, where the projected Bellman error is zero.
+Stable on two time scales (beta/alpha to infinity), or on one if beta/alpha exceeds
+max(0, -lambda_min(G^-1 sym A_lam)). No bias is added, but the TD fixed point itself can be a poor
+value function when the data come from another policy.
+
+Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
+
+Example::
+
+    steadytd run baird tdc:alpha=0.0001,ratio=10 --steps 100000 --seeds 10
+
+Reference: Sutton et al. (2009), "Fast gradient-descent methods for temporal-difference learning
+with linear function approximation", equations (10) and (11); Maei (2011), GTD(lam).
+
+Differs from the paper: 1. the authors' notebooks weight by pi where rho = pi/mu is meant; that
+version is `tdc_as_published`.
+
+Reduces to: td as ratio goes to 0 with h = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from steadytd.core.law import LAM, RATIO, accumulating_trace, law
+from steadytd.mdp.moments import Expectation, Moments
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """M = [[A, B], [ratio A, ratio G]] with B = G - A', g = (b, ratio b)."""
+    A, b, ratio = m.A(values["lam"]), m.b(values["lam"]), values["ratio"]
+    M = np.block([[A, m.B(values["lam"])], [ratio * A, ratio * m.G]])
+    return Expectation(M=M, g=np.concatenate([b, ratio * b]))
+
+
+@law(
+    params={"ratio": RATIO, "lam": LAM},
+    traces={"z": accumulating_trace},
+    writes={"w": ("z", "x_next"), "h": ("z", "x")},
+    expectation=expectation,
+)
+def tdc(
+    reward: float,
+    gamma_next: float,
+    w_x: float,
+    w_x_next: float,
+    h_x: float,
+    h_z: float,
+    alpha: float,
+    ratio: float,
+    lam: float,
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The multiples of (z, x') to add to w and of (z, x) to add to h."""
+    delta = reward + gamma_next * w_x_next - w_x
+    beta = ratio * alpha
+    w = alpha * delta, -alpha * gamma_next * (1 - lam) * h_z
+    h = beta * delta, -beta * h_x
+    return w, h

@@ -1,0 +1,1 @@
+"""Finite Markov decision processes: checked, with exact stationary distributions and values."""

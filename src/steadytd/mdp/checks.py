@@ -1,0 +1,163 @@
+"""Checks of a problem's arrays. Every message names the place, the rule, the value, the remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steadytd.core.arrays import Floats, frozen
+from steadytd.core.errors import InputError
+
+TOLERANCE = 1e-9  # how far a row of probabilities may be from sum 1
+
+
+def array(name: str, values: ArrayLike, *dimensions: int) -> Floats:
+    """The values as finite floats with one of the given numbers of dimensions."""
+    try:
+        result = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be an array of numbers ({error}).") from None
+    if dimensions and result.ndim not in dimensions:
+        wanted = " or ".join(map(str, dimensions))
+        raise InputError(f"{name} must have {wanted} dimensions, got shape {result.shape}.")
+    if result.size == 0:
+        raise InputError(f"{name} must not be empty, got shape {result.shape}.")
+    if not np.isfinite(result).all():
+        place = _place(~np.isfinite(result))
+        raise InputError(f"{name}{list(place)} must be a finite number, got {result[place]}.")
+    return result
+
+
+def shape(name: str, values: Floats, wanted: tuple[int, ...], axes: str) -> None:
+    """The array has the wanted shape."""
+    if values.shape != wanted:
+        raise InputError(f"{name} must have shape {wanted} for {axes}, got {values.shape}.")
+
+
+def between(name: str, values: Floats, low: float, high: float) -> None:
+    """Every entry lies in [low, high]."""
+    bad = (values < low) | (values > high)
+    if bad.any():
+        place = _place(bad)
+        where = f"{name}{list(place)}" if values.ndim else name
+        rule = f"between {low:g} and {high:g}" if np.isfinite(high) else f"at least {low:g}"
+        raise InputError(f"{where} must be {rule}, got {values[place]:g}.")
+
+
+def distributions(name: str, values: Floats) -> None:
+    """Along the last axis the entries are probabilities that sum to 1."""
+    if (values < 0.0).any():
+        place = _place(values < 0.0)
+        raise InputError(
+            f"{name}{list(place)} is a probability and must not be negative, got {values[place]:g}."
+        )
+    off = np.abs(values.sum(axis=-1) - 1.0) > TOLERANCE
+    if off.any():
+        place = _place(off)
+        total = values[place].sum()
+        raise InputError(
+            f"row {name}{list(place)} must sum to 1, its sum is {total:.12g}; "
+            "divide it by its sum or add what is missing."
+        )
+
+
+def coverage(pi: Floats, mu: Floats) -> None:
+    """mu takes every action that pi takes."""
+    bad = (pi > 0.0) & (mu == 0.0)
+    if bad.any():
+        place = _place(bad)
+        s, a = place[-2:]
+        raise InputError(
+            f"pi{list(place)} = {pi[place]:g} but mu[{s}, {a}] = 0: in state {s} the behaviour "
+            f"policy never takes action {a}, so nothing can be learned about it; "
+            f"give mu[{s}, {a}] > 0."
+        )
+
+
+def transitions(P: ArrayLike) -> Floats:
+    """P[s, a, s'], every P[s, a] a distribution."""
+    values = array("P", P, 3)
+    shape("P", values, (*values.shape[:2], values.shape[0]), "[s, a, s']")
+    distributions("P", values)
+    return frozen(values)
+
+
+def policy(name: str, values: ArrayLike, S: int, A: int, dimensions: tuple[int, ...]) -> Floats:
+    """A policy [s, a], or several [policy, s, a] where three dimensions are allowed."""
+    result = array(name, values, *dimensions)
+    axes = "[s, a] or [policy, s, a]" if 3 in dimensions else "[s, a]"
+    shape(name, result, (*result.shape[:-2], S, A), axes)
+    distributions(name, result)
+    return frozen(result)
+
+
+def distribution(name: str, values: ArrayLike, S: int) -> Floats:
+    """One distribution over the states."""
+    result = array(name, values, 1)
+    shape(name, result, (S,), "[s]")
+    distributions(name, result[None])
+    return frozen(result)
+
+
+def rewards(values: ArrayLike, K: tuple[int, ...], S: int, A: int) -> Floats:
+    """Rewards [.., s, a, s'] from a number, [s, a] or [s, a, s'], with or without policies."""
+    result = array("r", values)
+    if result.shape not in {(), (S, A), (S, A, S), (*K, S, A, S)}:
+        raise InputError(
+            f"r must have shape {(S, A, S)} for [s, a, s'] or {(S, A)} for [s, a]"
+            f"{f' or {(*K, S, A, S)} with a policy axis' if K else ''}, got {result.shape}."
+        )
+    if result.shape == (S, A):
+        result = result[..., None]
+    return frozen(np.broadcast_to(result, (*K, S, A, S)))
+
+
+def discounts(values: ArrayLike, K: tuple[int, ...], S: int, A: int) -> Floats:
+    """Discounts as given: a number, [s'] or [s, a, s'], the arrays with or without policies."""
+    result = array("gamma", values)
+    if result.shape not in {(), (S,), (S, A, S), (*K, S), (*K, S, A, S)}:
+        raise InputError(
+            f"gamma must be a number, or have shape {(S,)} for [s'] or {(S, A, S)} for [s, a, s']"
+            f"{f', or {(*K, S)}, {(*K, S, A, S)} with a policy axis' if K else ''}, "
+            f"got {result.shape}."
+        )
+    between("gamma", result, 0.0, 1.0)
+    return frozen(result)
+
+
+def per_transition(gamma: Floats, full: tuple[int, ...]) -> Floats:
+    """Discounts as [.., s, a, s']."""
+    if gamma.ndim == 2:  # [policy, s']
+        gamma = gamma[:, None, None, :]
+    return np.broadcast_to(gamma, full)
+
+
+def features(values: ArrayLike, S: int) -> Floats:
+    """Phi[s, k]."""
+    result = array("Phi", values, 2)
+    shape("Phi", result, (S, result.shape[1]), "[s, k]")
+    return frozen(result)
+
+
+def start_weights(values: ArrayLike | None, d: int) -> Floats:
+    """w0[k], zero by default."""
+    result = array("w0", np.zeros(d) if values is None else values, 1)
+    shape("w0", result, (d,), "[k]")
+    return frozen(result)
+
+
+def interest(values: ArrayLike | None, K: tuple[int, ...], S: int) -> Floats:
+    """Interest [.., s] from [s] or [policy, s], one by default."""
+    result = array("interest", np.ones(S) if values is None else values)
+    if result.shape not in {(S,), (*K, S)}:
+        raise InputError(
+            f"interest must have shape {(S,)} for [s]"
+            f"{f' or {(*K, S)} with a policy axis' if K else ''}, got {result.shape}."
+        )
+    between("interest", result, 0.0, np.inf)
+    return frozen(np.broadcast_to(result, (*K, S)))
+
+
+def _place(bad: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[int, ...]:
+    """The first index at which the mask is set."""
+    return tuple(int(i) for i in np.argwhere(bad)[0])

@@ -1,0 +1,108 @@
+"""The exact matrices of one problem and one target policy, and what a learner does on average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.core.arrays import Floats
+from steadytd.core.errors import InputError
+
+
+class Expectation(NamedTuple):
+    """The mean update of a learner in its steady state: E[change of y] = alpha (g - M y).
+
+    y stacks the learner's vectors: w first, then h and so on, each of length d.
+    """
+
+    M: Floats
+    g: Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Moments:
+    """P_gamma, r_pi, v_pi and, with D = diag(d_mu), the learners' matrices A, b and G.
+
+    `P_gamma[s, s'] = sum_a pi(a|s) p(s'|s, a) gamma(s, a, s')` stands for gamma P_pi throughout, so
+    that termination and per-transition discounts need no special case.
+    """
+
+    P: Floats
+    mu: Floats
+    pi: Floats
+    r: Floats
+    gamma: Floats
+    Phi: Floats
+    d: Floats
+    interest: Floats
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.Phi.shape[1])
+
+    @cached_property
+    def P_gamma(self) -> Floats:
+        """sum_a pi(a|s) p(s'|s, a) gamma(s, a, s')."""
+        return np.asarray(np.einsum("sa,sat,sat->st", self.pi, self.P, self.gamma))
+
+    @cached_property
+    def r_pi(self) -> Floats:
+        """The expected reward of a step under the target policy."""
+        return np.asarray(np.einsum("sa,sat,sat->s", self.pi, self.P, self.r))
+
+    @cached_property
+    def v_pi(self) -> Floats:
+        """The solution of v = r_pi + P_gamma v."""
+        system = np.eye(len(self.r_pi)) - self.P_gamma
+        if _spectral_radius(self.P_gamma) >= 1.0 - 1e-12:
+            raise InputError(
+                "the target policy's values are not finite: with these discounts an episode under "
+                "pi need not end; use gamma < 1, or discount 0 where an episode ends."
+            )
+        return np.asarray(np.linalg.solve(system, self.r_pi))
+
+    def resolvent(self, lam: float, scale: float = 1.0) -> Floats:
+        """(I - lam scale P_gamma)^-1: what a trace with decay lam collects along the way."""
+        identity = np.eye(len(self.d))
+        if lam == 0.0:
+            return identity
+        return np.asarray(np.linalg.inv(identity - lam * scale * self.P_gamma))
+
+    @cached_property
+    def G(self) -> Floats:
+        """Phi' D Phi."""
+        return self.weighted(np.eye(len(self.d)))
+
+    def weighted(self, inner: Floats) -> Floats:
+        """Phi' D inner Phi."""
+        return np.asarray(self.Phi.T @ (self.d[:, None] * inner) @ self.Phi)
+
+    def A(self, lam: float = 0.0) -> Floats:
+        """Phi' D (I - lam P_gamma)^-1 (I - P_gamma) Phi."""
+        return self.weighted(self.resolvent(lam) @ (np.eye(len(self.d)) - self.P_gamma))
+
+    def b(self, lam: float = 0.0) -> Floats:
+        """Phi' D (I - lam P_gamma)^-1 r_pi."""
+        return np.asarray(self.Phi.T @ (self.d * (self.resolvent(lam) @ self.r_pi)))
+
+    def B(self, lam: float = 0.0) -> Floats:
+        """(1 - lam) E[z x_next' gamma_next] transposed: the matrix of the gradient correction.
+
+        (1 - lam) gamma_next (h.z) x_next has mean B(lam) h with
+        B(lam) = (1 - lam) Phi' P_gamma' (I - lam P_gamma')^-1 D Phi = G - A(lam)'.
+        """
+        return np.asarray(self.G - self.A(lam).T)
+
+    @cached_property
+    def follow_on(self) -> Floats:
+        """f = (I - P_gamma')^-1 (d i): the mean of ETD's follow-on trace times d."""
+        system = np.eye(len(self.d)) - self.P_gamma.T
+        return np.asarray(np.linalg.solve(system, self.d * self.interest))
+
+
+def _spectral_radius(matrix: Floats) -> float:
+    return float(np.abs(np.linalg.eigvals(matrix)).max())

@@ -1,0 +1,210 @@
+"""A finite off-policy prediction problem: validated, read-only, with its exact answers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steadytd.core.arrays import Floats, frozen
+from steadytd.core.errors import InputError
+from steadytd.core.files import write_whole
+from steadytd.mdp import checks
+from steadytd.mdp.moments import Moments
+from steadytd.mdp.stationary import stationary_distribution
+
+ARRAYS = ("P", "r", "gamma", "mu", "pi", "Phi", "w0", "start", "interest")
+TEXTS = ("name", "summary", "doc")
+FORMAT = 1
+
+
+class Problem:
+    """Evaluate the policy `pi` from a stream made by the policy `mu`, with features `Phi`.
+
+    ========== ======================= ====================================================
+    `P`        [s, a, s']              transition probabilities
+    `r`        [s, a, s'] or [s, a]    rewards
+    `gamma`    number, [s'], [s,a,s']  discount of a transition; 0 where an episode ends
+    `mu`, `pi` [s, a]                  behaviour and target policy
+    `Phi`      [s, k]                  features, one row a state
+    `w0`       [k]                     start weights (default: zero)
+    `start`    [s]                     distribution of the first state (default: `d_mu`)
+    `interest` [s]                     weight of a state in the error and in ETD (default: 1)
+    ========== ======================= ====================================================
+
+    Several target policies on one stream: a leading policy axis on `pi` and, where they differ
+    between the policies, on `r` [k, s, a, s'], `gamma` [k, s'] or [k, s, a, s'] and `interest`
+    [k, s]; the error is then the mean over the policies.
+
+    Everything is checked, copied and read-only. Bad input raises `InputError`.
+    """
+
+    name: str
+    summary: str
+    doc: str
+    P: Floats
+    r: Floats
+    gamma: float | Floats
+    mu: Floats
+    pi: Floats
+    Phi: Floats
+    w0: Floats
+    start: Floats
+    interest: Floats
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        P: ArrayLike,
+        r: ArrayLike,
+        gamma: ArrayLike,
+        mu: ArrayLike,
+        pi: ArrayLike,
+        Phi: ArrayLike,
+        w0: ArrayLike | None = None,
+        start: ArrayLike | None = None,
+        interest: ArrayLike | None = None,
+        summary: str = "",
+        doc: str = "",
+    ) -> None:
+        given = vars(self)
+        given.update(name=str(name), summary=summary or doc.partition("\n")[0], doc=doc)
+        given["P"] = checks.transitions(P)
+        S, A = self.P.shape[:2]
+        given["mu"] = checks.policy("mu", mu, S, A, dimensions=(2,))
+        given["pi"] = checks.policy("pi", pi, S, A, dimensions=(2, 3))
+        checks.coverage(self.pi, self.mu)
+        K = self.pi.shape[:-2]
+        given["r"] = checks.rewards(r, K, S, A)
+        discount = checks.discounts(gamma, K, S, A)
+        given["gamma"] = float(discount) if discount.ndim == 0 else discount
+        given["Phi"] = checks.features(Phi, S)
+        given["w0"] = checks.start_weights(w0, self.n_features)
+        given["interest"] = checks.interest(interest, K, S)
+        given["start"] = self.d_mu if start is None else checks.distribution("start", start, S)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a problem is read-only; make a new one with another {name}")
+
+    def __repr__(self) -> str:
+        size = f"{self.n_states} states, {self.n_actions} actions, {self.n_features} features"
+        return f"<problem {self.name}: {size}>"
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return int(self.P.shape[0])
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return int(self.P.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, d."""
+        return int(self.Phi.shape[1])
+
+    @property
+    def n_policies(self) -> int:
+        """Number of target policies on the stream."""
+        return 1 if self.pi.ndim == 2 else int(self.pi.shape[0])
+
+    @cached_property
+    def d_mu(self) -> Floats:
+        """The stationary distribution of the behaviour policy's chain."""
+        return frozen(stationary_distribution(np.einsum("sa,sat->st", self.mu, self.P)))
+
+    def moments(self, policy: int = 0) -> Moments:
+        """The exact matrices of one target policy: P_gamma, r_pi, A, b, G and their kin."""
+        if not 0 <= policy < self.n_policies:
+            raise InputError(f"policy must be in 0..{self.n_policies - 1}, got {policy}.")
+        several = self.pi.ndim == 3
+        gamma = checks.per_transition(np.asarray(self.gamma), self.r.shape)
+        return Moments(
+            P=self.P,
+            mu=self.mu,
+            Phi=self.Phi,
+            d=self.d_mu,
+            pi=self.pi[policy] if several else self.pi,
+            r=self.r[policy] if several else self.r,
+            gamma=gamma[policy] if several else gamma,
+            interest=self.interest[policy] if several else self.interest,
+        )
+
+    @cached_property
+    def v_pi(self) -> Floats:
+        """The exact value function: [s], or [policy, s] with several target policies."""
+        values = [self.moments(k).v_pi for k in range(self.n_policies)]
+        return frozen(values if self.pi.ndim == 3 else values[0])
+
+    def error_weights(self, policy: int = 0) -> Floats:
+        """The weight of each state in the error: d_mu times interest, scaled to sum 1."""
+        interest = self.interest[policy] if self.pi.ndim == 3 else self.interest
+        weights = self.d_mu * interest
+        total = weights.sum()
+        if total == 0.0:
+            raise InputError(
+                f"problem {self.name}: no state that mu visits is of interest (policy {policy})."
+            )
+        return np.asarray(weights / total)
+
+    def error(self, w: ArrayLike) -> float | Floats:
+        """sqrt(sum_s d_mu(s) (phi(s).w - v_pi(s))^2): a number, or one per row of w.
+
+        With several target policies w is [..., policy, k] and the error their mean.
+        """
+        weights = np.asarray(w, dtype=np.float64)
+        several = self.pi.ndim == 3
+        wanted = (self.n_policies, self.n_features) if several else (self.n_features,)
+        if weights.shape[weights.ndim - len(wanted) :] != wanted:
+            raise InputError(f"w must have shape (..., {wanted}), got {weights.shape}.")
+        d = np.stack([self.error_weights(k) for k in range(self.n_policies)])
+        difference = weights @ self.Phi.T - self.v_pi
+        rms = _weighted_norm(difference, d if several else d[0])
+        result = rms.mean(axis=-1) if several else rms
+        return float(result) if result.ndim == 0 else np.asarray(result)
+
+    def save(self, path: str | Path) -> Path:
+        """Save to an `.npz` file; `steadytd.load_problem` reads it back."""
+        content: dict[str, Any] = {key: np.array(getattr(self, key)) for key in (*TEXTS, *ARRAYS)}
+
+        def write(target: Path) -> None:
+            with target.open("wb") as file:
+                np.savez_compressed(file, format=np.array(FORMAT), **content)
+
+        return write_whole(Path(path), write)
+
+
+def _weighted_norm(difference: Floats, weights: Floats) -> Floats:
+    """sqrt(sum weights difference^2) over the last axis, without overflow."""
+    largest = np.abs(difference).max(axis=-1, keepdims=True)
+    scale = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0)
+    squares = np.where(weights > 0.0, (difference / scale) ** 2, 0.0)
+    return np.asarray(scale[..., 0] * np.sqrt((weights * squares).sum(axis=-1)))
+
+
+def load_problem(path: str | Path) -> Problem:
+    """Read a problem that `Problem.save` wrote, and check it as if it were new."""
+    source = Path(path)
+    try:
+        with np.load(source, allow_pickle=False) as file:
+            content = {key: file[key] for key in file.files}
+    except FileNotFoundError:
+        raise InputError(f"there is no file '{source}'.") from None
+    except Exception as error:
+        raise InputError(f"'{source}' is not a saved problem ({error}).") from None
+    missing = [key for key in ("name", "format", *ARRAYS) if key not in content]
+    if missing:
+        raise InputError(f"'{source}' is not a saved problem: it lacks {', '.join(missing)}.")
+    if int(content["format"]) != FORMAT:
+        raise InputError(
+            f"'{source}' has format {content['format']}, this version reads {FORMAT}; "
+            "save it again with this version."
+        )
+    texts = {key: str(content.get(key, "")) for key in TEXTS}
+    return Problem(**texts, **{key: content[key] for key in ARRAYS})

@@ -1,0 +1,55 @@
+"""The stationary distribution of a finite Markov chain, without subtractions."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from steadytd.core.arrays import Floats, Longs
+from steadytd.core.errors import InputError
+
+
+def stationary_distribution(P: Floats) -> Floats:
+    """The unique d with d P = d, sum d = 1; zero on transient states.
+
+    The elimination of Grassmann, Taksar and Heyman (1985) on the recurrent class: it adds and
+    multiplies non-negative numbers only, so it is accurate to the last digits for periodic and
+    nearly decomposable chains alike. Two recurrent classes are an error: which of them the chain
+    ends in depends on the start.
+
+    >>> stationary_distribution(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    array([0.5, 0.5])
+    """
+    classes = closed_classes(P)
+    if len(classes) > 1:
+        shown = ", ".join(str([int(s) for s in c[:6]]) for c in classes[:3])
+        raise InputError(
+            f"the behaviour policy's chain has {len(classes)} closed classes of states ({shown}), "
+            "so its stationary distribution is not unique; connect them, or leave out the states "
+            "that the start does not reach."
+        )
+    d = np.zeros(len(P))
+    d[classes[0]] = _gth(P[np.ix_(classes[0], classes[0])])
+    return d
+
+
+def closed_classes(P: Floats) -> list[Longs]:
+    """The closed communicating classes: sets of states that lead to each other and nowhere else."""
+    _, label = connected_components((P > 0.0).astype(np.int8), directed=True, connection="strong")
+    source, destination = np.nonzero(P > 0.0)
+    leaving = np.unique(label[source[label[source] != label[destination]]])
+    closed = np.setdiff1d(np.unique(label), leaving)
+    return [np.flatnonzero(label == c) for c in closed]
+
+
+def _gth(P: Floats) -> Floats:
+    """GTH elimination on an irreducible chain: the chain watched on ever fewer states."""
+    A = np.array(P, dtype=np.float64)
+    n = len(A)
+    for k in range(n - 1, 0, -1):
+        A[:k, k] /= A[k, :k].sum()
+        A[:k, :k] += np.outer(A[:k, k], A[k, :k])
+    d = np.ones(n)
+    for k in range(1, n):
+        d[k] = d[:k] @ A[:k, k]
+    return np.asarray(d / d.sum())

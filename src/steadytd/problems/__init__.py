@@ -1,0 +1,43 @@
+"""The problems, one file each. The registry is the directory: `name.py` holds `make()`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from types import ModuleType
+
+from steadytd.core.errors import InputError, unknown
+from steadytd.mdp.problem import Problem
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The names of all problems, in alphabetical order."""
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name[0] != "_"))
+
+
+def module(name: str) -> ModuleType:
+    """The module that defines a problem."""
+    if name not in names():
+        raise unknown("problem", name, names())
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def problems() -> dict[str, str]:
+    """Every problem's name with its one-line description."""
+    return {name: (module(name).__doc__ or "").partition("\n")[0] for name in names()}
+
+
+def problem(name: str, /, **options: object) -> Problem:
+    """The problem registered under a name; options are those of its `make`.
+
+    >>> problem("three_state").d_mu.round(4)
+    array([0.4545, 0.0909, 0.4545])
+    """
+    make = module(name).make
+    try:
+        made: Problem = make(**options)
+    except TypeError as error:
+        raise InputError(f"problem {name}: {error}.") from None
+    return made

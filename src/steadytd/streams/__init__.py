@@ -1,0 +1,1 @@
+"""Streams of transitions that learners are fed from."""

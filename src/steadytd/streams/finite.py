@@ -1,0 +1,82 @@
+"""The stream of a finite problem: which transition happens at which step.
+
+A seed's stream depends on the problem's transition probabilities, its behaviour policy, its start
+distribution and the seed, and on nothing else: not on learners, threads, or how many steps are
+asked for at a time. `docs/streams.md` specifies it to the bit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.core.arrays import Floats, Ints
+from steadytd.core.engine import Transitions
+from steadytd.core.errors import InputError
+from steadytd.mdp.problem import Problem
+
+
+class FiniteStream:
+    """All possible transitions of a problem in the order (s, a, s'), and how to draw them."""
+
+    def __init__(self, problem: Problem) -> None:
+        probability = problem.mu[:, :, None] * problem.P
+        self.s, self.a, self.s_next = np.nonzero(probability)
+        self.probability = probability[self.s, self.a, self.s_next]
+        self.row_next: Ints = self.s_next.astype(np.int32)
+        self.first: Ints = np.searchsorted(self.s, range(problem.n_states + 1)).astype(np.int32)
+        self.cumulative = np.empty(len(self.s))
+        self.guide: Ints = np.empty(len(self.s), dtype=np.int32)
+        for begin, end in zip(self.first[:-1], self.first[1:], strict=True):
+            cumulative = np.cumsum(self.probability[begin:end])
+            cumulative[-1] = 1.0
+            buckets = np.arange(end - begin) / (end - begin) - 1e-12
+            self.cumulative[begin:end] = cumulative
+            self.guide[begin:end] = begin + np.searchsorted(cumulative, buckets, side="right")
+        self.transitions = [self._transitions(problem, k) for k in range(problem.n_policies)]
+        self.start = np.cumsum(problem.start)
+        self.start[np.flatnonzero(problem.start)[-1] :] = 1.0
+
+    def _transitions(self, problem: Problem, policy: int) -> Transitions:
+        m = problem.moments(policy)
+        s, a, s_next = self.s, self.a, self.s_next
+        pi, mu = m.pi[s, a], m.mu[s, a]
+        facts = np.stack(
+            [m.r[s, a, s_next], m.gamma[s, a, s_next], pi / mu, pi, mu, m.interest[s]], axis=1
+        )
+        return Transitions(s.astype(np.int32), self.row_next, np.ascontiguousarray(facts))
+
+    def begin(self, seed: int) -> Position:
+        """The stream of a seed before its first step."""
+        from steadytd.core.kernels import mix, uniform
+
+        if not 0 <= seed < 2**63:
+            raise InputError(f"seed must be a whole number >= 0 and < 2^63, got {seed}.")
+        key = np.uint64(mix(np.uint64(seed)))
+        state = int(np.searchsorted(self.start, uniform(key, 0), side="right"))
+        return Position(key, 0, state)
+
+    def take(self, position: Position, count: int) -> tuple[Ints, Position]:
+        """The transitions of the next `count` steps, and the position after them."""
+        from steadytd.core.kernels import walk
+
+        events: Ints = np.empty(count, dtype=np.int32)
+        state = walk(
+            position.key, position.step, position.state,
+            self.first, self.guide, self.cumulative, self.row_next, events,
+        )  # fmt: skip
+        return events, Position(position.key, position.step + count, int(state))
+
+
+class Position(NamedTuple):
+    """A place in a seed's stream: the seed's key, the steps taken, the present state."""
+
+    key: np.uint64
+    step: int
+    state: int
+
+
+def exact_frequencies(stream: FiniteStream, d: Floats) -> Floats:
+    """The long-run frequency of every transition: d(s) mu(a|s) p(s'|s, a)."""
+    return np.asarray(d[stream.s] * stream.probability)

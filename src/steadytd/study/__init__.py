@@ -1,0 +1,1 @@
+"""Running learners on problems, and what came out."""

@@ -1,0 +1,1 @@
+"""What a learner will do: fixed points and mean dynamics, exactly, without running it."""

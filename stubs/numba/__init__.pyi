@@ -1,0 +1,11 @@
+# Only what this project uses: the decorator keeps the type of the function that it compiles.
+from collections.abc import Callable
+from typing import TypeVar
+
+F = TypeVar("F", bound=Callable[..., object])
+
+__version__: str
+
+def njit(
+    *, cache: bool = ..., nogil: bool = ..., error_model: str = ...
+) -> Callable[[F], F]: ...
