@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytd.core.arrays import Bools, Floats, Ints, Longs
 from steadytd.core.compile import kernel
@@ -94,13 +95,23 @@ class Block:
         stops = np.union1d(wanted, checks)
         records: Bools = np.isin(stops, wanted)
         errors = np.empty((len(wanted), len(self.learners)))
+        inputs: tuple[NDArray[Any], ...] = (
+            events, factor, *transitions, *rows, stops, records,
+            *goal.rows, goal.weight, goal.target,
+        )  # fmt: skip
         self.kernel(
             self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
-            events, factor, *transitions, *rows, stops, records,
-            *goal.rows, goal.weight, goal.target, errors, self.diverged, self.step,
+            *map(_read_only, inputs), errors, self.diverged, self.step,
         )  # fmt: skip
         self.step += n
         return errors
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that may not be written to: to Numba, writable and read-only are different types."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def group_key(learner: Learner) -> tuple[Law, bool, float, float]:

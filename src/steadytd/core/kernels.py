@@ -109,7 +109,10 @@ def measure(
     diverged: Longs,
     out: Floats,
 ) -> None:
-    """out[j] = sqrt(sum_i weight_i (row_i . w_j - target_i)^2); infinite for a diverged lane."""
+    """out[j] = sqrt(sum_i weight_i (row_i . w_j - target_i)^2).
+
+    Infinite for a diverged lane, and for one whose values row_i . w_j overflow.
+    """
     lanes = w.shape[1]
     total = np.zeros(lanes)
     largest = np.zeros(lanes)
@@ -133,6 +136,8 @@ def measure(
                                 difference)  # fmt: skip
                     out[j] += weight[i] * (difference[0] / largest[j]) ** 2
             out[j] = largest[j] * np.sqrt(out[j])
+        if np.isnan(out[j]):
+            out[j] = np.inf
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

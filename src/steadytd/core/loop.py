@@ -233,7 +233,14 @@ class _Loop:
     def write(self, depth: int) -> None:
         """Add the multiples: of whole vectors first, while they are the old ones, then the rest."""
         stored = self.stored_writes()
-        for basis in (*self.law.vectors, *self.law.traces, "x", "x_next"):
+        whole = [b for b in self.law.vectors if any(b in parts for parts in stored.values())]
+        if whole:
+            inner = self.over_lanes(self.over_features(depth, whole[0]))
+            self.add(inner, *(f"old_{b} = {b}[k, j]" for b in whole))
+            for v, parts in stored.items():
+                added = [b for b in whole if b in parts]
+                self.add(inner, *(f"{v}[k, j] += by_{b}_{v}[j] * old_{b}" for b in added))
+        for basis in (*self.law.traces, "x", "x_next"):
             wanted = [v for v, parts in stored.items() if basis in parts]
             if wanted:
                 inner = self.over_lanes(self.over_features(depth, basis))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,8 @@ class OnlineLearner:
     def __init__(self, learner: Learner, n_features: int, w0: ArrayLike | None = None) -> None:
         from steadytd.core.engine import Block
 
-        if n_features < 1:
-            raise InputError(f"n_features must be at least 1, got {n_features}.")
+        if not isinstance(n_features, int | np.integer) or n_features < 1:
+            raise InputError(f"n_features must be a whole number >= 1, got {n_features!r}.")
         self.learner = learner
         self.n_features = int(n_features)
         start = np.zeros(n_features) if w0 is None else self._vector("w0", w0)
@@ -60,7 +61,8 @@ class OnlineLearner:
 
     def predict(self, x: ArrayLike) -> float:
         """The value estimate w.x of the observation with features x."""
-        return float(self._vector("x", x) @ self._block.V[0, :, 0])
+        with np.errstate(all="ignore"):  # a diverged learner says so in `diverged`
+            return float(self._vector("x", x) @ self._block.V[0, :, 0])
 
     def update(
         self,
@@ -86,19 +88,19 @@ class OnlineLearner:
 
         features = np.stack([self._vector("x", x), self._vector("x_next", x_next)])
         rho, pi, mu = self._ratio(rho, pi, mu)
-        for name, number in (("reward", reward), ("interest", interest)):
-            if not np.isfinite(number):
-                raise InputError(f"{name} must be a finite number, got {number}.")
-        if not 0.0 <= gamma <= 1.0:
-            raise InputError(f"gamma must be between 0 and 1, got {gamma}.")
-        before, after = features @ self._block.V[0, :, 0]
+        reward = _number("reward", reward)
+        interest = _number("interest", interest, low=0.0)
+        gamma = _number("gamma", gamma, low=0.0, high=1.0)
+        with np.errstate(all="ignore"):
+            before, after = features @ self._block.V[0, :, 0]
+            delta = float(reward + gamma * after - before)
         facts = np.array([[reward, gamma, rho, pi, mu, interest]], dtype=np.float64)
         factor = step_factors(
             self.step, 1, float(self.learner["power"]), float(self.learner["delay"])
         )
         transitions = Transitions(ROW, ROW_NEXT, facts)
         self._block.advance(EVENT, factor, transitions, sparse_rows(features))
-        return float(reward + gamma * after - before)
+        return delta
 
     def save(self, path: str | Path) -> Path:
         """Save the learner's whole state; `steadytd.load_learner` reads it back."""
@@ -121,7 +123,10 @@ class OnlineLearner:
         self._block.step = step
 
     def _vector(self, name: str, values: ArrayLike) -> Floats:
-        vector = np.asarray(values, dtype=np.float64)
+        try:
+            vector = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{name} must be a vector of numbers ({error}).") from None
         if vector.shape != (self.n_features,):
             raise InputError(
                 f"{name} must be a vector of {self.n_features} features, got shape {vector.shape}."
@@ -140,9 +145,23 @@ class OnlineLearner:
                     f"{self.learner.name} needs pi and mu, the probabilities of the action taken; "
                     "pass pi=..., mu=... to update."
                 )
-            if not (np.isfinite(rho) and rho >= 0.0):
-                raise InputError(f"rho must be a finite number >= 0, got {rho}.")
-            return rho, np.nan, np.nan
-        if not (0.0 <= pi <= 1.0 and 0.0 < mu <= 1.0):
-            raise InputError(f"pi must be in [0, 1] and mu in (0, 1], got pi={pi}, mu={mu}.")
+            return _number("rho", rho, low=0.0), np.nan, np.nan
+        pi = _number("pi", pi, low=0.0, high=1.0)
+        mu = _number("mu", mu, low=0.0, high=1.0)
+        if mu == 0.0:
+            raise InputError("mu must be > 0: it is the probability of an action that was taken.")
         return pi / mu, pi, mu
+
+
+def _number(name: str, value: float, low: float = -math.inf, high: float = math.inf) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be a number, got {value!r}.") from None
+    if not (low <= number <= high and math.isfinite(number)):
+        if math.isfinite(high):
+            rule = f"between {low:g} and {high:g}"
+        else:
+            rule = "a finite number" + (f" >= {low:g}" if math.isfinite(low) else "")
+        raise InputError(f"{name} must be {rule}, got {number:g}.")
+    return number

@@ -15,7 +15,7 @@ def array(name: str, values: ArrayLike, *dimensions: int) -> Floats:
     """The values as finite floats with one of the given numbers of dimensions."""
     try:
         result = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be an array of numbers ({error}).") from None
     if dimensions and result.ndim not in dimensions:
         wanted = " or ".join(map(str, dimensions))
@@ -24,7 +24,8 @@ def array(name: str, values: ArrayLike, *dimensions: int) -> Floats:
         raise InputError(f"{name} must not be empty, got shape {result.shape}.")
     if not np.isfinite(result).all():
         place = _place(~np.isfinite(result))
-        raise InputError(f"{name}{list(place)} must be a finite number, got {result[place]}.")
+        where = f"{name}{list(place)}" if result.ndim else name
+        raise InputError(f"{where} must be a finite number, got {result[place]}.")
     return result
 
 
@@ -55,8 +56,9 @@ def distributions(name: str, values: Floats) -> None:
     if off.any():
         place = _place(off)
         total = values[place].sum()
+        where = f"row {name}{list(place)}" if place else name
         raise InputError(
-            f"row {name}{list(place)} must sum to 1, its sum is {total:.12g}; "
+            f"{where} must sum to 1, its sum is {total:.12g}; "
             "divide it by its sum or add what is missing."
         )
 
@@ -95,7 +97,7 @@ def distribution(name: str, values: ArrayLike, S: int) -> Floats:
     """One distribution over the states."""
     result = array(name, values, 1)
     shape(name, result, (S,), "[s]")
-    distributions(name, result[None])
+    distributions(name, result)
     return frozen(result)
 
 

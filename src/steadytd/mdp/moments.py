@@ -44,6 +44,11 @@ class Moments:
         """Number of features."""
         return int(self.Phi.shape[1])
 
+    @property
+    def max_ratio(self) -> float:
+        """The largest importance ratio pi/mu."""
+        return float((self.pi[self.mu > 0.0] / self.mu[self.mu > 0.0]).max())
+
     @cached_property
     def P_gamma(self) -> Floats:
         """sum_a pi(a|s) p(s'|s, a) gamma(s, a, s')."""

@@ -162,7 +162,8 @@ class Problem:
         several = self.pi.ndim == 3
         wanted = (self.n_policies, self.n_features) if several else (self.n_features,)
         if weights.shape[weights.ndim - len(wanted) :] != wanted:
-            raise InputError(f"w must have shape (..., {wanted}), got {weights.shape}.")
+            shape = ", ".join(map(str, wanted))
+            raise InputError(f"w must have shape (..., {shape}), got {weights.shape}.")
         d = np.stack([self.error_weights(k) for k in range(self.n_policies)])
         difference = weights @ self.Phi.T - self.v_pi
         rms = _weighted_norm(difference, d if several else d[0])
@@ -182,9 +183,10 @@ class Problem:
 
 def _weighted_norm(difference: Floats, weights: Floats) -> Floats:
     """sqrt(sum weights difference^2) over the last axis, without overflow."""
-    largest = np.abs(difference).max(axis=-1, keepdims=True)
+    counted = np.where(weights > 0.0, difference, 0.0)
+    largest = np.abs(counted).max(axis=-1, keepdims=True)
     scale = np.where((largest > 0.0) & np.isfinite(largest), largest, 1.0)
-    squares = np.where(weights > 0.0, (difference / scale) ** 2, 0.0)
+    squares = (counted / scale) ** 2
     return np.asarray(scale[..., 0] * np.sqrt((weights * squares).sum(axis=-1)))
 
 
@@ -192,7 +194,7 @@ def load_problem(path: str | Path) -> Problem:
     """Read a problem that `Problem.save` wrote, and check it as if it were new."""
     source = Path(path)
     try:
-        with np.load(source, allow_pickle=False) as file:
+        with source.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             content = {key: file[key] for key in file.files}
     except FileNotFoundError:
         raise InputError(f"there is no file '{source}'.") from None
@@ -201,7 +203,7 @@ def load_problem(path: str | Path) -> Problem:
     missing = [key for key in ("name", "format", *ARRAYS) if key not in content]
     if missing:
         raise InputError(f"'{source}' is not a saved problem: it lacks {', '.join(missing)}.")
-    if int(content["format"]) != FORMAT:
+    if not np.array_equal(content["format"], FORMAT):
         raise InputError(
             f"'{source}' has format {content['format']}, this version reads {FORMAT}; "
             "save it again with this version."

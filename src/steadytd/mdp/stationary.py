@@ -8,6 +8,8 @@ from scipy.sparse.csgraph import connected_components
 from steadytd.core.arrays import Floats, Longs
 from steadytd.core.errors import InputError
 
+LARGE = 1e150  # where the weights relative to state 0 are scaled down: a long drift overflows
+
 
 def stationary_distribution(P: Floats) -> Floats:
     """The unique d with d P = d, sum d = 1; zero on transient states.
@@ -52,4 +54,6 @@ def _gth(P: Floats) -> Floats:
     d = np.ones(n)
     for k in range(1, n):
         d[k] = d[:k] @ A[:k, k]
+        if d[k] > LARGE:
+            d[: k + 1] /= d[k]
     return np.asarray(d / d.sum())

@@ -51,8 +51,8 @@ class FiniteStream:
         """The stream of a seed before its first step."""
         from steadytd.core.kernels import mix, uniform
 
-        if not 0 <= seed < 2**63:
-            raise InputError(f"seed must be a whole number >= 0 and < 2^63, got {seed}.")
+        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+            raise InputError(f"seed must be a whole number >= 0 and < 2^63, got {seed!r}.")
         key = np.uint64(mix(np.uint64(seed)))
         state = int(np.searchsorted(self.start, uniform(key, 0), side="right"))
         return Position(key, 0, state)

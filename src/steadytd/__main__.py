@@ -1,0 +1,6 @@
+"""`python -m steadytd`."""
+
+from steadytd.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""What the commands share: tables, JSON, progress, and errors without tracebacks."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+out = Console()
+err = Console(stderr=True)
+
+
+def print_json(document: object) -> None:
+    """One JSON document on standard output. Numbers that are not finite become null."""
+    json.dump(_plain(document), sys.stdout, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """A table; the first column and texts to the left, the columns marked with > to the right."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    made.pad_edge = False
+    for i, column in enumerate(columns):
+        name = column.removeprefix(">")
+        widest = max((len(str(row[i])) for row in rows), default=0)
+        made.add_column(
+            name,
+            justify="right" if column != name else "left",
+            overflow="fold",
+            min_width=min(widest, 44) if i == 0 else None,
+        )
+    for row in rows:
+        made.add_row(*(str(cell) for cell in row))
+    return made
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error with learner-updates per second and the time left."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(what, total=None, rate="compiling on first use")
+
+        def update(done: int, total: int) -> None:
+            elapsed: Any = bar.tasks[0].elapsed
+            rate = f"{done / elapsed / 1e6:.0f} M updates/s" if elapsed else ""
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        yield update

@@ -1,0 +1,143 @@
+"""`steadytd reproduce` and `steadytd run`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steadytd.cli.console import err, out, print_json, progress_bar, table
+
+if TYPE_CHECKING:
+    from steadytd.mdp.problem import Problem
+    from steadytd.report.verdict import Row
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+
+
+def reproduce(
+    figure: Annotated[
+        list[int] | None, typer.Option("--figure", help="Only this figure (1 to 4); repeatable.")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Runs per learner; the paper has 10.")] = 10,
+    seed: Annotated[int, typer.Option(help="The first run's seed.")] = 0,
+    directory: Annotated[
+        Path, typer.Option("--out", help="Where figures, curves and report go.")
+    ] = Path("results/reproduce"),
+    as_json: Json = False,
+) -> None:
+    """Run the paper's Figures 1 to 4 and hold them against exact theory.
+
+    Writes each figure as SVG, PNG and PDF, all curves as Parquet, and report.html.
+
+    Examples:
+      steadytd reproduce
+
+      steadytd reproduce --figure 3 --figure 4 --runs 50 --out results/three_state
+    """
+    from steadytd.core.files import output_directory
+    from steadytd.report.reproduce import check_request, write_reproduction
+    from steadytd.report.reproduce import reproduce as do
+
+    check_request(figure or (), runs, seed)
+    output_directory(directory)
+    with progress_bar("running") as update:
+        done = do(
+            figure or (),
+            runs=runs,
+            seed=seed,
+            progress=lambda problem, now, total: update(now, total),
+        )
+    with err.status("drawing figures"):
+        report = write_reproduction(done, directory)
+    if as_json:
+        print_json([row.to_dict() for row in done.rows])
+    else:
+        _print_rows(done.rows)
+        out.print(f"\nreport: [bold]{report}[/]", highlight=False, soft_wrap=True)
+
+
+def _print_rows(rows: list[Row]) -> None:
+    from rich.markup import escape
+
+    from steadytd.report.pages import figures, interval
+
+    lines = []
+    notes = []
+    for row in rows:
+        theory = interval(row.theory_low, row.theory_high)
+        paper = row.paper_says if row.paper is None else f"{row.paper_says}, {row.paper:g}"
+        if row.because:
+            notes.append(f"Figure {row.figure}, {row.label}, differs, because {row.because}")
+        verdict = "[green]agrees[/]" if row.agrees else f"[yellow]differs ({len(notes)})[/]"
+        measured = figures(row.measured, row.stderr)
+        lines.append((row.figure, row.label, paper, theory, measured, verdict))
+    columns = ("figure", "learner", "paper", ">theory", ">measured", "verdict")
+    out.print(table("Error at the last step: paper, theory, measured", columns, lines))
+    for number, note in enumerate(notes, 1):
+        out.print(f"({number}) {escape(note)}", highlight=False)
+
+
+def run(
+    problem: Annotated[str, typer.Argument(help="A problem's name, or a saved problem (.npz).")],
+    learners: Annotated[list[str], typer.Argument(help="Learners: name:key=value,key=value.")],
+    steps: Annotated[int, typer.Option(help="Steps of each run.")] = 100_000,
+    seeds: Annotated[int, typer.Option(help="Number of runs, with seeds 0, 1, ...")] = 10,
+    points: Annotated[int, typer.Option(help="Recording points of a curve.")] = 1000,
+    threads: Annotated[int | None, typer.Option(help="Threads; all processors by default.")] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--out", help="Write curves.parquet and summary.parquet here.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run learners on a problem and print their errors.
+
+    Examples:
+      steadytd run baird td:alpha=0.0001 perturbed_td:alpha=0.0001,eta=1
+
+      steadytd run three_state perturbed_td:alpha=0.001,eta=0.5,lam=0.5 --out results
+    """
+    from steadytd.core.files import output_directory
+    from steadytd.study.run import run as do
+
+    found = find_problem(problem)
+    if directory is not None:
+        output_directory(directory)
+    long = steps * seeds * len(learners) > 10_000_000
+    with progress_bar("running") if long else nullcontext() as update:
+        result = do(
+            found, learners, steps=steps, seeds=seeds, points=points, threads=threads,
+            progress=update,
+        )  # fmt: skip
+    if directory is not None:
+        result.save(directory)
+    if as_json:
+        print_json(result.summary.to_dicts())
+        return
+    from steadytd.report.pages import figures
+
+    lines = [
+        (
+            row["learner"],
+            figures(row["auc"], row["auc_stderr"]),
+            figures(row["final"], row["final_stderr"]),
+            f"{row['diverged']} of {seeds}" if row["diverged"] else "none",
+            row["first_divergence"] if row["diverged"] else "",
+        )
+        for row in result.summary.iter_rows(named=True)
+    ]
+    title = f"{found.name}: error over {steps:,} steps, {seeds} runs (mean ± standard error)"
+    columns = ("learner", ">mean", ">final", ">diverged", ">at step")
+    out.print(table(title, columns, lines))
+    if directory is not None:
+        out.print(f"curves and summary: [bold]{directory}[/]", highlight=False, soft_wrap=True)
+
+
+def find_problem(name: str) -> Problem:
+    """A registered problem, or one saved in an .npz file."""
+    from steadytd.mdp.problem import load_problem
+    from steadytd.problems import problem
+
+    return load_problem(name) if name.endswith(".npz") else problem(name)

@@ -1,0 +1,132 @@
+"""Figures: one description in Altair, saved as SVG, PNG and PDF and embedded in pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steadytd.core.arrays import Floats, Longs
+from steadytd.core.files import write_whole
+
+FORMATS = ("svg", "png", "pdf")
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#E69F00", "#56B4E9", "#222222")
+DASHES = ([1, 0], [1, 0], [1, 0], [1, 0], [5, 3], [1, 0], [1, 0], [5, 3])
+POINTS = 250  # per curve: more cannot be told apart on paper
+FLOOR = 1e-16  # the least error shown on a logarithmic axis
+THOUSANDS = "datum.value >= 1000 ? format(datum.value / 1000, ',') + 'k' : datum.value"
+FONT = "DejaVu Sans, Helvetica, Arial, sans-serif"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One curve: its legend, and its errors [run, point]."""
+
+    label: str
+    errors: Floats
+
+
+def learning_curves(
+    title: str,
+    subtitle: str,
+    steps: Longs,
+    curves: Sequence[Curve],
+    *,
+    log: bool,
+    best: float | None = None,
+    domain: tuple[float, float] | None = None,
+) -> Any:
+    """Error over steps: a line for the mean of the runs, a band from least to largest."""
+    import altair as alt
+
+    labels = [curve.label for curve in curves]
+    data = alt.InlineData(values=_rows(steps, curves, log))
+    scale = alt.Scale(type="log" if log else "linear", domain=domain or alt.Undefined, nice=False)
+    legend = alt.Legend(
+        title=None,
+        orient="bottom",
+        columns=3,
+        labelLimit=320,
+        symbolType="stroke",
+        symbolOpacity=1,
+        symbolSize=500,
+        symbolStrokeWidth=3,
+    )
+    colour = alt.Color(
+        "label:N",
+        sort=labels,
+        scale=alt.Scale(domain=labels, range=COLOURS[: len(labels)]),
+        legend=legend,
+    )
+    dash = alt.StrokeDash(
+        "label:N",
+        sort=labels,
+        scale=alt.Scale(domain=labels, range=list(DASHES[: len(labels)])),
+        legend=legend,
+    )
+    x = alt.X(
+        "step:Q",
+        title="step",
+        scale=alt.Scale(domain=[0, int(steps[-1])], nice=False),
+        axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6),
+    )
+    ticks = alt.Axis(format=".0e" if log and _decades(domain) > 3 else "~g", tickCount=7)
+    y = alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=ticks)
+    base = alt.Chart(data)
+    band = base.mark_area(opacity=0.18, clip=True).encode(
+        x=x, y=alt.Y("low:Q", scale=scale, title="error (RMSE)"), y2="high:Q", color=colour
+    )
+    line = base.mark_line(strokeWidth=2, clip=True).encode(
+        x=x, y=y, color=colour, strokeDash=dash, tooltip=["label:N", "step:Q", "mean:Q"]
+    )
+    layers = [band, line]
+    if best is not None:
+        rule = {"best": best, "text": f"best possible: {best:.4g}", "step": 0}
+        mark = alt.Chart(alt.InlineData(values=[rule]))
+        layers += [
+            mark.mark_rule(strokeDash=[2, 3], color="#444444").encode(y=alt.Y("best:Q")),
+            mark.mark_text(align="left", dy=10, dx=6, fontSize=11, color="#444444").encode(
+                x="step:Q", y="best:Q", text="text:N"
+            ),
+        ]
+    heading = alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
+    chart = alt.layer(*layers).properties(width=620, height=360, title=heading)
+    return chart.configure(font=FONT, background="white", padding=14).configure_title(
+        fontSize=16, subtitleFontSize=12, subtitleColor="#555555"
+    ).configure_axis(
+        labelFontSize=11, titleFontSize=12, gridColor="#e6e6e6"
+    ).configure_legend(labelFontSize=12).configure_view(stroke="#cccccc")  # fmt: skip
+
+
+def save_figure(chart: Any, directory: Path, name: str) -> str:
+    """Write NAME.svg, NAME.png and NAME.pdf; return the SVG for embedding in a page."""
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict()))
+    write_whole(directory / f"{name}.svg", svg)
+    write_whole(directory / f"{name}.png", vl_convert.svg_to_png(svg, scale=2))
+    write_whole(directory / f"{name}.pdf", vl_convert.svg_to_pdf(svg))
+    return str(svg)
+
+
+def _decades(domain: tuple[float, float] | None) -> float:
+    return float(np.log10(domain[1] / domain[0])) if domain else 10.0
+
+
+def _rows(steps: Longs, curves: Sequence[Curve], log: bool) -> list[dict[str, float | str]]:
+    """Mean and range over the runs at a few hundred points; points that diverged are left out."""
+    chosen = np.unique(np.rint(np.linspace(0, len(steps) - 1, POINTS)).astype(int))
+    floor = FLOOR if log else 0.0
+    rows: list[dict[str, float | str]] = []
+    for curve in curves:
+        for i in chosen:
+            errors = curve.errors[:, i]
+            if np.isfinite(errors).all():
+                low, mean, high = np.maximum([errors.min(), errors.mean(), errors.max()], floor)
+                point = {"step": int(steps[i]), "mean": mean, "low": low, "high": high}
+                rows.append({"label": curve.label, **{k: float(v) for k, v in point.items()}})
+    return rows

@@ -1,0 +1,112 @@
+"""Fixed points and mean dynamics of the learners, exactly, from the problem's matrices.
+
+Every linear learner changes its vectors y = (w, h, ...) on average by alpha (g - M y) once its
+traces are in their steady state. `Expectation` holds M and g, each learner's file derives them, and
+this module draws the conclusions: where the mean update stops, whether it leads there, and where
+the mean weights are after n steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from steadytd.core.arrays import Floats
+from steadytd.core.errors import InputError
+from steadytd.core.learner import Learner
+from steadytd.core.schedule import step_factors
+from steadytd.mdp.moments import Expectation
+from steadytd.mdp.problem import Problem
+
+
+def expectation(problem: Problem, learner: Learner, policy: int = 0) -> Expectation:
+    """The mean update of a learner on a problem: E[change of y] = alpha (g - M y)."""
+    if learner.law.expectation is None:
+        raise InputError(
+            f"{learner.name} has no closed-form expectation; give its law one with "
+            "expectation=... (a function of Moments and the hyper-parameters)."
+        )
+    numbers = {k: v for k, v in learner.values.items() if not isinstance(v, str)}
+    found: Expectation = learner.law.expectation(problem.moments(policy), numbers)
+    return found
+
+
+def row_space(Phi: Floats) -> Floats:
+    """An orthonormal basis, [d, rank], of the weights that features can tell apart."""
+    return np.asarray(scipy.linalg.orth(Phi.T))
+
+
+def reduced(problem: Problem, e: Expectation) -> Expectation:
+    """The same mean update on the row space of Phi; weights outside it never change the values."""
+    Q = row_space(problem.Phi)
+    blocks = scipy.linalg.block_diag(*[Q] * (len(e.g) // problem.n_features))
+    return Expectation(M=blocks.T @ e.M @ blocks, g=blocks.T @ e.g)
+
+
+def fixed_point(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
+    """The weights w at which the mean update is zero, stable or not (of least norm if many)."""
+    e = expectation(problem, learner, policy)
+    solution, *_ = np.linalg.lstsq(e.M, e.g, rcond=1e-12)
+    left = float(np.abs(e.M @ solution - e.g).max())
+    if left > 1e-8 * max(1.0, float(np.abs(e.g).max())):
+        raise InputError(
+            f"{learner} has no fixed point on {problem.name}: its matrix is singular and b is not "
+            "in its range; change the hyper-parameters (for perturbed_td: eta)."
+        )
+    return np.asarray(solution[: problem.n_features])
+
+
+def decay_rates(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
+    """The eigenvalues of M on the row space: the mean update is stable if all have Re > 0."""
+    e = reduced(problem, expectation(problem, learner, policy))
+    return np.asarray(np.linalg.eigvals(e.M))
+
+
+def is_stable(problem: Problem, learner: Learner, policy: int = 0) -> bool:
+    """Whether the mean update leads to the fixed point for small enough step sizes."""
+    return bool((decay_rates(problem, learner, policy).real > 0.0).all())
+
+
+def mean_weights(problem: Problem, learner: Learner, steps: int, policy: int = 0) -> Floats:
+    """The weights after `steps` mean updates from w0: y <- y + alpha_t (g - M y).
+
+    For a constant step size this is one power of a matrix; for a decaying one the steps are taken
+    one by one.
+    """
+    e = expectation(problem, learner, policy)
+    n = len(e.g)
+    alpha, power, delay = (float(learner[name]) for name in ("alpha", "power", "delay"))
+    start = np.zeros(n)
+    start[: problem.n_features] = problem.w0
+    with np.errstate(over="ignore", invalid="ignore"):
+        if power == 0.0:
+            step = np.eye(n + 1)
+            step[:n, :n] -= alpha * e.M
+            step[:n, n] = alpha * e.g
+            y = (np.linalg.matrix_power(step, steps) @ np.append(start, 1.0))[:n]
+        else:
+            y = start
+            for factor in step_factors(0, steps, power, delay):
+                y = y + alpha * factor * (e.g - e.M @ y)
+    return np.asarray(y[: problem.n_features])
+
+
+def follow_on_growth(problem: Problem, policy: int = 0) -> float:
+    """By what factor a step multiplies the second moment of ETD's follow-on trace.
+
+    F <- gamma rho F + i gives E[F^2 | s'] a linear recursion with the matrix
+    sum_a pi^2/mu p gamma^2; from spectral radius 1 on, the variance of F is infinite.
+    """
+    m = problem.moments(policy)
+    squares = np.divide(m.pi**2, m.mu, out=np.zeros_like(m.pi), where=m.mu > 0.0)
+    growth = np.einsum("sa,sat,sat->st", squares, m.P, m.gamma**2)
+    return float(np.abs(np.linalg.eigvals(growth)).max())
+
+
+def best_error(problem: Problem, policy: int = 0) -> float:
+    """The least error of any weights: the distance of v_pi from the span of the features."""
+    root = np.sqrt(problem.error_weights(policy))
+    target = root * problem.moments(policy).v_pi
+    system = root[:, None] * problem.Phi
+    w, *_ = np.linalg.lstsq(system, target, rcond=None)
+    return float(np.linalg.norm(system @ w - target))

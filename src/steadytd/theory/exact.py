@@ -1,0 +1,128 @@
+"""The exact expected error of a learner after n steps on a finite problem's stream.
+
+Mean dynamics average the update over the stationary distribution and so neglect that consecutive
+transitions are correlated: they err by a term of order alpha. Here nothing is neglected. A learner
+without trace vectors and memory changes its vectors y at a transition e by an affine map,
+y <- B_e y + c_e. So the moments of y, kept apart by the present state,
+
+    p(s) = P(s_t = s),   m(s) = E[y 1{s_t = s}],   S(s) = E[y y' 1{s_t = s}],
+
+follow a linear recursion, and n steps of it are a power of one matrix. They give the mean weights
+and the root-mean-square error exactly, and with them an interval for the expected error:
+
+    || E[v_hat] - v ||  <=  E || v_hat - v ||  <=  sqrt(E || v_hat - v ||^2)
+
+by Jensen's inequality on both sides.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from steadytd.core.arrays import Floats
+from steadytd.core.law import STEP_FACTS
+from steadytd.core.learner import Learner
+from steadytd.core.reference import ReferenceLearner
+from steadytd.mdp.problem import Problem
+from steadytd.theory.dynamics import row_space
+
+
+class ExactError(NamedTuple):
+    """The exact bounds of the expected error after n steps, and the exact mean weights."""
+
+    of_mean: float
+    root_mean_square: float
+    mean_weights: Floats
+
+
+def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | None:
+    """The expected error after `steps` steps from w0 and the problem's start distribution.
+
+    None where the moments do not close: with trace vectors, with memory (ETD), with a decaying
+    step size, or with several target policies.
+    """
+    closes = not (learner.traced or learner.law.memory or learner["power"])
+    if not closes or problem.n_policies > 1:
+        return None
+    Q = row_space(problem.Phi)
+    basis = scipy.linalg.block_diag(*[Q] * len(learner.law.vectors))
+    size = basis.shape[1]
+    step = _moment_step(problem, learner, basis)
+    start = np.zeros(size)
+    start[: Q.shape[1]] = Q.T @ problem.w0
+    moments = np.outer(_features(start), problem.start).reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = _power_times(step, steps, moments).reshape(-1, problem.n_states).sum(axis=1)
+    rank = Q.shape[1]
+    mean = moments[1 : 1 + rank]
+    second = np.zeros((size, size))
+    second[np.tril_indices(size)] = moments[1 + size :]
+    second += np.tril(second, -1).T
+    values = problem.Phi @ Q
+    spread = np.einsum("si,ij,sj->s", values, second[:rank, :rank], values)
+    squares = spread - 2.0 * problem.v_pi * (values @ mean) + problem.v_pi**2
+    root = float(np.sqrt(max(0.0, float(problem.error_weights() @ squares))))
+    weights = Q @ mean + (problem.w0 - Q @ (Q.T @ problem.w0))
+    return ExactError(float(problem.error(weights)), root, weights)
+
+
+def affine_step(
+    learner: Learner, x: Floats, x_next: Floats, facts: dict[str, float]
+) -> tuple[Floats, Floats]:
+    """B and c of the step y <- B y + c at one transition, read off the law itself."""
+    d, vectors = len(x), learner.law.vectors
+
+    def after(y: Floats) -> Floats:
+        probe = ReferenceLearner(learner, np.zeros(d))
+        probe.vectors = dict(zip(vectors, y.reshape(len(vectors), d), strict=True))
+        probe.update(x, x_next, facts)
+        return np.concatenate([probe.vectors[name] for name in vectors])
+
+    c = after(np.zeros(len(vectors) * d))
+    return np.stack([after(unit) - c for unit in np.eye(len(c))], axis=1), c
+
+
+def _features(y: Floats) -> Floats:
+    """(1, y, lower triangle of y y'): what the recursion is linear in."""
+    return np.concatenate([[1.0], y, np.outer(y, y)[np.tril_indices(len(y))]])
+
+
+def _moment_step(problem: Problem, learner: Learner, basis: Floats) -> Floats:
+    """The matrix that takes (p, m, S) of all states one step further."""
+    size = basis.shape[1]
+    rows, columns = np.tril_indices(size)
+    n, S = 1 + size + len(rows), problem.n_states
+    m = problem.moments()
+    result = np.zeros((n, S, n, S))
+    for s, a, s_next in np.argwhere(m.mu[:, :, None] * m.P > 0.0):
+        ratio = m.pi[s, a] / m.mu[s, a]
+        known = (m.r[s, a, s_next], m.gamma[s, a, s_next], ratio, m.pi[s, a], m.mu[s, a], 1.0)
+        facts = dict(zip(STEP_FACTS, map(float, known), strict=True))
+        B, c = affine_step(learner, m.Phi[s], m.Phi[s_next], facts)
+        B, c = basis.T @ B @ basis, basis.T @ c
+        lift = np.zeros((n, n))
+        lift[0, 0] = 1.0
+        lift[1 : 1 + size, 0] = c
+        lift[1 : 1 + size, 1 : 1 + size] = B
+        lift[1 + size :, 0] = c[rows] * c[columns]
+        lift[1 + size :, 1 : 1 + size] = c[rows, None] * B[columns] + B[rows] * c[columns, None]
+        product = np.einsum("ki,kj->kij", B[rows], B[columns])
+        both = product + product.swapaxes(1, 2)
+        both[:, np.arange(size), np.arange(size)] /= 2.0
+        lift[1 + size :, 1 + size :] = both[:, rows, columns]
+        result[:, s_next, :, s] += m.mu[s, a] * m.P[s, a, s_next] * lift
+    return result.reshape(n * S, n * S)
+
+
+def _power_times(matrix: Floats, exponent: int, vector: Floats) -> Floats:
+    """matrix^exponent vector, by squaring; only as many squarings as the exponent has digits."""
+    while True:
+        if exponent & 1:
+            vector = matrix @ vector
+        exponent >>= 1
+        if not exponent:
+            return vector
+        matrix = matrix @ matrix
