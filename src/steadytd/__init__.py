@@ -9,6 +9,8 @@ True
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from steadytd.core.errors import InputError
 from steadytd.core.law import Law, Param, law
 from steadytd.core.learner import Learner
@@ -16,10 +18,22 @@ from steadytd.core.online import OnlineLearner
 from steadytd.learners import learner, learners, load_learner
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem, problems
+from steadytd.problems import problem as make_problem
 from steadytd.study.result import Result
 from steadytd.study.run import run
 
+if TYPE_CHECKING:
+    from steadytd.theory.certificate import Certificate
+
 __version__ = "0.1.0"
+
+
+def certify(problem: Problem | str, policy: int = 0) -> Certificate:
+    """Will a learner converge on this problem, to what, and how good is that? See `Certificate`."""
+    from steadytd.theory.certificate import certify as do
+
+    return do(make_problem(problem) if isinstance(problem, str) else problem, policy)
+
 
 __all__ = [
     "InputError",
@@ -29,6 +43,7 @@ __all__ = [
     "Param",
     "Problem",
     "Result",
+    "certify",
     "law",
     "learner",
     "learners",

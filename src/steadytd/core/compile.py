@@ -16,8 +16,10 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from steadytd.core.files import write_whole
 from steadytd.core.law import Function, Law
@@ -67,8 +69,10 @@ def _module(name: str, source: str, fingerprint: str) -> ModuleType:
     """A module for the source, in its own directory below the cache (or a temporary one)."""
     try:
         directory = cache_directory() / fingerprint
-        directory.mkdir(parents=True, exist_ok=True)
-        path = write_whole(directory / f"{name}.py", source)
+        path = directory / f"{name}.py"
+        if not (path.exists() and path.read_text(encoding="utf-8") == source):
+            directory.mkdir(parents=True, exist_ok=True)
+            write_whole(path, source)
     except OSError:
         path = Path(tempfile.mkdtemp(prefix="steadytd-")) / f"{name}.py"
         path.write_text(source, encoding="utf-8")
@@ -94,15 +98,48 @@ def _fingerprint(source: str, functions: dict[str, Function]) -> str:
     return digest.hexdigest()[:24]
 
 
-def _meaning(function: Any) -> str:
+def _meaning(value: Any, inside: tuple[FunctionType, ...] = ()) -> str:
     """All that decides what a law's function computes: code, constants, globals, closure."""
-    function = getattr(function, "py_func", function)
-    if not hasattr(function, "__code__"):
-        return repr(function)
-    code: CodeType = function.__code__
-    free = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    used: dict[str, Any] = {name: cell.cell_contents for name, cell in free.items()}
-    used |= {n: function.__globals__[n] for n in code.co_names if n in function.__globals__}
-    values = {name: _meaning(value) for name, value in sorted(used.items())}
-    own = (function.__module__, code.co_code.hex(), code.co_consts, code.co_names, code.co_varnames)
-    return repr((own, values))
+    if isinstance(value, np.ndarray):  # whose repr is rounded and shortened
+        return repr((value.dtype.str, value.shape, value.tobytes()))
+    if isinstance(value, tuple):
+        return repr([_meaning(part, inside) for part in value])
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType):
+        return repr(value)
+    if function in inside:
+        return f"{function.__qualname__} itself"
+    codes = _codes(function.__code__)
+    own = [
+        (code.co_code.hex(), code.co_names, code.co_varnames, _constants(code)) for code in codes
+    ]
+    given = (function.__defaults__, function.__kwdefaults__, getattr(value, "targetoptions", None))
+    used = _used(function, {name for code in codes for name in code.co_names})
+    values = [(name, _meaning(used[name], (*inside, function))) for name in sorted(used)]
+    return repr((function.__module__, own, given, values))
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """A function's code and that of the functions and comprehensions inside it."""
+    inner = [_codes(const) for const in code.co_consts if isinstance(const, CodeType)]
+    return [code, *(part for parts in inner for part in parts)]
+
+
+def _constants(code: CodeType) -> list[object]:
+    return [const for const in code.co_consts if not isinstance(const, CodeType)]
+
+
+def _used(function: FunctionType, names: set[str]) -> dict[str, Any]:
+    """What a function takes from its closure, from its globals and from modules among them."""
+    cells = function.__closure__ or ()
+    free = zip(function.__code__.co_freevars, cells, strict=True)
+    used: dict[str, Any] = {name: cell.cell_contents for name, cell in free}
+    used |= {name: function.__globals__[name] for name in names & function.__globals__.keys()}
+    for module in [value for value in used.values() if isinstance(value, ModuleType)]:
+        for name in names & vars(module).keys():
+            part = vars(module)[name]
+            if hasattr(part, "py_func") or isinstance(
+                part, FunctionType | int | float | np.ndarray
+            ):
+                used[f"{module.__name__}.{name}"] = part
+    return used

@@ -23,13 +23,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steadytd.core.errors import InputError, unknown
 
 Function = Callable[..., Any]
 Value = float | str
+AUTO = "auto"
 
 STEP_FACTS = ("reward", "gamma_next", "rho", "pi", "mu", "interest")
 CARRIED = {"gamma": "gamma_next", "rho_prev": "rho", "pi_prev": "pi", "mu_prev": "mu"}
@@ -44,13 +45,17 @@ class Param:
     low: float = -math.inf
     high: float = math.inf
     above: bool = False  # low itself is excluded
+    auto: bool = False  # "auto" lets the model choose, where it is known
 
-    def check(self, owner: str, name: str, value: object) -> float:
+    def check(self, owner: str, name: str, value: object) -> Value:
         """The value as a float, or an error that names the parameter, the rule and the value."""
+        if self.auto and value == AUTO:
+            return AUTO
         try:
             number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            raise InputError(f"{owner}: {name} must be a number, got {value!r}.") from None
+            or_auto = " or auto" if self.auto else ""
+            raise InputError(f"{owner}: {name} must be a number{or_auto}, got {value!r}.") from None
         inside = self.low < number if self.above else self.low <= number
         if not (math.isfinite(number) and inside and number <= self.high):
             raise InputError(f"{owner}: {name} ({self.doc}) must be {self.rule}, got {number:g}.")
@@ -59,15 +64,17 @@ class Param:
     @property
     def rule(self) -> str:
         """The range in words."""
+        or_auto = ", or auto" if self.auto else ""
         low = f"> {self.low:g}" if self.above else f">= {self.low:g}"
         if math.isinf(self.high):
-            return "a finite number" if math.isinf(self.low) else low
-        return f"{low} and <= {self.high:g}"
+            return ("a finite number" if math.isinf(self.low) else low) + or_auto
+        return f"{low} and <= {self.high:g}{or_auto}"
 
 
 ALPHA = Param("step size", low=0.0, above=True)
 LAM = Param("trace decay", default=0.0, low=0.0, high=1.0)
 RATIO = Param("second step size / alpha", default=10.0, low=0.0, above=True)
+AUTO_RATIO = replace(RATIO, auto=True)
 SCHEDULE = {
     "power": Param("decay of the step size, alpha / (1 + t/delay)^power", default=0.0, low=0.0),
     "delay": Param("steps before the step size decays", default=1.0, low=0.0, above=True),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from steadytd.core.errors import InputError, unknown
-from steadytd.core.law import Law, Value
+from steadytd.core.law import AUTO, Law, Value
 
 if TYPE_CHECKING:
     from steadytd.core.online import OnlineLearner
@@ -73,6 +73,19 @@ class Learner:
     def traced(self) -> bool:
         """Whether the learner keeps a trace vector (at lam = 0 it needs none)."""
         return self.law.traced(self.values)
+
+    @property
+    def automatic(self) -> list[str]:
+        """The hyper-parameters that are still to be chosen by a model."""
+        return [name for name, value in self.values.items() if value == AUTO]
+
+    def require_numbers(self, where: str) -> None:
+        """Complain if a hyper-parameter is "auto" where no model is known."""
+        for name in self.automatic:
+            raise InputError(
+                f"{self._text}: {name}=auto needs a known model, which {where} does not have; "
+                f"give a number, for instance the one that certify recommends."
+            )
 
     def replace(self, **params: object) -> Learner:
         """The same algorithm with some hyper-parameters changed."""

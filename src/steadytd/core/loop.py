@@ -197,6 +197,8 @@ class _Loop:
 
     def read(self, depth: int) -> None:
         reads = self.stored_reads()
+        if not reads:
+            return
         inner = self.over_lanes(depth)
         self.add(inner, *(f"_{product}[j] = 0.0" for product in reads))
         for basis in self.law.bases:

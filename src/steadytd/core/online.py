@@ -39,6 +39,7 @@ class OnlineLearner:
 
         if not isinstance(n_features, int | np.integer) or n_features < 1:
             raise InputError(f"n_features must be a whole number >= 1, got {n_features!r}.")
+        learner.require_numbers("a live stream")
         self.learner = learner
         self.n_features = int(n_features)
         start = np.zeros(n_features) if w0 is None else self._vector("w0", w0)

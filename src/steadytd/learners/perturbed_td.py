@@ -16,7 +16,8 @@ Phi' D (I - lam g P)^-1 r_pi; outside: (A_lam + eta G) w = b_lam. It is the TD f
 *another* problem, with discount gamma/(1 + eta) and reward r/(1 + eta): stability is paid for with
 bias, and near the smallest stable eta the bias is largest.
 
-Parameters: alpha > 0, eta >= 0 (the penalty), lam in [0, 1], penalty scaled or outside.
+Parameters: alpha > 0, eta >= 0 (the penalty) or auto (chosen by the certificate where the model is
+known), lam in [0, 1], penalty scaled or outside.
 
 Example::
 
@@ -41,7 +42,7 @@ import numpy as np
 from steadytd.core.law import LAM, Param, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
-ETA = Param("penalty", low=0.0)
+ETA = Param("penalty", low=0.0, auto=True)
 
 
 def scaled_trace(rho: float, gamma: float, lam: float, eta: float) -> tuple[float, float]:

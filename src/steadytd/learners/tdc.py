@@ -12,7 +12,7 @@ Stable on two time scales (beta/alpha to infinity), or on one if beta/alpha exce
 max(0, -lambda_min(G^-1 sym A_lam)). No bias is added, but the TD fixed point itself can be a poor
 value function when the data come from another policy.
 
-Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
+Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10) or auto, lam in [0, 1].
 
 Example::
 
@@ -33,7 +33,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.core.law import LAM, RATIO, accumulating_trace, law
+from steadytd.core.law import AUTO_RATIO, LAM, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 
@@ -45,7 +45,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
 
 
 @law(
-    params={"ratio": RATIO, "lam": LAM},
+    params={"ratio": AUTO_RATIO, "lam": LAM},
     traces={"z": accumulating_trace},
     writes={"w": ("z", "x_next"), "h": ("z", "x")},
     expectation=expectation,

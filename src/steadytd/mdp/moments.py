@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
-from steadytd.core.arrays import Floats
+from steadytd.core.arrays import Bools, Floats
 from steadytd.core.errors import InputError
 
 
@@ -69,6 +70,34 @@ class Moments:
                 "pi need not end; use gamma < 1, or discount 0 where an episode ends."
             )
         return np.asarray(np.linalg.solve(system, self.r_pi))
+
+    @property
+    def visited(self) -> Bools:
+        """Which states the behaviour policy visits in the long run."""
+        return np.asarray(self.d > 0.0)
+
+    @cached_property
+    def row_space(self) -> Floats:
+        """An orthonormal basis, [d, rank], of the weights that visited states can tell apart."""
+        return np.asarray(scipy.linalg.orth(self.Phi[self.visited].T))
+
+    @cached_property
+    def T(self) -> Floats:
+        """D^1/2 P_gamma D^-1/2 on the visited states."""
+        root = np.sqrt(self.d[self.visited])
+        inner = self.P_gamma[np.ix_(self.visited, self.visited)]
+        return np.asarray(root[:, None] * inner / root)
+
+    @cached_property
+    def operator_norm(self) -> float:
+        """||P_gamma||_D = ||T||: by how much a step under pi can stretch a value function."""
+        return float(np.linalg.norm(self.T, 2))
+
+    @property
+    def gamma_max(self) -> float:
+        """The largest discount of a transition that mu can make."""
+        possible = (self.d[:, None] * self.mu)[:, :, None] * self.P > 0.0
+        return float(self.gamma[possible].max())
 
     def resolvent(self, lam: float, scale: float = 1.0) -> Floats:
         """(I - lam scale P_gamma)^-1: what a trace with decay lam collects along the way."""

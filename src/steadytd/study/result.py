@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 class Result:
     """The errors and final weights of every learner and seed.
 
+    `learners` are the learners that ran, with a number wherever `asked` (their texts as they were
+    given) says "auto".
+
     `errors` is [learner, seed, point]: the error after `steps[point]` updates, the mean over the
     target policies where there are several, infinite from the point on at which a learner has
     diverged. `first_divergence` [learner, seed] is the number of updates after which a weight
@@ -34,6 +37,7 @@ class Result:
 
     problem: Problem
     learners: list[Learner]
+    asked: list[str]
     seeds: list[int]
     steps: Longs
     errors: Floats
@@ -44,6 +48,7 @@ class Result:
     def collect(
         problem: Problem,
         learners: list[Learner],
+        asked: list[str],
         seeds: list[int],
         steps: Longs,
         outcomes: Sequence[Outcome],
@@ -65,6 +70,7 @@ class Result:
         return Result(
             problem=problem,
             learners=learners,
+            asked=asked,
             seeds=seeds,
             steps=frozen(steps, np.int64),
             errors=frozen(errors.reshape(*shape, -1).mean(axis=2).swapaxes(0, 1)),
@@ -120,9 +126,10 @@ class Result:
     def weights(self, learner: Learner | str) -> Floats:
         """The final weights of a learner: [seeds, d], or [seeds, policies, d] with several."""
         texts = [str(x) for x in self.learners]
-        if str(learner) not in texts:
+        if str(learner) not in texts and str(learner) not in self.asked:
             raise unknown("learner of this run:", str(learner), texts)
-        found: Floats = self.final_weights[texts.index(str(learner))]
+        names = texts if str(learner) in texts else self.asked
+        found: Floats = self.final_weights[names.index(str(learner))]
         return found[:, 0] if self.problem.n_policies == 1 else found
 
     def save(self, directory: str | Path) -> list[Path]:

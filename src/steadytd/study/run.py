@@ -89,9 +89,11 @@ def run(
     _at_least("points", points, 2)
     workers = os.cpu_count() or 1 if threads is None else threads
     _at_least("threads", workers, 1)
+    asked = [str(one) for one in chosen]
+    chosen = [_with_numbers(found, one) for one in chosen]
     plan = _plan(found, chosen, steps, points)
     outcomes = _execute(plan, numbers, steps, workers, progress)
-    return Result.collect(found, chosen, numbers, plan.points, outcomes)
+    return Result.collect(found, chosen, asked, numbers, plan.points, outcomes)
 
 
 def recording_points(steps: int, points: int) -> Longs:
@@ -108,6 +110,20 @@ def _learners(given: Sequence[Learner | Law | str] | Learner | str) -> list[Lear
         if str(one) in map(str, chosen[:i]):
             raise InputError(f"learner '{one}' is given twice; leave one out.")
     return chosen
+
+
+def _with_numbers(problem: Problem, learner: Learner) -> Learner:
+    """The learner with its "auto" values chosen by the problem's exact model."""
+    if not learner.automatic:
+        return learner
+    if problem.n_policies > 1:
+        raise InputError(
+            f"{learner}: auto chooses for one target policy, but {problem.name} has "
+            f"{problem.n_policies}; give a number."
+        )
+    from steadytd.theory.choose import resolve
+
+    return resolve(problem, learner)
 
 
 def _seeds(given: int | Sequence[int]) -> list[int]:

@@ -31,14 +31,9 @@ def expectation(problem: Problem, learner: Learner, policy: int = 0) -> Expectat
     return found
 
 
-def row_space(Phi: Floats) -> Floats:
-    """An orthonormal basis, [d, rank], of the weights that features can tell apart."""
-    return np.asarray(scipy.linalg.orth(Phi.T))
-
-
-def reduced(problem: Problem, e: Expectation) -> Expectation:
+def reduced(problem: Problem, e: Expectation, policy: int = 0) -> Expectation:
     """The same mean update on the row space of Phi; weights outside it never change the values."""
-    Q = row_space(problem.Phi)
+    Q = problem.moments(policy).row_space
     blocks = scipy.linalg.block_diag(*[Q] * (len(e.g) // problem.n_features))
     return Expectation(M=blocks.T @ e.M @ blocks, g=blocks.T @ e.g)
 
@@ -58,7 +53,7 @@ def fixed_point(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
 
 def decay_rates(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
     """The eigenvalues of M on the row space: the mean update is stable if all have Re > 0."""
-    e = reduced(problem, expectation(problem, learner, policy))
+    e = reduced(problem, expectation(problem, learner, policy), policy)
     return np.asarray(np.linalg.eigvals(e.M))
 
 
@@ -110,3 +105,11 @@ def best_error(problem: Problem, policy: int = 0) -> float:
     system = root[:, None] * problem.Phi
     w, *_ = np.linalg.lstsq(system, target, rcond=None)
     return float(np.linalg.norm(system @ w - target))
+
+
+def largest_alpha(problem: Problem, learner: Learner, policy: int = 0) -> float:
+    """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2; 0 if unstable."""
+    rates = decay_rates(problem, learner, policy)
+    if (rates.real <= 0.0).any():
+        return 0.0
+    return float((2.0 * rates.real / np.abs(rates) ** 2).min())

@@ -27,7 +27,6 @@ from steadytd.core.law import STEP_FACTS
 from steadytd.core.learner import Learner
 from steadytd.core.reference import ReferenceLearner
 from steadytd.mdp.problem import Problem
-from steadytd.theory.dynamics import row_space
 
 
 class ExactError(NamedTuple):
@@ -47,7 +46,7 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     closes = not (learner.traced or learner.law.memory or learner["power"])
     if not closes or problem.n_policies > 1:
         return None
-    Q = row_space(problem.Phi)
+    Q = problem.moments().row_space
     basis = scipy.linalg.block_diag(*[Q] * len(learner.law.vectors))
     size = basis.shape[1]
     step = _moment_step(problem, learner, basis)

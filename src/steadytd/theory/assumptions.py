@@ -1,0 +1,120 @@
+"""The six assumptions of the paper's convergence theorem, checked for a learner on a problem."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from steadytd.core.arrays import Floats
+from steadytd.core.learner import Learner
+from steadytd.mdp.problem import Problem
+from steadytd.theory import dynamics
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One assumption: what it says, whether it holds, and why."""
+
+    number: int
+    statement: str
+    holds: bool
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def check_assumptions(problem: Problem, learner: Learner, policy: int = 0) -> list[Assumption]:
+    """Theorem 1 of the paper: assumptions 1 to 6 for the iteration of this learner."""
+    period = chain_period(problem)
+    return [
+        _step_sizes(learner),
+        Assumption(
+            2,
+            "the Markov process (s, a, s') has a unique invariant distribution",
+            True,
+            "the behaviour policy's chain has one closed class of states",
+        ),
+        _closed_form(learner),
+        _definite(problem, learner, policy),
+        _mixing(learner, period),
+        Assumption(
+            6,
+            "moments of the function h stay bounded",
+            not _unbounded(learner),
+            "h is constant: there are finitely many states"
+            if not _unbounded(learner)
+            else "the trace or follow-on trace is not bounded by a function of the state",
+        ),
+    ]
+
+
+def chain_period(problem: Problem) -> int:
+    """The period of the behaviour policy's chain on its recurrent class (1: aperiodic)."""
+    chain: Floats = np.einsum("sa,sat->st", problem.mu, problem.P)
+    recurrent = np.flatnonzero(problem.d_mu > 0.0)
+    depth = {int(recurrent[0]): 0}
+    queue = [int(recurrent[0])]
+    period = 0
+    for s in queue:
+        for t in np.flatnonzero(chain[s] > 0.0):
+            following = int(t)
+            if following not in depth:
+                depth[following] = depth[s] + 1
+                queue.append(following)
+            else:
+                period = math.gcd(period, depth[s] + 1 - depth[following])
+    return abs(period)
+
+
+def _unbounded(learner: Learner) -> bool:
+    return learner.traced or bool(learner.law.memory)
+
+
+def _step_sizes(learner: Learner) -> Assumption:
+    power = float(learner["power"])
+    if power == 0.0:
+        why = (
+            "the step size is constant: the weights converge to a neighbourhood of the fixed point "
+            "whose size shrinks with alpha, not to the point"
+        )
+    elif power <= 0.5:
+        why = f"power {power:g} is at most 1/2, so the squares of the step sizes have no finite sum"
+    elif power > 1.0:
+        why = f"power {power:g} exceeds 1: the step sizes have a finite sum, so learning stops"
+    else:
+        why = f"power {power:g} lies in (1/2, 1]"
+    statement = "step sizes sum to infinity, their squares do not"
+    return Assumption(1, statement, 0.5 < power <= 1.0, why)
+
+
+def _closed_form(learner: Learner) -> Assumption:
+    known = learner.law.expectation is not None
+    why = "closed form in the learner's file" if known else "the law has no closed-form expectation"
+    return Assumption(3, "A and b are the stationary means of A(X_n) and b(X_n)", known, why)
+
+
+def _definite(problem: Problem, learner: Learner, policy: int) -> Assumption:
+    e = dynamics.reduced(problem, dynamics.expectation(problem, learner, policy), policy)
+    least = float(np.linalg.eigvalsh((e.M + e.M.T) / 2.0)[0])
+    stable = bool((np.linalg.eigvals(e.M).real > 0.0).all())
+    where = "" if len(e.g) == len(problem.w0) else " on the row space of the features"
+    why = f"the symmetric part's least eigenvalue{where} is {least:.4g}"
+    if least <= 0.0 and stable:
+        why += "; the mean update is stable all the same, which is what convergence really needs"
+    return Assumption(4, "the matrix A is positive definite", least > 0.0, why)
+
+
+def _mixing(learner: Learner, period: int) -> Assumption:
+    if _unbounded(learner):
+        why = "the theorem is for iterations without trace: see the learner's own reference"
+    elif period > 1:
+        why = f"the behaviour policy's chain has period {period}: conditional means do not converge"
+    else:
+        why = "a finite aperiodic chain forgets its start geometrically fast"
+    holds = period == 1 and not _unbounded(learner)
+    return Assumption(5, "conditional means of A(X_n), b(X_n) converge summably fast", holds, why)

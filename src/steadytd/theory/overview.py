@@ -1,0 +1,42 @@
+"""Every registered learner on one problem, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from steadytd.core.errors import InputError
+from steadytd.core.law import AUTO, Law
+from steadytd.learners import algorithm, names
+
+if TYPE_CHECKING:
+    from steadytd.theory.certificate import Certificate
+
+
+def overview(certificate: Certificate) -> list[dict[str, Any]]:
+    """Name, text, stability, error of the fixed point, largest step size; "auto" where offered."""
+    rows = []
+    for name in names():
+        law = algorithm(name)
+        if law.expectation is None:
+            continue
+        learner = certificate.resolved(law, **automatic(law))
+        row: dict[str, Any] = {
+            "learner": name,
+            "params": {k: v for k, v in learner.values.items() if k in law.params},
+            "stable": certificate.is_stable(learner),
+            "largest_alpha": certificate.largest_alpha(learner),
+        }
+        try:
+            w = certificate.fixed_point(learner)
+        except InputError:
+            row |= {"error": None, "values": None}
+        else:
+            values = certificate.problem.Phi @ w
+            row |= {"error": certificate.error(w), "values": values.tolist()}
+        rows.append(row)
+    return rows
+
+
+def automatic(law: Law) -> dict[str, object]:
+    """The hyper-parameters of a law that offer "auto", set to it."""
+    return {name: AUTO for name, param in law.params.items() if param.auto}

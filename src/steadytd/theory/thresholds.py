@@ -1,0 +1,196 @@
+"""For which penalties eta is A(eta) = A_0 + eta G positive definite, and for which stable?
+
+All matrices live on the row space of the features of the states that mu visits: there G is positive
+definite, and weights outside it never change a value. `docs/theory.md` derives every statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from numpy.typing import NDArray
+
+from steadytd.core.arrays import Floats
+from steadytd.mdp.moments import Moments
+
+LARGEST_EXACT = 40  # rank up to which all crossings are found exactly, as eigenvalues
+SCAN_POINTS = 48  # penalties looked at beyond that rank, before refining
+REAL = 1e-7  # relative size below which an imaginary part is rounding
+
+Interval = tuple[float, float]
+Complexes = NDArray[np.complex128]
+
+
+@dataclass(frozen=True, eq=False)
+class Pencil:
+    """A_0, G and b on the row space, and the penalties at which A(eta) changes character."""
+
+    Q: Floats
+    A0: Floats
+    G: Floats
+    b: Floats
+
+    @staticmethod
+    def of(m: Moments) -> Pencil:
+        """The pencil of one problem and target policy."""
+        Q = m.row_space
+        return Pencil(Q=Q, A0=Q.T @ m.A() @ Q, G=Q.T @ m.G @ Q, b=Q.T @ m.b())
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the row space."""
+        return len(self.b)
+
+    def A(self, eta: float) -> Floats:
+        """A_0 + eta G."""
+        return np.asarray(self.A0 + eta * self.G)
+
+    @cached_property
+    def definite_range(self) -> Interval:
+        """A(eta) is negative definite below the first number, positive definite above the second.
+
+        With H the symmetric part of A_0 these are -lambda_max and -lambda_min of (H, G), since
+        y'A(eta)y / y'Gy = y'Hy / y'Gy + eta.
+        """
+        H = (self.A0 + self.A0.T) / 2.0
+        values = scipy.linalg.eigh(H, self.G, eigvals_only=True)
+        return -float(values[-1]), -float(values[0])
+
+    @property
+    def eta_pd(self) -> float:
+        """The smallest eta with A(eta) positive definite just above it; negative: room to spare."""
+        return self.definite_range[1]
+
+    @cached_property
+    def modes(self) -> Complexes:
+        """The eigenvalues l of G^-1 A_0; w(eta) has a pole at every real -l."""
+        return np.asarray(scipy.linalg.eigvals(self.A0, self.G), dtype=np.complex128)
+
+    @cached_property
+    def poles(self) -> list[float]:
+        """The real eta at which A(eta) is singular, in ascending order."""
+        return sorted(_real(-self.modes))
+
+    @property
+    def exact(self) -> bool:
+        """Whether the crossings are all of them, or those that a scan has found."""
+        return self.rank <= LARGEST_EXACT
+
+    @cached_property
+    def crossings(self) -> list[float]:
+        """Where an eigenvalue of A(eta) crosses the imaginary axis, inside the definite range.
+
+        A real one crosses at a pole. A complex pair crosses where two eigenvalues sum to zero,
+        which is where the bialternate sum of A(eta) is singular: it is linear in eta, so those
+        are eigenvalues again. Beyond rank 40 they are searched for by a scan.
+        """
+        low, high = self.definite_range
+        if not self.exact:
+            return sorted({*self._scanned(), *(p for p in self.poles if low <= p <= high)})
+        found = list(self.poles)
+        if self.rank > 1:
+            pairs = scipy.linalg.eigvals(_bialternate(self.A0), _bialternate(self.G))
+            found += _real(-np.asarray(pairs, dtype=np.complex128))
+        slack = 1e-9 * (1.0 + abs(low) + abs(high))
+        return sorted(c for c in found if low - slack <= c <= high + slack)
+
+    def slowest(self, eta: float) -> float:
+        """The least real part of an eigenvalue of A(eta): stable if positive."""
+        return float(np.linalg.eigvals(self.A(eta)).real.min())
+
+    @cached_property
+    def unstable(self) -> list[Interval]:
+        """The open intervals, between crossings, on which A(eta) is not stable."""
+        low, high = self.definite_range
+        margin = 1.0 + abs(low) + abs(high)
+        usable = [0.0] if low < 0.0 < high else []
+        ends = sorted([low - margin, *self.crossings, *usable, max([high, *self.crossings])])
+        intervals: list[Interval] = []
+        for left, right in pairwise(ends):
+            if right - left <= 1e-12 * margin or self.slowest((left + right) / 2.0) > 0.0:
+                continue
+            adjacent = intervals and left - intervals[-1][1] <= 1e-12 * margin
+            intervals.append((intervals.pop()[0] if adjacent else left, right))
+        return intervals
+
+    @property
+    def eta_hurwitz(self) -> float:
+        """From this eta on, A(eta) is stable for every larger one."""
+        return self.unstable[-1][1]
+
+    def unstable_from(self, least: float = 0.0) -> list[Interval]:
+        """The unstable intervals among the penalties that may be used, eta >= 0."""
+        return [(max(least, lo), hi) for lo, hi in self.unstable if hi > least]
+
+    def is_stable(self, eta: float) -> bool:
+        """Whether the mean update with penalty eta leads to its fixed point."""
+        return not any(lo < eta <= hi or lo == eta == 0.0 for lo, hi in self.unstable_from())
+
+    def fixed_point(self, eta: float) -> Floats:
+        """w(eta) in the original coordinates: A(eta) w = b."""
+        return np.asarray(self.Q @ np.linalg.solve(self.A(eta), self.b))
+
+    def sensitivity(self, eta: float) -> float:
+        """|| d(Phi w)/d eta ||_D: how much the values move per unit of eta; infinite at a pole."""
+        w = np.linalg.solve(self.A(eta), self.b)
+        slope = np.linalg.solve(self.A(eta), self.G @ w)
+        return float(np.sqrt(slope @ self.G @ slope))
+
+    def _scanned(self) -> list[float]:
+        """Crossings between neighbouring points of a scan: of the usable penalties if there are any
+        that are not definite, otherwise of the whole range, for eta_hurwitz alone.
+        """
+        low, high = self.definite_range
+        least = max(low, 0.0) if high > 0.0 else low
+        grid = np.linspace(least, high, SCAN_POINTS if high > 0.0 else SCAN_POINTS // 4)
+        values = [self.slowest(eta) for eta in grid]
+        change = [i for i in range(len(grid) - 1) if values[i] * values[i + 1] < 0.0]
+        search = scipy.optimize.brentq
+        return [float(search(self.slowest, grid[i], grid[i + 1], xtol=1e-10)) for i in change]
+
+
+def bounds(m: Moments) -> dict[str, float]:
+    """Penalties that suffice for positive definiteness, from tight to loose; see `docs/theory.md`.
+
+    With T = D^1/2 P_gamma D^-1/2 and c_j = (d'P_gamma)_j / d_j: numerical_range
+    lambda_max(sym T) - 1, operator_norm ||T|| - 1, sqrt_kappa sqrt(gamma_max c_max) - 1, gershgorin
+    (gamma_max + c_max)/2 - 1, paper max(c_max - 1, 0); and from the policies alone
+    gamma_max sqrt(rho_max) - 1.
+    """
+    T = m.T
+    columns = (m.d @ m.P_gamma)[m.visited] / m.d[m.visited]
+    largest = float(columns.max())
+    gamma = m.gamma_max
+    return {
+        "numerical_range": float(np.linalg.eigvalsh((T + T.T) / 2.0)[-1]) - 1.0,
+        "operator_norm": m.operator_norm - 1.0,
+        "sqrt_kappa": float(np.sqrt(gamma * largest)) - 1.0,
+        "gershgorin": (gamma + largest) / 2.0 - 1.0,
+        "paper": max(largest - 1.0, 0.0),
+        "policies": gamma * float(np.sqrt(m.max_ratio)) - 1.0,
+    }
+
+
+def _real(values: Complexes) -> list[float]:
+    """The real ones among complex numbers, up to rounding."""
+    finite = values[np.isfinite(values)]
+    return [float(v.real) for v in finite if abs(v.imag) <= REAL * (1.0 + abs(v))]
+
+
+def _bialternate(A: Floats) -> Floats:
+    """The matrix, linear in A, whose eigenvalues are the sums of two eigenvalues of A (i < j).
+
+    It is A (x) I + I (x) A on the antisymmetric tensors, of size n (n - 1)/2.
+    """
+    n = len(A)
+    rows, columns = np.tril_indices(n, -1)
+    p, q = rows[:, None], columns[:, None]
+    r, s = rows[None, :], columns[None, :]
+    same = np.equal
+    result = A[p, r] * same(q, s) + A[q, s] * same(p, r)
+    return np.asarray(result - A[p, s] * same(q, r) - A[q, r] * same(p, s))
