@@ -94,12 +94,20 @@ def learning_curves(
             ),
         ]
     heading = alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
-    chart = alt.layer(*layers).properties(width=620, height=360, title=heading)
-    return chart.configure(font=FONT, background="white", padding=14).configure_title(
-        fontSize=16, subtitleFontSize=12, subtitleColor="#555555"
-    ).configure_axis(
-        labelFontSize=11, titleFontSize=12, gridColor="#e6e6e6"
-    ).configure_legend(labelFontSize=12).configure_view(stroke="#cccccc")  # fmt: skip
+    return styled(alt.layer(*layers).properties(width=620, height=360, title=heading))
+
+
+def styled(chart: Any) -> Any:
+    """The look that all figures share."""
+    return chart.configure(
+        font=FONT,
+        background="white",
+        padding=14,
+        title={"fontSize": 16, "subtitleFontSize": 12, "subtitleColor": "#555555"},
+        axis={"labelFontSize": 11, "titleFontSize": 12, "gridColor": "#e6e6e6"},
+        legend={"labelFontSize": 12},
+        view={"stroke": "#cccccc"},
+    )
 
 
 def save_figure(chart: Any, directory: Path, name: str) -> str:

@@ -2,9 +2,9 @@
 
 Never the threshold plus a little: just above it the fixed point has a pole. `eta` is the stable
 penalty, up to the theorem's bound (or 1), whose fixed point has the least error: more than the
-bound is never needed and only pulls the values to zero. `ratio` adds no bias, so it is chosen for speed: the
-smallest power of two that is at least twice the stabilising ratio and reaches nine tenths of the
-rate at which the slowest mode can decay at all.
+bound is never needed and only pulls the values to zero. `ratio` adds no bias, so it is chosen for
+speed: the smallest power of two that is at least twice the stabilising ratio and reaches nine
+tenths of the rate at which the slowest mode can decay at all.
 """
 
 from __future__ import annotations
