@@ -11,6 +11,7 @@ from steadytd.report.figures import COLOURS, styled
 from steadytd.theory.certificate import Certificate
 
 SHADE = "#d9480f"
+SHAPES = ("square", "circle", "triangle", "diamond", "cross", "triangle-down", "arrow", "wedge")
 MANY_STATES = 24  # beyond this, values are drawn as lines
 EIGENVALUE_STEPS = 61
 PATH_STEPS = 400
@@ -172,7 +173,7 @@ def values_chart(c: Certificate) -> Any:
         if row["values"] is not None and row["learner"] != "tdc_as_published":
             eta = row["params"].get("eta")
             name = f"{row['learner']} (eta {eta:.3g})" if eta is not None else row["learner"]
-            shown = name if row["stable"] else f"{name}, unstable"
+            shown = name if row["stable"] else f"{name} (unstable)"
             kinds.setdefault(tuple(np.round(row["values"], 9)), []).append(shown)
     series = {"true value": tuple(m.v_pi)} | {", ".join(n): v for v, n in kinds.items()}
     rows = [
@@ -182,12 +183,11 @@ def values_chart(c: Certificate) -> Any:
     ]
     names = list(series)
     colours = ["#111111", *COLOURS][: len(names)]
+    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=420)
     colour = alt.Color(
-        "learner:N",
-        sort=names,
-        scale=alt.Scale(domain=names, range=colours),
-        legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=420),
+        "learner:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend
     )
+    shapes = alt.Scale(domain=names, range=list(SHAPES[: len(names)]))
     base = alt.Chart(alt.InlineData(values=rows))
     y = alt.Y("value:Q", title="value")
     if c.problem.n_states > MANY_STATES:
@@ -199,9 +199,7 @@ def values_chart(c: Certificate) -> Any:
             xOffset=alt.XOffset("learner:N", sort=names),
             y=y,
             color=colour,
-            shape=alt.Shape(
-                "learner:N", sort=names, legend=alt.Legend(title=None, orient="bottom")
-            ),
+            shape=alt.Shape("learner:N", sort=names, scale=shapes, legend=legend),
         )
     heading = alt.TitleParams(
         "Values at the fixed points, beside the true ones",
