@@ -113,7 +113,7 @@ def _show_learner(name: str, kernel: bool, as_json: bool) -> None:
 
     law = algorithm(name)
     if kernel:
-        out.print(loop_source(law, traced=False), highlight=False, markup=False)
+        typer.echo(loop_source(law, traced=False), nl=False)
         return
     params = [
         {"name": key, "meaning": p.doc, "range": p.rule, "default": p.default}

@@ -35,14 +35,14 @@ def cache_directory() -> Path:
 
 
 @cache
-def kernel(law: Law, traced: bool) -> Function:
-    """The compiled loop of a law, with or without trace vectors (compiled when first called)."""
+def kernel(law: Law, traced: bool, averaged: bool = False) -> Function:
+    """The compiled loop of a law (compiled when first called); see `loop_source` for the flags."""
     from numba import njit
 
     from steadytd.core import kernels
 
     functions = law_functions(law)
-    source = loop_source(law, traced)
+    source = loop_source(law, traced, averaged)
     if any(inspect.getmodule(function) is None for function in functions.values()):
         source = source.replace("@njit(cache=True, ", "@njit(")  # Numba could not find it again
     module = _module(law.name, source, _fingerprint(source, functions))
@@ -61,7 +61,8 @@ def law_functions(law: Law) -> dict[str, Function]:
     return {
         "update": law.update,
         **{f"trace_{name}": function for name, function in law.traces.items()},
-        **{f"memory_{name}": function for name, function in law.memory.items()},
+        **{f"memory_{name}": f for name, f in law.memory.items() if f is not None},
+        **{f"map_{name}": function for name, function in law.maps.items()},
     }
 
 

@@ -24,7 +24,8 @@ FEWEST, MOST = 32, 256  # lanes of a block
 class Transitions(NamedTuple):
     """What can happen in a step: event e goes from row[e] to row_next[e] with facts[e].
 
-    The columns of `facts` are `law.STEP_FACTS`: reward, gamma_next, rho, pi, mu, interest.
+    The columns of `facts` are `law.STEP_FACTS`: reward, gamma_next, rho, pi, mu, interest and the
+    extremes of max(pi, mu).
     """
 
     row: Ints
@@ -54,9 +55,10 @@ class Block:
         """Start every learner at weights `w0[d]`, all other vectors at zero."""
         self.learners = list(learners)
         self.law = law = learners[0].law
-        traced, d, lanes = learners[0].traced, len(w0), len(learners)
+        traced, averaged = learners[0].traced, learners[0].averaged
+        d, lanes = len(w0), len(learners)
         shapes = [
-            (len(law.vectors), d, lanes),
+            (len(law.vectors) + averaged, d, lanes),
             (len(law.traces) if traced else 0, d, lanes),
             (len(law.memory), lanes),
             (len(CARRIED),),  # gamma = 0: the first step begins an episode
@@ -69,10 +71,12 @@ class Block:
             part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)
         )
         self.V[0] = w0[:, None]
+        self.shown = self.V[len(law.vectors)] if averaged else self.V[0]
+        self.shown[:] = w0[:, None]
         self.params = np.array([[x.values[p] for x in learners] for p in lane_params(law)], float)
         self.diverged: Longs = np.full(lanes, -1, dtype=np.int64)
         self.step = 0
-        self.kernel = kernel(law, traced)
+        self.kernel = kernel(law, traced, averaged)
 
     def advance(
         self,
@@ -114,9 +118,10 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def group_key(learner: Learner) -> tuple[Law, bool, float, float]:
+def group_key(learner: Learner) -> tuple[Law, bool, bool, float, float]:
     """Learners with the same key may share a block."""
-    return learner.law, learner.traced, float(learner["power"]), float(learner["delay"])
+    schedule = float(learner["power"]), float(learner["delay"])
+    return learner.law, learner.traced, learner.averaged, *schedule
 
 
 def lanes_per_block(learner: Learner, features: int) -> int:

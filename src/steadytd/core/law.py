@@ -12,9 +12,11 @@ it needs**, and the engine supplies exactly that:
 `reward, rho, gamma, gamma_next`        this step's; `gamma` is the discount of the current state
 `rho_prev, pi, mu, pi_prev, mu_prev`    the previous ratio; probabilities of the action taken
 `interest`                              interest in the current state (1 unless a problem says so)
+`peak_min, peak_max`                    least and largest max(pi, mu) over all states and actions
 `alpha`                                 the step size at this step
 any hyper-parameter or memory           by its own name
 `w_x, w_x_next, h_x, h_z, ...`          inner product of a vector with x, x_next or a trace
+`x_x, x_x_next, z_x, z_z, h_h, ...`     the same of features, traces or vectors with each other
 ======================================  =====================================================
 """
 
@@ -32,7 +34,7 @@ Function = Callable[..., Any]
 Value = float | str
 AUTO = "auto"
 
-STEP_FACTS = ("reward", "gamma_next", "rho", "pi", "mu", "interest")
+STEP_FACTS = ("reward", "gamma_next", "rho", "pi", "mu", "interest", "peak_min", "peak_max")
 CARRIED = {"gamma": "gamma_next", "rho_prev": "rho", "pi_prev": "pi", "mu_prev": "mu"}
 
 
@@ -45,6 +47,7 @@ class Param:
     low: float = -math.inf
     high: float = math.inf
     above: bool = False  # low itself is excluded
+    whole: bool = False
     auto: bool = False  # "auto" lets the model choose, where it is known
 
     def check(self, owner: str, name: str, value: object) -> Value:
@@ -53,10 +56,14 @@ class Param:
             return AUTO
         try:
             number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             or_auto = " or auto" if self.auto else ""
             raise InputError(f"{owner}: {name} must be a number{or_auto}, got {value!r}.") from None
         inside = self.low < number if self.above else self.low <= number
+        if self.whole and not number.is_integer():
+            raise InputError(
+                f"{owner}: {name} ({self.doc}) must be a whole number, got {number:g}."
+            )
         if not (math.isfinite(number) and inside and number <= self.high):
             raise InputError(f"{owner}: {name} ({self.doc}) must be {self.rule}, got {number:g}.")
         return number
@@ -75,9 +82,12 @@ ALPHA = Param("step size", low=0.0, above=True)
 LAM = Param("trace decay", default=0.0, low=0.0, high=1.0)
 RATIO = Param("second step size / alpha", default=10.0, low=0.0, above=True)
 AUTO_RATIO = replace(RATIO, auto=True)
-SCHEDULE = {
+GENERAL = {
     "power": Param("decay of the step size, alpha / (1 + t/delay)^power", default=0.0, low=0.0),
     "delay": Param("steps before the step size decays", default=1.0, low=0.0, above=True),
+    "average": Param(
+        "1: report the mean of all weights so far, 0: the last", 0.0, low=0.0, high=1.0, whole=True
+    ),
 }
 
 
@@ -86,7 +96,11 @@ class Law:
     """One algorithm. See the module's text for what `update` may ask for.
 
     `update` returns, for each vector of `writes`, the multiples of the named vectors to add to it:
-    a number where one vector is named, a tuple where several are.
+    a number where one vector is named, a tuple where several are. A memory in `writes`, with the
+    part "value", is given the number returned. `maps` are applied to every entry of a vector after
+    the write. `settled` names the vectors that must be at their fixed point for `expectation` to
+    hold for the others (an update that multiplies two of its vectors is not linear in both);
+    `first_order` says that it holds up to terms that vanish with alpha.
     """
 
     name: str
@@ -94,7 +108,10 @@ class Law:
     writes: Mapping[str, tuple[str, ...]]
     params: Mapping[str, Param] = field(default_factory=dict)
     traces: Mapping[str, Function] = field(default_factory=dict)
-    memory: Mapping[str, Function] = field(default_factory=dict)
+    memory: Mapping[str, Function | None] = field(default_factory=dict)  # None: only written
+    maps: Mapping[str, Function] = field(default_factory=dict)
+    settled: tuple[str, ...] = ()
+    first_order: bool = False
     trace_param: str = "lam"
     idle_at_rho_zero: bool = False
     expectation: Function | None = None
@@ -104,18 +121,33 @@ class Law:
     def __post_init__(self) -> None:
         if next(iter(self.writes), None) != "w":
             raise InputError(f"law {self.name}: the first vector in `writes` must be 'w'.")
+        self._check_names()
         for vector, parts in self.writes.items():
+            known = ("value",) if vector in self.memory else (*self.bases, *self.vectors)
             for part in parts:
-                if part not in self.bases and part not in self.vectors:
-                    known = (*self.bases, *self.vectors)
+                if part not in known:
                     raise unknown(f"vector in writes['{vector}'] of law {self.name}:", part, known)
+            if vector in self.memory and self.idle_at_rho_zero:
+                raise InputError(f"law {self.name}: writes memory, so it is never idle.")
+        for vector in self.maps:
+            if vector not in self.vectors:
+                raise unknown(f"vector in maps of law {self.name}:", vector, self.vectors)
         for function in self.functions:
             allowed = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory}
             if function is self.update:
                 allowed |= set(self.products)
+            if function in self.maps.values():
+                allowed = {"value", *self.all_params}
             for argument in arguments(function):
                 if argument not in allowed:
                     raise unknown(f"argument of law {self.name}:", argument, allowed)
+
+    def _check_names(self) -> None:
+        """Every name means one thing."""
+        names = [*self.all_params, *self.memory, *self.vectors, *self.traces, *STEP_FACTS, *CARRIED]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"law {self.name}: '{twice[0]}' names two things; rename one of them.")
 
     def __hash__(self) -> int:
         return id(self)
@@ -126,12 +158,13 @@ class Law:
     @property
     def vectors(self) -> tuple[str, ...]:
         """Names of the weight vectors; the first, `w`, is the value function's."""
-        return tuple(self.writes)
+        return tuple(name for name in self.writes if name not in self.memory)
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """The law's functions: update, traces, memory."""
-        return (self.update, *self.traces.values(), *self.memory.values())
+        """The law's functions: update, traces, memory, maps."""
+        memory = (function for function in self.memory.values() if function is not None)
+        return (self.update, *self.traces.values(), *memory, *self.maps.values())
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -141,18 +174,22 @@ class Law:
     @property
     def products(self) -> dict[str, tuple[str, str]]:
         """Every inner product by its argument name: `{"w_x": ("w", "x"), ...}`."""
-        return {f"{v}_{b}": (v, b) for v in self.vectors for b in self.bases}
+        vectors, traces = self.vectors, tuple(self.traces)
+        pairs = [(v, b) for v in (*vectors, *traces) for b in self.bases]
+        pairs += [(v, other) for v in vectors for other in vectors]
+        pairs += [("x", "x"), ("x", "x_next"), ("x_next", "x_next")]
+        return {f"{left}_{right}": (left, right) for left, right in pairs}
 
     @property
     def needs_policies(self) -> bool:
         """Whether a function of the law asks for the action's probabilities, not only rho."""
         asked = {a for function in self.functions for a in arguments(function)}
-        return bool(asked & {"pi", "mu", "pi_prev", "mu_prev"})
+        return bool(asked & {"pi", "mu", "pi_prev", "mu_prev", "peak_min", "peak_max"})
 
     @property
     def all_params(self) -> dict[str, Param]:
-        """The step size, the law's own hyper-parameters, and the step-size schedule."""
-        return {"alpha": ALPHA, **self.params, **SCHEDULE}
+        """The step size, the law's own hyper-parameters, and those that every learner has."""
+        return {"alpha": ALPHA, **self.params, **GENERAL}
 
     @property
     def summary(self) -> str:
@@ -191,7 +228,10 @@ def law(
     writes: Mapping[str, tuple[str, ...] | str],
     params: Mapping[str, Param] | None = None,
     traces: Mapping[str, Function] | None = None,
-    memory: Mapping[str, Function] | None = None,
+    memory: Mapping[str, Function | None] | None = None,
+    maps: Mapping[str, Function] | None = None,
+    settled: tuple[str, ...] = (),
+    first_order: bool = False,
     trace_param: str = "lam",
     idle_at_rho_zero: bool = False,
     expectation: Function | None = None,
@@ -218,6 +258,9 @@ def law(
             params=dict(params or {}),
             traces=dict(traces or {}),
             memory=dict(memory or {}),
+            maps=dict(maps or {}),
+            settled=settled,
+            first_order=first_order,
             trace_param=trace_param,
             idle_at_rho_zero=idle_at_rho_zero,
             expectation=expectation,

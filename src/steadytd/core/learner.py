@@ -75,6 +75,11 @@ class Learner:
         return self.law.traced(self.values)
 
     @property
+    def averaged(self) -> bool:
+        """Whether the learner reports the mean of its weights over all steps."""
+        return self.values["average"] != 0.0
+
+    @property
     def automatic(self) -> list[str]:
         """The hyper-parameters that are still to be chosen by a model."""
         return [name for name, value in self.values.items() if value == AUTO]

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from steadytd.core.law import CARRIED, STEP_FACTS, Function, Law, arguments
 
+FEATURES = ("x", "x_next")
+
 HEADER = '''"""The loop of {name}, {path}. Written by steadytd.core.loop; do not edit."""
 
 import numpy as np
@@ -26,7 +28,7 @@ from numba import njit
 
 @njit(nogil=True, error_model="numpy")
 def advance(V, Z, M, carry, params, event, factor, row, row_next, facts,
-            first, length, offset, feature, value, begin, end):
+            first, length, offset, feature, value, first_step, begin, end):
 '''
 
 # The driver runs `advance` from stop to stop. Where a lane has left the finite range since the last
@@ -48,7 +50,7 @@ def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts
         if not repeating:
             copy(state, kept)
         advance(V, Z, M, carry, params, event, factor, row, row_next, facts,
-                first, length, offset, feature, value, begin, end)
+                first, length, offset, feature, value, first_step, begin, end)
         if repeating:
             mark_diverged(V, diverged, first_step + end)
         elif leaves_finite_range(V, diverged):
@@ -59,32 +61,43 @@ def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts
         if begin == stops[stop]:
             repeating = False
             if records[stop]:
-                measure(V[0], goal_first, goal_length, goal_offset, goal_feature, goal_value,
+                measure(V[{shown}], goal_first, goal_length, goal_offset, goal_feature, goal_value,
                         weight, target, diverged, errors[recorded])
                 recorded += 1
             stop += 1
 """
 
 
-def loop_source(law: Law, traced: bool) -> str:
-    """The source of the module that runs `law`, with trace vectors or (at lam = 0) without."""
+def loop_source(law: Law, traced: bool, averaged: bool = False) -> str:
+    """The source of the module that runs `law`, with trace vectors or (at lam = 0) without.
+
+    `averaged` adds one more vector, the mean of w over all steps, and measures its error.
+    """
     path = "with trace vectors" if traced else "without trace vectors"
-    return HEADER.format(name=law.name, path=path) + _Loop(law, traced).body() + DRIVER
+    loop = _Loop(law, traced, averaged)
+    driver = DRIVER.format(shown=len(law.vectors) if averaged else 0)
+    return HEADER.format(name=law.name, path=path) + loop.body() + driver
 
 
 class _Loop:
     """Writes the body of `advance` line by line."""
 
-    def __init__(self, law: Law, traced: bool) -> None:
+    def __init__(self, law: Law, traced: bool, averaged: bool) -> None:
         self.law = law
         self.traced = traced
+        self.averaged = averaged
         self.lines: list[str] = []
-        self.asked = set(arguments(law.update))
-        self.reads = {n: p for n, p in law.products.items() if n in self.asked}
-        if not traced:  # z is a multiple of x, so h.z is that multiple of h.x
-            for vector, basis in list(self.reads.values()):
-                if basis in law.traces:
-                    self.reads.setdefault(f"{vector}_x", (vector, "x"))
+        asked = set(arguments(law.update))
+        self.reads = {n: p for n, p in law.products.items() if n in asked}
+        if not traced:  # z is a multiple of x, so h.z is that multiple of h.x, and z.z of x.x
+            for left, right in list(self.reads.values()):
+                needed = self.untraced(left), self.untraced(right)
+                self.reads.setdefault("_".join(needed), needed)
+            self.reads = {n: p for n, p in self.reads.items() if not set(p) & set(law.traces)}
+
+    def untraced(self, name: str) -> str:
+        """What a vector is a multiple of when there are no trace vectors."""
+        return "x" if name in self.law.traces else name
 
     def add(self, depth: int, *lines: str) -> None:
         self.lines += ["    " * (depth + 1) + line for line in lines]
@@ -106,64 +119,68 @@ class _Loop:
         self.read(depth)
         self.apply(depth)
         self.write(depth)
+        self.map(depth)
+        self.average()
         self.add(1, *(f"{now} = {then}" for now, then in CARRIED.items()))
         self.add(0, *(f"carry[{i}] = {now}" for i, now in enumerate(CARRIED)))
         return "\n".join(self.lines) + "\n"
 
     def prepare(self) -> None:
         law = self.law
-        self.add(0, "lanes = V.shape[2]")
-        self.add(0, *(f"{v} = V[{i}]" for i, v in enumerate(law.vectors)))
+        self.add(0, "lanes = V.shape[2]", "features = V.shape[1]")
+        self.add(0, *(f"V_{v} = V[{i}]" for i, v in enumerate(law.vectors)))
+        if self.averaged:
+            self.add(0, f"average = V[{len(law.vectors)}]")
         if self.traced:
-            self.add(0, "features = V.shape[1]")
-            self.add(0, *(f"{z} = Z[{i}]" for i, z in enumerate(law.traces)))
+            self.add(0, *(f"Z_{z} = Z[{i}]" for i, z in enumerate(law.traces)))
             for z in law.traces:
                 self.add(0, f"decay_{z} = np.empty(lanes)", f"scale_{z} = np.empty(lanes)")
-        elif any(part in law.vectors for parts in law.writes.values() for part in parts):
-            self.add(0, "features = V.shape[1]")
         self.add(0, *(f"_{m} = M[{i}]" for i, m in enumerate(law.memory)))
         self.add(0, *(f"_{p} = params[{i}]" for i, p in enumerate(lane_params(law))))
-        self.add(0, *(f"_{product} = np.empty(lanes)" for product in self.stored_reads()))
+        self.add(0, *(f"_{product} = np.empty(lanes)" for product in self.lane_reads()))
         for vector, parts in self.stored_writes().items():
             self.add(0, *(f"by_{part}_{vector} = np.empty(lanes)" for part in parts))
         self.add(0, *(f"{now} = carry[{i}]" for i, now in enumerate(CARRIED)))
 
-    def stored_reads(self) -> dict[str, tuple[str, str]]:
-        """Inner products that are really computed: without trace vectors, h.z comes from h.x."""
-        if self.traced:
-            return self.reads
-        return {n: p for n, p in self.reads.items() if p[1] not in self.law.traces}
+    def lane_reads(self) -> dict[str, tuple[str, str]]:
+        """Inner products that differ from lane to lane."""
+        return {n: p for n, p in self.reads.items() if p[0] not in FEATURES}
 
     def stored_writes(self) -> dict[str, list[str]]:
         """The multiples that are stored per vector: without trace vectors, z's is part of x's."""
         result = {}
-        for vector, parts in self.law.writes.items():
-            stored = [p if self.traced or p not in self.law.traces else "x" for p in parts]
+        for vector in self.law.vectors:
+            parts = self.law.writes[vector]
+            stored = [p if self.traced else self.untraced(p) for p in parts]
             result[vector] = sorted(set(stored), key=stored.index)
         return result
 
-    def call(self, function: Function, name: str) -> str:
+    def argument(self, name: str) -> str:
+        """What a law's argument is called in the loop, for lane j."""
+        law = self.law
+        if name == "alpha":
+            return "_alpha[j] * factor[t]"
+        if name in law.params or name in law.memory:
+            return f"_{name}[j]"
+        if name not in law.products:
+            return name
+        left, right = law.products[name]
+        if self.traced or not {left, right} & set(law.traces):
+            return name if left in FEATURES else f"_{name}[j]"
+        scales = [f"scale_{part}" for part in (left, right) if part in law.traces]
+        inner = f"{self.untraced(left)}_{self.untraced(right)}"
+        return " * ".join([*scales, inner if left in law.traces else f"_{inner}[j]"])
+
+    def call(self, function: Function, name: str, **other: str) -> str:
         """A call of one of the law's functions with the arguments that it names, for lane j."""
-        given = []
-        for argument in arguments(function):
-            if argument == "alpha":
-                given.append("_alpha[j] * factor[t]")
-            elif argument in self.law.params or argument in self.law.memory:
-                given.append(f"_{argument}[j]")
-            elif argument in self.law.products:
-                vector, basis = self.law.products[argument]
-                if basis in self.law.traces and not self.traced:
-                    given.append(f"scale_{basis} * _{vector}_x[j]")
-                else:
-                    given.append(f"_{argument}[j]")
-            else:
-                given.append(argument)
+        given = (other.get(a) or self.argument(a) for a in arguments(function))
         return f"{name}({', '.join(given)})"
 
     def memory(self) -> None:
         for m, function in self.law.memory.items():
-            self.add(1, "for j in range(lanes):")
-            self.add(2, f"_{m}[j] = {self.call(function, f'memory_{m}')}")
+            if function is not None:
+                self.add(1, "for j in range(lanes):")
+                self.add(2, f"_{m}[j] = {self.call(function, f'memory_{m}')}")
 
     def locate(self, depth: int) -> None:
         """Where the active features of x and x_next stand in the feature table."""
@@ -174,12 +191,18 @@ class _Loop:
 
     def over_features(self, depth: int, basis: str) -> int:
         """Open a loop over the active features of a basis; `k` is the feature, `x_k` its value."""
-        if basis in ("x", "x_next"):
+        if basis in FEATURES:
             self.add(depth, f"for q in range(first_{basis}, last_{basis}):")
             self.add(depth + 1, f"k = feature[q - shift_{basis}]", "x_k = value[q]")
         else:
             self.add(depth, "for k in range(features):")
         return depth + 1
+
+    def entry(self, name: str) -> str:
+        """Entry k of a vector or trace in lane j, or of the features."""
+        if name in FEATURES:
+            return "x_k"
+        return f"Z_{name}[k, j]" if name in self.law.traces else f"V_{name}[k, j]"
 
     def over_lanes(self, depth: int) -> int:
         self.add(depth, "for j in range(lanes):")
@@ -191,22 +214,34 @@ class _Loop:
             self.add(inner, f"decay_{z}[j], scale_{z}[j] = {self.call(function, f'trace_{z}')}")
         for z in self.law.traces:
             inner = self.over_lanes(self.over_features(depth, z))
-            self.add(inner, f"{z}[k, j] = decay_{z}[j] * {z}[k, j]")
+            self.add(inner, f"Z_{z}[k, j] = decay_{z}[j] * Z_{z}[k, j]")
         inner = self.over_lanes(self.over_features(depth, "x"))
-        self.add(inner, *(f"{z}[k, j] += scale_{z}[j] * x_k" for z in self.law.traces))
+        self.add(inner, *(f"Z_{z}[k, j] += scale_{z}[j] * x_k" for z in self.law.traces))
 
     def read(self, depth: int) -> None:
-        reads = self.stored_reads()
-        if not reads:
-            return
-        inner = self.over_lanes(depth)
-        self.add(inner, *(f"_{product}[j] = 0.0" for product in reads))
-        for basis in self.law.bases:
+        reads = self.lane_reads()
+        for name, (left, right) in self.reads.items():
+            if left in FEATURES:
+                self.feature_product(depth, name, left, right)
+        if reads:
+            inner = self.over_lanes(depth)
+            self.add(inner, *(f"_{product}[j] = 0.0" for product in reads))
+        for basis in (*self.law.bases, *self.law.vectors):
             wanted = {n: v for n, (v, b) in reads.items() if b == basis}
             if wanted:
                 inner = self.over_lanes(self.over_features(depth, basis))
-                by = "x_k" if basis in ("x", "x_next") else f"{basis}[k, j]"
-                self.add(inner, *(f"_{n}[j] += {v}[k, j] * {by}" for n, v in wanted.items()))
+                by = self.entry(basis)
+                self.add(inner, *(f"_{n}[j] += {self.entry(v)} * {by}" for n, v in wanted.items()))
+
+    def feature_product(self, depth: int, name: str, left: str, right: str) -> None:
+        """An inner product of two rows of the feature table: walk along both, in order."""
+        self.add(depth, f"{name} = 0.0", f"p = first_{left}", f"q = first_{right}")
+        self.add(depth, f"while p < last_{left} and q < last_{right}:")
+        self.add(depth + 1, f"k_p = feature[p - shift_{left}]", f"k_q = feature[q - shift_{right}]")
+        self.add(depth + 1, "if k_p == k_q:", f"    {name} += value[p] * value[q]")
+        self.add(depth + 1, "p += k_p <= k_q", "q += k_q <= k_p") if left != right else self.add(
+            depth + 1, "p += 1", "q += 1"
+        )
 
     def apply(self, depth: int) -> None:
         """Call the law, and fold the multiples of a trace into those of x where z is not stored."""
@@ -216,10 +251,8 @@ class _Loop:
             for z, function in law.traces.items():
                 self.add(inner, f"_, scale_{z} = {self.call(function, f'trace_{z}')}")
         shape = [
-            f"({', '.join(f'{v}_by_{p}' for p in parts)})"
-            if len(parts) > 1
-            else f"{v}_by_{parts[0]}"
-            for v, parts in law.writes.items()
+            f"({', '.join(names)})" if len(names) > 1 else names[0]
+            for names in ([f"{v}_by_{p}" for p in parts] for v, parts in law.writes.items())
         ]
         self.add(inner, f"{', '.join(shape)} = {self.call(law.update, 'update')}")
         for vector, stored in self.stored_writes().items():
@@ -231,6 +264,8 @@ class _Loop:
                     elif not self.traced and target == "x" and part in law.traces:
                         terms.append(f"{vector}_by_{part} * scale_{part}")
                 self.add(inner, f"by_{target}_{vector}[j] = {' + '.join(terms)}")
+        written = [m for m in law.memory if m in law.writes]
+        self.add(inner, *(f"_{m}[j] = {m}_by_value" for m in written))
 
     def write(self, depth: int) -> None:
         """Add the multiples: of whole vectors first, while they are the old ones, then the rest."""
@@ -238,16 +273,30 @@ class _Loop:
         whole = [b for b in self.law.vectors if any(b in parts for parts in stored.values())]
         if whole:
             inner = self.over_lanes(self.over_features(depth, whole[0]))
-            self.add(inner, *(f"old_{b} = {b}[k, j]" for b in whole))
+            self.add(inner, *(f"old_{b} = V_{b}[k, j]" for b in whole))
             for v, parts in stored.items():
                 added = [b for b in whole if b in parts]
-                self.add(inner, *(f"{v}[k, j] += by_{b}_{v}[j] * old_{b}" for b in added))
-        for basis in (*self.law.traces, "x", "x_next"):
+                self.add(inner, *(f"V_{v}[k, j] += by_{b}_{v}[j] * old_{b}" for b in added))
+        for basis in (*self.law.traces, *FEATURES):
             wanted = [v for v, parts in stored.items() if basis in parts]
             if wanted:
                 inner = self.over_lanes(self.over_features(depth, basis))
-                by = "x_k" if basis in ("x", "x_next") else f"{basis}[k, j]"
-                self.add(inner, *(f"{v}[k, j] += by_{basis}_{v}[j] * {by}" for v in wanted))
+                by = self.entry(basis)
+                self.add(inner, *(f"V_{v}[k, j] += by_{basis}_{v}[j] * {by}" for v in wanted))
+
+    def map(self, depth: int) -> None:
+        """Apply the law's maps to every entry of a vector."""
+        for vector, function in self.law.maps.items():
+            inner = self.over_lanes(self.over_features(depth, vector))
+            call = self.call(function, f"map_{vector}", value=self.entry(vector))
+            self.add(inner, f"{self.entry(vector)} = {call}")
+
+    def average(self) -> None:
+        """The running mean of w over all steps, idle ones included."""
+        if self.averaged:
+            self.add(1, "share = 1.0 / (first_step + t + 1)")
+            inner = self.over_lanes(self.over_features(1, "average"))
+            self.add(inner, "average[k, j] += (V_w[k, j] - average[k, j]) * share")
 
 
 def lane_params(law: Law) -> tuple[str, ...]:

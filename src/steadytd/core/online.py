@@ -48,7 +48,8 @@ class OnlineLearner:
     @property
     def w(self) -> Floats:
         """The weights of the value function (a copy)."""
-        return self._block.V[0, :, 0].copy()
+        weights: Floats = self._block.shown[:, 0].copy()
+        return weights
 
     @property
     def step(self) -> int:
@@ -63,7 +64,7 @@ class OnlineLearner:
     def predict(self, x: ArrayLike) -> float:
         """The value estimate w.x of the observation with features x."""
         with np.errstate(all="ignore"):  # a diverged learner says so in `diverged`
-            return float(self._vector("x", x) @ self._block.V[0, :, 0])
+            return float(self._vector("x", x) @ self._block.shown[:, 0])
 
     def update(
         self,
@@ -76,13 +77,15 @@ class OnlineLearner:
         pi: float | None = None,
         mu: float | None = None,
         interest: float = 1.0,
+        peaks: tuple[float, float] | None = None,
     ) -> float:
         """Learn from one transition; return its TD error r + gamma w.x_next - w.x (old weights).
 
         `gamma` is the discount of this transition: 0 ends the episode, and the next transition
         begins a new one. `pi` and `mu` are the probabilities of the action taken under target and
         behaviour policy; laws that use them (their documentation says so) need them, and together
-        they give rho.
+        they give rho. `peaks` are the least and the largest max(pi, mu) over all states and
+        actions, for laws that use those (default: this action's).
         """
         from steadytd.core.engine import Transitions
         from steadytd.core.schedule import step_factors
@@ -95,7 +98,8 @@ class OnlineLearner:
         with np.errstate(all="ignore"):
             before, after = features @ self._block.V[0, :, 0]
             delta = float(reward + gamma * after - before)
-        facts = np.array([[reward, gamma, rho, pi, mu, interest]], dtype=np.float64)
+        low, high = (max(pi, mu), max(pi, mu)) if peaks is None else peaks
+        facts = np.array([[reward, gamma, rho, pi, mu, interest, low, high]], dtype=np.float64)
         factor = step_factors(
             self.step, 1, float(self.learner["power"]), float(self.learner["delay"])
         )

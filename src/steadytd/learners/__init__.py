@@ -61,10 +61,11 @@ def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
     """Read an online learner that `save` wrote. Name your own laws in `laws`."""
     source = Path(path)
     try:
-        with np.load(source, allow_pickle=False) as file:
+        with source.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             settings = json.loads(str(file["settings"]))
             state = {name: file[name] for name in STATE}
         text, step = str(settings["learner"]), int(settings["step"])
+        _, n_features, _ = state["V"].shape
     except FileNotFoundError:
         raise InputError(f"there is no file '{source}'.") from None
     except Exception as error:
@@ -72,6 +73,6 @@ def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
     name, _, rest = text.partition(":")
     own = {law.name: law for law in laws}
     made = Learner(own[name], parse_params(name, rest)) if name in own else learner(text)
-    online = made.start(n_features=state["V"].shape[1])
+    online = made.start(n_features=n_features)
     online.restore(state, step)
     return online

@@ -52,9 +52,7 @@ def emphatic_trace(
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """TD(lam)'s with the emphasis lam d i + (1 - lam) f in place of d."""
     lam = values["lam"]
-    emphasis = lam * m.d * m.interest + (1 - lam) * m.follow_on
-    weighted = (m.Phi * emphasis[:, None]).T @ m.resolvent(lam)
-    return Expectation(M=weighted @ (m.Phi - m.P_gamma @ m.Phi), g=weighted @ m.r_pi)
+    return m.emphatic(lam * m.d * m.interest + (1 - lam) * m.follow_on, lam)
 
 
 @law(

@@ -50,10 +50,25 @@ class Moments:
         """The largest importance ratio pi/mu."""
         return float((self.pi[self.mu > 0.0] / self.mu[self.mu > 0.0]).max())
 
+    @property
+    def peaks(self) -> tuple[float, float]:
+        """The least and the largest max(pi, mu) over all states and actions that mu takes."""
+        peaks = np.maximum(self.pi, self.mu)[self.mu > 0.0]
+        return float(peaks.min()), float(peaks.max())
+
     @cached_property
     def P_gamma(self) -> Floats:
         """sum_a pi(a|s) p(s'|s, a) gamma(s, a, s')."""
-        return np.asarray(np.einsum("sa,sat,sat->st", self.pi, self.P, self.gamma))
+        return self.flow(self.pi)
+
+    def flow(self, weight: Floats) -> Floats:
+        """sum_a weight(s, a) p(s'|s, a) gamma(s, a, s'): P_gamma for another weight than pi."""
+        return np.asarray(np.einsum("sa,sat,sat->st", weight, self.P, self.gamma))
+
+    @cached_property
+    def P_pi(self) -> Floats:
+        """sum_a pi(a|s) p(s'|s, a), without discounts."""
+        return np.asarray(np.einsum("sa,sat->st", self.pi, self.P))
 
     @cached_property
     def r_pi(self) -> Floats:
@@ -134,8 +149,36 @@ class Moments:
     @cached_property
     def follow_on(self) -> Floats:
         """f = (I - P_gamma')^-1 (d i): the mean of ETD's follow-on trace times d."""
-        system = np.eye(len(self.d)) - self.P_gamma.T
+        return self._follow_on(self.P_gamma)
+
+    def follow_on_at(self, beta: float) -> Floats:
+        """f = (I - beta P')^-1 (d i), where transitions that end an episode are left out of P."""
+        going_on = np.einsum("sa,sat,sat->st", self.pi, self.P, self.gamma > 0.0)
+        return self._follow_on(beta * going_on)
+
+    def _follow_on(self, decay: Floats) -> Floats:
+        system = np.eye(len(self.d)) - decay.T
         return np.asarray(np.linalg.solve(system, self.d * self.interest))
+
+    def emphatic(self, emphasis: Floats, lam: float, scale: float = 1.0) -> Expectation:
+        """TD(lam)'s mean update with another weight of the states in place of d.
+
+        M = Phi' diag(e) (I - lam s P_gamma)^-1 (I - s P_gamma) Phi / s, with s = `scale`.
+        """
+        weighted = (self.Phi * emphasis[:, None]).T @ self.resolvent(lam, scale)
+        M = weighted @ (self.Phi / scale - self.P_gamma @ self.Phi)
+        return Expectation(M=M, g=weighted @ self.r_pi)
+
+    def cut(self, weight: Floats) -> Expectation:
+        """The mean of rho delta z for a trace z <- c gamma z + x, `weight` = mu c of every action.
+
+        M = Phi' D (I - Q)^-1 (I - P_gamma) Phi with Q = flow(weight).
+        """
+        identity = np.eye(len(self.d))
+        collected = (self.Phi * self.d[:, None]).T @ np.linalg.inv(identity - self.flow(weight))
+        return Expectation(
+            M=collected @ (self.Phi - self.P_gamma @ self.Phi), g=collected @ self.r_pi
+        )
 
 
 def _spectral_radius(matrix: Floats) -> float:

@@ -42,9 +42,9 @@ class FiniteStream:
         m = problem.moments(policy)
         s, a, s_next = self.s, self.a, self.s_next
         pi, mu = m.pi[s, a], m.mu[s, a]
-        facts = np.stack(
-            [m.r[s, a, s_next], m.gamma[s, a, s_next], pi / mu, pi, mu, m.interest[s]], axis=1
-        )
+        low, high = (np.full(len(s), peak) for peak in m.peaks)
+        reward, gamma = m.r[s, a, s_next], m.gamma[s, a, s_next]
+        facts = np.stack([reward, gamma, pi / mu, pi, mu, m.interest[s], low, high], axis=1)
         return Transitions(s.astype(np.int32), self.row_next, np.ascontiguousarray(facts))
 
     def begin(self, seed: int) -> Position:

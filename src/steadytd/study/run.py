@@ -130,10 +130,11 @@ def _seeds(given: int | Sequence[int]) -> list[int]:
     if isinstance(given, int):
         _at_least("seeds", given, 1)
         return list(range(given))
-    numbers = [int(seed) for seed in given]
-    if not numbers or len(set(numbers)) < len(numbers):
+    numbers = list(given)
+    whole = all(isinstance(seed, int | np.integer) for seed in numbers)
+    if not numbers or not whole or len(set(numbers)) < len(numbers):
         raise InputError(f"seeds must be different whole numbers, got {numbers}.")
-    return numbers
+    return [int(seed) for seed in numbers]
 
 
 def _at_least(name: str, value: int, low: int) -> None:
@@ -222,5 +223,5 @@ def _run_part(
             )
             column += len(some)
         report(len(events) * len(numbers))
-    weights = np.concatenate([block.V[0].T for block in blocks])
+    weights = np.concatenate([block.shown.T for block in blocks])
     return Outcome(seed, numbers, errors, weights, np.concatenate([b.diverged for b in blocks]))

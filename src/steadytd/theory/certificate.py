@@ -155,7 +155,8 @@ class Certificate:
         """A bound on the error of w(eta) without its solution; infinite where none exists.
 
         With c the contraction modulus in the d_mu norm, p = ||Pi V - V|| and
-        k = eta ||Pi V|| / (1 + eta): [c k + sqrt(k^2 + (1 - c^2) p^2)] / (1 - c^2).
+        k = eta ||Pi V|| / (1 + eta): [c k + sqrt(k^2 + (1 - c^2) p^2)] / (1 - c^2). Where states
+        are of different interest, times the largest ratio of the error's norm to the d_mu norm.
         """
         c = self.contraction(eta)["d_mu"]
         if c >= 1.0:
@@ -164,7 +165,9 @@ class Certificate:
         projected = self.projection @ m.v_pi
         p = float(np.sqrt(m.d @ (projected - m.v_pi) ** 2))
         k = eta / (1.0 + eta) * float(np.sqrt(m.d @ projected**2))
-        return float((c * k + np.sqrt(k**2 + (1.0 - c**2) * p**2)) / (1.0 - c**2))
+        weights = self.problem.error_weights(self.policy)[m.visited] / m.d[m.visited]
+        bound = (c * k + np.sqrt(k**2 + (1.0 - c**2) * p**2)) / (1.0 - c**2)
+        return float(np.sqrt(weights.max()) * bound)
 
     def sensitivity(self, eta: float) -> float:
         """How far the values move, in the d_mu norm, per unit of eta; infinite at a pole."""
@@ -185,11 +188,8 @@ class Certificate:
             raise InputError(f"eta must be a finite number >= 0, got {eta}.")
         bound = self.error_bound(eta)
         row: dict[str, Any] = {"eta": eta, "stable": self.pencil.is_stable(eta)}
-        try:
-            w = self.pencil.fixed_point(eta)
-        except np.linalg.LinAlgError:
-            w = np.full(self.problem.n_features, np.nan)
-        finite = bool(np.isfinite(w).all())
+        finite = not self.pencil.at_pole(eta)
+        w = self.pencil.fixed_point(eta) if finite else np.zeros(self.problem.n_features)
         row["error"] = self.error(w) if finite else None
         row["error_bound"] = bound if np.isfinite(bound) else None
         row["sensitivity"] = self.sensitivity(eta) if finite else None

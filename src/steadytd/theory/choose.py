@@ -45,12 +45,13 @@ def best_penalty(problem: Problem, learner: Learner, policy: int = 0) -> float:
     """The stable eta with the least error of the learner's fixed point.
 
     If the error does not depend on eta (no rewards), the bound sqrt(gamma_max c_max) - 1 is taken:
-    it suffices, and it is clear of the threshold.
+    it suffices, and it is clear of the threshold. The exception is a penalty outside the trace:
+    A_lam + eta G may need more than A_0 + eta G, so there it is at least twice the threshold.
     """
     m = problem.moments(policy)
     weights, values = problem.error_weights(policy), m.v_pi
     Q = m.row_space
-    system = _path(problem, learner, policy, Q)
+    system, stable = _path(problem, learner, policy, Q)
 
     def error(eta: float) -> float:
         M, g = system(float(eta))
@@ -60,8 +61,11 @@ def best_penalty(problem: Problem, learner: Learner, policy: int = 0) -> float:
             return np.inf
         return float(np.sqrt(weights @ (problem.Phi @ w - values) ** 2))
 
-    stable = _stability(problem, learner, policy, system)
-    grid = GRID * max(1.0, bounds(m)["paper"])
+    calm, largest = max(0.0, bounds(m)["sqrt_kappa"]), max(1.0, bounds(m)["paper"])
+    if learner.traced and learner.values.get("penalty") == "outside":
+        calm = max(calm, 2.0 * stabilising_ratio(problem, learner, policy))
+        largest = max(largest, calm)
+    grid = GRID * largest  # at least twice the threshold, so that a good part of it is stable
     errors = np.array([error(eta) for eta in grid])
     order = np.argsort(errors, kind="stable")
     allowed = next((int(i) for i in order if stable(grid[i])), None)
@@ -72,7 +76,7 @@ def best_penalty(problem: Problem, learner: Learner, policy: int = 0) -> float:
         )
     flat = [error(eta) for eta in grid[::20] if stable(eta)]
     if max(flat) - min(flat) <= 1e-9 * (1.0 + float(np.sqrt(weights @ values**2))):
-        return max(0.0, bounds(m)["sqrt_kappa"])
+        return calm
     low, high = grid[max(allowed - 1, 0)], grid[min(allowed + 1, len(grid) - 1)]
     found = scipy.optimize.minimize_scalar(
         error, bounds=(low, high), method="bounded", options={"xatol": 1e-12}
@@ -83,28 +87,20 @@ def best_penalty(problem: Problem, learner: Learner, policy: int = 0) -> float:
 
 def _path(
     problem: Problem, learner: Learner, policy: int, Q: Floats
-) -> Callable[[float], tuple[Floats, Floats]]:
-    """M and g on the row space as a function of eta; at lam = 0 from one pencil."""
+) -> tuple[Callable[[float], tuple[Floats, Floats]], Callable[[float], bool]]:
+    """M and g on the row space, and stability, as functions of eta; at lam = 0 from one pencil."""
     if not learner.traced:
         pencil = Pencil.of(problem.moments(policy))
-        return lambda eta: (pencil.A(eta), pencil.b)
+        return lambda eta: (pencil.A(eta), pencil.b), pencil.is_stable
 
     def system(eta: float) -> tuple[Floats, Floats]:
         e = dynamics.expectation(problem, learner.replace(eta=eta), policy)
         return Q.T @ e.M @ Q, Q.T @ e.g
 
-    return system
+    def stable(eta: float) -> bool:
+        return bool((np.linalg.eigvals(system(float(eta))[0]).real > 0.0).all())
 
-
-def _stability(
-    problem: Problem,
-    learner: Learner,
-    policy: int,
-    system: Callable[[float], tuple[Floats, Floats]],
-) -> Callable[[float], bool]:
-    if not learner.traced:
-        return Pencil.of(problem.moments(policy)).is_stable
-    return lambda eta: bool((np.linalg.eigvals(system(float(eta))[0]).real > 0.0).all())
+    return system, stable
 
 
 def stabilising_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:

@@ -40,10 +40,13 @@ class ExactError(NamedTuple):
 def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | None:
     """The expected error after `steps` steps from w0 and the problem's start distribution.
 
-    None where the moments do not close: with trace vectors, with memory (ETD), with a decaying
-    step size, or with several target policies.
+    None where the moments do not close: with trace vectors, with memory (ETD), with maps or
+    products of its own vectors, with a decaying step size, with averaging, or with several target
+    policies.
     """
-    closes = not (learner.traced or learner.law.memory or learner["power"])
+    law = learner.law
+    linear = not (learner.traced or law.memory or law.maps or law.settled)
+    closes = linear and not (learner["power"] or learner.averaged)
     if not closes or problem.n_policies > 1:
         return None
     Q = problem.moments().row_space
@@ -98,8 +101,8 @@ def _moment_step(problem: Problem, learner: Learner, basis: Floats) -> Floats:
     result = np.zeros((n, S, n, S))
     for s, a, s_next in np.argwhere(m.mu[:, :, None] * m.P > 0.0):
         ratio = m.pi[s, a] / m.mu[s, a]
-        known = (m.r[s, a, s_next], m.gamma[s, a, s_next], ratio, m.pi[s, a], m.mu[s, a], 1.0)
-        facts = dict(zip(STEP_FACTS, map(float, known), strict=True))
+        known = (m.r[s, a, s_next], m.gamma[s, a, s_next], ratio, m.pi[s, a], m.mu[s, a])
+        facts = dict(zip(STEP_FACTS, map(float, (*known, m.interest[s], *m.peaks)), strict=True))
         B, c = affine_step(learner, m.Phi[s], m.Phi[s_next], facts)
         B, c = basis.T @ B @ basis, basis.T @ c
         lift = np.zeros((n, n))

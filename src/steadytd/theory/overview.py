@@ -17,7 +17,7 @@ def overview(certificate: Certificate) -> list[dict[str, Any]]:
     rows = []
     for name in names():
         law = algorithm(name)
-        if law.expectation is None:
+        if law.expectation is None or undecided(law):
             continue
         learner = certificate.resolved(law, **automatic(law))
         row: dict[str, Any] = {
@@ -35,6 +35,11 @@ def overview(certificate: Certificate) -> list[dict[str, Any]]:
             row |= {"error": certificate.error(w), "values": values.tolist()}
         rows.append(row)
     return rows
+
+
+def undecided(law: Law) -> bool:
+    """Whether a law has a hyper-parameter that nobody but the user can choose."""
+    return any(param.default is None and not param.auto for param in law.params.values())
 
 
 def automatic(law: Law) -> dict[str, object]:

@@ -16,11 +16,13 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from steadytd.core.arrays import Floats
+from steadytd.core.errors import InputError
 from steadytd.mdp.moments import Moments
 
 LARGEST_EXACT = 40  # rank up to which all crossings are found exactly, as eigenvalues
 SCAN_POINTS = 48  # penalties looked at beyond that rank, before refining
 REAL = 1e-7  # relative size below which an imaginary part is rounding
+AT = 1e-12  # relative distance from a pole within which a penalty is the pole
 
 Interval = tuple[float, float]
 Complexes = NDArray[np.complex128]
@@ -39,6 +41,11 @@ class Pencil:
     def of(m: Moments) -> Pencil:
         """The pencil of one problem and target policy."""
         Q = m.row_space
+        if not Q.size:
+            raise InputError(
+                "every state that mu visits in the long run has the features 0, so nothing can be "
+                "learned; give one of them a feature, or let mu return to other states."
+            )
         return Pencil(Q=Q, A0=Q.T @ m.A() @ Q, G=Q.T @ m.G @ Q, b=Q.T @ m.b())
 
     @property
@@ -76,6 +83,10 @@ class Pencil:
         """The real eta at which A(eta) is singular, in ascending order."""
         return sorted(_real(-self.modes))
 
+    def at_pole(self, eta: float) -> bool:
+        """Whether A(eta) is singular up to rounding."""
+        return any(abs(eta - p) <= AT * (1.0 + abs(p)) for p in self.poles)
+
     @property
     def exact(self) -> bool:
         """Whether the crossings are all of them, or those that a scan has found."""
@@ -91,7 +102,8 @@ class Pencil:
         """
         low, high = self.definite_range
         if not self.exact:
-            return sorted({*self._scanned(), *(p for p in self.poles if low <= p <= high)})
+            least = self._scan_from
+            return sorted({*self._scanned(), *(p for p in self.poles if least <= p <= high)})
         found = list(self.poles)
         if self.rank > 1:
             pairs = scipy.linalg.eigvals(_bialternate(self.A0), _bialternate(self.G))
@@ -120,7 +132,10 @@ class Pencil:
 
     @property
     def eta_hurwitz(self) -> float:
-        """From this eta on, A(eta) is stable for every larger one."""
+        """From this eta on, A(eta) is stable for every larger one.
+
+        Where crossings are only searched for, 0 stands for every usable penalty being stable.
+        """
         return self.unstable[-1][1]
 
     def unstable_from(self, least: float = 0.0) -> list[Interval]:
@@ -129,7 +144,8 @@ class Pencil:
 
     def is_stable(self, eta: float) -> bool:
         """Whether the mean update with penalty eta leads to its fixed point."""
-        return not any(lo < eta <= hi or lo == eta == 0.0 for lo, hi in self.unstable_from())
+        inside = any(lo < eta <= hi or lo == eta == 0.0 for lo, hi in self.unstable_from())
+        return not (inside or self.at_pole(eta))
 
     def fixed_point(self, eta: float) -> Floats:
         """w(eta) in the original coordinates: A(eta) w = b."""
@@ -137,17 +153,24 @@ class Pencil:
 
     def sensitivity(self, eta: float) -> float:
         """|| d(Phi w)/d eta ||_D: how much the values move per unit of eta; infinite at a pole."""
+        if self.at_pole(eta):
+            return float("inf")
         w = np.linalg.solve(self.A(eta), self.b)
         slope = np.linalg.solve(self.A(eta), self.G @ w)
         return float(np.sqrt(slope @ self.G @ slope))
 
-    def _scanned(self) -> list[float]:
-        """Crossings between neighbouring points of a scan: of the usable penalties if there are any
-        that are not definite, otherwise of the whole range, for eta_hurwitz alone.
+    @property
+    def _scan_from(self) -> float:
+        """The least penalty scanned: the least usable one that is not definite if there is one,
+        otherwise the whole range is scanned, for eta_hurwitz alone.
         """
         low, high = self.definite_range
-        least = max(low, 0.0) if high > 0.0 else low
-        grid = np.linspace(least, high, SCAN_POINTS if high > 0.0 else SCAN_POINTS // 4)
+        return max(low, 0.0) if high > 0.0 else low
+
+    def _scanned(self) -> list[float]:
+        """Crossings between neighbouring points of a scan."""
+        high = self.eta_pd
+        grid = np.linspace(self._scan_from, high, SCAN_POINTS if high > 0.0 else SCAN_POINTS // 4)
         values = [self.slowest(eta) for eta in grid]
         change = [i for i in range(len(grid) - 1) if values[i] * values[i + 1] < 0.0]
         search = scipy.optimize.brentq

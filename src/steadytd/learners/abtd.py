@@ -1,0 +1,72 @@
+"""ABTD(zeta): TD whose trace is cut depending on the action, so that no ratio appears in it.
+
+Update, with psi_0 = 1/peak_max, psi_max = 1/peak_min and the peaks the largest and the least
+max(pi, mu) over all states and actions::
+
+    psi = 2 zeta psi_0 + max(0, 2 zeta - 1) (psi_max - 2 psi_0)
+    nu  = min(psi, 1 / max(pi, mu))
+    z   = gamma nu_{t-1} pi_{t-1} z + x
+    delta = r + gamma' w.x' - w.x
+    w  += alpha rho delta z
+
+Fixed point: Phi' D (I - Q)^-1 (I - P_gamma) Phi w = Phi' D (I - Q)^-1 r_pi with
+Q[s, s'] = sum_a mu nu pi p gamma. zeta plays the part of lam: 0 is TD(0), 1 the longest trace that
+the policies allow. Convergence is known for tables, not for features.
+
+Parameters: alpha > 0, zeta in [0, 1].
+
+Example::
+
+    steadytd run three_state abtd:alpha=0.001,zeta=0.5 --steps 100000 --seeds 10
+
+Reference: Mahmood, Yu & Sutton (2017), "Multi-step off-policy learning without importance sampling
+ratios", Section 5; Ghiassian & Sutton (2021).
+
+Differs from the paper: nothing.
+
+Reduces to: td at zeta = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from steadytd.core.law import Param, law
+from steadytd.mdp.moments import Expectation, Moments
+
+
+def action_trace(
+    gamma: float, pi_prev: float, mu_prev: float, peak_min: float, peak_max: float, zeta: float
+) -> tuple[float, float]:
+    """z <- gamma nu_{t-1} pi_{t-1} z + x; without a past (gamma = 0) just x."""
+    if gamma == 0.0:
+        return 0.0, 1.0
+    psi = 2 * zeta / peak_max + max(0.0, 2 * zeta - 1) * (1 / peak_min - 2 / peak_max)
+    return gamma * min(psi, 1 / max(pi_prev, mu_prev)) * pi_prev, 1.0
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """The mean of rho delta z with the trace cut by nu pi."""
+    zeta, (low, high) = values["zeta"], m.peaks
+    psi = 2 * zeta / high + max(0.0, 2 * zeta - 1) * (1 / low - 2 / high)
+    peak = np.maximum(m.pi, m.mu)
+    nu = np.minimum(psi, np.divide(1.0, peak, out=np.zeros_like(peak), where=peak > 0.0))
+    return m.cut(m.mu * nu * m.pi)
+
+
+@law(
+    params={"zeta": Param("length of the trace", default=0.0, low=0.0, high=1.0)},
+    traces={"z": action_trace},
+    trace_param="zeta",
+    writes={"w": "z"},
+    idle_at_rho_zero=True,
+    expectation=expectation,
+)
+def abtd(
+    reward: float, rho: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float
+) -> float:
+    """w += alpha rho delta z."""
+    delta = reward + gamma_next * w_x_next - w_x
+    return alpha * rho * delta

@@ -1,0 +1,64 @@
+"""Emphatic TD(lam, beta): ETD whose follow-on trace decays with its own beta.
+
+Update::
+
+    F = beta rho_{t-1} F + i             (beta counts as 0 on an episode's first step)
+    M = lam i + (1 - lam) F
+    z = rho (gamma lam z + M x)
+    delta = r + gamma' w.x' - w.x
+    w += alpha delta z
+
+Fixed point: ETD's with f = (I - beta P')^-1 (d i). beta trades bias for variance: at beta = 0 it is
+TD, at beta = gamma ETD. For lam = 0 the projected operator contracts with modulus
+gamma sqrt((1 - min d/f) / beta), so it is stable where that is below 1.
+
+Parameters: alpha > 0, beta in [0, 1], lam in [0, 1].
+
+Example::
+
+    steadytd run three_state etd_beta:alpha=0.001,beta=0.3 --steps 100000 --seeds 10
+
+Reference: Hallak et al. (2016), "Generalized emphatic temporal difference learning: bias-variance
+analysis", equations (5) to (8).
+
+Differs from the paper: 1. episodes: F starts afresh where the discount is 0.
+
+Reduces to: etd at beta = gamma (a constant discount); td at beta = 0 and interest 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steadytd.core.law import LAM, Param, law
+from steadytd.learners.etd import emphatic_trace
+from steadytd.mdp.moments import Expectation, Moments
+
+BETA = Param("decay of the follow-on trace", low=0.0, high=1.0)
+
+
+def decaying_follow_on(
+    gamma: float, rho_prev: float, F: float, beta: float, interest: float
+) -> float:
+    """F <- beta rho_{t-1} F + i; a new episode (gamma = 0) forgets F."""
+    return (beta * rho_prev * F if gamma > 0.0 else 0.0) + interest
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """TD(lam)'s with the emphasis lam d i + (1 - lam) f in place of d."""
+    lam = values["lam"]
+    return m.emphatic(lam * m.d * m.interest + (1 - lam) * m.follow_on_at(values["beta"]), lam)
+
+
+@law(
+    params={"beta": BETA, "lam": LAM},
+    memory={"F": decaying_follow_on},
+    traces={"z": emphatic_trace},
+    writes={"w": "z"},
+    idle_at_rho_zero=True,
+    expectation=expectation,
+)
+def etd_beta(reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float) -> float:
+    """w += alpha delta z, where z carries the emphasis."""
+    delta = reward + gamma_next * w_x_next - w_x
+    return alpha * delta

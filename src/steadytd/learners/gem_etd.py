@@ -1,0 +1,84 @@
+"""GEM-ETD: emphatic TD whose emphasis is learned by gradient descent instead of sampled.
+
+Update (beta = ratio alpha; m(s) = m.x is the learned emphasis)::
+
+    e   = 1 + gamma' rho m(s) - m(s')
+    k  += beta (e - k.x') x'
+    m  += beta (k.x') (x' - gamma' rho x)
+    delta = r + gamma' w.x' - w.x
+    w  += alpha m(s) rho delta x
+
+Fixed point: (G - Phi' P_gamma' D Phi) m = Phi' d and k = 0, then
+Phi' D diag(m(s)) (I - P_gamma) Phi w = Phi' D diag(m(s)) r_pi: ETD(0)'s fixed point where the
+features can represent f/d, at a fraction of ETD's variance. m is learned by GTD2's scheme on the
+Bellman equation of the emphasis, backwards in time, which is stable where its matrix is
+non-singular.
+
+Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10).
+
+Example::
+
+    steadytd run three_state gem_etd:alpha=0.001,ratio=1 --steps 100000 --seeds 10
+
+Reference: Zhang et al. (2020), "Provably convergent two-timescale off-policy actor-critic with
+function approximation", gradient emphasis learning (GEM).
+
+Differs from the paper: 1. interest is 1. 2. no ridge term on the emphasis. 3. m and k share one
+step size; m starts at 0.
+
+Reduces to: etd at lam = 0 where m(s) equals the sampled emphasis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from steadytd.core.law import RATIO, law
+from steadytd.mdp.moments import Expectation, Moments
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """The emphasis' own linear system; w's with m at its fixed point."""
+    ratio = values["ratio"]
+    backward = m.G - m.Phi.T @ m.P_gamma.T @ (m.d[:, None] * m.Phi)
+    target = m.Phi.T @ m.d
+    emphasis = m.Phi @ np.linalg.lstsq(backward, target, rcond=None)[0]
+    e = m.emphatic(m.d * emphasis, lam=0.0)
+    zero = np.zeros_like(m.G)
+    M = np.block(
+        [
+            [e.M, zero, zero],
+            [zero, zero, -ratio * backward.T],
+            [zero, ratio * backward, ratio * m.G],
+        ]
+    )
+    return Expectation(M=M, g=np.concatenate([e.g, np.zeros_like(target), ratio * target]))
+
+
+@law(
+    params={"ratio": RATIO},
+    writes={"w": "x", "m": ("x_next", "x"), "k": "x_next"},
+    expectation=expectation,
+    settled=("m",),
+)
+def gem_etd(
+    reward: float,
+    rho: float,
+    gamma_next: float,
+    w_x: float,
+    w_x_next: float,
+    m_x: float,
+    m_x_next: float,
+    k_x_next: float,
+    alpha: float,
+    ratio: float,
+) -> tuple[float, tuple[float, float], float]:
+    """The multiples of x for w, of (x', x) for m, and of x' for k."""
+    delta = reward + gamma_next * w_x_next - w_x
+    beta = ratio * alpha
+    e = 1 + gamma_next * rho * m_x - m_x_next
+    m = beta * k_x_next, -beta * gamma_next * rho * k_x_next
+    k = beta * (e - k_x_next)
+    return alpha * m_x * rho * delta, m, k

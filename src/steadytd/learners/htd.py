@@ -1,0 +1,78 @@
+"""HTD(lam): hybrid TD, a gradient method that is exactly TD when the data are on-policy.
+
+Update (beta = ratio alpha)::
+
+    delta = r + gamma' w.x' - w.x
+    z     = rho (gamma lam z + x)            (trace along the target policy)
+    y     = gamma lam y + x                  (trace along the behaviour policy)
+    w    += alpha (delta z + (x - gamma' x') ((z - y).h))
+    h    += beta  (delta z - (x - gamma' x') (y.h))
+
+Fixed point: A_lam w = b_lam and h = 0, the same as TD's. On-policy z = y and the correction
+vanishes. Off-policy h is driven by the behaviour policy's own matrix
+A_mu = Phi' D (I - lam P_mu)^-1 (I - P_mu) Phi (with discounts), which is positive definite; no
+general guarantee is known for one time scale.
+
+Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
+
+Example::
+
+    steadytd run three_state htd:alpha=0.001,ratio=1 --steps 100000 --seeds 10
+
+Reference: White & White (2016), "Investigating practical linear temporal difference learning",
+Section 4; Hackman (2012).
+
+Differs from the paper: 1. the trace y is called z^b there.
+
+Reduces to: td when rho = 1 throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from steadytd.core.law import LAM, RATIO, accumulating_trace, law
+from steadytd.mdp.moments import Expectation, Moments
+
+
+def behaviour_trace(gamma: float, lam: float) -> tuple[float, float]:
+    """y <- gamma lam y + x."""
+    return gamma * lam, 1.0
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """M = [[A, A_mu' - A'], [ratio A, ratio A_mu']], g = (b, ratio b)."""
+    lam, ratio = values["lam"], values["ratio"]
+    A, b = m.A(lam), m.b(lam)
+    behaviour = m.flow(m.mu)
+    identity = np.eye(len(m.d))
+    A_mu = m.weighted(np.linalg.inv(identity - lam * behaviour) @ (identity - behaviour))
+    M = np.block([[A, A_mu.T - A.T], [ratio * A, ratio * A_mu.T]])
+    return Expectation(M=M, g=np.concatenate([b, ratio * b]))
+
+
+@law(
+    params={"ratio": RATIO, "lam": LAM},
+    traces={"z": accumulating_trace, "y": behaviour_trace},
+    writes={"w": ("z", "x", "x_next"), "h": ("z", "x", "x_next")},
+    expectation=expectation,
+)
+def htd(
+    reward: float,
+    gamma_next: float,
+    w_x: float,
+    w_x_next: float,
+    h_z: float,
+    h_y: float,
+    alpha: float,
+    ratio: float,
+) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """The multiples of (z, x, x') to add to w and to h."""
+    delta = reward + gamma_next * w_x_next - w_x
+    beta = ratio * alpha
+    correction = alpha * (h_z - h_y)
+    w = alpha * delta, correction, -gamma_next * correction
+    h = beta * delta, -beta * h_y, beta * gamma_next * h_y
+    return w, h

@@ -1,0 +1,67 @@
+"""Perturbed emphatic TD(lam, beta): the paper's penalty on top of a calmer emphasis. Our addition.
+
+Update::
+
+    F = beta rho_{t-1} F + i             (beta counts as 0 on an episode's first step)
+    M = lam i + (1 - lam) F
+    z = rho (gamma lam / (1 + eta) z + M x)
+    delta = r + gamma' w.x' - (1 + eta) w.x
+    w += alpha delta z
+
+Fixed point: with m = lam d i + (1 - lam) f, f = (I - beta P')^-1 (d i) and s = 1/(1 + eta),
+Phi' diag(m) (I - lam s P_gamma)^-1 (I - s P_gamma) Phi w / s = Phi' diag(m) (I - lam s
+P_gamma)^-1 r_pi. A small beta keeps the variance of F finite but may leave the update unstable; a
+small eta then stabilises it: at lam = 0 it suffices that
+1 + eta > gamma sqrt((1 - min d/f) / beta). The bias is that of both.
+
+Parameters: alpha > 0, eta >= 0, beta in [0, 1], lam in [0, 1].
+
+Example::
+
+    steadytd run three_state perturbed_etd:alpha=0.001,eta=0.1,beta=0.3 --steps 100000 --seeds 10
+
+Reference: ours; it combines Diddigi, Kamanchi & Bhatnagar (the penalty) with Hallak et al. (2016).
+
+Differs from the paper: 1. neither paper has it.
+
+Reduces to: etd_beta at eta = 0; perturbed_td at beta = 0 and interest 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steadytd.core.law import LAM, Param, law
+from steadytd.learners.etd_beta import BETA, decaying_follow_on
+from steadytd.mdp.moments import Expectation, Moments
+
+
+def perturbed_emphatic_trace(
+    rho: float, gamma: float, lam: float, eta: float, F: float, interest: float
+) -> tuple[float, float]:
+    """z <- rho (gamma lam / (1 + eta) z + M x)."""
+    M = lam * interest + (1 - lam) * F
+    return rho * (gamma * lam / (1 + eta)), rho * M
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """The emphatic mean update with the discount that the penalty leaves."""
+    lam, scale = values["lam"], 1 / (1 + values["eta"])
+    emphasis = lam * m.d * m.interest + (1 - lam) * m.follow_on_at(values["beta"])
+    return m.emphatic(emphasis, lam, scale)
+
+
+@law(
+    params={"eta": Param("penalty", low=0.0), "beta": BETA, "lam": LAM},
+    memory={"F": decaying_follow_on},
+    traces={"z": perturbed_emphatic_trace},
+    writes={"w": "z"},
+    idle_at_rho_zero=True,
+    expectation=expectation,
+)
+def perturbed_etd(
+    reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float, eta: float
+) -> float:
+    """w += alpha delta z, where z carries rho and the emphasis."""
+    delta = reward + gamma_next * w_x_next - (1 + eta) * w_x
+    return alpha * delta
