@@ -27,6 +27,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/speed.py
 
 docs: $(STAMP)
+	$(BIN)/python docs/write_learner_pages.py
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/mkdocs build --strict
 

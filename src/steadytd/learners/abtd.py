@@ -1,5 +1,8 @@
 """ABTD(zeta): TD whose trace is cut depending on the action, so that no ratio appears in it.
 
+Background: A scheme between Tree Backup and full ratios that adapts to each action: traces are as
+long as can be had without ever multiplying by something larger than 1.
+
 Update, with psi_0 = 1/peak_max, psi_max = 1/peak_min and the peaks the largest and the least
 max(pi, mu) over all states and actions::
 
@@ -20,7 +23,7 @@ Example::
     steadytd run three_state abtd:alpha=0.001,zeta=0.5 --steps 100000 --seeds 10
 
 Reference: Mahmood, Yu & Sutton (2017), "Multi-step off-policy learning without importance sampling
-ratios", Section 5; Ghiassian & Sutton (2021).
+ratios"; Ghiassian & Sutton (2021).
 
 Differs from the paper: nothing.
 

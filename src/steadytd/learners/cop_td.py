@@ -1,5 +1,9 @@
 """COP-TD(0, beta): TD weighted by the learned ratio d_pi/d_mu of stationary distributions.
 
+Background: All other learners weigh states as the data do, or emphatically. COP-TD estimates how
+much more often the target policy itself would visit a state, and weighs by that; what is then
+learned is the on-policy solution, from off-policy data.
+
 Update (a = ratio alpha; the learned ratio is c(s) = 1 + u.(x - m), with m the running mean of x, so
 that its mean over the data is 1)::
 
@@ -19,7 +23,7 @@ Example::
 
     steadytd run three_state cop_td:alpha=0.001,ratio=1 --steps 100000 --seeds 10
 
-Reference: Hallak & Mannor (2017), "Consistent on-line off-policy evaluation", Section 3.
+Reference: Hallak & Mannor (2017), "Consistent on-line off-policy evaluation".
 
 Differs from the paper: 1. the projection of c to mean 1 is built into its form instead of being
 done by a separate step. 2. m is a running mean with the step size of u. 3. the chain of states goes

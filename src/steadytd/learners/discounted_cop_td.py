@@ -1,5 +1,10 @@
 """Discounted COP-TD: TD weighted by a learned ratio of state distributions.
 
+Background: COP-TD with a forgetting factor: the ratio of a target policy that is restarted from the
+data every now and then. Better behaved than the undiscounted ratio when it comes to estimating it;
+with features that cannot represent the ratio it may go anywhere: on all three of the paper's tasks
+its mean update is unstable, which the certificate says.
+
 Update (a = ratio alpha; c(s) = c.x is the learned ratio)::
 
     c     += a (g rho c(s) + 1 - g - c(s')) x'
@@ -9,7 +14,7 @@ Update (a = ratio alpha; c(s) = c.x is the learned ratio)::
 Fixed point: (G - g Phi' P_pi' D Phi) c = (1 - g) Phi' d, then
 Phi' D diag(c(s)) (I - P_gamma) Phi w = Phi' D diag(c(s)) r_pi. With a table for c, c d is
 (1 - g) (I - g P_pi')^-1 d: the emphasis of ETD(0, beta = g), learned instead of sampled, hence with
-much less variance. With features, c is an approximation and stability is not guaranteed.
+much less variance. With features, c is an approximation.
 
 Parameters: alpha > 0, ratio > 0 (step size of c / alpha, default 10), g in [0, 1] (default 0.9).
 
@@ -18,7 +23,7 @@ Example::
     steadytd run three_state discounted_cop_td:alpha=0.001 --steps 100000 --seeds 10
 
 Reference: Gelada & Bellemare (2019), "Off-policy deep reinforcement learning by bootstrapping the
-covariate shift", equation (4).
+covariate shift".
 
 Differs from the paper: 1. linear c without the soft normalisation, which the discount g < 1 makes
 unnecessary; c starts at 0.

@@ -1,5 +1,10 @@
 """Emphatic TD(lam): TD whose updates are weighted by a follow-on trace of past ratios.
 
+Background: Instead of changing the objective, change how much each state counts: follow what the
+target policy would have done after being started where the data are, and weigh states by that. The
+weights make TD's matrix positive definite for every pair of policies. One vector and one number;
+the number is a product of ratios, which is the trouble.
+
 Update::
 
     F = gamma rho_{t-1} F + i            (follow-on trace; i is the interest in the state)
@@ -21,7 +26,7 @@ Example::
     steadytd run three_state etd:alpha=0.0001 --steps 100000 --seeds 10
 
 Reference: Sutton, Mahmood & White (2016), "An emphatic approach to the problem of off-policy
-temporal-difference learning", equations (17) to (20).
+temporal-difference learning".
 
 Differs from the paper: nothing.
 

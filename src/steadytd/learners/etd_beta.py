@@ -1,5 +1,8 @@
 """Emphatic TD(lam, beta): ETD whose follow-on trace decays with its own beta.
 
+Background: ETD's variance comes from a follow-on trace that forgets as slowly as the discount
+allows. Let it forget faster, and accept that states are then weighed a little wrongly.
+
 Update::
 
     F = beta rho_{t-1} F + i             (beta counts as 0 on an episode's first step)
@@ -19,7 +22,7 @@ Example::
     steadytd run three_state etd_beta:alpha=0.001,beta=0.3 --steps 100000 --seeds 10
 
 Reference: Hallak et al. (2016), "Generalized emphatic temporal difference learning: bias-variance
-analysis", equations (5) to (8).
+analysis".
 
 Differs from the paper: 1. episodes: F starts afresh where the discount is 0.
 

@@ -1,5 +1,9 @@
 """GEM-ETD: emphatic TD whose emphasis is learned by gradient descent instead of sampled.
 
+Background: The emphasis of ETD obeys a Bellman equation that runs backwards in time. So it can be
+learned like a value function, by a gradient method, instead of being sampled as a product of
+ratios.
+
 Update (beta = ratio alpha; m(s) = m.x is the learned emphasis)::
 
     e   = 1 + gamma' rho m(s) - m(s')
@@ -18,7 +22,7 @@ Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10).
 
 Example::
 
-    steadytd run three_state gem_etd:alpha=0.001,ratio=1 --steps 100000 --seeds 10
+    steadytd run baird gem_etd:alpha=0.001,ratio=1 --steps 100000 --seeds 10
 
 Reference: Zhang et al. (2020), "Provably convergent two-timescale off-policy actor-critic with
 function approximation", gradient emphasis learning (GEM).

@@ -1,5 +1,8 @@
 """GTD(0): gradient descent on the norm of the expected TD update.
 
+Background: The first of the gradient-TD methods, and the simplest proof that linear cost and
+off-policy stability go together. Of historical interest: gtd2 and tdc descend a better norm.
+
 Update (beta = ratio alpha)::
 
     delta = r + gamma' w.x' - w.x
@@ -17,7 +20,7 @@ Example::
     steadytd run baird gtd:alpha=0.001,ratio=1 --steps 100000 --seeds 10
 
 Reference: Sutton, Szepesvari & Maei (2008), "A convergent O(n) algorithm for off-policy
-temporal-difference learning with linear function approximation", equations (9) and (10).
+temporal-difference learning with linear function approximation".
 
 Differs from the paper: nothing.
 

@@ -1,5 +1,8 @@
 """GTD2(lam): stochastic gradient descent on the projected Bellman error.
 
+Background: The honest gradient method: both parts of its update come from the gradient of the
+projected Bellman error. Safer than TDC on one time scale and usually slower.
+
 Update (beta = ratio alpha)::
 
     delta = r + gamma' w.x' - w.x
@@ -18,7 +21,7 @@ Example::
     steadytd run baird gtd2:alpha=0.001,ratio=1 --steps 100000 --seeds 10
 
 Reference: Sutton et al. (2009), "Fast gradient-descent methods for temporal-difference learning
-with linear function approximation", equations (8) and (9); Maei (2011) for traces.
+with linear function approximation"; Maei (2011) for traces.
 
 Differs from the paper: 1. traces are those of GTD(lam), which the 2009 paper does not treat.
 

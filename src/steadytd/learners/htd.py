@@ -1,5 +1,9 @@
 """HTD(lam): hybrid TD, a gradient method that is exactly TD when the data are on-policy.
 
+Background: Gradient methods pay for stability even when the data are on-policy. HTD keeps two
+traces, one for each policy, and lets their difference switch the correction on: no difference, no
+correction, plain TD.
+
 Update (beta = ratio alpha)::
 
     delta = r + gamma' w.x' - w.x
@@ -20,7 +24,7 @@ Example::
     steadytd run three_state htd:alpha=0.001,ratio=1 --steps 100000 --seeds 10
 
 Reference: White & White (2016), "Investigating practical linear temporal difference learning",
-Section 4; Hackman (2012).
+Hackman (2012), hybrid TD.
 
 Differs from the paper: 1. the trace y is called z^b there.
 

@@ -1,5 +1,8 @@
 """Perturbed emphatic TD(lam, beta): the paper's penalty on top of a calmer emphasis. Our addition.
 
+Background: Two cures, each taken in a small dose: a follow-on trace that forgets fast enough to
+have finite variance, and a penalty that supplies the stability which that gives away.
+
 Update::
 
     F = beta rho_{t-1} F + i             (beta counts as 0 on an episode's first step)

@@ -1,5 +1,10 @@
 """Perturbed off-policy TD(lam): the paper's algorithm. A penalty eta makes the update stable.
 
+Background: The smallest change to TD that can stop it from diverging: every update also pulls the
+value estimate of the present state towards zero. One vector, one more multiplication, no second
+time scale. Use it where the certificate says that its bias is small; it is never unbiased unless
+the value is zero.
+
 Update (Algorithm 1 of the paper; z = rho x at lam = 0)::
 
     rho   = pi(s, a) / mu(s, a)

@@ -1,5 +1,9 @@
 """Proximal GTD2(lam), also called GTD2-MP: GTD2 with a look ahead at every step.
 
+Background: GTD2 solves a saddle-point problem, and plain gradient steps tend to circle around a
+saddle point. Looking one step ahead and taking the gradient there damps the circling. Twice the
+arithmetic of GTD2, the same memory.
+
 Update (beta = ratio alpha; a half step by GTD2 gives h^ and w^, their delta^ the full step)::
 
     delta  = r + gamma' w.x' - w.x
@@ -21,7 +25,7 @@ Example::
     steadytd run baird pgtd2:alpha=0.001,ratio=1 --steps 100000 --seeds 10
 
 Reference: Liu et al. (2015), "Finite-sample analysis of proximal gradient TD algorithms",
-Algorithm 2; Mahadevan et al. (2014).
+GTD2-MP; Mahadevan et al. (2014).
 
 Differs from the paper: 1. traces, as in GTD2(lam). 2. no projection on a bounded set.
 

@@ -1,5 +1,9 @@
 """RO-TD: regularised off-policy TD, a saddle point with an l1 penalty on the weights.
 
+Background: When only a few of many features matter, an l1 penalty should find them. RO-TD writes
+TDC's equations as a saddle point, adds the penalty, and takes proximal steps. Four vectors,
+averaged weights, slow: it is here because the paper names it as the other penalised method.
+
 Update, for the primal vectors w, h and the dual vectors u, v (c weighs the first block; soft is
 soft-thresholding, clip keeps every entry within the radius)::
 
@@ -20,7 +24,7 @@ Example::
 
     steadytd run three_state rotd:alpha=0.01,l1=0.001,average=1 --steps 100000 --seeds 10
 
-Reference: Liu, Mahadevan & Liu (2012), "Regularized off-policy TD-learning", Algorithm 1.
+Reference: Liu, Mahadevan & Liu (2012), "Regularized off-policy TD-learning".
 
 Differs from the paper: 1. the dual set is a box. 2. the importance ratio, which the paper leaves to
 sub-sampling, weighs the terms that belong to the target policy.

@@ -1,5 +1,10 @@
 """Off-policy TD(lam): temporal-difference learning with importance ratios. May diverge.
 
+Background: The oldest idea: bootstrap from the next state's estimate and correct for the policy
+with the ratio rho. One vector and a few multiplications per step, and the best that there is where
+it is stable. Off-policy, with features, nothing guarantees that: this is the deadly triad, and
+every other learner here is an answer to it.
+
 Update::
 
     delta = r + gamma' w.x' - w.x

@@ -1,5 +1,10 @@
 """TDC, also called GTD(lam): TD with a gradient correction from a second weight vector.
 
+Background: TD's direction plus a correction that makes the sum a descent direction of the projected
+Bellman error. The correction needs an estimate of a solution of a least-squares problem, which the
+second vector h learns on the side. The usual choice among the gradient methods: as fast as TD where
+TD works, stable where it does not.
+
 Update (beta = ratio alpha)::
 
     delta = r + gamma' w.x' - w.x
@@ -19,7 +24,7 @@ Example::
     steadytd run baird tdc:alpha=0.0001,ratio=10 --steps 100000 --seeds 10
 
 Reference: Sutton et al. (2009), "Fast gradient-descent methods for temporal-difference learning
-with linear function approximation", equations (10) and (11); Maei (2011), GTD(lam).
+with linear function approximation"; Maei (2011), GTD(lam).
 
 Differs from the paper: 1. the authors' notebooks weight by pi where rho = pi/mu is meant; that
 version is `tdc_as_published`.

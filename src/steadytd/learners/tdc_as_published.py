@@ -1,5 +1,10 @@
 """TDC as the paper's authors ran it: weighted by pi(s, a) where rho = pi/mu is meant.
 
+Background: Not an algorithm that anybody should use. The published figures compare against TDC, and
+the code behind them weights the updates by the target policy's probability instead of the ratio. To
+reproduce the figures one needs that code's arithmetic; to judge the comparison one needs to know
+what it converges to.
+
 Update (beta = ratio alpha)::
 
     delta = r + gamma' w.x' - w.x

@@ -1,5 +1,9 @@
 """TDRC(lam): TDC with a regulariser on the second weight vector.
 
+Background: A single extra term that makes TDC easier to tune: with h held small, the method behaves
+like TD until the correction is really needed. A good default where TD is stable but hard to tune,
+and a trap in the counterexamples.
+
 Update (beta = ratio alpha)::
 
     delta = r + gamma' w.x' - w.x
@@ -18,7 +22,7 @@ Example::
     steadytd run baird tdrc:alpha=0.001 --steps 100000 --seeds 10
 
 Reference: Ghiassian et al. (2020), "Gradient temporal-difference learning with regularized
-corrections", equation (4).
+corrections".
 
 Differs from the paper: 1. traces, as in GTD(lam).
 

@@ -1,5 +1,8 @@
 """Tree Backup(lam): TD whose trace is cut by the target policy's own probabilities.
 
+Background: Products of ratios make traces explode. Tree Backup never forms one: it cuts the trace
+by how likely the target policy was to do what was done.
+
 Update::
 
     z = gamma lam pi_{t-1} z + x

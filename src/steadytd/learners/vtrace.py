@@ -1,5 +1,8 @@
 """V-trace(lam): TD whose trace carries ratios clipped at 1.
 
+Background: Keep the ratios in the trace, but never let one above 1: what the target policy does
+more often than the data passes unchanged, what it does less often is cut.
+
 Update::
 
     z = gamma lam min(1, rho_{t-1}) z + x
@@ -16,7 +19,7 @@ Example::
 
     steadytd run three_state vtrace:alpha=0.001,lam=0.5 --steps 100000 --seeds 10
 
-Reference: Espeholt et al. (2018), "IMPALA", Section 4.1; Munos et al. (2016) for Retrace; for
+Reference: Espeholt et al. (2018), "IMPALA"; Munos et al. (2016) for Retrace; for
 linear state values Ghiassian & Sutton (2021).
 
 Differs from the paper: 1. only the trace is clipped, not the ratio of the present step, so that the

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from steadytd.core.arrays import Bools, Floats
 from steadytd.core.errors import InputError
@@ -94,7 +93,9 @@ class Moments:
     @cached_property
     def row_space(self) -> Floats:
         """An orthonormal basis, [d, rank], of the weights that visited states can tell apart."""
-        return np.asarray(scipy.linalg.orth(self.Phi[self.visited].T))
+        from scipy.linalg import orth
+
+        return np.asarray(orth(self.Phi[self.visited].T))
 
     @cached_property
     def T(self) -> Floats:

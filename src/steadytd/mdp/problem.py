@@ -123,6 +123,12 @@ class Problem:
         """The exact matrices of one target policy: P_gamma, r_pi, A, b, G and their kin."""
         if not 0 <= policy < self.n_policies:
             raise InputError(f"policy must be in 0..{self.n_policies - 1}, got {policy}.")
+        known: dict[int, Moments] = vars(self).setdefault("_moments", {})
+        if policy not in known:
+            known[policy] = self._make_moments(policy)
+        return known[policy]
+
+    def _make_moments(self, policy: int) -> Moments:
         several = self.pi.ndim == 3
         gamma = checks.per_transition(np.asarray(self.gamma), self.r.shape)
         return Moments(

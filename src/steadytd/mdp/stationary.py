@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from steadytd.core.arrays import Floats, Longs
 from steadytd.core.errors import InputError
@@ -37,6 +36,8 @@ def stationary_distribution(P: Floats) -> Floats:
 
 def closed_classes(P: Floats) -> list[Longs]:
     """The closed communicating classes: sets of states that lead to each other and nowhere else."""
+    from scipy.sparse.csgraph import connected_components
+
     _, label = connected_components((P > 0.0).astype(np.int8), directed=True, connection="strong")
     source, destination = np.nonzero(P > 0.0)
     leaving = np.unique(label[source[label[source] != label[destination]]])

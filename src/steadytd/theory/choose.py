@@ -10,6 +10,7 @@ tenths of the rate at which the slowest mode can decay at all.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import scipy.optimize
@@ -24,6 +25,7 @@ from steadytd.theory.thresholds import Pencil, bounds
 
 GRID = np.linspace(0.0, 1.0, 241) ** 2  # penalties tried, as shares of the largest: dense near 0
 RATIOS = 2.0 ** np.arange(-6, 11)
+LARGE_RANK = 60  # from here on only every fourth ratio is tried: eigenvalues take their time
 ENOUGH = 0.9  # of the best rate: the rest costs a much larger second step size
 
 
@@ -40,6 +42,7 @@ def resolve(problem: Problem, learner: Learner, policy: int = 0) -> Learner:
     return chosen
 
 
+@lru_cache(maxsize=256)
 @single_threaded
 def best_penalty(problem: Problem, learner: Learner, policy: int = 0) -> float:
     """The stable eta with the least error of the learner's fixed point.
@@ -111,11 +114,13 @@ def stabilising_ratio(problem: Problem, learner: Learner, policy: int = 0) -> fl
     return max(0.0, Pencil(Q=Q, A0=A, G=Q.T @ m.G @ Q, b=Q.T @ m.b()).eta_pd)
 
 
+@lru_cache(maxsize=256)
 @single_threaded
 def best_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:
     """The smallest power of two, at least twice the stabilising ratio, that is fast enough."""
     least = 2.0 * stabilising_ratio(problem, learner, policy)
-    candidates = [float(r) for r in RATIOS if r >= least] or [float(2.0 ** np.ceil(np.log2(least)))]
+    tried = RATIOS if len(problem.moments(policy).row_space.T) <= LARGE_RANK else RATIOS[::4]
+    candidates = [float(r) for r in tried if r >= least] or [float(2.0 ** np.ceil(np.log2(least)))]
     rates = [
         float(dynamics.decay_rates(problem, learner.replace(ratio=r), policy).real.min())
         for r in candidates

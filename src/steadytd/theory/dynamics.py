@@ -8,6 +8,8 @@ the mean weights are after n steps.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import scipy.linalg
 
@@ -17,6 +19,8 @@ from steadytd.core.learner import Learner
 from steadytd.core.schedule import step_factors
 from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
+
+ROUNDING = 1e-12  # relative size below which a real part counts as zero
 
 
 def expectation(problem: Problem, learner: Learner, policy: int = 0) -> Expectation:
@@ -51,15 +55,19 @@ def fixed_point(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
     return np.asarray(solution[: problem.n_features])
 
 
+@lru_cache(maxsize=256)
 def decay_rates(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
     """The eigenvalues of M on the row space: the mean update is stable if all have Re > 0."""
     e = reduced(problem, expectation(problem, learner, policy), policy)
-    return np.asarray(np.linalg.eigvals(e.M))
+    rates = np.asarray(np.linalg.eigvals(e.M))
+    rates.flags.writeable = False
+    return rates
 
 
 def is_stable(problem: Problem, learner: Learner, policy: int = 0) -> bool:
     """Whether the mean update leads to the fixed point for small enough step sizes."""
-    return bool((decay_rates(problem, learner, policy).real > 0.0).all())
+    rates = decay_rates(problem, learner, policy)
+    return bool((rates.real > ROUNDING * np.abs(rates).max()).all())
 
 
 def mean_weights(problem: Problem, learner: Learner, steps: int, policy: int = 0) -> Floats:
@@ -110,6 +118,6 @@ def best_error(problem: Problem, policy: int = 0) -> float:
 def largest_alpha(problem: Problem, learner: Learner, policy: int = 0) -> float:
     """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2; 0 if unstable."""
     rates = decay_rates(problem, learner, policy)
-    if (rates.real <= 0.0).any():
+    if (rates.real <= ROUNDING * np.abs(rates).max()).any():
         return 0.0
     return float((2.0 * rates.real / np.abs(rates) ** 2).min())

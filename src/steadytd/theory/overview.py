@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any
 from steadytd.core.errors import InputError
 from steadytd.core.law import AUTO, Law
 from steadytd.learners import algorithm, names
+from steadytd.theory.choose import LARGE_RANK
 
 if TYPE_CHECKING:
     from steadytd.theory.certificate import Certificate
 
+CORE = ("td", "perturbed_td", "tdc", "etd")
+
 
 def overview(certificate: Certificate) -> list[dict[str, Any]]:
-    """Name, text, stability, error of the fixed point, largest step size; "auto" where offered."""
+    """Name, parameters, stability, error of the fixed point, largest step size.
+
+    With "auto" where it is offered, and for large problems only the learners that most would use:
+    the others' matrices are several times as large as the problem.
+    """
     rows = []
-    for name in names():
+    for name in names() if certificate.pencil.rank <= LARGE_RANK else CORE:
         law = algorithm(name)
         if law.expectation is None or undecided(law):
             continue

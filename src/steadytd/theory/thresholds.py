@@ -7,7 +7,7 @@ definite, and weights outside it never change a value. `docs/theory.md` derives 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -38,8 +38,9 @@ class Pencil:
     b: Floats
 
     @staticmethod
+    @lru_cache(maxsize=64)
     def of(m: Moments) -> Pencil:
-        """The pencil of one problem and target policy."""
+        """The pencil of one problem and target policy (kept, since much asks for it)."""
         Q = m.row_space
         if not Q.size:
             raise InputError(
@@ -168,9 +169,13 @@ class Pencil:
         return max(low, 0.0) if high > 0.0 else low
 
     def _scanned(self) -> list[float]:
-        """Crossings between neighbouring points of a scan."""
-        high = self.eta_pd
-        grid = np.linspace(self._scan_from, high, SCAN_POINTS if high > 0.0 else SCAN_POINTS // 4)
+        """Crossings between neighbouring points of a scan, which has a point on each side of every
+        pole: a complex pair that crosses close to a pole would otherwise go unnoticed.
+        """
+        least, high = self._scan_from, self.eta_pd
+        even = np.linspace(least, high, SCAN_POINTS if high > 0.0 else SCAN_POINTS // 4)
+        marks = [least, *(p for p in self.poles if least < p < high), high]
+        grid = sorted({*even.tolist(), *((a + b) / 2.0 for a, b in pairwise(marks))})
         values = [self.slowest(eta) for eta in grid]
         change = [i for i in range(len(grid) - 1) if values[i] * values[i + 1] < 0.0]
         search = scipy.optimize.brentq
