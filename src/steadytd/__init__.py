@@ -16,9 +16,12 @@ from steadytd.core.law import Law, Param, law
 from steadytd.core.learner import Learner
 from steadytd.core.online import OnlineLearner
 from steadytd.learners import learner, learners, load_learner
+from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem, problems
 from steadytd.problems import problem as make_problem
+from steadytd.study.greedy_gq import Control, greedy_gq
+from steadytd.study.nonlinear import Curves, nonlinear
 from steadytd.study.result import Result
 from steadytd.study.run import run
 
@@ -32,10 +35,15 @@ def certify(problem: Problem | str, policy: int = 0) -> Certificate:
     """Will a learner converge on this problem, to what, and how good is that? See `Certificate`."""
     from steadytd.theory.certificate import certify as do
 
+    if isinstance(problem, ActionValues):
+        raise InputError("certify knows state values only; for gq see steadytd.theory.dynamics.")
     return do(make_problem(problem) if isinstance(problem, str) else problem, policy)
 
 
 __all__ = [
+    "ActionValues",
+    "Control",
+    "Curves",
     "InputError",
     "Law",
     "Learner",
@@ -44,11 +52,13 @@ __all__ = [
     "Problem",
     "Result",
     "certify",
+    "greedy_gq",
     "law",
     "learner",
     "learners",
     "load_learner",
     "load_problem",
+    "nonlinear",
     "problem",
     "problems",
     "run",

@@ -108,12 +108,12 @@ def _short(value: object) -> str:
 
 
 def _show_learner(name: str, kernel: bool, as_json: bool) -> None:
-    from steadytd.core.loop import loop_source
+    from steadytd.core.engine import Block
     from steadytd.learners import algorithm
 
     law = algorithm(name)
     if kernel:
-        typer.echo(loop_source(law, traced=False), nl=False)
+        typer.echo((law.block or Block).source(law, False, False), nl=False)
         return
     params = [
         {"name": key, "meaning": p.doc, "range": p.rule, "default": p.default}

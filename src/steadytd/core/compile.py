@@ -14,6 +14,7 @@ import inspect
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -35,14 +36,19 @@ def cache_directory() -> Path:
 
 
 @cache
-def kernel(law: Law, traced: bool, averaged: bool = False) -> Function:
+def kernel(
+    law: Law,
+    traced: bool,
+    averaged: bool = False,
+    write: Callable[[Law, bool, bool], str] = loop_source,
+) -> Function:
     """The compiled loop of a law (compiled when first called); see `loop_source` for the flags."""
     from numba import njit
 
     from steadytd.core import kernels
 
     functions = law_functions(law)
-    source = loop_source(law, traced, averaged)
+    source = write(law, traced, averaged)
     if any(inspect.getmodule(function) is None for function in functions.values()):
         source = source.replace("@njit(cache=True, ", "@njit(")  # Numba could not find it again
     module = _module(law.name, source, _fingerprint(source, functions))

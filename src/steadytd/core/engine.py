@@ -13,7 +13,7 @@ from steadytd.core.arrays import Bools, Floats, Ints, Longs
 from steadytd.core.compile import kernel
 from steadytd.core.law import CARRIED, Law
 from steadytd.core.learner import Learner
-from steadytd.core.loop import lane_params
+from steadytd.core.loop import lane_params, loop_source
 from steadytd.core.rows import Rows, no_rows
 
 SEGMENT = 1024  # steps between two checks for divergence, at least
@@ -55,12 +55,20 @@ class Block:
         """Start every learner at weights `w0[d]`, all other vectors at zero."""
         self.learners = list(learners)
         self.law = law = learners[0].law
-        traced, averaged = learners[0].traced, learners[0].averaged
+        averaged = learners[0].averaged
         d, lanes = len(w0), len(learners)
+        self._allocate(len(law.vectors) + averaged, d, lanes, len(law.memory))
+        self.V[0] = w0[:, None]
+        self.V[-1 if averaged else 0] = w0[:, None]
+        params = [[x.values[p] for x in learners] for p in lane_params(law)]
+        self.params = np.array(params, dtype=np.float64)
+
+    def _allocate(self, vectors: int, d: int, lanes: int, memory: int) -> None:
+        first = self.learners[0]
         shapes = [
-            (len(law.vectors) + averaged, d, lanes),
-            (len(law.traces) if traced else 0, d, lanes),
-            (len(law.memory), lanes),
+            (vectors, d, lanes),
+            (len(self.law.traces) if first.traced else 0, d, lanes),
+            (memory, lanes),
             (len(CARRIED),),  # gamma = 0: the first step begins an episode
         ]
         ends = np.cumsum([math.prod(shape) for shape in shapes])
@@ -70,13 +78,33 @@ class Block:
         self.V, self.Z, self.M, self.carry = (
             part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)
         )
-        self.V[0] = w0[:, None]
-        self.shown = self.V[len(law.vectors)] if averaged else self.V[0]
-        self.shown[:] = w0[:, None]
-        self.params = np.array([[x.values[p] for x in learners] for p in lane_params(law)], float)
         self.diverged: Longs = np.full(lanes, -1, dtype=np.int64)
         self.step = 0
-        self.kernel = kernel(law, traced, averaged)
+        self.kernel = kernel(self.law, first.traced, first.averaged, type(self).source)
+
+    @classmethod
+    def source(cls, law: Law, traced: bool, averaged: bool) -> str:
+        """The source of the loop that advances such a block."""
+        return loop_source(law, traced, averaged)
+
+    @property
+    def w(self) -> Floats:
+        """The present weights [d, lanes]."""
+        return np.asarray(self.V[0])
+
+    @property
+    def shown(self) -> Floats:
+        """The weights that count [d, lanes]: the present ones, or their mean over all steps."""
+        return np.asarray(self.V[-1]) if self.learners[0].averaged else self.w
+
+    @property
+    def first_divergence(self) -> Longs:
+        """The step after which each lane left the finite range, or -1."""
+        return self.diverged
+
+    def resume(self, step: int) -> None:
+        """Go on from `step`, the state's arrays having been filled."""
+        self.step = step
 
     def advance(
         self,
@@ -105,13 +133,13 @@ class Block:
         )  # fmt: skip
         self.kernel(
             self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
-            *map(_read_only, inputs), errors, self.diverged, self.step,
+            *map(read_only, inputs), errors, self.diverged, self.step,
         )  # fmt: skip
         self.step += n
         return errors
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """A view that may not be written to: to Numba, writable and read-only are different types."""
     view = array.view()
     view.setflags(write=False)
@@ -120,8 +148,12 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def group_key(learner: Learner) -> tuple[Law, bool, bool, float, float]:
     """Learners with the same key may share a block."""
-    schedule = float(learner["power"]), float(learner["delay"])
-    return learner.law, learner.traced, learner.averaged, *schedule
+    return learner.law, learner.traced, learner.averaged, *learner.schedule
+
+
+def make_block(learners: Sequence[Learner], w0: Floats) -> Block:
+    """A block of the kind that the learners' law asks for."""
+    return (learners[0].law.block or Block)(learners, w0)
 
 
 def lanes_per_block(learner: Learner, features: int) -> int:

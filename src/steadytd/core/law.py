@@ -26,9 +26,12 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steadytd.core.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from steadytd.core.engine import Block
 
 Function = Callable[..., Any]
 Value = float | str
@@ -43,22 +46,25 @@ class Param:
     """A hyper-parameter: its meaning, range and default (`None`: the user must give it)."""
 
     doc: str
-    default: float | None = None
+    default: Value | None = None
     low: float = -math.inf
     high: float = math.inf
     above: bool = False  # low itself is excluded
     whole: bool = False
     auto: bool = False  # "auto" lets the model choose, where it is known
+    word: str = ""  # may be given instead of a number; to the compiled loop it is NaN
 
     def check(self, owner: str, name: str, value: object) -> Value:
         """The value as a float, or an error that names the parameter, the rule and the value."""
         if self.auto and value == AUTO:
             return AUTO
+        if self.word and value == self.word:
+            return self.word
         try:
             number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
-            or_auto = " or auto" if self.auto else ""
-            raise InputError(f"{owner}: {name} must be a number{or_auto}, got {value!r}.") from None
+            or_word = "".join(f" or {word}" for word in self.words)
+            raise InputError(f"{owner}: {name} must be a number{or_word}, got {value!r}.") from None
         inside = self.low < number if self.above else self.low <= number
         if self.whole and not number.is_integer():
             raise InputError(
@@ -69,13 +75,18 @@ class Param:
         return number
 
     @property
+    def words(self) -> list[str]:
+        """What may be given instead of a number."""
+        return [AUTO] * self.auto + [self.word] * bool(self.word)
+
+    @property
     def rule(self) -> str:
         """The range in words."""
-        or_auto = ", or auto" if self.auto else ""
+        or_word = "".join(f", or {word}" for word in self.words)
         low = f"> {self.low:g}" if self.above else f">= {self.low:g}"
         if math.isinf(self.high):
-            return ("a finite number" if math.isinf(self.low) else low) + or_auto
-        return f"{low} and <= {self.high:g}{or_auto}"
+            return ("a finite number" if math.isinf(self.low) else low) + or_word
+        return f"{low} and <= {self.high:g}{or_word}"
 
 
 ALPHA = Param("step size", low=0.0, above=True)
@@ -100,7 +111,10 @@ class Law:
     part "value", is given the number returned. `maps` are applied to every entry of a vector after
     the write. `settled` names the vectors that must be at their fixed point for `expectation` to
     hold for the others (an update that multiplies two of its vectors is not linear in both);
-    `first_order` says that it holds up to terms that vanish with alpha.
+    `first_order` says that it holds up to terms that vanish with alpha. `action_values` says that
+    the law values pairs of a state and an action, with x_next the expected features of the next
+    state's actions; it then needs an `ActionValues` problem. A law with a `block` of its own is not
+    a step along a gradient and has no step size; see `second_order` for what it returns.
     """
 
     name: str
@@ -117,6 +131,8 @@ class Law:
     expectation: Function | None = None
     variant_param: str = ""
     variants: Mapping[str, Law | None] = field(default_factory=dict)  # None: this law itself
+    action_values: bool = False
+    block: type[Block] | None = None
 
     def __post_init__(self) -> None:
         if next(iter(self.writes), None) != "w":
@@ -188,8 +204,8 @@ class Law:
 
     @property
     def all_params(self) -> dict[str, Param]:
-        """The step size, the law's own hyper-parameters, and those that every learner has."""
-        return {"alpha": ALPHA, **self.params, **GENERAL}
+        """The law's own hyper-parameters, and those that every learner with a step size has."""
+        return {"alpha": ALPHA, **self.params, **GENERAL} if self.block is None else {**self.params}
 
     @property
     def summary(self) -> str:
@@ -237,6 +253,8 @@ def law(
     expectation: Function | None = None,
     variant_param: str = "",
     variants: Mapping[str, Law | None] | None = None,
+    action_values: bool = False,
+    block: type[Block] | None = None,
     name: str = "",
 ) -> Callable[[Function], Law]:
     """Turn a function into a `Law`, usable wherever the name of a learner is.
@@ -266,6 +284,8 @@ def law(
             expectation=expectation,
             variant_param=variant_param,
             variants=dict(variants or {}),
+            action_values=action_values,
+            block=block,
         )
 
     return decorate

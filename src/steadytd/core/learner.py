@@ -40,7 +40,7 @@ class Learner:
         object.__setattr__(self, "algorithm", algorithm)
         object.__setattr__(self, "law", chosen)
         object.__setattr__(self, "values", MappingProxyType(checked))
-        object.__setattr__(self, "_text", f"{algorithm.name}:{','.join(shown)}")
+        object.__setattr__(self, "_text", f"{algorithm.name}:{','.join(shown)}".rstrip(":"))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a learner is immutable; use replace({name}=...)")
@@ -77,7 +77,12 @@ class Learner:
     @property
     def averaged(self) -> bool:
         """Whether the learner reports the mean of its weights over all steps."""
-        return self.values["average"] != 0.0
+        return self.values.get("average", 0.0) != 0.0
+
+    @property
+    def schedule(self) -> tuple[float, float]:
+        """The power and the delay of the step size; constant for a learner that has none."""
+        return float(self.values.get("power", 0.0)), float(self.values.get("delay", 1.0))
 
     @property
     def automatic(self) -> list[str]:
@@ -161,4 +166,6 @@ def _checked(algorithm: Law, params: Mapping[str, object]) -> dict[str, Value]:
         if chosen not in choices:
             raise unknown(f"{algorithm.variant_param} of {algorithm.name}:", chosen, choices)
         checked[algorithm.variant_param] = chosen
+        for name, param in algorithm.choose(checked).params.items():  # its range may be narrower
+            checked[name] = param.check(f"{algorithm.name} with {chosen}", name, checked[name])
     return checked

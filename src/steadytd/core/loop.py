@@ -16,7 +16,7 @@ because the loop of a law with one vector has no business paying for a law with 
 
 from __future__ import annotations
 
-from steadytd.core.law import CARRIED, STEP_FACTS, Function, Law, arguments
+from steadytd.core.law import CARRIED, GENERAL, STEP_FACTS, Function, Law, arguments
 
 FEATURES = ("x", "x_next")
 
@@ -74,12 +74,12 @@ def loop_source(law: Law, traced: bool, averaged: bool = False) -> str:
     `averaged` adds one more vector, the mean of w over all steps, and measures its error.
     """
     path = "with trace vectors" if traced else "without trace vectors"
-    loop = _Loop(law, traced, averaged)
+    loop = Loop(law, traced, averaged)
     driver = DRIVER.format(shown=len(law.vectors) if averaged else 0)
     return HEADER.format(name=law.name, path=path) + loop.body() + driver
 
 
-class _Loop:
+class Loop:
     """Writes the body of `advance` line by line."""
 
     def __init__(self, law: Law, traced: bool, averaged: bool) -> None:
@@ -100,9 +100,11 @@ class _Loop:
         return "x" if name in self.law.traces else name
 
     def add(self, depth: int, *lines: str) -> None:
+        """Write lines, `depth` levels below the function's own."""
         self.lines += ["    " * (depth + 1) + line for line in lines]
 
     def body(self) -> str:
+        """The body of `advance`."""
         self.prepare()
         self.add(0, "for t in range(begin, end):")
         self.add(1, "e = event[t]")
@@ -116,31 +118,40 @@ class _Loop:
         self.locate(depth)
         if self.traced:
             self.trace(depth)
-        self.read(depth)
-        self.apply(depth)
-        self.write(depth)
-        self.map(depth)
+        self.learn(depth)
         self.average()
         self.add(1, *(f"{now} = {then}" for now, then in CARRIED.items()))
         self.add(0, *(f"carry[{i}] = {now}" for i, now in enumerate(CARRIED)))
         return "\n".join(self.lines) + "\n"
 
+    def learn(self, depth: int) -> None:
+        """What a step changes, once traces and memory have moved on."""
+        self.read(depth)
+        self.apply(depth)
+        self.write(depth)
+        self.map(depth)
+
     def prepare(self) -> None:
+        """Names for the parts of the state, before the first step."""
         law = self.law
         self.add(0, "lanes = V.shape[2]", "features = V.shape[1]")
-        self.add(0, *(f"V_{v} = V[{i}]" for i, v in enumerate(law.vectors)))
-        if self.averaged:
-            self.add(0, f"average = V[{len(law.vectors)}]")
+        self.prepare_vectors()
         if self.traced:
             self.add(0, *(f"Z_{z} = Z[{i}]" for i, z in enumerate(law.traces)))
             for z in law.traces:
                 self.add(0, f"decay_{z} = np.empty(lanes)", f"scale_{z} = np.empty(lanes)")
         self.add(0, *(f"_{m} = M[{i}]" for i, m in enumerate(law.memory)))
         self.add(0, *(f"_{p} = params[{i}]" for i, p in enumerate(lane_params(law))))
+        self.add(0, *(f"{now} = carry[{i}]" for i, now in enumerate(CARRIED)))
+
+    def prepare_vectors(self) -> None:
+        """The same for V, and room for what a step computes per lane."""
+        self.add(0, *(f"V_{v} = V[{i}]" for i, v in enumerate(self.law.vectors)))
+        if self.averaged:
+            self.add(0, f"average = V[{len(self.law.vectors)}]")
         self.add(0, *(f"_{product} = np.empty(lanes)" for product in self.lane_reads()))
         for vector, parts in self.stored_writes().items():
             self.add(0, *(f"by_{part}_{vector} = np.empty(lanes)" for part in parts))
-        self.add(0, *(f"{now} = carry[{i}]" for i, now in enumerate(CARRIED)))
 
     def lane_reads(self) -> dict[str, tuple[str, str]]:
         """Inner products that differ from lane to lane."""
@@ -177,6 +188,7 @@ class _Loop:
         return f"{name}({', '.join(given)})"
 
     def memory(self) -> None:
+        """Move the memory on."""
         for m, function in self.law.memory.items():
             if function is not None:
                 self.add(1, "for j in range(lanes):")
@@ -205,10 +217,12 @@ class _Loop:
         return f"Z_{name}[k, j]" if name in self.law.traces else f"V_{name}[k, j]"
 
     def over_lanes(self, depth: int) -> int:
+        """Open a loop over the lanes j."""
         self.add(depth, "for j in range(lanes):")
         return depth + 1
 
     def trace(self, depth: int) -> None:
+        """Move the traces on."""
         inner = self.over_lanes(depth)
         for z, function in self.law.traces.items():
             self.add(inner, f"decay_{z}[j], scale_{z}[j] = {self.call(function, f'trace_{z}')}")
@@ -219,6 +233,7 @@ class _Loop:
         self.add(inner, *(f"Z_{z}[k, j] += scale_{z}[j] * x_k" for z in self.law.traces))
 
     def read(self, depth: int) -> None:
+        """The inner products that the law asks for."""
         reads = self.lane_reads()
         for name, (left, right) in self.reads.items():
             if left in FEATURES:
@@ -301,4 +316,4 @@ class _Loop:
 
 def lane_params(law: Law) -> tuple[str, ...]:
     """The hyper-parameters that differ from lane to lane, in the order of their rows."""
-    return ("alpha", *law.params)
+    return tuple(name for name in law.all_params if name not in GENERAL)

@@ -16,6 +16,7 @@ from steadytd.core.files import write_whole
 from steadytd.core.rows import sparse_rows
 
 if TYPE_CHECKING:
+    from steadytd.core.engine import Block
     from steadytd.core.learner import Learner
 
 STATE = ("V", "Z", "M", "carry", "diverged")
@@ -35,7 +36,7 @@ class OnlineLearner:
     """
 
     def __init__(self, learner: Learner, n_features: int, w0: ArrayLike | None = None) -> None:
-        from steadytd.core.engine import Block
+        from steadytd.core.engine import make_block
 
         if not isinstance(n_features, int | np.integer) or n_features < 1:
             raise InputError(f"n_features must be a whole number >= 1, got {n_features!r}.")
@@ -43,7 +44,12 @@ class OnlineLearner:
         self.learner = learner
         self.n_features = int(n_features)
         start = np.zeros(n_features) if w0 is None else self._vector("w0", w0)
-        self._block = Block([learner], start)
+        self._block = make_block([learner], start)
+
+    @property
+    def block(self) -> Block:
+        """The state behind this learner: a block with one lane."""
+        return self._block
 
     @property
     def w(self) -> Floats:
@@ -96,13 +102,11 @@ class OnlineLearner:
         interest = _number("interest", interest, low=0.0)
         gamma = _number("gamma", gamma, low=0.0, high=1.0)
         with np.errstate(all="ignore"):
-            before, after = features @ self._block.V[0, :, 0]
+            before, after = features @ self._block.w[:, 0]
             delta = float(reward + gamma * after - before)
         low, high = (max(pi, mu), max(pi, mu)) if peaks is None else peaks
         facts = np.array([[reward, gamma, rho, pi, mu, interest, low, high]], dtype=np.float64)
-        factor = step_factors(
-            self.step, 1, float(self.learner["power"]), float(self.learner["delay"])
-        )
+        factor = step_factors(self.step, 1, *self.learner.schedule)
         transitions = Transitions(ROW, ROW_NEXT, facts)
         self._block.advance(EVENT, factor, transitions, sparse_rows(features))
         return delta
@@ -125,7 +129,7 @@ class OnlineLearner:
             if name not in state or state[name].shape != own.shape:
                 raise InputError(f"the saved learner's '{name}' does not fit {self.learner}.")
             own[:] = state[name]
-        self._block.step = step
+        self._block.resume(step)
 
     def _vector(self, name: str, values: ArrayLike) -> Floats:
         try:

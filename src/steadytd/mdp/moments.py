@@ -170,6 +170,16 @@ class Moments:
         M = weighted @ (self.Phi / scale - self.P_gamma @ self.Phi)
         return Expectation(M=M, g=weighted @ self.r_pi)
 
+    def direct(self, mean: Expectation) -> Expectation:
+        """The mean update of a solver that goes to the end of `mean` at once: P (w* - w).
+
+        P projects onto the row space; outside it nothing is ever learned. Where `mean.M` is
+        singular there, w* is the solution (or least-squares solution) of least norm.
+        """
+        Q = self.row_space
+        end, *_ = np.linalg.lstsq(Q.T @ mean.M @ Q, Q.T @ mean.g, rcond=1e-12)
+        return Expectation(M=Q @ Q.T, g=Q @ end)
+
     def cut(self, weight: Floats) -> Expectation:
         """The mean of rho delta z for a trace z <- c gamma z + x, `weight` = mu c of every action.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.core.arrays import Floats, frozen
+from steadytd.core.arrays import Floats, Longs, frozen
 from steadytd.core.errors import InputError
 from steadytd.core.files import write_whole
 from steadytd.mdp import checks
@@ -114,6 +114,25 @@ class Problem:
         """Number of target policies on the stream."""
         return 1 if self.pi.ndim == 2 else int(self.pi.shape[0])
 
+    @property
+    def base(self) -> Problem:
+        """The problem whose stream is walked: this one (an `ActionValues` has another)."""
+        return self
+
+    @property
+    def table(self) -> Floats:
+        """The feature table that the rows of a stream refer to; it begins with one row a value."""
+        return self.Phi
+
+    @property
+    def targets(self) -> Floats:
+        """The exact values, [policy, row]."""
+        return self.v_pi.reshape(self.n_policies, -1)
+
+    def rows(self, s: Longs, a: Longs, s_next: Longs, policy: int) -> tuple[Longs, Longs]:
+        """Where x and x_next of the transitions (s, a, s') stand in the table."""
+        return s, s_next
+
     @cached_property
     def d_mu(self) -> Floats:
         """The stationary distribution of the behaviour policy's chain."""
@@ -164,17 +183,8 @@ class Problem:
 
         With several target policies w is [..., policy, k] and the error their mean.
         """
-        weights = np.asarray(w, dtype=np.float64)
-        several = self.pi.ndim == 3
-        wanted = (self.n_policies, self.n_features) if several else (self.n_features,)
-        if weights.shape[weights.ndim - len(wanted) :] != wanted:
-            shape = ", ".join(map(str, wanted))
-            raise InputError(f"w must have shape (..., {shape}), got {weights.shape}.")
         d = np.stack([self.error_weights(k) for k in range(self.n_policies)])
-        difference = weights @ self.Phi.T - self.v_pi
-        rms = _weighted_norm(difference, d if several else d[0])
-        result = rms.mean(axis=-1) if several else rms
-        return float(result) if result.ndim == 0 else np.asarray(result)
+        return value_error(w, self.Phi, self.targets, d, several=self.pi.ndim == 3)
 
     def save(self, path: str | Path) -> Path:
         """Save to an `.npz` file; `steadytd.load_problem` reads it back."""
@@ -185,6 +195,21 @@ class Problem:
                 np.savez_compressed(file, format=np.array(FORMAT), **content)
 
         return write_whole(Path(path), write)
+
+
+def value_error(
+    w: ArrayLike, Phi: Floats, targets: Floats, d: Floats, *, several: bool
+) -> float | Floats:
+    """The error of weights [..., k] against `targets`; `several`: [..., policy, k], their mean."""
+    weights = np.asarray(w, dtype=np.float64)
+    wanted = (len(targets), Phi.shape[1]) if several else (Phi.shape[1],)
+    if weights.shape[weights.ndim - len(wanted) :] != wanted:
+        shape = ", ".join(map(str, wanted))
+        raise InputError(f"w must have shape (..., {shape}), got {weights.shape}.")
+    difference = weights @ Phi.T - (targets if several else targets[0])
+    rms = _weighted_norm(difference, d if several else d[0])
+    result = rms.mean(axis=-1) if several else rms
+    return float(result) if result.ndim == 0 else np.asarray(result)
 
 
 def _weighted_norm(difference: Floats, weights: Floats) -> Floats:

@@ -6,6 +6,7 @@ import inspect
 import re
 
 from steadytd.core.law import Law
+from steadytd.core.learner import plain
 from steadytd.learners import algorithm, names
 
 SECTIONS = {
@@ -79,10 +80,15 @@ def _facts(law: Law) -> list[str]:
     closed = "up to terms that vanish with alpha" if law.first_order else "exact"
     if law.settled:
         closed = f"exact once {', '.join(law.settled)} has settled"
+    vectors = ", ".join(law.vectors)
+    by_step = f"{cost}; O(d){traced}" if law.traces and cost != "O(d)" else cost
+    if law.block is not None:
+        vectors += ", solved from sums of d^2 numbers"
+        by_step = f"O(active features^2); O(d active features){traced}; a solution O(d^3)"
     rows = {
-        "vectors": ", ".join(law.vectors) + memory,
+        "vectors": vectors + memory,
         "traces": f"{', '.join(law.traces)}{traced}" if law.traces else "none",
-        "cost per step": f"{cost}; O(d){traced}" if law.traces and cost != "O(d)" else cost,
+        "cost per step": by_step,
         "steps with rho = 0": "skipped without traces" if law.idle_at_rho_zero else "count",
         "closed form": closed if law.expectation else "none",
         "needs pi and mu, not only rho": "yes" if law.needs_policies else "no",
@@ -93,7 +99,7 @@ def _facts(law: Law) -> list[str]:
 def _params(law: Law) -> list[str]:
     rows = []
     for name, p in law.all_params.items():
-        default = "required" if p.default is None else f"{p.default:g}"
+        default = "required" if p.default is None else plain(p.default)
         rows.append(f"| `{name}` | {p.doc} | {p.rule} | {default} |")
     if law.variant_param:
         choices = list(law.variants)

@@ -14,13 +14,14 @@ import numpy as np
 from steadytd.core.arrays import Floats, Ints
 from steadytd.core.engine import Transitions
 from steadytd.core.errors import InputError
-from steadytd.mdp.problem import Problem
+from steadytd.mdp.action_values import Task
 
 
 class FiniteStream:
     """All possible transitions of a problem in the order (s, a, s'), and how to draw them."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, task: Task) -> None:
+        problem = task.base
         probability = problem.mu[:, :, None] * problem.P
         self.s, self.a, self.s_next = np.nonzero(probability)
         self.probability = probability[self.s, self.a, self.s_next]
@@ -34,18 +35,19 @@ class FiniteStream:
             buckets = np.arange(end - begin) / (end - begin) - 1e-12
             self.cumulative[begin:end] = cumulative
             self.guide[begin:end] = begin + np.searchsorted(cumulative, buckets, side="right")
-        self.transitions = [self._transitions(problem, k) for k in range(problem.n_policies)]
+        self.transitions = [self._transitions(task, k) for k in range(problem.n_policies)]
         self.start = np.cumsum(problem.start)
         self.start[np.flatnonzero(problem.start)[-1] :] = 1.0
 
-    def _transitions(self, problem: Problem, policy: int) -> Transitions:
-        m = problem.moments(policy)
+    def _transitions(self, task: Task, policy: int) -> Transitions:
+        m = task.base.moments(policy)
         s, a, s_next = self.s, self.a, self.s_next
         pi, mu = m.pi[s, a], m.mu[s, a]
         low, high = (np.full(len(s), peak) for peak in m.peaks)
         reward, gamma = m.r[s, a, s_next], m.gamma[s, a, s_next]
         facts = np.stack([reward, gamma, pi / mu, pi, mu, m.interest[s], low, high], axis=1)
-        return Transitions(s.astype(np.int32), self.row_next, np.ascontiguousarray(facts))
+        row, row_next = (rows.astype(np.int32) for rows in task.rows(s, a, s_next, policy))
+        return Transitions(row, row_next, np.ascontiguousarray(facts))
 
     def begin(self, seed: int) -> Position:
         """The stream of a seed before its first step."""

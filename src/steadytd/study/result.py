@@ -14,7 +14,7 @@ from steadytd.core.arrays import Floats, Longs, frozen
 from steadytd.core.errors import unknown
 from steadytd.core.files import output_directory, write_whole
 from steadytd.core.learner import Learner
-from steadytd.mdp.problem import Problem
+from steadytd.mdp.action_values import Task
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +35,7 @@ class Result:
     first left the finite range, or -1.
     """
 
-    problem: Problem
+    problem: Task
     learners: list[Learner]
     asked: list[str]
     seeds: list[int]
@@ -46,7 +46,7 @@ class Result:
 
     @staticmethod
     def collect(
-        problem: Problem,
+        problem: Task,
         learners: list[Learner],
         asked: list[str],
         seeds: list[int],

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from steadytd.core.arrays import Floats, Longs
-from steadytd.core.engine import Block, Goal, group_key, lanes_per_block
+from steadytd.core.engine import Goal, group_key, lanes_per_block, make_block
 from steadytd.core.errors import InputError
 from steadytd.core.law import Law
 from steadytd.core.learner import Learner
 from steadytd.core.rows import Rows, sparse_rows
 from steadytd.core.schedule import step_factors
 from steadytd.learners import learner as make_learner
-from steadytd.mdp.problem import Problem
+from steadytd.mdp.action_values import ActionValues, Task, require_match
 from steadytd.problems import problem as make_problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.study.result import Result
@@ -41,7 +41,7 @@ class Lane:
 class Plan:
     """What all seeds share: the problem's tables, the lanes in blocks, the recording points."""
 
-    problem: Problem
+    problem: Task
     stream: FiniteStream
     rows: Rows
     goals: list[Goal]
@@ -62,7 +62,7 @@ class Outcome:
 
 
 def run(
-    problem: Problem | str,
+    problem: Task | str,
     learners: Sequence[Learner | Law | str] | Learner | str,
     *,
     steps: int,
@@ -85,10 +85,10 @@ def run(
     found = make_problem(problem) if isinstance(problem, str) else problem
     chosen = _learners(learners)
     numbers = _seeds(seeds)
-    _at_least("steps", steps, 1)
-    _at_least("points", points, 2)
+    require_at_least("steps", steps, 1)
+    require_at_least("points", points, 2)
     workers = os.cpu_count() or 1 if threads is None else threads
-    _at_least("threads", workers, 1)
+    require_at_least("threads", workers, 1)
     asked = [str(one) for one in chosen]
     chosen = [_with_numbers(found, one) for one in chosen]
     plan = _plan(found, chosen, steps, points)
@@ -112,10 +112,14 @@ def _learners(given: Sequence[Learner | Law | str] | Learner | str) -> list[Lear
     return chosen
 
 
-def _with_numbers(problem: Problem, learner: Learner) -> Learner:
+def _with_numbers(problem: Task, learner: Learner) -> Learner:
     """The learner with its "auto" values chosen by the problem's exact model."""
+    for policy in range(problem.n_policies):
+        require_match(problem, learner, policy)
     if not learner.automatic:
         return learner
+    if isinstance(problem, ActionValues):
+        raise InputError(f"{learner}: auto chooses for state values only; give a number.")
     if problem.n_policies > 1:
         raise InputError(
             f"{learner}: auto chooses for one target policy, but {problem.name} has "
@@ -128,7 +132,7 @@ def _with_numbers(problem: Problem, learner: Learner) -> Learner:
 
 def _seeds(given: int | Sequence[int]) -> list[int]:
     if isinstance(given, int):
-        _at_least("seeds", given, 1)
+        require_at_least("seeds", given, 1)
         return list(range(given))
     numbers = list(given)
     whole = all(isinstance(seed, int | np.integer) for seed in numbers)
@@ -137,12 +141,13 @@ def _seeds(given: int | Sequence[int]) -> list[int]:
     return [int(seed) for seed in numbers]
 
 
-def _at_least(name: str, value: int, low: int) -> None:
+def require_at_least(name: str, value: int, low: int) -> None:
+    """Complain unless `value` is a whole number from `low` on."""
     if not isinstance(value, int | np.integer) or value < low:
         raise InputError(f"{name} must be a whole number >= {low}, got {value}.")
 
 
-def _plan(problem: Problem, learners: list[Learner], steps: int, points: int) -> Plan:
+def _plan(problem: Task, learners: list[Learner], steps: int, points: int) -> Plan:
     lanes = [
         Lane(learner, policy, i * problem.n_policies + policy)
         for i, learner in enumerate(learners)
@@ -155,8 +160,8 @@ def _plan(problem: Problem, learners: list[Learner], steps: int, points: int) ->
     for group in groups.values():
         size = lanes_per_block(group[0].learner, problem.n_features)
         blocks += [group[i : i + size] for i in range(0, len(group), size)]
-    rows = sparse_rows(problem.Phi)
-    values = problem.v_pi.reshape(problem.n_policies, -1)
+    rows = sparse_rows(problem.table)
+    values = problem.targets
     goals = [
         Goal(rows, problem.error_weights(k), np.ascontiguousarray(values[k]))
         for k in range(problem.n_policies)
@@ -200,7 +205,7 @@ def _run_part(
     report: Callable[[int], None],
 ) -> Outcome:
     """Some blocks of one seed, chunk by chunk of its stream."""
-    blocks = [Block([lane.learner for lane in some], plan.problem.w0) for some in lanes]
+    blocks = [make_block([lane.learner for lane in some], plan.problem.w0) for some in lanes]
     numbers = [lane.number for some in lanes for lane in some]
     errors = np.empty((len(plan.points), len(numbers)))
     position = plan.stream.begin(seed)
@@ -211,11 +216,10 @@ def _run_part(
         last = int(np.searchsorted(plan.points, position.step, side="right"))
         column = 0
         for some, block in zip(lanes, blocks, strict=True):
-            power, delay = (float(some[0].learner[name]) for name in ("power", "delay"))
-            policy = some[0].policy
+            learner, policy = some[0].learner, some[0].policy
             errors[first:last, column : column + len(some)] = block.advance(
                 events,
-                step_factors(before, len(events), power, delay),
+                step_factors(before, len(events), *learner.schedule),
                 plan.stream.transitions[policy],
                 plan.rows,
                 plan.points[first:last],
@@ -224,4 +228,5 @@ def _run_part(
             column += len(some)
         report(len(events) * len(numbers))
     weights = np.concatenate([block.shown.T for block in blocks])
-    return Outcome(seed, numbers, errors, weights, np.concatenate([b.diverged for b in blocks]))
+    diverged = np.concatenate([block.first_divergence for block in blocks])
+    return Outcome(seed, numbers, errors, weights, diverged)

@@ -92,10 +92,14 @@ def advise_on(c: Certificate, eta: float) -> list[Finding]:
 def _td(c: Certificate) -> Finding:
     if c.td_stable:
         error = _zeroed(c.error(c.pencil.fixed_point(0.0)), _norm(c, c.moments.v_pi))
+        with_penalty = c.error(c.pencil.fixed_point(c.best_eta))
+        helps = with_penalty < error / CLOSE
         return Finding(
             "td_stable",
-            "off-policy TD is stable here as it is: no penalty is needed, it would only add bias. "
-            f"TD's fixed point has error {error:.4g}, the best linear fit {c.best_error:.4g}.",
+            "off-policy TD is stable here as it is: no penalty is needed"
+            + (", it would only add bias. " if not helps else " for that. ")
+            + f"TD's fixed point has error {error:.4g}, the best linear fit {c.best_error:.4g}"
+            + (f", perturbed TD with eta = {c.best_eta:.4g} {with_penalty:.4g}." if helps else "."),
             {"td_error": error, "best_error": c.best_error},
         )
     slowest = c.pencil.slowest(0.0)

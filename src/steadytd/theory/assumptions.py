@@ -76,8 +76,10 @@ def _unbounded(learner: Learner) -> bool:
 
 
 def _step_sizes(learner: Learner) -> Assumption:
-    power = float(learner["power"])
-    if power == 0.0:
+    power, _ = learner.schedule
+    if learner.law.block is not None:
+        why = "there is no step size: the sums so far are solved directly"
+    elif power == 0.0:
         why = (
             "the step size is constant: the weights converge to a neighbourhood of the fixed point "
             "whose size shrinks with alpha, not to the point"
@@ -99,14 +101,18 @@ def _closed_form(learner: Learner) -> Assumption:
 
 
 def _definite(problem: Problem, learner: Learner, policy: int) -> Assumption:
-    e = dynamics.reduced(problem, dynamics.expectation(problem, learner, policy), policy)
+    statement = "the matrix A is positive definite"
+    if learner.law.expectation is None:
+        return Assumption(4, statement, False, "unknown: the law has no closed-form expectation")
+    full = dynamics.expectation(problem, learner, policy)
+    e = dynamics.reduced(problem, full, policy)
     least = float(np.linalg.eigvalsh((e.M + e.M.T) / 2.0)[0])
     stable = bool((np.linalg.eigvals(e.M).real > 0.0).all())
-    where = "" if len(e.g) == len(problem.w0) else " on the row space of the features"
+    where = "" if len(e.g) == len(full.g) else " on the row space of the features"
     why = f"the symmetric part's least eigenvalue{where} is {least:.4g}"
     if least <= 0.0 and stable:
         why += "; the mean update is stable all the same, which is what convergence really needs"
-    return Assumption(4, "the matrix A is positive definite", least > 0.0, why)
+    return Assumption(4, statement, least > 0.0, why)
 
 
 def _mixing(learner: Learner, period: int) -> Assumption:

@@ -17,6 +17,7 @@ from steadytd.core.arrays import Floats
 from steadytd.core.errors import InputError
 from steadytd.core.law import Law
 from steadytd.core.learner import Learner
+from steadytd.learners import algorithm
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
@@ -202,7 +203,9 @@ class Certificate:
         """A learner from a name, text or law, with "auto" replaced by the number chosen here."""
         given = dict(params)
         if not isinstance(learner, Learner) and "alpha=" not in str(learner):
-            given.setdefault("alpha", 1.0)
+            law = learner if isinstance(learner, Law) else algorithm(learner.partition(":")[0])
+            if "alpha" in law.all_params:
+                given.setdefault("alpha", 1.0)
         return resolve(self.problem, make_learner(learner, **given), self.policy)
 
     def expectation(self, learner: Learner | str, **params: object) -> Expectation:

@@ -17,14 +17,16 @@ from steadytd.core.arrays import Floats
 from steadytd.core.errors import InputError
 from steadytd.core.learner import Learner
 from steadytd.core.schedule import step_factors
+from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
 
 ROUNDING = 1e-12  # relative size below which a real part counts as zero
 
 
-def expectation(problem: Problem, learner: Learner, policy: int = 0) -> Expectation:
+def expectation(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
     """The mean update of a learner on a problem: E[change of y] = alpha (g - M y)."""
+    require_match(problem, learner, policy)
     if learner.law.expectation is None:
         raise InputError(
             f"{learner.name} has no closed-form expectation; give its law one with "
@@ -35,14 +37,14 @@ def expectation(problem: Problem, learner: Learner, policy: int = 0) -> Expectat
     return found
 
 
-def reduced(problem: Problem, e: Expectation, policy: int = 0) -> Expectation:
+def reduced(problem: Task, e: Expectation, policy: int = 0) -> Expectation:
     """The same mean update on the row space of Phi; weights outside it never change the values."""
     Q = problem.moments(policy).row_space
     blocks = scipy.linalg.block_diag(*[Q] * (len(e.g) // problem.n_features))
     return Expectation(M=blocks.T @ e.M @ blocks, g=blocks.T @ e.g)
 
 
-def fixed_point(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
+def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
     """The weights w at which the mean update is zero, stable or not (of least norm if many)."""
     e = expectation(problem, learner, policy)
     solution, *_ = np.linalg.lstsq(e.M, e.g, rcond=1e-12)
@@ -56,7 +58,7 @@ def fixed_point(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def decay_rates(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
+def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Floats:
     """The eigenvalues of M on the row space: the mean update is stable if all have Re > 0."""
     e = reduced(problem, expectation(problem, learner, policy), policy)
     rates = np.asarray(np.linalg.eigvals(e.M))
@@ -64,13 +66,13 @@ def decay_rates(problem: Problem, learner: Learner, policy: int = 0) -> Floats:
     return rates
 
 
-def is_stable(problem: Problem, learner: Learner, policy: int = 0) -> bool:
+def is_stable(problem: Task, learner: Learner, policy: int = 0) -> bool:
     """Whether the mean update leads to the fixed point for small enough step sizes."""
     rates = decay_rates(problem, learner, policy)
     return bool((rates.real > ROUNDING * np.abs(rates).max()).all())
 
 
-def mean_weights(problem: Problem, learner: Learner, steps: int, policy: int = 0) -> Floats:
+def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -> Floats:
     """The weights after `steps` mean updates from w0: y <- y + alpha_t (g - M y).
 
     For a constant step size this is one power of a matrix; for a decaying one the steps are taken
@@ -78,7 +80,8 @@ def mean_weights(problem: Problem, learner: Learner, steps: int, policy: int = 0
     """
     e = expectation(problem, learner, policy)
     n = len(e.g)
-    alpha, power, delay = (float(learner[name]) for name in ("alpha", "power", "delay"))
+    alpha = float(learner.values.get("alpha", 1.0))  # a direct solver is there in one mean step
+    power, delay = learner.schedule
     start = np.zeros(n)
     start[: problem.n_features] = problem.w0
     with np.errstate(over="ignore", invalid="ignore"):
@@ -106,7 +109,7 @@ def follow_on_growth(problem: Problem, policy: int = 0) -> float:
     return float(np.abs(np.linalg.eigvals(growth)).max())
 
 
-def best_error(problem: Problem, policy: int = 0) -> float:
+def best_error(problem: Task, policy: int = 0) -> float:
     """The least error of any weights: the distance of v_pi from the span of the features."""
     root = np.sqrt(problem.error_weights(policy))
     target = root * problem.moments(policy).v_pi
@@ -115,7 +118,7 @@ def best_error(problem: Problem, policy: int = 0) -> float:
     return float(np.linalg.norm(system @ w - target))
 
 
-def largest_alpha(problem: Problem, learner: Learner, policy: int = 0) -> float:
+def largest_alpha(problem: Task, learner: Learner, policy: int = 0) -> float:
     """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2; 0 if unstable."""
     rates = decay_rates(problem, learner, policy)
     if (rates.real <= ROUNDING * np.abs(rates).max()).any():

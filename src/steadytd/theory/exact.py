@@ -41,12 +41,12 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     """The expected error after `steps` steps from w0 and the problem's start distribution.
 
     None where the moments do not close: with trace vectors, with memory (ETD), with maps or
-    products of its own vectors, with a decaying step size, with averaging, or with several target
-    policies.
+    products of its own vectors, for a direct solution (LSTD), with a decaying step size, with
+    averaging, or with several target policies.
     """
     law = learner.law
-    linear = not (learner.traced or law.memory or law.maps or law.settled)
-    closes = linear and not (learner["power"] or learner.averaged)
+    linear = not (learner.traced or law.memory or law.maps or law.settled or law.block)
+    closes = linear and not (learner.schedule[0] or learner.averaged)
     if not closes or problem.n_policies > 1:
         return None
     Q = problem.moments().row_space

@@ -16,7 +16,7 @@ CORE = ("td", "perturbed_td", "tdc", "etd")
 
 
 def overview(certificate: Certificate) -> list[dict[str, Any]]:
-    """Name, parameters, stability, error of the fixed point, largest step size.
+    """Name, parameters, stability, error of the fixed point, largest step size (if any).
 
     With "auto" where it is offered, and for large problems only the learners that most would use:
     the others' matrices are several times as large as the problem.
@@ -24,14 +24,14 @@ def overview(certificate: Certificate) -> list[dict[str, Any]]:
     rows = []
     for name in names() if certificate.pencil.rank <= LARGE_RANK else CORE:
         law = algorithm(name)
-        if law.expectation is None or undecided(law):
+        if law.expectation is None or law.action_values or undecided(law):
             continue
         learner = certificate.resolved(law, **automatic(law))
         row: dict[str, Any] = {
             "learner": name,
             "params": {k: v for k, v in learner.values.items() if k in law.params},
             "stable": certificate.is_stable(learner),
-            "largest_alpha": certificate.largest_alpha(learner),
+            "largest_alpha": certificate.largest_alpha(learner) if law.block is None else None,
         }
         try:
             w = certificate.fixed_point(learner)
