@@ -178,7 +178,7 @@ def test_auto_outside_the_trace_when_more_is_needed(
     c = Certificate(p)
     learner = c.resolved("perturbed_td", eta="auto", lam=lam, penalty="outside")
     assert c.is_stable(learner)
-    assert float(learner["eta"]) > 1.05 * needed
+    assert float(learner["eta"]) > needed + 1e-3
     assert (needed > c.bounds["sqrt_kappa"]) is np.bool_(lam > 0.5)
     assert (needed > c.bounds["paper"]) is np.bool_(lam > 0.9)
     assert not c.is_stable(learner.replace(eta=0.999 * needed))

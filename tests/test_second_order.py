@@ -14,8 +14,10 @@ from steadytd.cli.main import main
 from steadytd.core import second_order
 from steadytd.core.arrays import Floats
 from steadytd.core.engine import make_block
+from steadytd.core.law import LAM, accumulating_trace
 from steadytd.core.online import STATE
-from steadytd.core.second_order import SecondOrderBlock, solve
+from steadytd.core.second_order import SecondOrderBlock, solve, solved
+from steadytd.learners.lstd import expectation
 from steadytd.learners.perturbed_lstd import path
 from steadytd.streams.finite import FiniteStream
 from tests.cases import assert_same_bits, off_policy_problem
@@ -264,6 +266,35 @@ def test_learners_with_equal_traces_share_their_sums() -> None:
     assert block.V.shape[2] == 2
     recursive = [st.learner(f"lstd:ridge={r},form=recursive") for r in (1, 2)]
     assert make_block(recursive, np.zeros(3)).V.shape[2] == 2
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["lstd:lam=0.5", "lstd:lam=0.5,ridge=3", "lstd:lam=0.25"],
+        ["lstd:ridge=1,form=recursive", "lstd:ridge=2,form=recursive"],
+        ["lsetd:lam=0.5,ridge=1,form=recursive", "lsetd:lam=0.7,ridge=1,form=recursive"],
+        ["lsetd:beta=0.2", "lsetd:beta=0.4", "lsetd"],
+        ["perturbed_lstd:eta=1,lam=0.5", "perturbed_lstd:eta=1,lam=0.25"],
+    ],
+    ids=lambda texts: texts[0],
+)
+def test_a_neighbour_in_the_block_does_not_matter(texts: list[str]) -> None:
+    problem = off_policy_problem(11)
+    found = st.run(problem, texts, steps=300, seeds=2, points=5)
+    for i, text in enumerate(texts):
+        alone = st.run(problem, text, steps=300, seeds=2, points=5)
+        assert_same_bits(alone.errors[0], found.errors[i])
+        assert_same_bits(alone.final_weights[0], found.final_weights[i])
+
+
+def test_an_equation_is_made_of_the_facts_of_a_step() -> None:
+    @solved(params={"lam": LAM}, traces={"z": accumulating_trace}, expectation=expectation)
+    def own(reward: float, w_x: float) -> tuple[float, float, float]:
+        return reward - w_x, 1.0, 0.0
+
+    with pytest.raises(st.InputError, match="unknown fact of a step in own: 'w_x'"):
+        st.learner(own).start(2)
 
 
 def test_fewer_directions_than_features_are_safe() -> None:

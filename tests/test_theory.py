@@ -133,7 +133,7 @@ def brute_force_moments(p: st.Problem, learner: st.Learner, steps: int) -> tuple
                     if chance == 0.0:
                         continue
                     rho = p.pi[s, a] / p.mu[s, a]
-                    known = (m.r[s, a, t], m.gamma[s, a, t], rho, p.pi[s, a], p.mu[s, a], 1.0)
+                    known = (m.r[s, a, t], m.gamma[s, a, t], rho, p.pi[s, a], p.mu[s, a], 1, 1, 1)
                     facts = dict(zip(STEP_FACTS, map(float, known), strict=True))
                     B, c = affine_step(learner, p.Phi[s], p.Phi[t], facts)
                     following.append((q * chance, t, B @ y + c))
@@ -160,7 +160,7 @@ def test_exact_error_is_the_sum_over_all_paths(text: str) -> None:
 
 
 def test_affine_step_is_the_law() -> None:
-    facts = dict(zip(STEP_FACTS, (2.0, 0.9, 1.5, 0.3, 0.2, 1.0), strict=True))
+    facts = dict(zip(STEP_FACTS, (2.0, 0.9, 1.5, 0.3, 0.2, 1.0, 0.3, 1.0), strict=True))
     x, x_next = np.array([1.0, 0.0]), np.array([0.5, 2.0])
     B, c = affine_step(st.learner("perturbed_td:alpha=0.1,eta=0.5"), x, x_next, facts)
     assert c == pytest.approx(0.1 * 1.5 * 2.0 * x)

@@ -26,7 +26,8 @@ import numpy as np
 
 from steadytd.core.arrays import Floats, Ints, Longs
 from steadytd.core.engine import NO_GOAL, Block, Goal, Transitions, read_only
-from steadytd.core.law import Function, Law, Param, Value, arguments, law
+from steadytd.core.errors import unknown
+from steadytd.core.law import CARRIED, STEP_FACTS, Function, Law, Param, Value, arguments, law
 from steadytd.core.learner import Learner
 from steadytd.core.loop import DRIVER, FEATURES, HEADER, Loop, lane_params
 from steadytd.core.rows import Rows
@@ -40,9 +41,10 @@ START = Param("added to the diagonal of A; the inverse starts at 1/ridge", low=0
 
 
 class SecondOrderBlock(Block):
-    """Learners of one law that is solved: V holds b, the rows of A and of one more matrix, and w0.
+    """Learners of one law that is solved: V holds b, A', one more matrix, and w0.
 
-    The lanes of the arrays are the *different* sums; `group[i]` is the lane of learner i.
+    A is transposed because a step with traces changes few of its columns, but each as a whole. The
+    lanes of the arrays are the *different* sums; `group[i]` is the lane of learner i.
     """
 
     matrix: ClassVar[str] = ""  # beside A: "G" (the sum of rho x x') or "C" (the inverse of A)
@@ -133,7 +135,7 @@ class SecondOrderBlock(Block):
         lane = int(self.group[i])
         sums = np.ascontiguousarray(self.V[:, :, lane])
         d = sums.shape[1]
-        b, A, other, w0 = sums[0], sums[1 : 1 + d], sums[1 + d : -1], sums[-1]
+        b, A, other, w0 = sums[0], sums[1 : 1 + d].T, sums[1 + d : -1], sums[-1]
         if self.diverged[lane] >= 0:
             return np.full(d, np.inf)
         with np.errstate(all="ignore"):
@@ -233,44 +235,51 @@ class _Sums(Loop):
     def __init__(self, law: Law, traced: bool, matrix: str) -> None:
         super().__init__(law, traced, averaged=False)
         self.matrix = matrix
+        for argument in arguments(law.update):
+            if argument not in (*STEP_FACTS, *CARRIED):
+                raise unknown(f"fact of a step in {law.name}:", argument, (*STEP_FACTS, *CARRIED))
         (self.z,) = law.traces
         self.basis = self.z if traced else "x"
         self.z_k = f"Z_{self.z}[k, j]" if traced else f"scale_{self.z}[j] * x_k"
 
     def prepare_vectors(self) -> None:
-        self.add(0, "b = V[0]", "A = V[1 : 1 + features]")
-        names = ["target", "on_x", "on_x_next"] + [f"scale_{self.z}"] * (not self.traced)
+        names = [f"scale_{self.z}"] * (not self.traced)
+        self.add(0, "b = V[0]", "A = V[1 : 1 + features].reshape((features, features * lanes))")
+        if self.traced:
+            self.add(0, "z = Z[0].reshape(features * lanes)")
         if self.matrix:
             self.add(0, f"{self.matrix} = V[1 + features : -1]")
         if self.matrix == "C":
-            self.add(0, "given_up = M[-1]")
-            self.add(0, *(f"{name} = np.empty((features, lanes))" for name in ("C_z", "v_C")))
-            names += ["bottom", "size"]
+            self.add(0, "rows = C.reshape((features, features * lanes))", "given_up = M[-1]")
+            self.add(0, "C_z = np.empty((features, lanes))", "v_C = np.empty((features, lanes))")
+            self.add(0, "all_v_C = v_C.reshape(features * lanes)")
+            names += ["bottom", "size", "share"]
         self.add(0, *(f"{name} = np.empty(lanes)" for name in names))
 
     def learn(self, depth: int) -> None:
-        inner = self.over_lanes(depth)
         if not self.traced:
             function = self.law.traces[self.z]
+            inner = self.over_lanes(depth)
             self.add(inner, f"_, scale_{self.z}[j] = {self.call(function, f'trace_{self.z}')}")
-        self.add(
-            inner, f"target[j], on_x[j], on_x_next[j] = {self.call(self.law.update, 'update')}"
-        )
-        inner = self.over_features(depth, self.basis)
-        self.add(self.over_lanes(inner), f"b[k, j] += target[j] * ({self.z_k})")
+        self.add(depth, f"target, on_x, on_x_next = {self.call(self.law.update, 'update')}")
+        inner = self.over_lanes(self.over_features(depth, self.basis))
+        self.add(inner, f"b[k, j] += target * ({self.z_k})")
         for name in FEATURES:
-            self.add_outer(inner, name, f"A[k, m, j] += ({self.z_k}) * (on_{name}[j] * x_m)")
+            self.add(depth, f"for p in range(first_{name}, last_{name}):")
+            self.add(depth + 1, f"m = feature[p - shift_{name}]", f"v_m = on_{name} * value[p]")
+            if self.traced:
+                self.add(depth + 1, "for i in range(features * lanes):")
+                self.add(depth + 2, "A[m, i] += v_m * z[i]")
+            else:
+                inner = self.over_lanes(self.over_features(depth + 1, "x"))
+                self.add(inner, f"A[m, k * lanes + j] += v_m * ({self.z_k})")
         if self.matrix == "G":
-            inner = self.over_features(depth, "x")
-            self.add_outer(inner, "x", "G[k, m, j] += rho * (x_k * x_m)")
+            self.add(depth, "for p in range(first_x, last_x):")
+            self.add(depth + 1, "m = feature[p - shift_x]", "rho_x_m = rho * value[p]")
+            inner = self.over_lanes(self.over_features(depth + 1, "x"))
+            self.add(inner, "G[m, k, j] += rho_x_m * x_k")
         if self.matrix == "C":
             self.invert(depth)
-
-    def add_outer(self, depth: int, name: str, line: str) -> None:
-        """A line for every active feature m of x or x_next, and every lane."""
-        self.add(depth, f"for p in range(first_{name}, last_{name}):")
-        self.add(depth + 1, f"m = feature[p - shift_{name}]", "x_m = value[p]")
-        self.add(self.over_lanes(depth + 1), line)
 
     def invert(self, depth: int) -> None:
         """C -= (C z)(v' C) / (1 + v' C z) for A += z v'."""
@@ -281,16 +290,20 @@ class _Sums(Loop):
         self.add(inner, f"C_z[m, j] += C[m, k, j] * ({self.z_k})")
         for name in FEATURES:
             inner = self.over_features(depth, name)
+            self.add(inner, f"v_k = on_{name} * x_k")
             lanes = self.over_lanes(inner)
-            self.add(lanes, f"part = on_{name}[j] * x_k * C_z[k, j]")
-            self.add(lanes, "bottom[j] += part", "size[j] += abs(part)")
-            self.add(inner, "for m in range(features):")
-            self.add(self.over_lanes(inner + 1), f"v_C[m, j] += on_{name}[j] * x_k * C[k, m, j]")
+            self.add(lanes, "bottom[j] += v_k * C_z[k, j]", "size[j] += abs(v_k * C_z[k, j])")
+            self.add(inner, "for i in range(features * lanes):")
+            self.add(inner + 1, "all_v_C[i] += v_k * rows[k, i]")
         inner = self.over_lanes(depth)
         self.add(inner, f"if not abs(bottom[j]) > {TINY} * size[j]:", "    given_up[j] = 1.0")
-        self.add(inner, "size[j] = 0.0 if given_up[j] != 0.0 else 1.0 / bottom[j]")
-        self.add(depth, "for k in range(features):", "    for m in range(features):")
-        self.add(self.over_lanes(depth + 2), "C[k, m, j] -= size[j] * C_z[k, j] * v_C[m, j]")
+        self.add(inner, "share[j] = 0.0 if given_up[j] != 0.0 else 1.0 / bottom[j]")
+        self.add(depth, "for k in range(features):")
+        self.add(depth + 1, "if lanes == 1:  # the usual case, which nested loops would spoil")
+        self.add(depth + 2, "by = share[0] * C_z[k, 0]", "for i in range(features):")
+        self.add(depth + 3, "rows[k, i] -= by * all_v_C[i]")
+        self.add(depth + 1, "else:", "    for m in range(features):")
+        self.add(self.over_lanes(depth + 3), "C[k, m, j] -= (share[j] * C_z[k, j]) * v_C[m, j]")
 
 
 def _number(value: Value) -> float:
