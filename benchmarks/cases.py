@@ -1,0 +1,113 @@
+"""What the loops run on: two streams, and learners whose hyper-parameters differ in every lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from steadytd import Learner, learner, problem
+from steadytd.core.arrays import Floats, Ints
+from steadytd.core.engine import Block, Transitions
+from steadytd.core.kernels import walk
+from steadytd.core.law import STEP_FACTS
+from steadytd.core.rows import Rows, sparse_rows
+from steadytd.streams.finite import FiniteStream
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One seed's steps with the tables that they point into."""
+
+    name: str
+    transitions: Transitions
+    rows: Rows
+    events: Ints
+    factor: Floats
+    w0: Floats
+
+    def first(self, steps: int) -> Stream:
+        """The same stream, cut off after some steps."""
+        cut = self.events[:steps], self.factor[:steps]
+        return Stream(self.name, self.transitions, self.rows, *cut, self.w0)
+
+
+class Loop(Protocol):
+    """Something that takes all steps of a stream, and can be set back to do it again."""
+
+    def reset(self) -> None: ...
+
+    def go(self) -> None: ...
+
+    def vectors(self) -> Floats: ...
+
+
+class EngineLoop:
+    """The compiled kernel, called as `steadytd.run` calls it."""
+
+    def __init__(self, stream: Stream, learners: list[Learner]) -> None:
+        self.stream = stream
+        self.block = Block(learners, stream.w0)
+        self.start = self.block.state.copy()
+
+    def reset(self) -> None:
+        self.block.state[:] = self.start
+        self.block.step = 0
+
+    def go(self) -> None:
+        s = self.stream
+        self.block.advance(s.events, s.factor, s.transitions, s.rows)
+
+    def vectors(self) -> Floats:
+        """All vectors [vector, feature, lane], traces last."""
+        return np.concatenate([self.block.V, self.block.Z])
+
+
+def baird(steps: int) -> Stream:
+    """Baird's problem: 2 active features of 8, and six steps of seven have rho = 0."""
+    found = problem("baird")
+    stream = FiniteStream(found)
+    events, _ = stream.take(stream.begin(0), steps)
+    rows = sparse_rows(found.Phi)
+    return Stream("baird", stream.transitions[0], rows, events, np.ones(steps), found.w0)
+
+
+def sparse(steps: int, active: int = 10, features: int = 1024, states: int = 300) -> Stream:
+    """A random problem with sparse features and four successors to every state; rho is never 0."""
+    random = np.random.default_rng(1)
+    branches = 4
+    matrix = np.zeros((states, features))
+    for x in matrix:
+        columns = random.choice(features, active, replace=False)
+        x[columns] = random.uniform(0.5, 1.5, active) / np.sqrt(active)
+
+    n = states * branches
+    row_next = random.integers(0, states, n).astype(np.int32)
+    pi = random.dirichlet(np.ones(branches), states).reshape(-1)
+    mu = np.full(n, 1 / branches)
+    known = {"reward": random.normal(size=n), "gamma_next": np.full(n, 0.9), "rho": pi / mu}
+    facts = np.stack([known.get(name, np.ones(n)) for name in STEP_FACTS], axis=1)
+    row: Ints = np.repeat(np.arange(states, dtype=np.int32), branches)
+    transitions = Transitions(row, row_next, np.ascontiguousarray(facts))
+
+    events: Ints = np.empty(steps, dtype=np.int32)
+    first: Ints = np.arange(0, n + 1, branches, dtype=np.int32)
+    guide: Ints = np.arange(n, dtype=np.int32)
+    cumulative = np.tile(np.cumsum(mu[:branches]), states)
+    walk(np.uint64(1), 0, 0, first, guide, cumulative, row_next, events)
+
+    return Stream(
+        "sparse", transitions, sparse_rows(matrix), events, np.ones(steps), np.ones(features)
+    )
+
+
+def learners(algorithm: str, lanes: int, lam: float = 0.0) -> list[Learner]:
+    """Learners of one algorithm that differ in two hyper-parameters.
+
+    The step sizes are so small that no weight shrinks to a denormal number, whose arithmetic would
+    be measured instead of the loop.
+    """
+    other = {"perturbed_td": "eta", "tdc": "ratio"}[algorithm]
+    pairs = zip(np.geomspace(1e-6, 1e-5, lanes), np.linspace(1.0, 3.0, lanes), strict=True)
+    return [learner(algorithm, alpha=a, lam=lam, **{other: b}) for a, b in pairs]

@@ -1,0 +1,93 @@
+"""How fast the engine is, next to C and NumPy on the same machine in the same minute.
+
+Every figure is a ratio of times that were measured side by side, best of several, because seconds
+measured on one machine say nothing about another. Run it with `make bench`; `--quick` is shorter,
+`--json` prints one document instead of tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numba
+import numpy as np
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
+
+from benchmarks import measurements
+from benchmarks.c_loops import FLAGS, compile_loops, gcc_version
+from benchmarks.figures import Group, verdict
+from benchmarks.timing import FULL, QUICK, Effort
+
+NO_GCC = "gcc is not installed, so the comparison with C is left out."
+
+
+def main() -> None:
+    """Measure, and print what was measured."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a shorter and rougher measurement")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--only", choices=MEASUREMENTS, help="one measurement")
+    asked = parser.parse_args()
+    console = Console(stderr=asked.json)
+    groups = []
+    with console.status("measuring") as status:
+        for name, measure in MEASUREMENTS.items():
+            if asked.only not in (None, name):
+                continue
+            status.update(f"measuring: {name}")
+            groups.append(measure(QUICK if asked.quick else FULL))
+            if not asked.json:
+                console.print(groups[-1].table(), "")
+    if asked.json:
+        document = {
+            "machine": machine(),
+            "quick": asked.quick,
+            "groups": [group.document() for group in groups],
+            "verdict": verdict(groups),
+        }
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    else:
+        console.print(verdict(groups))
+
+
+def against_c(effort: Effort) -> Group:
+    """The comparison with C, or the reason why there is none."""
+    library = compile_loops()
+    if library is None:
+        return Group("Against the same loop in C", ("ours", "C", "ours / C"), notes=[NO_GCC])
+    return measurements.against_c(library, effort)
+
+
+MEASUREMENTS: dict[str, Callable[[Effort], Group]] = {
+    "c": against_c,
+    "numpy": measurements.against_numpy,
+    "threads": measurements.threads,
+    "steps": measurements.flat_in_steps,
+    "features": measurements.linear_in_features,
+    "start": measurements.start,
+}
+
+
+def machine() -> dict[str, object]:
+    """What decides the numbers, and nothing that tells whose machine it is."""
+    return {
+        "processor": platform.machine(),
+        "processors": os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "gcc": gcc_version(),
+        "gcc_flags": FLAGS,
+    }
+
+
+if __name__ == "__main__":
+    main()
