@@ -61,7 +61,8 @@ class Block:
         self.V[0] = w0[:, None]
         self.V[-1 if averaged else 0] = w0[:, None]
         params = [[x.values[p] for x in learners] for p in lane_params(law)]
-        self.params = np.array(params, dtype=np.float64)
+        self.params = on_cache_line((len(params), lanes))
+        self.params[:] = np.array(params, dtype=np.float64)
 
     def _allocate(self, vectors: int, d: int, lanes: int, memory: int) -> None:
         first = self.learners[0]
@@ -72,7 +73,7 @@ class Block:
             (len(CARRIED),),  # gamma = 0: the first step begins an episode
         ]
         ends = np.cumsum([math.prod(shape) for shape in shapes])
-        self.state = np.zeros(ends[-1])
+        self.state = on_cache_line((int(ends[-1]),))
         self.kept = np.empty_like(self.state)
         parts = np.split(self.state, ends[:-1])
         self.V, self.Z, self.M, self.carry = (
@@ -124,8 +125,9 @@ class Block:
         wanted = np.zeros(0, np.int64) if points is None else points - self.step
         segment = max(SEGMENT, 32 * self.V.shape[1])
         checks = np.append(np.arange(segment, n, segment, dtype=np.int64), n)
-        stops = np.union1d(wanted, checks)
-        records: Bools = np.isin(stops, wanted)
+        stops = np.unique(np.concatenate((wanted, checks)))
+        records: Bools = np.zeros(len(stops), dtype=np.bool_)
+        records[np.searchsorted(stops, wanted)] = True
         errors = np.empty((len(wanted), len(self.learners)))
         inputs: tuple[NDArray[Any], ...] = (
             events, factor, *transitions, *rows, stops, records,
@@ -137,6 +139,14 @@ class Block:
         )  # fmt: skip
         self.step += n
         return errors
+
+
+def on_cache_line(shape: tuple[int, ...]) -> Floats:
+    """Zeros that begin on a cache line: a vector load that crosses two lines costs two loads."""
+    size = math.prod(shape)
+    room = np.zeros(size + 8)
+    begin = -room.ctypes.data % 64 // 8
+    return room[begin : begin + size].reshape(shape)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.core.compiler import Compiler
 
 from steadytd.core.arrays import Floats, Ints, Longs
 
@@ -16,6 +17,15 @@ MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 HUGE = 1e140  # beyond this a square may overflow, and the error is computed with a scale
+
+
+class Disjoint(Compiler):
+    """Numba's compiler, told that no two arrays given to the function overlap (`restrict` in C)."""
+
+    def define_pipelines(self) -> object:
+        """The usual passes."""
+        self.state.flags.noalias = True
+        return super().define_pipelines()
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

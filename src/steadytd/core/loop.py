@@ -19,6 +19,7 @@ from __future__ import annotations
 from steadytd.core.law import CARRIED, GENERAL, STEP_FACTS, Function, Law, arguments
 
 FEATURES = ("x", "x_next")
+FEW = 4  # with fewer lanes there is nothing to vectorise: a lane's numbers stay in registers
 
 HEADER = '''"""The loop of {name}, {path}. Written by steadytd.core.loop; do not edit."""
 
@@ -26,8 +27,9 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, error_model="numpy")
-def advance(V, Z, M, carry, params, event, factor, row, row_next, facts,
+@njit(nogil=True, error_model="numpy", pipeline_class=Disjoint)
+def advance({arrays},
+            carry, event, factor, row, row_next, facts,
             first, length, offset, feature, value, first_step, begin, end):
 '''
 
@@ -41,6 +43,7 @@ def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts
         first, length, offset, feature, value, stops, records,
         goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target,
         errors, diverged, first_step):
+    scratch = np.empty(({scratch}, V.shape[2]))
     begin = np.int64(0)
     stop = 0
     recorded = 0
@@ -49,7 +52,8 @@ def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts
         end = begin + 1 if repeating else stops[stop]
         if not repeating:
             copy(state, kept)
-        advance(V, Z, M, carry, params, event, factor, row, row_next, facts,
+        advance({arrays},
+                carry, event, factor, row, row_next, facts,
                 first, length, offset, feature, value, first_step, begin, end)
         if repeating:
             mark_diverged(V, diverged, first_step + end)
@@ -74,9 +78,7 @@ def loop_source(law: Law, traced: bool, averaged: bool = False) -> str:
     `averaged` adds one more vector, the mean of w over all steps, and measures its error.
     """
     path = "with trace vectors" if traced else "without trace vectors"
-    loop = Loop(law, traced, averaged)
-    driver = DRIVER.format(shown=len(law.vectors) if averaged else 0)
-    return HEADER.format(name=law.name, path=path) + loop.body() + driver
+    return Loop(law, traced, averaged).module(path, shown=len(law.vectors) if averaged else 0)
 
 
 class Loop:
@@ -86,9 +88,11 @@ class Loop:
         self.law = law
         self.traced = traced
         self.averaged = averaged
+        self.single = False  # writing the path of few lanes
         self.lines: list[str] = []
-        asked = set(arguments(law.update))
-        self.reads = {n: p for n, p in law.products.items() if n in asked}
+        self.asked = {name for function in law.functions for name in arguments(function)}
+        self.carried = {now: then for now, then in CARRIED.items() if now in self.asked}
+        self.reads = {n: p for n, p in law.products.items() if n in arguments(law.update)}
         if not traced:  # z is a multiple of x, so h.z is that multiple of h.x, and z.z of x.x
             for left, right in list(self.reads.values()):
                 needed = self.untraced(left), self.untraced(right)
@@ -103,26 +107,80 @@ class Loop:
         """Write lines, `depth` levels below the function's own."""
         self.lines += ["    " * (depth + 1) + line for line in lines]
 
+    def module(self, path: str, shown: int) -> str:
+        """The source of the whole module: the loop and its driver."""
+        arrays = self.arrays()
+        header = HEADER.format(name=self.law.name, path=path, arrays=", ".join(arrays))
+        scratch = len(self.scratch())
+        driver = DRIVER.format(shown=shown, arrays=", ".join(arrays.values()), scratch=scratch)
+        return header + self.body() + driver
+
+    def arrays(self) -> dict[str, str]:
+        """The arrays that `advance` works on, one argument each, and what the driver gives.
+
+        Each is an argument of its own because that is how the compiler learns that no two overlap.
+        Else it would test for overlap before every loop over lanes: twice the time at 16 lanes.
+        """
+        law = self.law
+        names = {
+            "Z": [f"Z_{z}" for z in law.traces] * self.traced,
+            "M": [f"_{m}" for m in law.memory],
+            "params": [f"_{p}" for p in lane_params(law)],
+            "scratch": self.scratch(),
+        }
+        given = {name: f"{part}[{i}]" for part, ns in names.items() for i, name in enumerate(ns)}
+        return {**self.vectors(), **given}
+
+    def vectors(self) -> dict[str, str]:
+        """The same for V."""
+        given = {f"V_{v}": f"V[{i}]" for i, v in enumerate(self.law.vectors)}
+        return {**given, **({"average": f"V[{len(given)}]"} if self.averaged else {})}
+
+    def scratch(self) -> list[str]:
+        """Arrays of one number a lane that last for one step."""
+        reads = [f"_{product}" for product in self.lane_reads()]
+        writes = [f"by_{p}_{v}" for v, parts in self.stored_writes().items() for p in parts]
+        return reads + writes + self.trace_scratch()
+
+    def trace_scratch(self) -> list[str]:
+        """Those of the traces."""
+        return [f"{a}_{z}" for z in self.law.traces for a in ("decay", "scale")] * self.traced
+
     def body(self) -> str:
         """The body of `advance`."""
+        used = self.asked | set(self.carried.values()) | {"rho"}
         self.prepare()
+        self.add(0, *(f"{n} = carry[{i}]" for i, n in enumerate(CARRIED) if n in self.carried))
         self.add(0, "for t in range(begin, end):")
-        self.add(1, "e = event[t]")
-        for i, fact in enumerate(STEP_FACTS):
-            self.add(1, f"{fact} = facts[e, {i}]")
+        self.add(1, "e = np.uintp(event[t])")
+        self.add(1, *(f"{f} = facts[e, {i}]" for i, f in enumerate(STEP_FACTS) if f in used))
         self.memory()
         depth = 1
         if self.law.idle_at_rho_zero and not self.traced:
             self.add(1, "if rho != 0.0:")
             depth = 2
         self.locate(depth)
-        if self.traced:
-            self.trace(depth)
-        self.learn(depth)
+        self.step(depth)
         self.average()
-        self.add(1, *(f"{now} = {then}" for now, then in CARRIED.items()))
-        self.add(0, *(f"carry[{i}] = {now}" for i, now in enumerate(CARRIED)))
+        self.add(1, *(f"{now} = {then}" for now, then in self.carried.items()))
+        self.add(0, "if begin < end:", "    e = np.uintp(event[end - 1])")
+        for i, then in enumerate(CARRIED.values()):
+            self.add(1, f"carry[{i}] = facts[e, {STEP_FACTS.index(then)}]")
         return "\n".join(self.lines) + "\n"
+
+    def step(self, depth: int) -> None:
+        """Traces, then learning: few lanes one by one, more of them side by side."""
+        for name, (left, right) in self.reads.items():
+            if left in FEATURES:
+                self.feature_product(depth, name, left, right)
+        self.add(depth, f"if lanes < {FEW}:", "    for j in range(lanes):")
+        self.single = True
+        self.trace(depth + 2)
+        self.learn(depth + 2)
+        self.single = False
+        self.add(depth, "else:")
+        self.trace(depth + 1)
+        self.learn(depth + 1)
 
     def learn(self, depth: int) -> None:
         """What a step changes, once traces and memory have moved on."""
@@ -132,26 +190,8 @@ class Loop:
         self.map(depth)
 
     def prepare(self) -> None:
-        """Names for the parts of the state, before the first step."""
-        law = self.law
-        self.add(0, "lanes = V.shape[2]", "features = V.shape[1]")
-        self.prepare_vectors()
-        if self.traced:
-            self.add(0, *(f"Z_{z} = Z[{i}]" for i, z in enumerate(law.traces)))
-            for z in law.traces:
-                self.add(0, f"decay_{z} = np.empty(lanes)", f"scale_{z} = np.empty(lanes)")
-        self.add(0, *(f"_{m} = M[{i}]" for i, m in enumerate(law.memory)))
-        self.add(0, *(f"_{p} = params[{i}]" for i, p in enumerate(lane_params(law))))
-        self.add(0, *(f"{now} = carry[{i}]" for i, now in enumerate(CARRIED)))
-
-    def prepare_vectors(self) -> None:
-        """The same for V, and room for what a step computes per lane."""
-        self.add(0, *(f"V_{v} = V[{i}]" for i, v in enumerate(self.law.vectors)))
-        if self.averaged:
-            self.add(0, f"average = V[{len(self.law.vectors)}]")
-        self.add(0, *(f"_{product} = np.empty(lanes)" for product in self.lane_reads()))
-        for vector, parts in self.stored_writes().items():
-            self.add(0, *(f"by_{part}_{vector} = np.empty(lanes)" for part in parts))
+        """What comes before the first step."""
+        self.add(0, "features, lanes = V_w.shape")
 
     def lane_reads(self) -> dict[str, tuple[str, str]]:
         """Inner products that differ from lane to lane."""
@@ -177,10 +217,10 @@ class Loop:
             return name
         left, right = law.products[name]
         if self.traced or not {left, right} & set(law.traces):
-            return name if left in FEATURES else f"_{name}[j]"
+            return name if left in FEATURES else self.slot(f"_{name}")
         scales = [f"scale_{part}" for part in (left, right) if part in law.traces]
         inner = f"{self.untraced(left)}_{self.untraced(right)}"
-        return " * ".join([*scales, inner if left in law.traces else f"_{inner}[j]"])
+        return " * ".join([*scales, inner if left in law.traces else self.slot(f"_{inner}")])
 
     def call(self, function: Function, name: str, **other: str) -> str:
         """A call of one of the law's functions with the arguments that it names, for lane j."""
@@ -197,15 +237,15 @@ class Loop:
     def locate(self, depth: int) -> None:
         """Where the active features of x and x_next stand in the feature table."""
         for name, rows in (("x", "row"), ("x_next", "row_next")):
-            self.add(depth, f"i = {rows}[e]")
-            self.add(depth, f"first_{name} = first[i]", f"last_{name} = first[i] + length[i]")
-            self.add(depth, f"shift_{name} = offset[i]")
+            self.add(depth, f"at = np.uintp({rows}[e])")
+            self.add(depth, f"first_{name} = first[at]", f"last_{name} = first[at] + length[at]")
+            self.add(depth, f"shift_{name} = offset[at]")
 
     def over_features(self, depth: int, basis: str) -> int:
         """Open a loop over the active features of a basis; `k` is the feature, `x_k` its value."""
         if basis in FEATURES:
             self.add(depth, f"for q in range(first_{basis}, last_{basis}):")
-            self.add(depth + 1, f"k = feature[q - shift_{basis}]", "x_k = value[q]")
+            self.look_up(depth + 1, basis, "q", "k", "x_k")
         else:
             self.add(depth, "for k in range(features):")
         return depth + 1
@@ -216,37 +256,66 @@ class Loop:
             return "x_k"
         return f"Z_{name}[k, j]" if name in self.law.traces else f"V_{name}[k, j]"
 
+    def look_up(self, depth: int, basis: str, q: str, k: str, x_k: str) -> None:
+        """One entry of the feature table. An unsigned index needs no test for counting back."""
+        self.add(depth, f"{k} = np.uintp(feature[np.uintp({q} - shift_{basis})])")
+        self.add(depth, f"{x_k} = value[np.uintp({q})]")
+
+    def slot(self, name: str) -> str:
+        """A lane's number of this step: in a scratch array, or in a register."""
+        return f"{name}_j" if self.single else f"{name}[j]"
+
     def over_lanes(self, depth: int) -> int:
-        """Open a loop over the lanes j."""
+        """Open a loop over the lanes j, unless it is open."""
+        if self.single:
+            return depth
         self.add(depth, "for j in range(lanes):")
         return depth + 1
 
     def trace(self, depth: int) -> None:
-        """Move the traces on."""
+        """Move the traces on, where there are trace vectors."""
+        if not self.traced:
+            return
         inner = self.over_lanes(depth)
         for z, function in self.law.traces.items():
-            self.add(inner, f"decay_{z}[j], scale_{z}[j] = {self.call(function, f'trace_{z}')}")
+            pair = f"{self.slot(f'decay_{z}')}, {self.slot(f'scale_{z}')}"
+            self.add(inner, f"{pair} = {self.call(function, f'trace_{z}')}")
         for z in self.law.traces:
             inner = self.over_lanes(self.over_features(depth, z))
-            self.add(inner, f"Z_{z}[k, j] = decay_{z}[j] * Z_{z}[k, j]")
+            self.add(inner, f"Z_{z}[k, j] = {self.slot(f'decay_{z}')} * Z_{z}[k, j]")
         inner = self.over_lanes(self.over_features(depth, "x"))
-        self.add(inner, *(f"Z_{z}[k, j] += scale_{z}[j] * x_k" for z in self.law.traces))
+        for z in self.law.traces:
+            self.add(inner, f"Z_{z}[k, j] += {self.slot(f'scale_{z}')} * x_k")
 
     def read(self, depth: int) -> None:
         """The inner products that the law asks for."""
         reads = self.lane_reads()
-        for name, (left, right) in self.reads.items():
-            if left in FEATURES:
-                self.feature_product(depth, name, left, right)
         if reads:
             inner = self.over_lanes(depth)
-            self.add(inner, *(f"_{product}[j] = 0.0" for product in reads))
+            self.add(inner, *(f"{self.slot(f'_{product}')} = 0.0" for product in reads))
         for basis in (*self.law.bases, *self.law.vectors):
             wanted = {n: v for n, (v, b) in reads.items() if b == basis}
-            if wanted:
+            if wanted and basis in FEATURES and not self.single:
+                self.read_pairs(depth, basis, wanted)
+            elif wanted:
                 inner = self.over_lanes(self.over_features(depth, basis))
                 by = self.entry(basis)
-                self.add(inner, *(f"_{n}[j] += {self.entry(v)} * {by}" for n, v in wanted.items()))
+                for n, v in wanted.items():
+                    self.add(inner, f"{self.slot(f'_{n}')} += {self.entry(v)} * {by}")
+
+    def read_pairs(self, depth: int, basis: str, wanted: dict[str, str]) -> None:
+        """Add two features at a time to the sums, in the same order: half the loads and stores."""
+        self.add(depth, f"for q in range(first_{basis}, last_{basis} - 1, 2):")
+        self.look_up(depth + 1, basis, "q", "k", "x_k")
+        self.look_up(depth + 1, basis, "(q + 1)", "k_2", "x_k_2")
+        inner = self.over_lanes(depth + 1)
+        for n, v in wanted.items():
+            one, two = self.entry(v), self.entry(v).replace("[k,", "[k_2,")
+            self.add(inner, f"_{n}[j] = (_{n}[j] + {one} * x_k) + {two} * x_k_2")
+        self.add(depth, f"if (last_{basis} - first_{basis}) % 2 == 1:")
+        self.look_up(depth + 1, basis, f"(last_{basis} - 1)", "k", "x_k")
+        inner = self.over_lanes(depth + 1)
+        self.add(inner, *(f"_{n}[j] += {self.entry(v)} * x_k" for n, v in wanted.items()))
 
     def feature_product(self, depth: int, name: str, left: str, right: str) -> None:
         """An inner product of two rows of the feature table: walk along both, in order."""
@@ -278,7 +347,7 @@ class Loop:
                         terms.append(f"{vector}_by_{part}")
                     elif not self.traced and target == "x" and part in law.traces:
                         terms.append(f"{vector}_by_{part} * scale_{part}")
-                self.add(inner, f"by_{target}_{vector}[j] = {' + '.join(terms)}")
+                self.add(inner, f"{self.slot(f'by_{target}_{vector}')} = {' + '.join(terms)}")
         written = [m for m in law.memory if m in law.writes]
         self.add(inner, *(f"_{m}[j] = {m}_by_value" for m in written))
 
@@ -291,13 +360,15 @@ class Loop:
             self.add(inner, *(f"old_{b} = V_{b}[k, j]" for b in whole))
             for v, parts in stored.items():
                 added = [b for b in whole if b in parts]
-                self.add(inner, *(f"V_{v}[k, j] += by_{b}_{v}[j] * old_{b}" for b in added))
+                for b in added:
+                    self.add(inner, f"V_{v}[k, j] += {self.slot(f'by_{b}_{v}')} * old_{b}")
         for basis in (*self.law.traces, *FEATURES):
             wanted = [v for v, parts in stored.items() if basis in parts]
             if wanted:
                 inner = self.over_lanes(self.over_features(depth, basis))
                 by = self.entry(basis)
-                self.add(inner, *(f"V_{v}[k, j] += by_{basis}_{v}[j] * {by}" for v in wanted))
+                for v in wanted:
+                    self.add(inner, f"V_{v}[k, j] += {self.slot(f'by_{basis}_{v}')} * {by}")
 
     def map(self, depth: int) -> None:
         """Apply the law's maps to every entry of a vector."""

@@ -29,7 +29,7 @@ from steadytd.core.engine import NO_GOAL, Block, Goal, Transitions, read_only
 from steadytd.core.errors import unknown
 from steadytd.core.law import CARRIED, STEP_FACTS, Function, Law, Param, Value, arguments, law
 from steadytd.core.learner import Learner
-from steadytd.core.loop import DRIVER, FEATURES, HEADER, Loop, lane_params
+from steadytd.core.loop import FEATURES, Loop, lane_params
 from steadytd.core.rows import Rows
 
 CUTOFF = 1e-10  # relative: sums over 10^6 steps are not more exact than that
@@ -69,8 +69,7 @@ class SecondOrderBlock(Block):
     def source(cls, law: Law, traced: bool, averaged: bool) -> str:
         """The source of the module that sums for `law`; see `loop.loop_source`."""
         path = f"solved, {'with' if traced else 'without'} trace vectors"
-        body = _Sums(law, traced, cls.matrix).body()
-        return HEADER.format(name=law.name, path=path) + body + DRIVER.format(shown=0)
+        return _Sums(law, traced, cls.matrix).module(path, shown=0)
 
     @property
     def deciding(self) -> list[str]:
@@ -242,19 +241,28 @@ class _Sums(Loop):
         self.basis = self.z if traced else "x"
         self.z_k = f"Z_{self.z}[k, j]" if traced else f"scale_{self.z}[j] * x_k"
 
-    def prepare_vectors(self) -> None:
-        names = [f"scale_{self.z}"] * (not self.traced)
+    def vectors(self) -> dict[str, str]:
+        return {"V": "V", **({"given_up": "M[-1]"} if self.matrix == "C" else {})}
+
+    def scratch(self) -> list[str]:
+        names = ["bottom", "size", "share"] * (self.matrix == "C")
+        return names + (self.trace_scratch() if self.traced else [f"scale_{self.z}"])
+
+    def prepare(self) -> None:
+        self.add(0, "_, features, lanes = V.shape")
         self.add(0, "b = V[0]", "A = V[1 : 1 + features].reshape((features, features * lanes))")
         if self.traced:
-            self.add(0, "z = Z[0].reshape(features * lanes)")
+            self.add(0, f"z = Z_{self.z}.reshape(features * lanes)")
         if self.matrix:
             self.add(0, f"{self.matrix} = V[1 + features : -1]")
         if self.matrix == "C":
-            self.add(0, "rows = C.reshape((features, features * lanes))", "given_up = M[-1]")
+            self.add(0, "rows = C.reshape((features, features * lanes))")
             self.add(0, "C_z = np.empty((features, lanes))", "v_C = np.empty((features, lanes))")
             self.add(0, "all_v_C = v_C.reshape(features * lanes)")
-            names += ["bottom", "size", "share"]
-        self.add(0, *(f"{name} = np.empty(lanes)" for name in names))
+
+    def step(self, depth: int) -> None:
+        self.trace(depth)
+        self.learn(depth)
 
     def learn(self, depth: int) -> None:
         if not self.traced:

@@ -23,7 +23,7 @@ from steadytd.problems import problem as make_problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.study.result import Result
 
-CHUNK = 8192  # steps generated at a time: a few hundred kilobytes that stay in the cache
+CHUNK = 32768  # steps generated at a time: few enough calls that threads do not wait for each other
 
 Progress = Callable[[int, int], None]
 

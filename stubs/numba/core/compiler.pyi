@@ -1,0 +1,5 @@
+from typing import Any
+
+class Compiler:
+    state: Any
+    def define_pipelines(self) -> object: ...
