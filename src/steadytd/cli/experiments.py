@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,11 +39,13 @@ def reproduce(
       steadytd reproduce --figure 3 --figure 4 --runs 50 --out results/three_state
     """
     from steadytd.core.files import output_directory
+    from steadytd.report.figures import warm_up
     from steadytd.report.reproduce import check_request, write_reproduction
     from steadytd.report.reproduce import reproduce as do
 
     check_request(figure or (), runs, seed)
     output_directory(directory)
+    Thread(target=warm_up, daemon=True).start()
     with progress_bar("running") as update:
         done = do(
             figure or (),

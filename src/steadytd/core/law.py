@@ -26,6 +26,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from steadytd.core.errors import InputError, unknown
@@ -229,6 +230,7 @@ class Law:
         return bool(self.traces) and values.get(self.trace_param, 0.0) != 0.0
 
 
+@lru_cache(maxsize=4096)
 def arguments(function: Function) -> tuple[str, ...]:
     """The argument names of a law's function, in order."""
     return tuple(inspect.signature(function).parameters)

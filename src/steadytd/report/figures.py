@@ -17,6 +17,7 @@ FORMATS = ("svg", "png", "pdf")
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#E69F00", "#56B4E9", "#222222")
 DASHES = ([1, 0], [1, 0], [1, 0], [1, 0], [5, 3], [1, 0], [1, 0], [5, 3])
 POINTS = 250  # per curve: more cannot be told apart on paper
+SHARPNESS = 1.5  # pixels per point of a PNG
 FLOOR = 1e-16  # the least error shown on a logarithmic axis
 THOUSANDS = "datum.value >= 1000 ? format(datum.value / 1000, ',') + 'k' : datum.value"
 FONT = "DejaVu Sans, Helvetica, Arial, sans-serif"
@@ -110,13 +111,21 @@ def styled(chart: Any) -> Any:
     )
 
 
+def warm_up() -> None:
+    """Load the drawing libraries and start their engine, in a thread beside other work."""
+    import altair  # noqa: F401
+    import vl_convert
+
+    vl_convert.vegalite_to_svg('{"data": {"values": [{"a": 1}]}, "mark": "point", "encoding": {}}')
+
+
 def save_figure(chart: Any, directory: Path, name: str) -> str:
     """Write NAME.svg, NAME.png and NAME.pdf; return the SVG for embedding in a page."""
     import vl_convert
 
-    svg = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict()))
+    svg = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict(validate=False)))
     write_whole(directory / f"{name}.svg", svg)
-    write_whole(directory / f"{name}.png", vl_convert.svg_to_png(svg, scale=2))
+    write_whole(directory / f"{name}.png", vl_convert.svg_to_png(svg, scale=SHARPNESS))
     write_whole(directory / f"{name}.pdf", vl_convert.svg_to_pdf(svg))
     return str(svg)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,22 @@ import numpy as np
 
 from steadytd.core.errors import InputError
 from steadytd.core.files import output_directory, write_whole
+from steadytd.core.learner import Learner
 from steadytd.learners import learner as make_learner
+from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.report.figures import Curve, learning_curves, save_figure
 from steadytd.report.pages import page
 from steadytd.report.paper import FIGURES, RUNS, Figure
-from steadytd.report.verdict import PAPER_TOLERANCE, STANDARD_ERRORS, ZERO, Row, judge, predict
+from steadytd.report.verdict import (
+    PAPER_TOLERANCE,
+    STANDARD_ERRORS,
+    ZERO,
+    Row,
+    Theory,
+    judge,
+    predict,
+)
 from steadytd.study.result import Result
 from steadytd.study.run import run
 from steadytd.theory.dynamics import best_error
@@ -69,22 +80,31 @@ def reproduce(
     check_request(figures, runs, seed)
     chosen = [f for f in FIGURES if not figures or f.number in figures]
     results: dict[str, Result] = {}
-    rows: list[Row] = []
-    for name in dict.fromkeys(f.problem for f in chosen):
-        some = [f for f in chosen if f.problem == name]
-        texts = list(dict.fromkeys(c.learner for f in some for c in f.claims))
-        problem = make_problem(name)
-        results[name] = result = run(
-            problem,
-            texts,
-            steps=some[0].steps,
-            seeds=range(seed, seed + runs),
-            points=POINTS,
-            progress=partial(progress, name) if progress else None,
-        )
-        theories = {str(x): predict(problem, x, some[0].steps) for x in result.learners}
-        rows += [judge(f, claim, result, theories) for f in some for claim in f.claims]
+    theories: dict[str, Future[dict[str, Theory]]] = {}
+    with ThreadPoolExecutor(1) as beside:  # theory is worked out while the next problem runs
+        for name in dict.fromkeys(f.problem for f in chosen):
+            some = [f for f in chosen if f.problem == name]
+            problem, steps = make_problem(name), some[0].steps
+            results[name] = result = run(
+                problem,
+                list(dict.fromkeys(c.learner for f in some for c in f.claims)),
+                steps=steps,
+                seeds=range(seed, seed + runs),
+                points=POINTS,
+                progress=partial(progress, name) if progress else None,
+            )
+            theories[name] = beside.submit(_predict_all, problem, result.learners, steps)
+        known = {name: future.result() for name, future in theories.items()}
+    rows = [
+        judge(figure, claim, results[figure.problem], known[figure.problem])
+        for figure in chosen
+        for claim in figure.claims
+    ]
     return Reproduction(chosen, results, rows, seed)
+
+
+def _predict_all(problem: Problem, learners: list[Learner], steps: int) -> dict[str, Theory]:
+    return {str(learner): predict(problem, learner, steps) for learner in learners}
 
 
 def write_reproduction(done: Reproduction, out: str | Path) -> Path:
