@@ -26,6 +26,7 @@ def test_runnable_blocks(page: Path) -> None:
     for line, code in blocks(page):
         padded = "\n" * (line - 1) + code  # so that a failure names the line of the page
         exec(compile(padded, str(page), "exec"), namespace)
+    assert "st" in namespace  # the blocks have run, and their own asserts with them
 
 
 def test_the_theory_has_its_counterexamples() -> None:
