@@ -29,6 +29,7 @@ FLAGS = (
     *("-fno-loop-unroll-and-jam", "-fno-tree-loop-distribute-patterns"),
 )
 CACHE_LINE = 64
+LAWS = ("td", "perturbed_td", "tdc", "etd", "htd")
 
 Longs = POINTER(c_int64)
 Ints = POINTER(c_int32)
@@ -95,8 +96,8 @@ class CLoop:
 
 
 def _used(law: str, name: str) -> bool:
-    """Whether the loop without traces takes this hyper-parameter: only TDC's law asks for lam."""
-    return name != "lam" or law == "tdc"
+    """Whether the loop without traces takes this hyper-parameter: most laws do not ask for lam."""
+    return name != "lam" or law in ("tdc", "etd")
 
 
 def compile_loops() -> ctypes.CDLL | None:
@@ -108,8 +109,8 @@ def compile_loops() -> ctypes.CDLL | None:
         target = Path(directory) / "loops.so"
         subprocess.run([gcc, *FLAGS, "-o", target, SOURCE], check=True)
         library = ctypes.CDLL(str(target))  # stays loaded when the file is gone
-    for name in ("perturbed_td", "tdc", "perturbed_td_traced", "tdc_traced"):
-        library[name].restype = None
+    for name in LAWS:
+        library[name].restype = library[f"{name}_traced"].restype = None
     return library
 
 

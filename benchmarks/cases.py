@@ -103,11 +103,12 @@ def sparse(steps: int, active: int = 10, features: int = 1024, states: int = 300
 
 
 def learners(algorithm: str, lanes: int, lam: float = 0.0) -> list[Learner]:
-    """Learners of one algorithm that differ in two hyper-parameters.
+    """Learners of one algorithm that differ in the step size and, if there is one, another value.
 
     The step sizes are so small that no weight shrinks to a denormal number, whose arithmetic would
     be measured instead of the loop.
     """
-    other = {"perturbed_td": "eta", "tdc": "ratio"}[algorithm]
-    pairs = zip(np.geomspace(1e-6, 1e-5, lanes), np.linspace(1.0, 3.0, lanes), strict=True)
-    return [learner(algorithm, alpha=a, lam=lam, **{other: b}) for a, b in pairs]
+    other = {"perturbed_td": "eta", "tdc": "ratio", "htd": "ratio"}.get(algorithm)
+    own = [{other: b} if other else {} for b in np.linspace(1.0, 3.0, lanes)]
+    alphas = np.geomspace(1e-6, 1e-5, lanes)
+    return [learner(algorithm, alpha=a, lam=lam, **p) for a, p in zip(alphas, own, strict=True)]

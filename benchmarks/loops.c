@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { REWARD, GAMMA_NEXT, RHO }; /* the columns of `facts` that these laws ask for */
+enum { REWARD, GAMMA_NEXT, RHO, PI, MU, INTEREST }; /* the first columns of `facts` */
 
 typedef struct {
     int64_t steps, columns;
@@ -309,4 +309,307 @@ void tdc_traced(Stream s, Table table, int64_t lanes, int64_t features,
     free(w_by_x_next);
     free(h_by_z);
     free(h_by_x);
+}
+
+/* TD without traces. */
+void td(Stream s, Table table, int64_t lanes, const double *restrict alpha, double *restrict w)
+{
+    double *restrict w_x = new_lanes(lanes);
+    double *restrict w_x_next = new_lanes(lanes);
+    double *restrict by_x = new_lanes(lanes);
+
+    for (int64_t t = 0; t < s.steps; t++) {
+        int32_t e = s.event[t];
+        const double *fact = s.facts + e * s.columns;
+        double reward = fact[REWARD], gamma_next = fact[GAMMA_NEXT], rho = fact[RHO];
+        double factor = s.factor[t];
+        if (rho == 0.0)
+            continue;
+        Row x = find_row(&table, s.row[e]), x_next = find_row(&table, s.row_next[e]);
+
+        fill_zero(lanes, w_x);
+        fill_zero(lanes, w_x_next);
+        read_row(x, lanes, w, w_x);
+        read_row(x_next, lanes, w, w_x_next);
+        for (int64_t j = 0; j < lanes; j++) {
+            double delta = reward + gamma_next * w_x_next[j] - w_x[j];
+            by_x[j] = alpha[j] * factor * delta * rho;
+        }
+        write_row(x, lanes, by_x, w);
+    }
+    free(w_x);
+    free(w_x_next);
+    free(by_x);
+}
+
+/* TD with traces: z = rho (gamma lam z + x), w += alpha delta z. */
+void td_traced(Stream s, Table table, int64_t lanes, int64_t features,
+               const double *restrict alpha, const double *restrict lam, double *restrict w,
+               double *restrict z)
+{
+    double *restrict decay_z = new_lanes(lanes);
+    double *restrict scale_z = new_lanes(lanes);
+    double *restrict w_x = new_lanes(lanes);
+    double *restrict w_x_next = new_lanes(lanes);
+    double *restrict by_z = new_lanes(lanes);
+    double gamma = 0.0;
+
+    for (int64_t t = 0; t < s.steps; t++) {
+        int32_t e = s.event[t];
+        const double *fact = s.facts + e * s.columns;
+        double reward = fact[REWARD], gamma_next = fact[GAMMA_NEXT], rho = fact[RHO];
+        double factor = s.factor[t];
+        Row x = find_row(&table, s.row[e]), x_next = find_row(&table, s.row_next[e]);
+
+        for (int64_t j = 0; j < lanes; j++) {
+            decay_z[j] = rho * gamma * lam[j];
+            scale_z[j] = rho;
+        }
+        for (int64_t k = 0; k < features; k++)
+            multiply(lanes, decay_z, z + k * lanes);
+        write_row(x, lanes, scale_z, z);
+
+        fill_zero(lanes, w_x);
+        fill_zero(lanes, w_x_next);
+        read_row(x, lanes, w, w_x);
+        read_row(x_next, lanes, w, w_x_next);
+        for (int64_t j = 0; j < lanes; j++) {
+            double delta = reward + gamma_next * w_x_next[j] - w_x[j];
+            by_z[j] = alpha[j] * factor * delta;
+        }
+        for (int64_t k = 0; k < features; k++)
+            multiply_add(lanes, by_z, z + k * lanes, w + k * lanes);
+        gamma = gamma_next;
+    }
+    free(decay_z);
+    free(scale_z);
+    free(w_x);
+    free(w_x_next);
+    free(by_z);
+}
+
+/* ETD without traces: F = gamma rho_prev F + i, w += alpha rho (lam i + (1 - lam) F) delta x. */
+void etd(Stream s, Table table, int64_t lanes, const double *restrict alpha,
+         const double *restrict lam, double *restrict w)
+{
+    double *restrict F = new_lanes(lanes);
+    double *restrict w_x = new_lanes(lanes);
+    double *restrict w_x_next = new_lanes(lanes);
+    double *restrict by_x = new_lanes(lanes);
+    double gamma = 0.0, rho_prev = 0.0;
+
+    fill_zero(lanes, F);
+    for (int64_t t = 0; t < s.steps; t++) {
+        int32_t e = s.event[t];
+        const double *fact = s.facts + e * s.columns;
+        double reward = fact[REWARD], gamma_next = fact[GAMMA_NEXT], rho = fact[RHO];
+        double factor = s.factor[t];
+        double interest = fact[INTEREST];
+        for (int64_t j = 0; j < lanes; j++)
+            F[j] = gamma * rho_prev * F[j] + interest;
+        gamma = gamma_next;
+        rho_prev = rho;
+        if (rho == 0.0)
+            continue;
+        Row x = find_row(&table, s.row[e]), x_next = find_row(&table, s.row_next[e]);
+
+        fill_zero(lanes, w_x);
+        fill_zero(lanes, w_x_next);
+        read_row(x, lanes, w, w_x);
+        read_row(x_next, lanes, w, w_x_next);
+        for (int64_t j = 0; j < lanes; j++) {
+            double delta = reward + gamma_next * w_x_next[j] - w_x[j];
+            double emphasis = lam[j] * interest + (1 - lam[j]) * F[j];
+            by_x[j] = alpha[j] * factor * delta * (rho * emphasis);
+        }
+        write_row(x, lanes, by_x, w);
+    }
+    free(F);
+    free(w_x);
+    free(w_x_next);
+    free(by_x);
+}
+
+/* ETD with traces: z = rho (gamma lam z + M x). */
+void etd_traced(Stream s, Table table, int64_t lanes, int64_t features,
+                const double *restrict alpha, const double *restrict lam, double *restrict w,
+                double *restrict z)
+{
+    double *restrict F = new_lanes(lanes);
+    double *restrict decay_z = new_lanes(lanes);
+    double *restrict scale_z = new_lanes(lanes);
+    double *restrict w_x = new_lanes(lanes);
+    double *restrict w_x_next = new_lanes(lanes);
+    double *restrict by_z = new_lanes(lanes);
+    double gamma = 0.0, rho_prev = 0.0;
+
+    fill_zero(lanes, F);
+    for (int64_t t = 0; t < s.steps; t++) {
+        int32_t e = s.event[t];
+        const double *fact = s.facts + e * s.columns;
+        double reward = fact[REWARD], gamma_next = fact[GAMMA_NEXT], rho = fact[RHO];
+        double factor = s.factor[t];
+        double interest = fact[INTEREST];
+        Row x = find_row(&table, s.row[e]), x_next = find_row(&table, s.row_next[e]);
+
+        for (int64_t j = 0; j < lanes; j++) {
+            F[j] = gamma * rho_prev * F[j] + interest;
+            decay_z[j] = rho * gamma * lam[j];
+            scale_z[j] = rho * (lam[j] * interest + (1 - lam[j]) * F[j]);
+        }
+        for (int64_t k = 0; k < features; k++)
+            multiply(lanes, decay_z, z + k * lanes);
+        write_row(x, lanes, scale_z, z);
+
+        fill_zero(lanes, w_x);
+        fill_zero(lanes, w_x_next);
+        read_row(x, lanes, w, w_x);
+        read_row(x_next, lanes, w, w_x_next);
+        for (int64_t j = 0; j < lanes; j++) {
+            double delta = reward + gamma_next * w_x_next[j] - w_x[j];
+            by_z[j] = alpha[j] * factor * delta;
+        }
+        for (int64_t k = 0; k < features; k++)
+            multiply_add(lanes, by_z, z + k * lanes, w + k * lanes);
+        gamma = gamma_next;
+        rho_prev = rho;
+    }
+    free(F);
+    free(decay_z);
+    free(scale_z);
+    free(w_x);
+    free(w_x_next);
+    free(by_z);
+}
+
+/* HTD without traces: z = rho x and y = x. */
+void htd(Stream s, Table table, int64_t lanes, const double *restrict alpha,
+         const double *restrict ratio, double *restrict w, double *restrict h)
+{
+    double *restrict w_x = new_lanes(lanes);
+    double *restrict w_x_next = new_lanes(lanes);
+    double *restrict h_x = new_lanes(lanes);
+    double *restrict w_by_x = new_lanes(lanes);
+    double *restrict w_by_x_next = new_lanes(lanes);
+    double *restrict h_by_x = new_lanes(lanes);
+    double *restrict h_by_x_next = new_lanes(lanes);
+
+    for (int64_t t = 0; t < s.steps; t++) {
+        int32_t e = s.event[t];
+        const double *fact = s.facts + e * s.columns;
+        double reward = fact[REWARD], gamma_next = fact[GAMMA_NEXT], rho = fact[RHO];
+        double factor = s.factor[t];
+        Row x = find_row(&table, s.row[e]), x_next = find_row(&table, s.row_next[e]);
+
+        fill_zero(lanes, w_x);
+        fill_zero(lanes, w_x_next);
+        fill_zero(lanes, h_x);
+        read_row_twice(x, lanes, w, h, w_x, h_x);
+        read_row(x_next, lanes, w, w_x_next);
+        for (int64_t j = 0; j < lanes; j++) {
+            double a = alpha[j] * factor, beta = ratio[j] * a;
+            double delta = reward + gamma_next * w_x_next[j] - w_x[j];
+            double correction = a * (rho * h_x[j] - h_x[j]);
+            w_by_x[j] = a * delta * rho + correction;
+            w_by_x_next[j] = -gamma_next * correction;
+            h_by_x[j] = beta * delta * rho - beta * h_x[j];
+            h_by_x_next[j] = beta * gamma_next * h_x[j];
+        }
+        write_row_twice(x, lanes, w_by_x, h_by_x, w, h);
+        write_row_twice(x_next, lanes, w_by_x_next, h_by_x_next, w, h);
+    }
+    free(w_x);
+    free(w_x_next);
+    free(h_x);
+    free(w_by_x);
+    free(w_by_x_next);
+    free(h_by_x);
+    free(h_by_x_next);
+}
+
+/* HTD with traces: z = rho (gamma lam z + x), y = gamma lam y + x. */
+void htd_traced(Stream s, Table table, int64_t lanes, int64_t features,
+                const double *restrict alpha, const double *restrict ratio,
+                const double *restrict lam, double *restrict w, double *restrict h,
+                double *restrict z, double *restrict y)
+{
+    double *restrict decay_z = new_lanes(lanes);
+    double *restrict scale_z = new_lanes(lanes);
+    double *restrict decay_y = new_lanes(lanes);
+    double *restrict scale_y = new_lanes(lanes);
+    double *restrict w_x = new_lanes(lanes);
+    double *restrict w_x_next = new_lanes(lanes);
+    double *restrict h_z = new_lanes(lanes);
+    double *restrict h_y = new_lanes(lanes);
+    double *restrict w_by_z = new_lanes(lanes);
+    double *restrict h_by_z = new_lanes(lanes);
+    double *restrict w_by_x = new_lanes(lanes);
+    double *restrict w_by_x_next = new_lanes(lanes);
+    double *restrict h_by_x = new_lanes(lanes);
+    double *restrict h_by_x_next = new_lanes(lanes);
+    double gamma = 0.0;
+
+    for (int64_t t = 0; t < s.steps; t++) {
+        int32_t e = s.event[t];
+        const double *fact = s.facts + e * s.columns;
+        double reward = fact[REWARD], gamma_next = fact[GAMMA_NEXT], rho = fact[RHO];
+        double factor = s.factor[t];
+        Row x = find_row(&table, s.row[e]), x_next = find_row(&table, s.row_next[e]);
+
+        for (int64_t j = 0; j < lanes; j++) {
+            decay_z[j] = rho * gamma * lam[j];
+            scale_z[j] = rho;
+            decay_y[j] = gamma * lam[j];
+            scale_y[j] = 1.0;
+        }
+        for (int64_t k = 0; k < features; k++)
+            multiply(lanes, decay_z, z + k * lanes);
+        write_row(x, lanes, scale_z, z);
+        for (int64_t k = 0; k < features; k++)
+            multiply(lanes, decay_y, y + k * lanes);
+        write_row(x, lanes, scale_y, y);
+
+        fill_zero(lanes, w_x);
+        fill_zero(lanes, w_x_next);
+        read_row(x, lanes, w, w_x);
+        read_row(x_next, lanes, w, w_x_next);
+        fill_zero(lanes, h_z);
+        fill_zero(lanes, h_y);
+        for (int64_t k = 0; k < features; k++) {
+            multiply_add(lanes, h + k * lanes, z + k * lanes, h_z);
+            multiply_add(lanes, h + k * lanes, y + k * lanes, h_y);
+        }
+        for (int64_t j = 0; j < lanes; j++) {
+            double a = alpha[j] * factor, beta = ratio[j] * a;
+            double delta = reward + gamma_next * w_x_next[j] - w_x[j];
+            double correction = a * (h_z[j] - h_y[j]);
+            w_by_z[j] = a * delta;
+            h_by_z[j] = beta * delta;
+            w_by_x[j] = correction;
+            w_by_x_next[j] = -gamma_next * correction;
+            h_by_x[j] = -beta * h_y[j];
+            h_by_x_next[j] = beta * gamma_next * h_y[j];
+        }
+        for (int64_t k = 0; k < features; k++) {
+            multiply_add(lanes, w_by_z, z + k * lanes, w + k * lanes);
+            multiply_add(lanes, h_by_z, z + k * lanes, h + k * lanes);
+        }
+        write_row_twice(x, lanes, w_by_x, h_by_x, w, h);
+        write_row_twice(x_next, lanes, w_by_x_next, h_by_x_next, w, h);
+        gamma = gamma_next;
+    }
+    free(decay_z);
+    free(scale_z);
+    free(decay_y);
+    free(scale_y);
+    free(w_x);
+    free(w_x_next);
+    free(h_z);
+    free(h_y);
+    free(w_by_z);
+    free(h_by_z);
+    free(w_by_x);
+    free(w_by_x_next);
+    free(h_by_x);
+    free(h_by_x_next);
 }

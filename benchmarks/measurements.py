@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 from benchmarks import cases
-from benchmarks.c_loops import CLoop
+from benchmarks.c_loops import LAWS, CLoop
 from benchmarks.cases import EngineLoop, Loop, Stream
 from benchmarks.figures import Figure, Group, Target
 from benchmarks.timing import Effort, best_interleaved, race, seconds
@@ -26,8 +26,9 @@ LANES = (1, 16, 64, 256)
 SAME = 1e-9  # relative difference up to which two loops computed the same thing
 NANO = 1e9
 ACTIVE = (5, 10, 20, 40)
+SHORT = 2_000  # steps: enough to time, where one step touches a thousand features
 
-ONE_LANE, MANY_LANES = Target(1.5), Target(1.2)
+ONE_LANE, MANY_LANES, FAMILY = Target(1.5), Target(1.2), Target(1.3)
 OVER_NUMPY = Target(300.0, at_least=True)
 TWO_THREADS = Target(1.7, at_least=True)
 FLAT, LINEAR = Target(1.2), Target(1.2)
@@ -46,10 +47,21 @@ def against_c(library: ctypes.CDLL, effort: Effort) -> Group:
                 target = ONE_LANE if lanes == 1 else MANY_LANES
                 learners = cases.learners(name, lanes)
                 group.figures.append(_side_by_side(library, cut, learners, target, effort))
-    for name in ("perturbed_td", "tdc"):
-        stream = cases.baird(effort.steps_for(64, 16))
-        learners = cases.learners(name, 64, lam=0.5)
-        group.figures.append(_side_by_side(library, stream, learners, None, effort))
+    return group
+
+
+def family_against_c(library: ctypes.CDLL, effort: Effort) -> Group:
+    """Five laws with and without trace vectors at 64 lanes, ns per learner-update."""
+    title = "The family against C, 64 lanes (ns per learner-update)"
+    group = Group(title, ("ours", "C", "ours / C"))
+    group.notes.append("sparse: 10 active features of 1024; with traces every step costs O(1024).")
+    for make, active, features in ((cases.baird, 2, 8), (cases.sparse, 10, 1024)):
+        for name in LAWS:
+            for lam, touched in ((0.0, active), (0.5, features)):
+                steps = max(SHORT, effort.work / (64 * 2 * touched))
+                stream = make(int(min(effort.steps[1], steps)))
+                learners = cases.learners(name, 64, lam=lam)
+                group.figures.append(_side_by_side(library, stream, learners, FAMILY, effort))
     return group
 
 

@@ -8,11 +8,13 @@ measured on one machine say nothing about another. Run it with `make bench`; `--
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import platform
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numba
@@ -58,16 +60,17 @@ def main() -> None:
         console.print(verdict(groups))
 
 
-def against_c(effort: Effort) -> Group:
-    """The comparison with C, or the reason why there is none."""
+def with_c(measure: Callable[[ctypes.CDLL, Effort], Group], effort: Effort) -> Group:
+    """A comparison with C, or the reason why there is none."""
     library = compile_loops()
     if library is None:
         return Group("Against the same loop in C", ("ours", "C", "ours / C"), notes=[NO_GCC])
-    return measurements.against_c(library, effort)
+    return measure(library, effort)
 
 
 MEASUREMENTS: dict[str, Callable[[Effort], Group]] = {
-    "c": against_c,
+    "c": partial(with_c, measurements.against_c),
+    "family": partial(with_c, measurements.family_against_c),
     "numpy": measurements.against_numpy,
     "threads": measurements.threads,
     "steps": measurements.flat_in_steps,
