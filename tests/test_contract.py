@@ -177,7 +177,7 @@ def test_simulation_ends_at_the_fixed_point() -> None:
 
 # Each with the random problem, of sixty, on which its mean update is the most stable.
 MORE_ENDS = {
-    "gtd:alpha=0.1,ratio=1": 45,
+    "gtd:alpha=0.05,ratio=5": 46,
     "tdrc:alpha=0.2,ratio=1,reg=0.5": 46,
     "htd:alpha=0.2,ratio=1,lam=0.6": 46,
     "pgtd2:alpha=0.1,ratio=1": 45,
