@@ -9,9 +9,11 @@ import numpy as np
 from steadytd.core.arrays import Floats
 from steadytd.report.figures import COLOURS, styled
 from steadytd.theory.certificate import Certificate
+from steadytd.theory.overview import CORE
 
 SHADE = "#d9480f"
 SHAPES = ("square", "circle", "triangle", "diamond", "cross", "triangle-down", "arrow", "wedge")
+NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines
 EIGENVALUE_STEPS = 61
 PATH_STEPS = 400
@@ -163,6 +165,13 @@ def _marks(c: Certificate, top: float, x_scale: Any) -> list[Any]:
     ]
 
 
+def _shortened(names: list[str]) -> str:
+    """The best known names first, and how many more there are."""
+    known = sorted(names, key=lambda name: (name.split()[0] not in CORE, names.index(name)))
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(known[:NAMED]) + more
+
+
 def values_chart(c: Certificate) -> Any:
     """The learners' fixed points, state by state, beside the true values."""
     import altair as alt
@@ -175,7 +184,7 @@ def values_chart(c: Certificate) -> Any:
             name = f"{row['learner']} (eta {eta:.3g})" if eta is not None else row["learner"]
             shown = name if row["stable"] else f"{name} (unstable)"
             kinds.setdefault(tuple(np.round(row["values"], 9)), []).append(shown)
-    series = {"true value": tuple(m.v_pi)} | {", ".join(n): v for v, n in kinds.items()}
+    series = {"true value": tuple(m.v_pi)} | {_shortened(n): v for v, n in kinds.items()}
     rows = [
         {"learner": name, "state": s, "value": float(v)}
         for name, values in series.items()
