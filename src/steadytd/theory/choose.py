@@ -1,10 +1,12 @@
 """Choosing `eta` and `ratio` when a learner says "auto" and the model is known.
 
-Never the threshold plus a little: just above it the fixed point has a pole. `eta` is the stable
-penalty, up to the theorem's bound (or 1), whose fixed point has the least error: more than the
-bound is never needed and only pulls the values to zero. `ratio` adds no bias, so it is chosen for
-speed: the smallest power of two that is at least twice the stabilising ratio and reaches nine
-tenths of the rate at which the slowest mode can decay at all.
+`eta` is the stable penalty, up to the theorem's bound (or 1), whose fixed point has the least
+error: more than the bound is never needed and only pulls the values to zero. Just above the
+threshold there usually is a pole and the error is large; but only the error is looked at, so where
+its least value lies close to a pole or a crossing, the choice does too.
+
+`ratio` adds no bias, so it is chosen for speed: the smallest power of two that is at least twice
+the stabilising ratio and reaches nine tenths of the rate at which the slowest mode can decay.
 """
 
 from __future__ import annotations
