@@ -52,7 +52,7 @@ def kernel(
     if any(inspect.getmodule(function) is None for function in functions.values()):
         source = source.replace("@njit(cache=True, ", "@njit(")  # Numba could not find it again
     module = _module(law.name, source, _fingerprint(source, functions))
-    names = ("Disjoint", "copy", "leaves_finite_range", "mark_diverged", "measure")
+    names = ("Disjoint", "copy", "leaves_finite_range", "mark_diverged", "measure_all")
     vars(module).update({name: getattr(kernels, name) for name in names})
     compiled = {n: njit(nogil=True, error_model="numpy")(f) for n, f in functions.items()}
     vars(module).update(compiled)

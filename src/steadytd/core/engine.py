@@ -34,11 +34,20 @@ class Transitions(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """What an error is measured against: sqrt(sum_i weight_i (row_i . w - target_i)^2)."""
+    """What an error is measured against: sqrt(sum_i weight_i (row_i . w - target_i)^2).
+
+    Several errors at once: their rows one after the other, and in `ends` where each error's end.
+    """
 
     rows: Rows
     weight: Floats
     target: Floats
+    ends: Longs | None = None
+
+    @property
+    def bounds(self) -> Longs:
+        """The end of each error's rows; without `ends` there is one error."""
+        return np.array([len(self.weight)]) if self.ends is None else self.ends
 
 
 NO_GOAL = Goal(no_rows(), np.zeros(0), np.zeros(0))
@@ -119,7 +128,8 @@ class Block:
         """Take the steps `events`; return the error [points, lanes] at the given step numbers.
 
         `points` are absolute step numbers (errors are those after that many updates) from the
-        present step to the last of these events, in ascending order.
+        present step to the last of these events, in ascending order. A goal with `ends` gives
+        errors [points, measures, lanes].
         """
         n = len(events)
         wanted = np.zeros(0, np.int64) if points is None else points - self.step
@@ -128,17 +138,17 @@ class Block:
         stops = np.unique(np.concatenate((wanted, checks)))
         records: Bools = np.zeros(len(stops), dtype=np.bool_)
         records[np.searchsorted(stops, wanted)] = True
-        errors = np.empty((len(wanted), len(self.learners)))
+        errors = np.empty((len(wanted), len(goal.bounds), len(self.learners)))
         inputs: tuple[NDArray[Any], ...] = (
             events, factor, *transitions, *rows, stops, records,
-            *goal.rows, goal.weight, goal.target,
+            *goal.rows, goal.weight, goal.target, goal.bounds,
         )  # fmt: skip
         self.kernel(
             self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
             *map(read_only, inputs), errors, self.diverged, self.step,
         )  # fmt: skip
         self.step += n
-        return errors
+        return errors[:, 0] if goal.ends is None else errors
 
 
 def on_cache_line(shape: tuple[int, ...]) -> Floats:

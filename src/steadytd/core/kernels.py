@@ -151,6 +151,29 @@ def measure(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def measure_all(
+    w: Floats,
+    first: Longs,
+    length: Longs,
+    offset: Longs,
+    feature: Ints,
+    value: Floats,
+    weight: Floats,
+    target: Floats,
+    ends: Longs,
+    diverged: Longs,
+    out: Floats,
+) -> None:
+    """out[i] = the i-th error: that of the rows from ends[i - 1] (or 0) up to ends[i]."""
+    begin = 0
+    for i in range(len(ends)):
+        end = ends[i]
+        measure(w, first[begin:end], length[begin:end], offset[begin:end], feature, value,
+                weight[begin:end], target[begin:end], diverged, out[i])  # fmt: skip
+        begin = end
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _difference(
     w: Floats,
     first: Longs,

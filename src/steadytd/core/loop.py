@@ -42,7 +42,7 @@ DRIVER = """
 def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts,
         first, length, offset, feature, value, stops, records,
         goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target,
-        errors, diverged, first_step):
+        ends, errors, diverged, first_step):
     scratch = np.empty(({scratch}, V.shape[2]))
     begin = np.int64(0)
     stop = 0
@@ -65,8 +65,8 @@ def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts
         if begin == stops[stop]:
             repeating = False
             if records[stop]:
-                measure(V[{shown}], goal_first, goal_length, goal_offset, goal_feature, goal_value,
-                        weight, target, diverged, errors[recorded])
+                measure_all(V[{shown}], goal_first, goal_length, goal_offset, goal_feature,
+                            goal_value, weight, target, ends, diverged, errors[recorded])
                 recorded += 1
             stop += 1
 """

@@ -110,11 +110,11 @@ class SecondOrderBlock(Block):
         goal: Goal = NO_GOAL,
     ) -> Floats:
         """As `Block.advance`, with the systems solved at `points`."""
-        from steadytd.core.kernels import measure
+        from steadytd.core.kernels import measure_all
 
         ends = [] if points is None else (points - self.step).tolist()
-        errors = np.empty((len(ends), len(self.learners)))
-        weight, target = read_only(goal.weight), read_only(goal.target)
+        errors = np.empty((len(ends), len(goal.bounds), len(self.learners)))
+        weight, target, bounds = map(read_only, (goal.weight, goal.target, goal.bounds))
         first, length, offset, feature, value = (read_only(array) for array in goal.rows)
         begin = 0
         for i, end in enumerate([*ends, len(events)]):
@@ -122,12 +122,12 @@ class SecondOrderBlock(Block):
                 super().advance(events[begin:end], factor[begin:end], transitions, rows)
                 self._solved = None
             if i < len(ends):
-                measure(
+                measure_all(
                     read_only(self.shown), first, length, offset, feature, value, weight, target,
-                    self.first_divergence, errors[i],
+                    bounds, self.first_divergence, errors[i],
                 )  # fmt: skip
             begin = end
-        return errors
+        return errors[:, 0] if goal.ends is None else errors
 
     def weights(self, i: int, values: Mapping[str, Value]) -> Floats:
         """The weights of learner `i`, were its hyper-parameters those (see `deciding`)."""

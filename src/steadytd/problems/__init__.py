@@ -29,6 +29,11 @@ def problems() -> dict[str, str]:
     return {name: (module(name).__doc__ or "").partition("\n")[0] for name in names()}
 
 
+def is_family(name: str) -> bool:
+    """Whether each run draws its own instance of this problem."""
+    return bool(getattr(module(name), "FAMILY", False))
+
+
 def problem(name: str, /, **options: object) -> Problem:
     """The problem registered under a name; options are those of its `make`.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.core.arrays import Floats, Ints
+from steadytd.core.arrays import Bools, Floats, Ints
 from steadytd.core.engine import Transitions
 from steadytd.core.errors import InputError
 from steadytd.mdp.action_values import Task
@@ -36,6 +36,7 @@ class FiniteStream:
             self.cumulative[begin:end] = cumulative
             self.guide[begin:end] = begin + np.searchsorted(cumulative, buckets, side="right")
         self.transitions = [self._transitions(task, k) for k in range(problem.n_policies)]
+        self.active = [self._active(task, k) for k in range(problem.n_policies)]
         self.start = np.cumsum(problem.start)
         self.start[np.flatnonzero(problem.start)[-1] :] = 1.0
 
@@ -48,6 +49,13 @@ class FiniteStream:
         facts = np.stack([reward, gamma, pi / mu, pi, mu, m.interest[s], low, high], axis=1)
         row, row_next = (rows.astype(np.int32) for rows in task.rows(s, a, s_next, policy))
         return Transitions(row, row_next, np.ascontiguousarray(facts))
+
+    def _active(self, task: Task, policy: int) -> Bools | None:
+        """Which transitions begin in a state that is active for a policy; None if all do."""
+        active = np.broadcast_to(
+            getattr(task.base, "active", True), (task.n_policies, task.base.n_states)
+        )[policy]
+        return None if active[self.s].all() else active[self.s]
 
     def begin(self, seed: int) -> Position:
         """The stream of a seed before its first step."""

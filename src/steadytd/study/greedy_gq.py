@@ -31,7 +31,8 @@ from steadytd.core.schedule import step_factors
 from steadytd.mdp.action_values import ActionValues, require_one_policy
 from steadytd.mdp.problem import value_error
 from steadytd.streams.finite import FiniteStream
-from steadytd.study.run import CHUNK, recording_points, require_at_least
+from steadytd.study.lanes import CHUNK
+from steadytd.study.run import recording_points, require_at_least
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,8 @@ from steadytd.mdp.action_values import require_one_policy
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.streams.finite import FiniteStream
-from steadytd.study.run import CHUNK, recording_points, require_at_least
+from steadytd.study.lanes import CHUNK
+from steadytd.study.run import recording_points, require_at_least
 
 RULES = ("td", "tdc", "gtd2")
 Value = Callable[[Floats, int], Any]

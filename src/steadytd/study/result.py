@@ -19,7 +19,7 @@ from steadytd.mdp.action_values import Task
 if TYPE_CHECKING:
     import polars as pl
 
-    from steadytd.study.run import Outcome
+    from steadytd.study.lanes import Outcome
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Result:
         diverged = np.empty((len(seeds), lanes), dtype=np.int64)
         for part in outcomes:
             seed = seeds.index(part.seed)
-            errors[seed, part.numbers] = part.errors.T
+            errors[seed, part.numbers] = part.errors[:, 0].T
             weights[seed, part.numbers] = part.weights
             diverged[seed, part.numbers] = part.diverged
         shape = (len(seeds), len(learners), K)

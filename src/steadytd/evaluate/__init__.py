@@ -1,0 +1,1 @@
+"""What a policy is worth, from a log of another policy."""
