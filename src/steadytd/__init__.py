@@ -26,6 +26,9 @@ from steadytd.study.result import Result
 from steadytd.study.run import run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from steadytd.study.study import Study
     from steadytd.theory.certificate import Certificate
 
 __version__ = "0.1.0"
@@ -38,6 +41,13 @@ def certify(problem: Problem | str, policy: int = 0) -> Certificate:
     if isinstance(problem, ActionValues):
         raise InputError("certify knows state values only; for gq see steadytd.theory.dynamics.")
     return do(make_problem(problem) if isinstance(problem, str) else problem, policy)
+
+
+def study(source: str | Path) -> Study:
+    """A study from a TOML file, to `run` into a directory. See `steadytd.study.study.Study`."""
+    from steadytd.study.study import study as load
+
+    return load(source)
 
 
 __all__ = [
@@ -62,4 +72,5 @@ __all__ = [
     "problem",
     "problems",
     "run",
+    "study",
 ]

@@ -106,12 +106,13 @@ def run(
     from steadytd.study.run import run as do
 
     found = find_problem(problem)
+    named = found if problem.endswith(".npz") else problem  # a family's name draws instances
     if directory is not None:
         output_directory(directory)
     long = steps * seeds * len(learners) > 10_000_000
     with progress_bar("running") if long else nullcontext() as update:
         result = do(
-            found, learners, steps=steps, seeds=seeds, points=points, threads=threads,
+            named, learners, steps=steps, seeds=seeds, points=points, threads=threads,
             progress=update,
         )  # fmt: skip
     if directory is not None:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from steadytd.cli import browse, certify, experiments
+from steadytd.cli import browse, certify, experiments, study
 from steadytd.cli.console import err
 from steadytd.core.errors import InputError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command("reproduce")(experiments.reproduce)
 app.command("run")(experiments.run)
+app.command("study")(study.study)
 app.command("certify")(certify.certify)
 app.command("list")(browse.list_names)
 app.command("show")(browse.show)

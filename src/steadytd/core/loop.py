@@ -34,8 +34,10 @@ def advance({arrays},
 '''
 
 # The driver runs `advance` from stop to stop. Where a lane has left the finite range since the last
-# stop, it goes back and repeats that stretch one step at a time, so that the exact step is known
-# without a check in the inner loop. The repeated stretch gives the same bits.
+# stop, it goes back and repeats that stretch in pieces of FINE steps, and the piece in which the
+# lane leaves one step at a time, so that the exact step is known without a check in the inner loop.
+# A repeated stretch gives the same bits.
+FINE = 32
 DRIVER = """
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -44,26 +46,30 @@ def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts
         goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target,
         ends, errors, diverged, first_step):
     scratch = np.empty(({scratch}, V.shape[2]))
-    begin = np.int64(0)
+    whole = np.int64(2**62)
+    begin = single_until = np.int64(0)
     stop = 0
     recorded = 0
-    repeating = False
+    stride = whole
     while stop < len(stops):
-        end = begin + 1 if repeating else stops[stop]
-        if not repeating:
+        end = min(begin + stride, stops[stop])
+        if stride > 1:
             copy(state, kept)
         advance({arrays},
                 carry, event, factor, row, row_next, facts,
                 first, length, offset, feature, value, first_step, begin, end)
-        if repeating:
+        if stride == 1:
             mark_diverged(V, diverged, first_step + end)
+            if end == single_until:
+                stride = {fine}
         elif leaves_finite_range(V, diverged):
             copy(kept, state)
-            repeating = True
+            single_until = end
+            stride = {fine} if stride == whole else 1
             continue
         begin = end
         if begin == stops[stop]:
-            repeating = False
+            stride = whole
             if records[stop]:
                 measure_all(V[{shown}], goal_first, goal_length, goal_offset, goal_feature,
                             goal_value, weight, target, ends, diverged, errors[recorded])
@@ -112,7 +118,9 @@ class Loop:
         arrays = self.arrays()
         header = HEADER.format(name=self.law.name, path=path, arrays=", ".join(arrays))
         scratch = len(self.scratch())
-        driver = DRIVER.format(shown=shown, arrays=", ".join(arrays.values()), scratch=scratch)
+        driver = DRIVER.format(
+            shown=shown, arrays=", ".join(arrays.values()), scratch=scratch, fine=FINE
+        )
         return header + self.body() + driver
 
     def arrays(self) -> dict[str, str]:

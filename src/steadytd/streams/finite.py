@@ -52,9 +52,7 @@ class FiniteStream:
 
     def _active(self, task: Task, policy: int) -> Bools | None:
         """Which transitions begin in a state that is active for a policy; None if all do."""
-        active = np.broadcast_to(
-            getattr(task.base, "active", True), (task.n_policies, task.base.n_states)
-        )[policy]
+        active = np.broadcast_to(task.base.active, (task.n_policies, task.base.n_states))[policy]
         return None if active[self.s].all() else active[self.s]
 
     def begin(self, seed: int) -> Position:

@@ -6,20 +6,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from steadytd.core.arrays import Floats, Longs, frozen
-from steadytd.core.errors import unknown
+from steadytd.core.errors import InputError, unknown
 from steadytd.core.files import output_directory, write_whole
 from steadytd.core.learner import Learner
-from steadytd.mdp.action_values import Task
+from steadytd.mdp.action_values import ActionValues, Task
+from steadytd.mdp.problem import Problem
 
 if TYPE_CHECKING:
     import polars as pl
 
     from steadytd.study.lanes import Outcome
+
+
+class Subject(Protocol):
+    """What learners ran on: a problem, or a stream of which no model is known."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def n_policies(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +47,7 @@ class Result:
     first left the finite range, or -1.
     """
 
-    problem: Task
+    problem: Subject
     learners: list[Learner]
     asked: list[str]
     seeds: list[int]
@@ -46,7 +58,7 @@ class Result:
 
     @staticmethod
     def collect(
-        problem: Task,
+        problem: Subject,
         learners: list[Learner],
         asked: list[str],
         seeds: list[int],
@@ -77,6 +89,13 @@ class Result:
             final_weights=frozen(weights.reshape(*shape, -1).swapaxes(0, 1)),
             first_divergence=frozen(np.where(first == never, -1, first).T, np.int64),
         )
+
+    @property
+    def task(self) -> Task:
+        """The problem, where it has an exact model."""
+        if isinstance(self.problem, Problem | ActionValues):
+            return self.problem
+        raise InputError(f"{self.problem.name} is a stream without an exact model.")
 
     @cached_property
     def curves(self) -> pl.DataFrame:
