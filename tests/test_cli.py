@@ -138,7 +138,7 @@ def test_interrupt_is_exit_code_130(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("steadytd.study.run._execute", interrupted)
+    monkeypatch.setattr(sys.modules["steadytd.study.run"], "_execute", interrupted)
     assert call(monkeypatch, "run", "baird", "td:alpha=0.1") == 130
     assert "interrupted" in capsys.readouterr().err
 

@@ -287,7 +287,7 @@ def test_arrays_are_copies() -> None:
     np.testing.assert_array_equal(p.v_pi, v)
 
 
-@pytest.mark.parametrize("name", [*ARRAYS, "gamma", "d_mu", "v_pi"])
+@pytest.mark.parametrize("name", [*ARRAYS, "gamma", "active", "d_mu", "v_pi"])
 @pytest.mark.parametrize("policies", [None, 2])
 def test_arrays_are_read_only(name: str, policies: int | None) -> None:
     array = getattr(random_problem(1, policies=policies), name)
@@ -307,6 +307,7 @@ def test_defaults() -> None:
     p = small(w0=None, start=None, interest=None, doc="One line.\n\nMore.")
     assert p.w0.tolist() == [0.0, 0.0]
     assert p.interest.tolist() == [1.0, 1.0, 1.0]
+    assert p.active.tolist() == [True, True, True]
     np.testing.assert_array_equal(p.start, p.d_mu)
     assert (p.summary, p.doc) == ("One line.", "One line.\n\nMore.")
     assert repr(p) == "<problem small: 3 states, 2 actions, 2 features>"
@@ -535,7 +536,9 @@ def test_error_of_wrong_shape_with_several_policies() -> None:
 
 def test_error_where_nothing_is_of_interest() -> None:
     with pytest.raises(
-        InputError, match=r"^problem small: no state that mu visits is of interest \(policy 0\)\.$"
+        InputError,
+        match=r"^problem small: no state that mu visits is of interest \(policy 0\); give one of "
+        r"them interest > 0, and let it be active\.$",
     ):
         small(interest=[0.0, 0.0, 0.0]).error([1.0, 2.0])
 
@@ -545,7 +548,7 @@ def test_error_where_nothing_is_of_interest() -> None:
 
 def assert_same(a: Problem, b: Problem) -> None:
     assert (a.name, a.summary, a.doc) == (b.name, b.summary, b.doc)
-    for name in (*ARRAYS, "gamma", "d_mu", "v_pi"):
+    for name in (*ARRAYS, "gamma", "active", "d_mu", "v_pi"):
         left, right = getattr(a, name), getattr(b, name)
         assert type(left) is type(right)
         np.testing.assert_array_equal(left, right)

@@ -9,8 +9,9 @@ True
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import steadytd.evaluate  # first, so that the function below keeps the name
 from steadytd.core.errors import InputError
 from steadytd.core.law import Law, Param, law
 from steadytd.core.learner import Learner
@@ -28,6 +29,9 @@ from steadytd.study.run import run
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from steadytd.evaluate.result import Evaluation
+    from steadytd.evaluate.value_function import ValueFunction
+    from steadytd.study.gym_stream import GymStream
     from steadytd.study.study import Study
     from steadytd.theory.certificate import Certificate
 
@@ -50,6 +54,27 @@ def study(source: str | Path) -> Study:
     return load(source)
 
 
+def evaluate(source: Any, *, discount: float | None = None, **options: Any) -> Evaluation:
+    """What target policies are worth, from a log. See `steadytd.evaluate.run.evaluate`."""
+    from steadytd.evaluate.run import evaluate as do
+
+    return do(source, discount=discount, **options)
+
+
+def gym_stream(env: Any, **options: Any) -> GymStream:
+    """A Gymnasium environment to run learners on. See `steadytd.study.gym_stream.gym_stream`."""
+    from steadytd.study.gym_stream import gym_stream as do
+
+    return do(env, **options)
+
+
+def load_value_function(path: str | Path) -> ValueFunction:
+    """Read a value function that `ValueFunction.save` wrote."""
+    from steadytd.evaluate.value_function import load_value_function as load
+
+    return load(path)
+
+
 __all__ = [
     "ActionValues",
     "Control",
@@ -62,12 +87,15 @@ __all__ = [
     "Problem",
     "Result",
     "certify",
+    "evaluate",
     "greedy_gq",
+    "gym_stream",
     "law",
     "learner",
     "learners",
     "load_learner",
     "load_problem",
+    "load_value_function",
     "nonlinear",
     "problem",
     "problems",

@@ -83,6 +83,7 @@ def _show_problem(name: str, as_json: bool) -> None:
         "features": p.n_features,
         "rank_of_features": rank,
         "target_policies": p.n_policies,
+        "active_states": p.active.sum(axis=-1),
         "gamma": p.gamma,
         "w0": p.w0,
         "d_mu": p.d_mu,
@@ -102,6 +103,9 @@ def _show_problem(name: str, as_json: bool) -> None:
 def _short(value: object) -> str:
     import numpy as np
 
+    if isinstance(value, np.ndarray) and value.ndim > 1 and value.size > 40:
+        shape = " x ".join(map(str, value.shape))
+        return f"{shape} numbers from {value.min():.5g} to {value.max():.5g}"
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=4, threshold=40, max_line_width=70)
     return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -50,6 +50,7 @@ def ratio_trace(rho_prev: float, F: float, beta: float, c: float) -> float:
 
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """u's linear system with m settled; w's with u and m settled."""
+    m.require_everywhere("cop_td")
     ratio, beta, n = values["ratio"], values["beta"], len(m.d)
     centred = m.Phi - m.d @ m.Phi
     arriving = (1 - beta) * np.linalg.solve(np.eye(n) - beta * m.P_pi.T, m.P_pi.T * m.d)

@@ -44,6 +44,7 @@ from steadytd.mdp.moments import Expectation, Moments
 
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """c's own linear system; w's with c at its fixed point."""
+    m.require_everywhere("discounted_cop_td")
     ratio, g = values["ratio"], values["g"]
     M_c = m.G - g * m.Phi.T @ m.P_pi.T @ (m.d[:, None] * m.Phi)
     g_c = (1 - g) * m.Phi.T @ m.d

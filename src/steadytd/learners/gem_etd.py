@@ -45,6 +45,7 @@ from steadytd.mdp.moments import Expectation, Moments
 
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """The emphasis' own linear system; w's with m at its fixed point."""
+    m.require_everywhere("gem_etd")
     ratio = values["ratio"]
     backward = m.G - m.Phi.T @ m.P_gamma.T @ (m.d[:, None] * m.Phi)
     target = m.Phi.T @ m.d

@@ -40,7 +40,7 @@ from steadytd.mdp.moments import Expectation, Moments
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """M = [[0, -A'], [ratio A, ratio I]], g = (0, ratio b)."""
     A, b, ratio = m.A(), m.b(), values["ratio"]
-    M = np.block([[np.zeros_like(A), -A.T], [ratio * A, ratio * np.eye(len(b))]])
+    M = np.block([[np.zeros_like(A), -A.T], [ratio * A, ratio * m.share * np.eye(len(b))]])
     return Expectation(M=M, g=np.concatenate([np.zeros_like(b), ratio * b]))
 
 

@@ -43,7 +43,7 @@ from steadytd.mdp.moments import Expectation, Moments
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """TDC's with G + reg I in the place of G for h."""
     A, b, ratio = m.A(values["lam"]), m.b(values["lam"]), values["ratio"]
-    held = m.G + values["reg"] * np.eye(len(b))
+    held = m.G + values["reg"] * m.share * np.eye(len(b))
     M = np.block([[A, m.B(values["lam"])], [ratio * A, ratio * held]])
     return Expectation(M=M, g=np.concatenate([b, ratio * b]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.core.arrays import Floats, frozen
+from steadytd.core.arrays import Bools, Floats, frozen
 from steadytd.core.errors import InputError
 
 TOLERANCE = 1e-9  # how far a row of probabilities may be from sum 1
@@ -158,6 +158,46 @@ def interest(values: ArrayLike | None, K: tuple[int, ...], S: int) -> Floats:
         )
     between("interest", result, 0.0, np.inf)
     return frozen(np.broadcast_to(result, (*K, S)))
+
+
+def active(values: ArrayLike | None, K: tuple[int, ...], S: int) -> Bools:
+    """Active states [.., s] from [s] or [policy, s], all by default."""
+    result = array("active", np.ones(S) if values is None else values)
+    if result.shape not in {(S,), (*K, S)}:
+        raise InputError(
+            f"active must have shape {(S,)} for [s]"
+            f"{f' or {(*K, S)} with a policy axis' if K else ''}, got {result.shape}."
+        )
+    bad = (result != 0.0) & (result != 1.0)
+    if bad.any():
+        place = _place(bad)
+        raise InputError(f"active{list(place)} must be true or false, got {result[place]:g}.")
+    idle = ~(result == 1.0).any(axis=-1)
+    if idle.any():
+        which = f" of policy {_place(idle)[0]}" if result.ndim == 2 else ""
+        raise InputError(f"active{which} has no true entry, so nothing would be learned; give one.")
+    return frozen(np.broadcast_to(result == 1.0, (*K, S)), np.bool_)
+
+
+def ends_where_inactive(active: Bools, P: Floats, mu: Floats, gamma: Floats) -> None:
+    """Every step that mu can make from an active state into an inactive one has discount 0.
+
+    `gamma` is [.., s, a, s'].
+    """
+    if active.all():
+        return
+    leaves = active[..., :, None, None] & ~active[..., None, None, :]
+    bad = leaves & (mu[:, :, None] * P > 0.0) & (gamma > 0.0)
+    if bad.any():
+        place = _place(bad)
+        s, a, s_next = place[-3:]
+        which = f" for policy {place[0]}" if active.ndim == 2 else ""
+        raise InputError(
+            f"gamma{list(place)} must be 0, got {gamma[place]:g}: the step from state {s} (active"
+            f"{which}) by action {a} to state {s_next} (not active) would let values and traces "
+            "pass through states in which nothing is learned; end there with discount 0, or make "
+            f"state {s_next} active."
+        )
 
 
 def _place(bad: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[int, ...]:

@@ -24,10 +24,15 @@ class Expectation(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Moments:
-    """P_gamma, r_pi, v_pi and, with D = diag(d_mu), the learners' matrices A, b and G.
+    """P_gamma, r_pi, v_pi and, with D = diag(d), the learners' matrices A, b and G.
 
     `P_gamma[s, s'] = sum_a pi(a|s) p(s'|s, a) gamma(s, a, s')` stands for gamma P_pi throughout, so
     that termination and per-transition discounts need no special case.
+
+    `d` is d_mu on the states that are active for the policy and 0 elsewhere: means are per step of
+    the stream, whether or not the learner updates in it. So d sums to 1 only if all are active.
+    No discounted step leaves the active states, so products that begin with D, such as
+    D (I - lam P_gamma)^-1, never reach the others.
     """
 
     P: Floats
@@ -38,6 +43,7 @@ class Moments:
     Phi: Floats
     d: Floats
     interest: Floats
+    active: Bools | None = None  # None: everywhere
 
     @property
     def n_features(self) -> int:
@@ -45,14 +51,38 @@ class Moments:
         return int(self.Phi.shape[1])
 
     @property
+    def everywhere(self) -> bool:
+        """Whether every state is active."""
+        return self.active is None or bool(self.active.all())
+
+    @property
+    def share(self) -> float:
+        """The share of steps in which the learner updates: the mean of 1 in its equations."""
+        return 1.0 if self.everywhere else float(self.d.sum())
+
+    def require_everywhere(self, learner: str) -> None:
+        """Complain about inactive states, for a closed form that also uses x_next at the ends."""
+        if not self.everywhere:
+            raise InputError(
+                f"{learner} has no closed form where some states are not active: it also learns at "
+                "the states that follow the end of an episode."
+            )
+
+    @property
+    def _taken(self) -> Bools:
+        """The pairs [s, a] of an active state and an action that mu takes there."""
+        taken = self.mu > 0.0
+        return np.asarray(taken if self.active is None else taken & self.active[:, None])
+
+    @property
     def max_ratio(self) -> float:
-        """The largest importance ratio pi/mu."""
-        return float((self.pi[self.mu > 0.0] / self.mu[self.mu > 0.0]).max())
+        """The largest importance ratio pi/mu in an active state."""
+        return float((self.pi[self._taken] / self.mu[self._taken]).max())
 
     @property
     def peaks(self) -> tuple[float, float]:
-        """The least and the largest max(pi, mu) over all states and actions that mu takes."""
-        peaks = np.maximum(self.pi, self.mu)[self.mu > 0.0]
+        """The least and the largest max(pi, mu) over active states and actions that mu takes."""
+        peaks = np.maximum(self.pi, self.mu)[self._taken]
         return float(peaks.min()), float(peaks.max())
 
     @cached_property
@@ -78,7 +108,9 @@ class Moments:
     def v_pi(self) -> Floats:
         """The solution of v = r_pi + P_gamma v."""
         system = np.eye(len(self.r_pi)) - self.P_gamma
-        if _spectral_radius(self.P_gamma) >= 1.0 - 1e-12:
+        largest = 1.0 - 1e-12
+        # the largest row sum bounds the spectral radius, and is much cheaper
+        if self.P_gamma.sum(axis=1).max() >= largest and _spectral_radius(self.P_gamma) >= largest:
             raise InputError(
                 "the target policy's values are not finite: with these discounts an episode under "
                 "pi need not end; use gamma < 1, or discount 0 where an episode ends."
@@ -87,12 +119,15 @@ class Moments:
 
     @property
     def visited(self) -> Bools:
-        """Which states the behaviour policy visits in the long run."""
+        """Which states the behaviour policy visits in the long run, while they are active."""
         return np.asarray(self.d > 0.0)
 
     @cached_property
     def row_space(self) -> Floats:
-        """An orthonormal basis, [d, rank], of the weights that visited states can tell apart."""
+        """An orthonormal basis, [d, rank], of the weights that visited states can tell apart.
+
+        With inactive states: that visited active ones can tell apart.
+        """
         from scipy.linalg import orth
 
         return np.asarray(orth(self.Phi[self.visited].T))

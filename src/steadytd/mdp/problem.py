@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.core.arrays import Floats, Longs, frozen
+from steadytd.core.arrays import Bools, Floats, Longs, frozen
 from steadytd.core.errors import InputError
 from steadytd.core.files import write_whole
 from steadytd.mdp import checks
@@ -17,6 +17,7 @@ from steadytd.mdp.moments import Moments
 from steadytd.mdp.stationary import stationary_distribution
 
 ARRAYS = ("P", "r", "gamma", "mu", "pi", "Phi", "w0", "start", "interest")
+LATER = ("active",)  # arrays that older files lack
 TEXTS = ("name", "summary", "doc")
 FORMAT = 1
 
@@ -33,11 +34,17 @@ class Problem:
     `w0`       [k]                     start weights (default: zero)
     `start`    [s]                     distribution of the first state (default: `d_mu`)
     `interest` [s]                     weight of a state in the error and in ETD (default: 1)
+    `active`   [s]                     where a learner updates (default: everywhere)
     ========== ======================= ====================================================
 
     Several target policies on one stream: a leading policy axis on `pi` and, where they differ
-    between the policies, on `r` [k, s, a, s'], `gamma` [k, s'] or [k, s, a, s'] and `interest`
-    [k, s]; the error is then the mean over the policies.
+    between the policies, on `r` [k, s, a, s'], `gamma` [k, s'] or [k, s, a, s'], `interest` and
+    `active` [k, s]; the error is then the mean over the policies.
+
+    In a state that is not active for a policy its learner does nothing, and the error does not
+    count the state. Every step from an active state into another must have discount 0, so that no
+    return reaches past the active states; `v_pi` elsewhere solves the same equation, but nothing
+    depends on it.
 
     Everything is checked, copied and read-only. Bad input raises `InputError`.
     """
@@ -54,6 +61,7 @@ class Problem:
     w0: Floats
     start: Floats
     interest: Floats
+    active: Bools
 
     def __init__(
         self,
@@ -68,6 +76,7 @@ class Problem:
         w0: ArrayLike | None = None,
         start: ArrayLike | None = None,
         interest: ArrayLike | None = None,
+        active: ArrayLike | None = None,
         summary: str = "",
         doc: str = "",
     ) -> None:
@@ -85,6 +94,8 @@ class Problem:
         given["Phi"] = checks.features(Phi, S)
         given["w0"] = checks.start_weights(w0, self.n_features)
         given["interest"] = checks.interest(interest, K, S)
+        given["active"] = checks.active(active, K, S)
+        checks.ends_where_inactive(self.active, self.P, self.mu, self._discounts)
         given["start"] = self.d_mu if start is None else checks.distribution("start", start, S)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -147,14 +158,24 @@ class Problem:
             known[policy] = self._make_moments(policy)
         return known[policy]
 
+    @property
+    def _discounts(self) -> Floats:
+        return checks.per_transition(np.asarray(self.gamma), self.r.shape)
+
+    def active_in(self, policy: int = 0) -> Bools:
+        """In which states, [s], the learner of one target policy updates."""
+        return self.active[policy] if self.pi.ndim == 3 else self.active
+
     def _make_moments(self, policy: int) -> Moments:
         several = self.pi.ndim == 3
-        gamma = checks.per_transition(np.asarray(self.gamma), self.r.shape)
+        gamma = self._discounts
+        active = self.active_in(policy)
         return Moments(
             P=self.P,
             mu=self.mu,
             Phi=self.Phi,
-            d=self.d_mu,
+            d=self.d_mu * active,
+            active=active,
             pi=self.pi[policy] if several else self.pi,
             r=self.r[policy] if several else self.r,
             gamma=gamma[policy] if several else gamma,
@@ -168,13 +189,14 @@ class Problem:
         return frozen(values if self.pi.ndim == 3 else values[0])
 
     def error_weights(self, policy: int = 0) -> Floats:
-        """The weight of each state in the error: d_mu times interest, scaled to sum 1."""
+        """The weight of each state in the error: d_mu interest active, scaled to sum 1."""
         interest = self.interest[policy] if self.pi.ndim == 3 else self.interest
-        weights = self.d_mu * interest
+        weights = self.d_mu * interest * self.active_in(policy)
         total = weights.sum()
         if total == 0.0:
             raise InputError(
-                f"problem {self.name}: no state that mu visits is of interest (policy {policy})."
+                f"problem {self.name}: no state that mu visits is of interest (policy {policy}); "
+                "give one of them interest > 0, and let it be active."
             )
         return np.asarray(weights / total)
 
@@ -188,7 +210,8 @@ class Problem:
 
     def save(self, path: str | Path) -> Path:
         """Save to an `.npz` file; `steadytd.load_problem` reads it back."""
-        content: dict[str, Any] = {key: np.array(getattr(self, key)) for key in (*TEXTS, *ARRAYS)}
+        keys = (*TEXTS, *ARRAYS, *LATER)
+        content: dict[str, Any] = {key: np.array(getattr(self, key)) for key in keys}
 
         def write(target: Path) -> None:
             with target.open("wb") as file:
@@ -240,4 +263,5 @@ def load_problem(path: str | Path) -> Problem:
             "save it again with this version."
         )
     texts = {key: str(content.get(key, "")) for key in TEXTS}
-    return Problem(**texts, **{key: content[key] for key in ARRAYS})
+    arrays = {key: content[key] for key in (*ARRAYS, *LATER) if key in content}
+    return Problem(**texts, **arrays)

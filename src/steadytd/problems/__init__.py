@@ -1,4 +1,9 @@
-"""The problems, one file each. The registry is the directory: `name.py` holds `make()`."""
+"""The problems, one file each. The registry is the directory: `name.py` holds `make()`.
+
+A file with `FAMILY = True` describes a family: `make(seed)` is a new instance for every seed, and
+instances differ in the features `Phi` only. So the stream, the values and the start weights are
+those of all instances alike.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +29,24 @@ def module(name: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{name}")
 
 
+def is_family(name: str) -> bool:
+    """Whether a problem has an instance for every seed.
+
+    >>> is_family("collision"), is_family("baird")
+    (True, False)
+    """
+    return bool(getattr(module(name), "FAMILY", False))
+
+
 def problems() -> dict[str, str]:
     """Every problem's name with its one-line description."""
     return {name: (module(name).__doc__ or "").partition("\n")[0] for name in names()}
 
 
-def is_family(name: str) -> bool:
-    """Whether each run draws its own instance of this problem."""
-    return bool(getattr(module(name), "FAMILY", False))
-
-
 def problem(name: str, /, **options: object) -> Problem:
     """The problem registered under a name; options are those of its `make`.
+
+    Of a family (`is_family`) this is instance 0, or with `seed=7` instance 7.
 
     >>> problem("three_state").d_mu.round(4)
     array([0.4545, 0.0909, 0.4545])

@@ -176,7 +176,7 @@ def values_chart(c: Certificate) -> Any:
     """The learners' fixed points, state by state, beside the true values."""
     import altair as alt
 
-    m = c.moments
+    m, active = c.moments, c.problem.active_in(c.policy)
     kinds: dict[tuple[float, ...], list[str]] = {}
     for row in c.learners:
         if row["values"] is not None and row["learner"] != "tdc_as_published":
@@ -189,6 +189,7 @@ def values_chart(c: Certificate) -> Any:
         {"learner": name, "state": s, "value": float(v)}
         for name, values in series.items()
         for s, v in enumerate(values)
+        if active[s]
     ]
     names = list(series)
     colours = ["#111111", *COLOURS][: len(names)]
@@ -199,7 +200,7 @@ def values_chart(c: Certificate) -> Any:
     shapes = alt.Scale(domain=names, range=list(SHAPES[: len(names)]))
     base = alt.Chart(alt.InlineData(values=rows))
     y = alt.Y("value:Q", title="value")
-    if c.problem.n_states > MANY_STATES:
+    if active.sum() > MANY_STATES:
         x = alt.X("state:Q", title="state", scale=alt.Scale(nice=False))
         picture = base.mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour)
     else:

@@ -10,8 +10,9 @@ from steadytd.core.files import output_directory, write_whole
 from steadytd.report.certificate_figures import eigenvalue_chart, path_chart, values_chart
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import figures, page
-from steadytd.theory.advice import Finding, advise_on
+from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
+from steadytd.theory.finding import Finding
 
 BOUNDS = {
     "numerical_range": "suffices: lambda_max(sym T) - 1, without looking at the features",
@@ -23,16 +24,25 @@ BOUNDS = {
 }
 
 
+def subject(c: Certificate) -> str:
+    """The problem's name; where there are several, the target policy; where it is active."""
+    p = c.problem
+    active = int(p.active_in(c.policy).sum())
+    policy = f", policy {c.policy}" if p.n_policies > 1 else ""
+    where = f" (active in {active} of {p.n_states} states)" if active < p.n_states else ""
+    return f"{p.name}{policy}{where}"
+
+
 def verdict(c: Certificate) -> str:
     """The one line that comes first."""
     if c.td_stable:
-        return f"{c.problem.name}: off-policy TD is stable; no penalty is needed."
+        return f"{subject(c)}: off-policy TD is stable; no penalty is needed."
     if c.moments.v_pi.any():
-        choice = f"the least error is at eta = {c.best_eta:.4g}."
+        choice = f"the best choice is eta = {c.best_eta:.4g}."
     else:
         choice = "the value is zero, so each of them is right."
     return (
-        f"{c.problem.name}: off-policy TD diverges. Perturbed TD converges for eta > "
+        f"{subject(c)}: off-policy TD diverges. Perturbed TD converges for eta > "
         f"{c.eta_hurwitz:.4g}; {choice}"
     )
 
@@ -52,7 +62,7 @@ def threshold_rows(c: Certificate) -> list[dict[str, str]]:
         ("positive definite", figures(c.eta_pd), "exact: the theorem's condition holds from here"),
     ]
     rows += [(n.replace("_", " "), figures(c.bounds[n]), text) for n, text in BOUNDS.items()]
-    rows.append(("best", figures(c.best_eta), "least error of the fixed point"))
+    rows.append(("best", figures(c.best_eta), "least error clear of poles and crossings: eta=auto"))
     return [{"name": name, "value": value, "text": text} for name, value, text in rows]
 
 

@@ -27,7 +27,7 @@ CHUNK = 4096  # steps made at a time: their features are held in memory
 
 
 def run_gym(
-    stream: GymStream,
+    stream: object,
     learners: list[Learner],
     seeds: list[int],
     points: Longs,
@@ -39,6 +39,10 @@ def run_gym(
     `points` are the step numbers at which errors are recorded, the first 0 and the last the number
     of steps. `progress(done, total)` is called with learner-updates.
     """
+    if not isinstance(stream, GymStream):
+        raise InputError(
+            f"learners run on a problem, the name of one, or a stream of gym_stream, got {stream!r}."
+        )
     for learner in learners:
         learner.require_numbers("a Gymnasium stream")
         if learner.law.action_values:

@@ -13,7 +13,7 @@ from steadytd.core.arrays import Floats
 from steadytd.core.engine import Goal
 from steadytd.core.errors import InputError
 from steadytd.features import FeatureMap, feature_map
-from steadytd.streams.gymnasium_env import factory
+from steadytd.streams.gymnasium_env import factory, name_of
 from steadytd.streams.gymnasium_stream import Policy, Source
 from steadytd.streams.rollouts import (
     Restore,
@@ -113,8 +113,7 @@ def gym_stream(
     fitted = features_map if features_map.fitted else features_map.fit(found.obs)
     steps = default_horizon(float(gamma)) if horizon is None else horizon
     _require_whole("horizon", steps, 1)
-    name = env if isinstance(env, str) else getattr(env, "__name__", "gymnasium")
-    return GymStream(name, source, fitted, seed, rollouts, steps, found, restore)
+    return GymStream(name_of(make), source, fitted, seed, rollouts, steps, found, restore)
 
 
 def _targets(given: Any) -> tuple[Policy, ...]:

@@ -27,11 +27,16 @@ class Subject(Protocol):
     """What learners ran on: a problem, or a stream of which no model is known."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What it is called."""
+
     @property
-    def n_policies(self) -> int: ...
+    def n_policies(self) -> int:
+        """The number of target policies."""
+
     @property
-    def n_features(self) -> int: ...
+    def n_features(self) -> int:
+        """The number of features."""
 
 
 @dataclass(frozen=True, eq=False)

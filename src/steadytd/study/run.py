@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,16 +16,20 @@ from steadytd.core.law import Law
 from steadytd.core.learner import Learner
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.action_values import ActionValues, Task, require_match
+from steadytd.mdp.problem import Problem
 from steadytd.problems import is_family
 from steadytd.problems import problem as make_problem
 from steadytd.study.lanes import Lane, Outcome, Scene, grouped, lanes_of, run_seed
 from steadytd.study.result import Result
 
+if TYPE_CHECKING:
+    from steadytd.study.gym_stream import GymStream
+
 Progress = Callable[[int, int], None]
 
 
 def run(
-    problem: Task | str,
+    problem: Task | GymStream | str,
     learners: Sequence[Learner | Law | str] | Learner | str,
     *,
     steps: int,
@@ -39,27 +44,44 @@ def run(
     recording points, evenly spaced with step 0 and the last step among them; `threads` the number
     of threads (default: all processors). The result does not depend on `threads`, nor a learner's
     numbers on the other learners. A family's name (collision) means that each seed draws its own
-    instance; a problem object means that one. `progress(done, total)` is called with
+    instance; a problem object means that one. A Gymnasium stream (`gym_stream`) may stand in the
+    place of a problem. `progress(done, total)` is called with
     learner-updates.
 
     >>> r = run("three_state", ["perturbed_td:alpha=0.01,eta=0.6"], steps=1000, seeds=2, points=3)
     >>> r.curves["step"].to_list()
     [0, 500, 1000, 0, 500, 1000]
     """
+    if not isinstance(problem, str | Problem | ActionValues):
+        from steadytd.study.gym_run import run_gym
+
+        return run_gym(
+            problem, _learners(learners), _seeds(seeds), _points(steps, points),
+            _threads(threads), progress,
+        )  # fmt: skip
     found = make_problem(problem) if isinstance(problem, str) else problem
     family = problem if isinstance(problem, str) and is_family(problem) else None
     chosen = _learners(learners)
     numbers = _seeds(seeds)
-    require_at_least("steps", steps, 1)
-    require_at_least("points", points, 2)
-    workers = os.cpu_count() or 1 if threads is None else threads
-    require_at_least("threads", workers, 1)
+    where, workers = _points(steps, points), _threads(threads)
     asked = [str(one) for one in chosen]
     chosen = [with_numbers(found, one, family is not None) for one in chosen]
     instance = None if family is None else lambda seed: make_problem(family, seed=seed)
-    scene = Scene(found, recording_points(steps, points), instance=instance)
+    scene = Scene(found, where, instance=instance)
     outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, progress)
     return Result.collect(found, chosen, asked, numbers, scene.points, outcomes)
+
+
+def _points(steps: int, points: int) -> Longs:
+    require_at_least("steps", steps, 1)
+    require_at_least("points", points, 2)
+    return recording_points(steps, points)
+
+
+def _threads(threads: int | None) -> int:
+    workers = os.cpu_count() or 1 if threads is None else threads
+    require_at_least("threads", workers, 1)
+    return workers
 
 
 def recording_points(steps: int, points: int) -> Longs:

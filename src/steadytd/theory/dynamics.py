@@ -105,6 +105,7 @@ def follow_on_growth(problem: Problem, policy: int = 0) -> float:
     """
     m = problem.moments(policy)
     squares = np.divide(m.pi**2, m.mu, out=np.zeros_like(m.pi), where=m.mu > 0.0)
+    squares[~problem.active_in(policy)] = 0.0
     growth = np.einsum("sa,sat,sat->st", squares, m.P, m.gamma**2)
     return float(np.abs(np.linalg.eigvals(growth)).max())
 
@@ -119,8 +120,11 @@ def best_error(problem: Task, policy: int = 0) -> float:
 
 
 def largest_alpha(problem: Task, learner: Learner, policy: int = 0) -> float:
-    """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2; 0 if unstable."""
-    rates = decay_rates(problem, learner, policy)
+    """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2; 0 if unstable.
+
+    The mean is that over the steps in which the learner updates: skipped steps do not help.
+    """
+    rates = decay_rates(problem, learner, policy) / problem.moments(policy).share
     if (rates.real <= ROUNDING * np.abs(rates).max()).any():
         return 0.0
     return float((2.0 * rates.real / np.abs(rates) ** 2).min())

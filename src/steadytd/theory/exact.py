@@ -103,8 +103,11 @@ def _moment_step(problem: Problem, learner: Learner, basis: Floats) -> Floats:
         ratio = m.pi[s, a] / m.mu[s, a]
         known = (m.r[s, a, s_next], m.gamma[s, a, s_next], ratio, m.pi[s, a], m.mu[s, a])
         facts = dict(zip(STEP_FACTS, map(float, (*known, m.interest[s], *m.peaks)), strict=True))
-        B, c = affine_step(learner, m.Phi[s], m.Phi[s_next], facts)
-        B, c = basis.T @ B @ basis, basis.T @ c
+        if problem.active[s]:
+            B, c = affine_step(learner, m.Phi[s], m.Phi[s_next], facts)
+            B, c = basis.T @ B @ basis, basis.T @ c
+        else:
+            B, c = np.eye(size), np.zeros(size)
         lift = np.zeros((n, n))
         lift[0, 0] = 1.0
         lift[1 : 1 + size, 0] = c

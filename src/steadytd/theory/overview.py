@@ -19,7 +19,8 @@ def overview(certificate: Certificate) -> list[dict[str, Any]]:
     """Name, parameters, stability, error of the fixed point, largest step size (if any).
 
     With "auto" where it is offered, and for large problems only the learners that most would use:
-    the others' matrices are several times as large as the problem.
+    the others' matrices are several times as large as the problem. A learner without closed form
+    on this problem (COP-TD and its kin where states are inactive) is left out.
     """
     rows = []
     for name in names() if certificate.pencil.rank <= LARGE_RANK else CORE:
@@ -27,6 +28,10 @@ def overview(certificate: Certificate) -> list[dict[str, Any]]:
         if law.expectation is None or law.action_values or undecided(law):
             continue
         learner = certificate.resolved(law, **automatic(law))
+        try:
+            certificate.expectation(learner)
+        except InputError:
+            continue
         row: dict[str, Any] = {
             "learner": name,
             "params": {k: v for k, v in learner.values.items() if k in law.params},
