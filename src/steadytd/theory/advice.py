@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
 
-from steadytd.core.learner import Learner
-from steadytd.theory.dynamics import decay_rates, follow_on_growth
+from steadytd.learners import learner as make_learner
+from steadytd.theory.choose import best_penalty
+from steadytd.theory.finding import CLOSE, SOME, Finding, norm, zeroed
+from steadytd.theory.margin import STEEP, Path, path_of
+from steadytd.theory.recommend import recommended
 
 if TYPE_CHECKING:
     from steadytd.theory.certificate import Certificate
 
 MATTERS = 0.1  # a reversed mode counts from this share of the value function's norm on
-LOOSE = 2.0  # the paper's bound is called loose from this factor on
-CLOSE = 1.05  # errors within 5 % are equally good, and the faster learner is recommended
-SOME = 1e-9  # relative size below which a number counts as zero
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One finding: a code for programs, a sentence for people, the numbers behind it."""
-
-    code: str
-    text: str
-    numbers: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.text}"
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A learner that could be recommended, with what decides it."""
-
-    learner: Learner
-    error: float
-    rate: float
-    infinite_variance: bool
+PERTURBED = make_learner("perturbed_td", alpha=1, eta=0)  # whose eta does not matter
 
 
 def advise(c: Certificate) -> list[Finding]:
@@ -56,7 +30,7 @@ def advise(c: Certificate) -> list[Finding]:
         _bound_loose(c),
         _rank_deficient(c),
         _no_coverage(c),
-        _recommended(c),
+        recommended(c),
     ]
     return [finding for finding in found if finding is not None]
 
@@ -74,24 +48,43 @@ def advise_on(c: Certificate, eta: float) -> list[Finding]:
                 {"eta": eta, "eta_hurwitz": c.eta_hurwitz},
             )
         )
-    pole = min(c.poles, key=lambda p: abs(p - eta), default=None)
-    if pole is not None and row["error"] is not None and row["sensitivity"] is not None:
-        move = 0.01 * row["sensitivity"]
-        if move > 0.1 * _norm(c, c.problem.Phi @ c.pencil.fixed_point(eta)):
-            found.append(
-                Finding(
-                    "near_pole",
-                    f"eta = {eta:g} is close to the pole at {pole:.4g}: a change of eta by 0.01 "
-                    f"moves the values by {move:.3g}. Choose another eta.",
-                    {"eta": eta, "pole": pole, "move_per_hundredth": move},
-                )
-            )
+    elif found_close := _too_close(c, eta):
+        found.append(found_close)
     return found
+
+
+def _path(c: Certificate) -> Path:
+    return path_of(c.problem, PERTURBED, c.policy)
+
+
+def _too_close(c: Certificate, eta: float) -> Finding | None:
+    """Why eta=auto would not choose this stable penalty, whatever its error."""
+    path = _path(c)
+    if path.is_clear(eta):
+        return None
+    move = path.steepness(eta)
+    if move > STEEP:
+        pole = next((p for p in path.poles if path.near(eta, (p, p))), None)
+        where = "on a steep stretch" if pole is None else f"close to the pole at {pole:.4g}"
+        return Finding(
+            "near_pole",
+            f"eta = {eta:g} is {where}: a change of eta by 1 % moves the values by {move:.3g} of "
+            "their norm. Choose another eta.",
+            {"eta": eta, "pole": pole, "move_per_percent": move},
+        )
+    ends = [end for interval in path.unstable for end in interval]
+    end = min(ends, key=lambda e: abs(e - eta), default=eta)  # none: a scan missed it
+    return Finding(
+        "near_crossing",
+        f"eta = {eta:g} is close to {end:.4g}, where the mean update becomes unstable: it is "
+        "stable, but one mode hardly decays. Choose another eta.",
+        {"eta": eta, "crossing": end},
+    )
 
 
 def _td(c: Certificate) -> Finding:
     if c.td_stable:
-        error = _zeroed(c.error(c.pencil.fixed_point(0.0)), _norm(c, c.moments.v_pi))
+        error = zeroed(c.error(c.pencil.fixed_point(0.0)), norm(c, c.moments.v_pi))
         with_penalty = c.error(c.pencil.fixed_point(c.best_eta))
         helps = with_penalty < error / CLOSE
         return Finding(
@@ -112,19 +105,10 @@ def _td(c: Certificate) -> Finding:
     )
 
 
-def _zeroed(value: float, size: float) -> float:
-    """The value, or 0 where it is rounding next to `size`."""
-    return value if abs(value) > SOME * (1.0 + size) else 0.0
-
-
-def _norm(c: Certificate, values: Any) -> float:
-    return float(np.sqrt(c.moments.d @ np.asarray(values) ** 2))
-
-
 def _sign_reversal(c: Certificate) -> Finding | None:
     """A real mode l < 0 of G^-1 A_0 whose part of the values comes out with the wrong sign."""
     m, pencil = c.moments, c.pencil
-    size = _norm(c, m.v_pi)
+    size = norm(c, m.v_pi)
     if size == 0.0 or c.td_stable:
         return None
     modes, vectors = scipy.linalg.eig(pencil.A0, pencil.G)
@@ -135,7 +119,7 @@ def _sign_reversal(c: Certificate) -> Finding | None:
     parts = np.linalg.lstsq(vectors, np.stack([wanted, reached], axis=1).astype(complex))[0]
     for mode, vector, (true, learned) in zip(modes, vectors.T, parts, strict=True):
         real = abs(mode.imag) <= SOME * (1.0 + abs(mode)) and mode.real < 0.0
-        share = abs(true) * _norm(c, np.abs(m.Phi @ pencil.Q @ vector)) / size
+        share = abs(true) * norm(c, np.abs(m.Phi @ pencil.Q @ vector)) / size
         if real and share >= MATTERS and (true * np.conj(learned)).real < -SOME:
             factor = float((learned / true).real)
             return Finding(
@@ -159,44 +143,66 @@ def _near_pole(c: Certificate) -> Finding | None:
     zero = c.error(np.zeros(c.problem.n_features))
     grid = pole + np.geomspace(1e-4, 10.0, 400)
     errors = np.array([c.error(c.pencil.fixed_point(eta)) for eta in grid])
-    if not (errors > zero).any():
+    if errors[0] <= zero:
         return None
-    until = float(grid[np.flatnonzero(errors > zero)[-1]])
-    reach = "all of them" if until >= grid[-1] else f"up to {until:.3g}"
+    better = np.flatnonzero(errors <= zero)
+    until = float(grid[better[0] - 1 if len(better) else -1])
+    clear = _path(c).edge_above(pole)
     return Finding(
         "near_pole",
         f"w(eta) has a pole at {pole:.4g}: stable penalties just above it are the worst choice. "
-        f"Between the pole and larger ones ({reach}) perturbed TD is worse than predicting zero "
-        f"everywhere (error {zero:.4g}).",
-        {"pole": pole, "worse_than_zero_until": until, "error_of_zero": zero},
+        f"From the pole up to {until:.3g}{'' if len(better) else ' at least'} perturbed TD is "
+        f"worse than predicting zero everywhere (error {zero:.4g}). eta=auto takes no penalty "
+        f"between the pole and {clear:.4g}.",
+        {"pole": pole, "worse_than_zero_until": until, "error_of_zero": zero, "clear_from": clear},
     )
 
 
 def _bias(c: Certificate) -> Finding | None:
-    size = _norm(c, c.moments.v_pi)
+    size = norm(c, c.moments.v_pi)
     if size == 0.0:
         return None
     error = c.error(c.pencil.fixed_point(c.best_eta))
-    return Finding(
-        "bias",
+    eta = best_penalty(c.problem, PERTURBED, c.policy, clear=False)
+    least = c.error(c.pencil.fixed_point(eta))
+    text = (
         f"at its best penalty, eta = {c.best_eta:.4g}, perturbed TD's fixed point is {error:.4g} "
         f"away from v_pi, whose size is {size:.4g}; no weights come closer than "
-        f"{_zeroed(c.best_error, size):.4g}.",
-        {"eta": c.best_eta, "error": error, "best_error": c.best_error, "size": size},
+        f"{zeroed(c.best_error, size):.4g}."
     )
+    if error > CLOSE * least + SOME * (1.0 + size):
+        text += (
+            f" At eta = {eta:.6g} it would be {least:.4g}, but that is too close to a penalty "
+            "with a pole or without stability to rely on."
+        )
+    return Finding(
+        "bias",
+        text,
+        {"eta": c.best_eta, "error": error, "best_error": c.best_error, "size": size,
+         "least_eta": eta, "least_error": least},
+    )  # fmt: skip
 
 
 def _bound_loose(c: Certificate) -> Finding | None:
+    """The paper's bound, where a penalty is needed and this one spoils the fixed point.
+
+    It is always at least twice eta_pd, so a factor says little: what it costs in error counts.
+    """
     paper, exact = c.bounds["paper"], c.eta_pd
-    if exact <= 0.0 or paper < LOOSE * exact:
+    if c.td_stable or not c.b.any():
+        return None
+    there, best = (c.error(c.pencil.fixed_point(eta)) for eta in (paper, c.best_eta))
+    if there <= CLOSE * best:
         return None
     tight = c.bounds["numerical_range"]
     return Finding(
         "bound_loose",
-        f"the theorem's bound asks for eta >= {paper:.4g}; exactly {exact:.4g} is needed. The "
-        f"tightest bound that does not look at the features is {tight:.4g}.",
-        {"paper": paper, "eta_pd": exact, "numerical_range": tight},
-    )
+        f"the theorem's bound asks for eta >= {paper:.4g}; exactly {exact:.4g} is needed, and the "
+        f"tightest bound that does not look at the features is {tight:.4g}. With the theorem's eta "
+        f"the error is {there:.4g}, at the best penalty, eta = {c.best_eta:.4g}, {best:.4g}.",
+        {"paper": paper, "eta_pd": exact, "numerical_range": tight, "error": there,
+         "best_error": best},
+    )  # fmt: skip
 
 
 def _rank_deficient(c: Certificate) -> Finding | None:
@@ -211,7 +217,7 @@ def _rank_deficient(c: Certificate) -> Finding | None:
 
 
 def _no_coverage(c: Certificate) -> Finding | None:
-    missing = np.flatnonzero(~c.moments.visited)
+    missing = np.flatnonzero(c.problem.active_in(c.policy) & ~c.moments.visited)
     if not len(missing):
         return None
     shown = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
@@ -220,51 +226,4 @@ def _no_coverage(c: Certificate) -> Finding | None:
         f"the behaviour policy does not return to {len(missing)} of {c.problem.n_states} states "
         f"({shown}): nothing is learned about them, and the error does not count them.",
         {"states": missing.tolist()},
-    )
-
-
-def candidates(c: Certificate) -> list[Candidate]:
-    """The stable learners among td, tdc, perturbed_td and etd, with automatic parameters."""
-    growth = follow_on_growth(c.problem, c.policy)
-    found = []
-    for text in ("td", "tdc:ratio=auto", "perturbed_td:eta=auto", "etd"):
-        learner = c.resolved(text)
-        rate = float(decay_rates(c.problem, learner, c.policy).real.min())
-        if rate > 0.0:
-            heavy = learner.name == "etd" and growth >= 1.0
-            error = _zeroed(c.error(c.fixed_point(learner)), _norm(c, c.moments.v_pi))
-            found.append(Candidate(learner, error, rate, heavy))
-    return found
-
-
-def _recommended(c: Certificate) -> Finding | None:
-    """The least error; among equally good ones finite variance first, then speed."""
-    possible = candidates(c)
-    if not possible:
-        return None
-    least = min(p.error for p in possible)
-    slack = CLOSE * least + SOME * (1.0 + _norm(c, c.moments.v_pi))
-    good = [p for p in possible if p.error <= slack]
-    best = min(good, key=lambda p: (p.infinite_variance, -p.rate))
-    calm = [p for p in possible if not p.infinite_variance]
-    if best.infinite_variance and calm:
-        best = min(calm, key=lambda p: (p.error, -p.rate))
-    learner = best.learner
-    params = {k: v for k, v in learner.values.items() if k in learner.law.params and k != "lam"}
-    shown = ", ".join(f"{k} = {v:.4g}" for k, v in params.items() if not isinstance(v, str))
-    others = "; ".join(
-        f"{p.learner.name} {p.error:.4g}{' (infinite variance)' if p.infinite_variance else ''}"
-        for p in possible
-        if p is not best
-    )
-    why = f"error of the fixed point {best.error:.4g}" + (f" (others: {others})" if others else "")
-    return Finding(
-        "recommended",
-        f"use {learner.name}{f' with {shown}' if shown else ''}: {why}.",
-        {
-            "learner": learner.name,
-            "params": {k: v for k, v in learner.values.items() if k in learner.law.params},
-            "error": best.error,
-            "rate": best.rate,
-        },
     )

@@ -30,7 +30,7 @@ from steadytd.theory.thresholds import Interval, Pencil, bounds
 if TYPE_CHECKING:
     import polars as pl
 
-    from steadytd.theory.advice import Finding
+    from steadytd.theory.finding import Finding
 
 
 @single_threaded
@@ -94,8 +94,9 @@ class Certificate:
         is unique and has an error bound.
         """
         m = self.moments
+        active = self.problem.active_in(self.policy)
         return {
-            "maximum": float(m.P_gamma.sum(axis=1).max()) / (1.0 + eta),
+            "maximum": float(m.P_gamma[active].sum(axis=1).max()) / (1.0 + eta),
             "d_mu": m.operator_norm / (1.0 + eta),
         }
 
@@ -134,7 +135,7 @@ class Certificate:
 
     @cached_property
     def best_eta(self) -> float:
-        """The stable penalty whose fixed point has the least error."""
+        """The penalty of least error among those clear of poles and crossings: eta=auto."""
         return best_penalty(self.problem, make_learner("perturbed_td", alpha=1, eta=0), self.policy)
 
     @cached_property
@@ -172,7 +173,7 @@ class Certificate:
 
     def sensitivity(self, eta: float) -> float:
         """How far the values move, in the d_mu norm, per unit of eta; infinite at a pole."""
-        return self.pencil.sensitivity(eta)
+        return self.pencil.sensitivity(eta) / float(np.sqrt(self.moments.d.sum()))
 
     def path(self, etas: Sequence[float] | Floats) -> pl.DataFrame:
         """One row per penalty: eta, stable, error, error_bound, sensitivity, value of each state.

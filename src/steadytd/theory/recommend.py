@@ -1,0 +1,90 @@
+"""Which learner to use: the least error first, then finite variance and speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steadytd.core.learner import Learner
+from steadytd.theory.dynamics import decay_rates, follow_on_growth
+from steadytd.theory.finding import CLOSE, SOME, Finding, norm, zeroed
+
+if TYPE_CHECKING:
+    from steadytd.theory.certificate import Certificate
+
+SLOW = 1e-3  # contraction per step from which on steps are so many that solving directly is better
+DIRECT = {"td": "lstd", "tdc": "lstd", "perturbed_td": "perturbed_lstd", "etd": "lsetd"}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A learner that could be recommended, with what decides it.
+
+    `speed` is the rate of the slowest mode times the largest stable step size: how much of that
+    mode a step can take away. It does not depend on the size of the learner's updates.
+    """
+
+    learner: Learner
+    error: float
+    speed: float
+    infinite_variance: bool
+
+
+def candidates(c: Certificate) -> list[Candidate]:
+    """The stable learners among td, tdc, perturbed_td and etd, with automatic parameters."""
+    growth = follow_on_growth(c.problem, c.policy)
+    found = []
+    for text in ("td", "tdc:ratio=auto", "perturbed_td:eta=auto", "etd"):
+        learner = c.resolved(text)
+        rate = float(decay_rates(c.problem, learner, c.policy).real.min())
+        if rate > 0.0:
+            heavy = learner.name == "etd" and growth >= 1.0
+            error = zeroed(c.error(c.fixed_point(learner)), norm(c, c.moments.v_pi))
+            found.append(Candidate(learner, error, rate * c.largest_alpha(learner), heavy))
+    return found
+
+
+def choice(c: Certificate, possible: list[Candidate]) -> Candidate:
+    """The least error; among equally good ones the fastest. Infinite variance only if all have it.
+
+    Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good.
+    """
+    calm = [p for p in possible if not p.infinite_variance] or possible
+    slack = CLOSE * min(p.error for p in calm) + SOME * (1.0 + norm(c, c.moments.v_pi))
+    return max((p for p in calm if p.error <= slack), key=lambda p: p.speed)
+
+
+def recommended(c: Certificate) -> Finding | None:
+    """The choice, or the direct solver with the same fixed point where the choice is slow."""
+    possible = candidates(c)
+    if not possible:
+        return None
+    best = choice(c, possible)
+    learner, why = best.learner, f"error of the fixed point {best.error:.4g}"
+    if best.speed < SLOW:
+        same = {k: v for k, v in learner.values.items() if k == "eta"}
+        learner = c.resolved(DIRECT[learner.name], **same)
+        why += (
+            f", solved directly, since {best.learner.name} would take {1.0 / best.speed:.2g} steps "
+            "or more to get closer by a factor e"
+        )
+    others = "; ".join(
+        f"{p.learner.name} {p.error:.4g}{' (infinite variance)' if p.infinite_variance else ''}"
+        for p in possible
+        if p is not best
+    )
+    zero = c.error(np.zeros(c.problem.n_features))
+    why += f" (others: {others})" if others else ""
+    why += f"; predicting zero everywhere has {zero:.4g}" if 0.0 < zero <= best.error else ""
+    params = {k: v for k, v in learner.values.items() if k in learner.law.params}
+    shown = ", ".join(
+        f"{k} = {v:.4g}" for k, v in params.items() if k != "lam" and not isinstance(v, str)
+    )
+    return Finding(
+        "recommended",
+        f"use {learner.name}{f' with {shown}' if shown else ''}: {why}.",
+        {"learner": learner.name, "params": params, "error": best.error, "speed": best.speed,
+         "error_of_zero": zero},
+    )  # fmt: skip
