@@ -87,12 +87,12 @@ def test_a_wrong_learner_would_be_noticed(full: Reproduction) -> None:
     result = full.results["three_state"]
     shown = "perturbed_td:alpha=0.0001,eta=0.5"
     other = next(x for x in result.learners if x.name == "perturbed_td" and x["eta"] == 0.6)
-    theory = {shown: predict(result.problem.base, other, 1_000_000)}
+    theory = {shown: predict(result.task.base, other, 1_000_000)}
     judged = judge(FIGURES[2], Claim(shown, "", "converges"), result, theory)
     assert not judged.agrees
     assert "standard errors away" in judged.because
     wrong_number = Claim(shown, "", "converges", number=3.1)
-    theory = {shown: predict(result.problem.base, result.learners[1], 1_000_000)}
+    theory = {shown: predict(result.task.base, result.learners[1], 1_000_000)}
     assert "the paper reports 3.1" in judge(FIGURES[2], wrong_number, result, theory).because
     zero = Claim(shown, "", "converges to zero")
     assert "has not arrived" in " ".join(judge(FIGURES[2], zero, result, theory).because.split())

@@ -7,5 +7,9 @@ F = TypeVar("F", bound=Callable[..., object])
 __version__: str
 
 def njit(
-    *, cache: bool = ..., nogil: bool = ..., error_model: str = ...
+    *,
+    cache: bool = ...,
+    nogil: bool = ...,
+    error_model: str = ...,
+    pipeline_class: type = ...,
 ) -> Callable[[F], F]: ...

@@ -145,7 +145,7 @@ def figure_chart(figure: Figure, done: Reproduction) -> object:
     ]
     unstable = [row for row in done.rows if row.figure == figure.number and not row.stable]
     finite = np.concatenate([c.errors[np.isfinite(c.errors)] for c in curves])
-    best = best_error(result.problem)
+    best = best_error(result.task)
     high = 2.0 * float(finite.max())
     low = max(LOWEST, min(float(finite.min()), best if best > ZERO else np.inf))
     low /= (high / low) ** 0.05  # room below the lowest curve

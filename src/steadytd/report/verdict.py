@@ -185,7 +185,7 @@ def _against_statement(figure: Figure, claim: Claim, result: Result, theory: The
         case "converges to zero":
             if end < ZERO:
                 return []
-            later = predict(result.problem.base, make_learner(claim.learner), 10 * figure.steps)
+            later = predict(result.task.base, make_learner(claim.learner), 10 * figure.steps)
             return [
                 f"the paper's curve ends at zero, but after {figure.steps:,} steps the learner has "
                 f"not arrived: {end:.3g}. The authors' notebooks run {10 * figure.steps:,} steps, "

@@ -82,9 +82,8 @@ def confirm_blocks(spec: Spec, best: Sequence[tuple[int, Learner]]) -> list[Bloc
     seeds = range(FRESH, FRESH + count)
     return [
         block
-        for i in range(len(spec.tasks))
+        for i in range(len(spec.tasks) if count else 0)
         for block in _blocks(spec, "confirm", i, [x for t, x in best if t == i], seeds)
-        if count
     ]
 
 

@@ -1,0 +1,126 @@
+"""What all feature maps share: fit once on a sample, then turn observations into features.
+
+A map is immutable. `fit` returns a new map that holds what it learnt from the sample as named
+arrays (`state`), and those arrays are all that `save_arrays` has to write.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from steadytd.core.arrays import Floats, frozen
+from steadytd.core.errors import InputError
+from steadytd.core.rows import Rows, dense_rows
+from steadytd.features.observations import observations
+
+State = Mapping[str, NDArray[Any]]
+MOST = 10_000  # features of a dense map: d x d sums of that size take 800 MB
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap(ABC):
+    """A map from observations [n, n_obs] to features [n, n_features].
+
+    `numbers` are those of the text form (`tiles:8x4` has 8 and 4), `seed` decides whatever a map
+    draws at random. Before `fit`, `n_features` is 0 and the map cannot be called.
+    """
+
+    kind: ClassVar[str]
+    form: ClassVar[str]  # how the text form is written, for messages
+    arrays: ClassVar[Mapping[str, str]]  # the axes of each array of `state`, one letter an axis
+    is_sparse: ClassVar[bool] = False  # few features are active: `rows` is smaller than a call
+
+    numbers: tuple[int, ...] = ()
+    seed: int = 0
+    n_obs: int = 0
+    n_features: int = 0
+    state: State = field(default_factory=dict, repr=False)
+
+    @property
+    def spec(self) -> str:
+        """The text form, for instance `rbf:300`."""
+        return self.kind + ":" * bool(self.numbers) + "x".join(map(str, self.numbers))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the map has seen its sample."""
+        return self.n_features > 0
+
+    def __str__(self) -> str:
+        return self.spec
+
+    def fit(self, obs: ArrayLike) -> Self:
+        """A new map, fitted on the observations [n, k]."""
+        sample = observations(obs)
+        if not len(sample):
+            raise InputError(f"{self.spec} needs at least one observation to be fitted on, got 0.")
+        return self.with_state(sample.shape[1], self._learn(sample))
+
+    def with_state(self, n_obs: int, state: State) -> Self:
+        """The map with given arrays in place of fitted ones."""
+        held = {name: frozen(array, array.dtype.type) for name, array in state.items()}
+        held_size = self._size(held)
+        return replace(self, n_obs=n_obs, n_features=held_size, state=MappingProxyType(held))
+
+    def __call__(self, obs: ArrayLike, out: Floats | None = None) -> Floats:
+        """The features [n, n_features] of observations [n, n_obs], written to `out` if given."""
+        given = self._given(obs)
+        shape = (len(given), self.n_features)
+        if out is None:
+            out = np.empty(shape)
+        elif out.shape != shape or out.dtype != np.float64 or not out.flags.c_contiguous:
+            raise InputError(
+                f"out must be a contiguous float64 array of shape {shape}, "
+                f"got {out.dtype} of shape {out.shape}."
+            )
+        self._apply(given, out)
+        return out
+
+    def rows(self, obs: ArrayLike) -> Rows:
+        """The same as a feature table for the engine, in the form that suits the map."""
+        return dense_rows(self(obs))
+
+    def save_arrays(self) -> dict[str, NDArray[Any]]:
+        """All that `feature_map_from` needs to make this map again: plain arrays and texts."""
+        self._require_fit()
+        about = {"spec": self.spec, "seed": self.seed, "n_obs": self.n_obs}
+        return {**{name: np.array(value) for name, value in about.items()}, **self.state}
+
+    def _given(self, obs: ArrayLike) -> NDArray[Any]:
+        self._require_fit()
+        given = observations(obs)
+        if given.shape[1] != self.n_obs:
+            raise InputError(
+                f"{self.spec} was fitted on observations of {self.n_obs} numbers, "
+                f"got {given.shape[1]} numbers each."
+            )
+        return given
+
+    def _require_fit(self) -> None:
+        if not self.fitted:
+            raise InputError(f"the feature map {self.spec} is not fitted yet; call fit(sample).")
+
+    @abstractmethod
+    def _learn(self, sample: NDArray[Any]) -> State:
+        """The arrays that the sample decides."""
+
+    @abstractmethod
+    def _size(self, state: State) -> int:
+        """The number of features, given the arrays."""
+
+    @abstractmethod
+    def _apply(self, obs: NDArray[Any], out: Floats) -> None:
+        """Write the features of checked observations."""
+
+
+def too_many(spec: str, count: int, most: int, remedy: str) -> InputError:
+    """An error for a map with more features than can be afforded."""
+    shown = f"{count:,d}" if count < 10**15 else f"{count:.1e}"
+    return InputError(f"{spec} would have {shown} features, more than {most:,d}; {remedy}.")

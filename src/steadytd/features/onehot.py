@@ -1,0 +1,74 @@
+"""`onehot`: one feature for each different observation of the sample: finitely many states.
+
+    x_i = 1 if the observation is the i-th known one, else 0
+
+in ascending order of the observations, column by column. An observation that the sample did not
+hold has no feature: its row is zero, hence its value is 0 and it teaches nothing. That keeps a long
+pass alive; `unknown` tells which rows it concerns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from steadytd.core.arrays import Bools, Floats, Ints
+from steadytd.core.engine import read_only
+from steadytd.core.rows import Rows
+from steadytd.features.base import MOST, FeatureMap, State, too_many
+
+
+class OneHot(FeatureMap):
+    """A feature per state.
+
+    >>> f = OneHot().fit([[3], [1], [3]])
+    >>> f([[1], [3], [2]]).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    """
+
+    kind = "onehot"
+    form = "onehot"
+    arrays: ClassVar[Mapping[str, str]] = {"known": "nk"}
+    is_sparse = True
+
+    def _learn(self, sample: NDArray[Any]) -> State:
+        return {"known": np.unique(sample.astype(np.float64) + 0.0, axis=0)}  # + 0.0: -0 is 0
+
+    def _size(self, state: State) -> int:
+        size = len(state["known"])
+        if size > MOST:
+            remedy = "onehot is for finitely many states; for others use rbf:N or tiles:NxM"
+            raise too_many(self.spec, size, MOST, remedy)
+        return size
+
+    def unknown(self, obs: ArrayLike) -> Bools:
+        """Which observations were not in the sample."""
+        return ~self._find(self._given(obs))[1]
+
+    def sparse(self, obs: ArrayLike) -> Rows:
+        """A feature table of the active features alone; an unknown observation has none."""
+        at, found = self._find(self._given(obs))
+        length = found.astype(np.int64)
+        first = np.cumsum(length) - length
+        feature = np.ascontiguousarray(at[found])
+        return Rows(first, length, np.zeros_like(first), feature, np.ones(len(feature)))
+
+    def rows(self, obs: ArrayLike) -> Rows:
+        """The same as `sparse`."""
+        return self.sparse(obs)
+
+    def _apply(self, obs: NDArray[Any], out: Floats) -> None:
+        at, found = self._find(obs)
+        out[:] = 0.0
+        out[np.flatnonzero(found), at[found]] = 1.0
+
+    def _find(self, obs: NDArray[Any]) -> tuple[Ints, Bools]:
+        from steadytd.features.kernels import find_rows
+
+        at: Ints = np.empty(len(obs), dtype=np.int32)
+        found: Bools = np.empty(len(obs), dtype=np.bool_)
+        find_rows(read_only(obs), self.state["known"], at, found)
+        return at, found

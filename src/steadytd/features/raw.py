@@ -1,0 +1,43 @@
+"""`raw`: the observations themselves, standardised, and a constant.
+
+    x = (1, (o_1 - mean_1) / std_1, (o_2 - mean_2) / std_2, ...)
+
+Columns that are constant in the sample are left out: the constant says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from steadytd.core.arrays import Floats
+from steadytd.core.engine import read_only
+from steadytd.features.base import FeatureMap, State
+from steadytd.features.observations import standard
+
+
+class Raw(FeatureMap):
+    """Standardised observations and a constant 1.
+
+    >>> f = Raw().fit([[0.0, 5.0], [2.0, 5.0]])
+    >>> f([[0.0, 5.0], [3.0, 5.0]]).tolist()
+    [[1.0, -1.0], [1.0, 2.0]]
+    """
+
+    kind = "raw"
+    form = "raw"
+    arrays: ClassVar[Mapping[str, str]] = {"columns": "m", "mean": "m", "scale": "m"}
+
+    def _learn(self, sample: NDArray[Any]) -> State:
+        return standard(sample)
+
+    def _size(self, state: State) -> int:
+        return 1 + len(state["columns"])
+
+    def _apply(self, obs: NDArray[Any], out: Floats) -> None:
+        from steadytd.features.kernels import standardise
+
+        s = self.state
+        standardise(read_only(obs), s["columns"], s["mean"], read_only(1.0 / s["scale"]), out)

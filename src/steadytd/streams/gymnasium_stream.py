@@ -1,0 +1,190 @@
+"""The stream of a Gymnasium environment: what the behaviour policy lives through, chunk by chunk.
+
+Termination is discount 0 and, as in a finite problem, a step to the next start state. Truncation
+is not an end: its step bootstraps from the true next observation, and then a new episode begins
+(see `core.episodes`).
+
+Same seed, same bits: a seed decides the actions' uniform numbers and the seed of every episode's
+reset, and nothing else is random. The chunks' lengths do not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steadytd.core.arrays import Floats, Ints, Longs
+from steadytd.core.engine import Transitions
+from steadytd.core.errors import InputError
+from steadytd.streams.gymnasium_env import action_count, vectoriser
+
+if TYPE_CHECKING:
+    from steadytd.streams.gymnasium_env import Env, Factory
+
+Policy = Callable[[Any], ArrayLike] | ArrayLike
+Probabilities = Callable[[Any], list[float]]
+TOLERANCE = 1e-6  # by which probabilities may miss a sum of 1
+RUN, SAMPLE, ROLLOUT = 1, 2, 3  # what a seed's numbers are for: each use has its own
+ACTIONS, RESETS = 1, 2
+
+
+class Chunk(NamedTuple):
+    """Consecutive steps: step i goes from obs[row[i]] to obs[row_next[i]]."""
+
+    obs: Floats
+    row: Ints
+    row_next: Ints
+    reward: Floats
+    gamma_next: Floats
+    mu: Floats
+    pi: Floats  # [targets, steps]
+    restarts: Longs  # steps before which an episode was cut off
+
+    def transitions(self, policy: int, peaks: tuple[float, float]) -> Transitions:
+        """The steps as the engine takes them, for one target policy."""
+        n, pi = len(self.row), self.pi[policy]
+        low, high = (np.full(n, peak) for peak in peaks)
+        facts = [self.reward, self.gamma_next, pi / self.mu, pi, self.mu, np.ones(n), low, high]
+        return Transitions(self.row, self.row_next, np.ascontiguousarray(np.stack(facts, axis=1)))
+
+
+@dataclass(frozen=True)
+class Source:
+    """An environment, what is done in it, and what is asked about it."""
+
+    make: Factory
+    behavior: Policy
+    targets: tuple[Policy, ...]
+    gamma: float
+
+    def begin(self, seed: int, use: int = RUN) -> Walk:
+        """The stream of a seed before its first step."""
+        return Walk(self, seed, use)
+
+
+class Walk:
+    """A behaviour policy on its way through an environment."""
+
+    def __init__(self, source: Source, seed: int, use: int) -> None:
+        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+            raise InputError(f"seed must be a whole number >= 0 and < 2^63, got {seed!r}.")
+        self.source = source
+        self.env: Env = source.make()
+        count = action_count(self.env)
+        self.vector = vectoriser(self.env)
+        self.behavior = probabilities("behavior", source.behavior, count)
+        self.targets = [probabilities("target", one, count) for one in source.targets]
+        self._uniform = np.random.default_rng([use, ACTIONS, int(seed)])
+        self._resets = np.random.default_rng([use, RESETS, int(seed)])
+        self.peaks = [[1.0, 0.0] for _ in self.targets]  # least and largest max(pi, mu) so far
+        self.step = 0
+        self.was_cut = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self.episode_seed = int(self._resets.integers(2**31))
+        self.actions: list[int] = []
+        self.obs, _ = self.env.reset(seed=self.episode_seed)
+
+    def take(self, count: int) -> Chunk:
+        """The next `count` steps."""
+        obs = [self.vector(self.obs)]
+        row, row_next, restarts = [], [], [0] if self.was_cut else []
+        reward, gamma_next, mu = [], [], []
+        pi: list[list[float]] = [[] for _ in self.targets]
+        for i, u in enumerate(self._uniform.random(count).tolist()):
+            if self.was_cut and i > 0:
+                restarts.append(i)
+                obs.append(self.vector(self.obs))
+            row.append(len(obs) - 1)
+            action, likely = self._choose(u, pi)
+            self.actions.append(action)
+            self.obs, gain, terminated, truncated, _ = self.env.step(action)
+            self.was_cut = bool(truncated) and not terminated
+            reward.append(self._finite(gain, self.step + i))
+            gamma_next.append(0.0 if terminated else self.source.gamma)
+            mu.append(likely)
+            if terminated:
+                self.reset()
+            obs.append(self.vector(self.obs))
+            row_next.append(len(obs) - 1)
+            if self.was_cut:
+                self.reset()
+        self.step += count
+        return Chunk(
+            np.array(obs),
+            np.array(row, dtype=np.int32),
+            np.array(row_next, dtype=np.int32),
+            np.array(reward),
+            np.array(gamma_next),
+            np.array(mu),
+            np.array(pi).reshape(len(self.targets), count),
+            np.array(restarts, dtype=np.int64),
+        )
+
+    def _choose(self, u: float, pi: list[list[float]]) -> tuple[int, float]:
+        """An action by inversion and its probability; the targets' are added to `pi`."""
+        chances = self.behavior(self.obs)
+        action = draw(chances, u)
+        for target, found, peaks in zip(self.targets, pi, self.peaks, strict=True):
+            wanted = target(self.obs)
+            for a, p in enumerate(wanted):
+                peak = max(p, chances[a])
+                peaks[:] = min(peaks[0], peak), max(peaks[1], peak)
+                if p > 0.0 and chances[a] == 0.0:
+                    raise InputError(
+                        f"the target policy takes action {a} with probability {p:g} at the "
+                        f"observation {self.vector(self.obs).tolist()}, where the behaviour policy "
+                        "never does; give the behaviour policy some probability there."
+                    )
+            found.append(wanted[action])
+        return action, chances[action]
+
+    def _finite(self, gain: Any, step: int) -> float:
+        number = float(gain)
+        if not math.isfinite(number):
+            raise InputError(f"the environment's reward at step {step} is {number}.")
+        return number
+
+    def close(self) -> None:
+        """Free the environment."""
+        self.env.close()
+
+
+def draw(chances: Sequence[float], u: float) -> int:
+    """The first action whose cumulative probability exceeds u, among those that are possible."""
+    total, last = 0.0, 0
+    for action, p in enumerate(chances):
+        if p > 0.0:
+            total += p
+            last = action
+            if u < total:
+                return action
+    return last
+
+
+def probabilities(name: str, policy: Policy, count: int) -> Probabilities:
+    """A policy as a function from an observation to checked probabilities."""
+    if not callable(policy):
+        fixed = _checked(name, policy, count)
+        return lambda obs: fixed
+    return lambda obs: _checked(name, policy(obs), count)
+
+
+def _checked(name: str, given: Any, count: int) -> list[float]:
+    try:
+        found = [float(p) for p in given]
+    except (TypeError, ValueError):
+        found = []
+    if len(found) == count and min(found) >= 0.0 and abs(sum(found) - 1.0) <= TOLERANCE:
+        return found
+    raise InputError(
+        f"the {name} policy must give {count} probabilities, one for each action, that sum to 1, "
+        f"got {given!r}."
+    )

@@ -1,0 +1,6 @@
+# Only what this project uses.
+from collections.abc import Callable
+from typing import Any
+
+def delayed(function: Callable[..., Any]) -> Callable[..., Any]: ...
+def compute(*graphs: Any, scheduler: str = ...) -> tuple[Any, ...]: ...

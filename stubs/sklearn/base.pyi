@@ -1,0 +1,3 @@
+from typing import Any
+
+def clone(estimator: Any, *, safe: bool = ...) -> Any: ...
