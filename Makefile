@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results/reproduce
 
-.PHONY: reproduce test test-all lint bench docs clean
+.PHONY: reproduce test test-all lint bench docs results clean
 
 reproduce: $(STAMP)
 	$(BIN)/steadytd reproduce --out $(OUT)
@@ -25,6 +25,13 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/speed.py
+
+# The studies behind docs/results: about half an hour on two cores. Stop and go on as you like.
+results: $(STAMP)
+	for study in paper_stepsizes collision rooms high_variance_rooms; do \
+		$(BIN)/steadytd study studies/$$study.toml && $(BIN)/steadytd report results/$$study || exit; \
+	done
+	$(BIN)/python docs/write_results.py
 
 docs: $(STAMP)
 	$(BIN)/python docs/write_learner_pages.py
