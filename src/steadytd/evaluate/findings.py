@@ -1,0 +1,129 @@
+"""What a user has to know before trusting a value: findings about the log as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+FEW_UNITS, FEW_EPISODES = 10, 20
+MUCH_LEFT = 0.05  # discount left where episodes are cut, on average
+
+Level = Literal["warning", "note"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A code for programs, a sentence for people, what to do, and the numbers behind it.
+
+    A `warning` may make the recommended value or its interval wrong; a `note` does not. `target` is
+    empty where the finding is about the whole log.
+    """
+
+    code: str
+    target: str
+    level: Level
+    text: str
+    remedy: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        about = f" [{self.target}]" if self.target else ""
+        return f"{self.code}{about}: {self.text} {self.remedy}"
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """What the findings need to know of the log as a whole."""
+
+    rows: int
+    episodes: int
+    units: int
+    truncated: int
+    discount_left: float  # mean over truncated episodes
+    left_out: int
+    continuing: bool
+    behavior_estimated: bool
+    behavior_numbers: dict[str, Any]
+    online: bool
+
+
+def about_log(f: LogFacts) -> list[Finding]:
+    """Findings that concern every target."""
+    found = []
+    if f.behavior_estimated:
+        found.append(
+            Finding(
+                "behaviour_estimated",
+                "",
+                "warning",
+                "the behaviour policy's probabilities were estimated from the log, so every ratio "
+                "rests on that estimate, and intervals do not cover its error.",
+                "Log behavior_prob when you collect data; look at the calibration here.",
+                f.behavior_numbers,
+            )
+        )
+    if f.continuing:
+        found.append(
+            Finding(
+                "continuing_log",
+                "",
+                "note",
+                "the log is one endless episode: values are means over all logged states, and "
+                "intervals treat stretches of rows as independent.",
+                "Importance sampling over episodes is not possible here.",
+            )
+        )
+    if f.units < FEW_UNITS or (not f.continuing and f.episodes < FEW_EPISODES):
+        found.append(
+            Finding(
+                "few_episodes",
+                "",
+                "warning",
+                f"the log has {f.episodes} episodes in {f.units} independent units: too few for "
+                "an interval that can be trusted.",
+                f"Collect at least {FEW_EPISODES} episodes; better hundreds.",
+                {"episodes": f.episodes, "units": f.units},
+            )
+        )
+    if f.truncated and f.discount_left > MUCH_LEFT and not f.continuing:
+        found.append(
+            Finding(
+                "truncated_returns",
+                "",
+                "note",
+                f"{f.truncated} of {f.episodes} episodes are cut off with {f.discount_left:.0%} of "
+                "their weight still to come: pdis and snpdis value only what was logged; the "
+                "solved learners and dr go on with the estimated value there.",
+                "Do not compare pdis and snpdis with the others.",
+                {"truncated": f.truncated, "discount_left": f.discount_left},
+            )
+        )
+    if f.left_out:
+        share = f.left_out / max(f.rows + f.left_out, 1)
+        found.append(
+            Finding(
+                "rows_left_out",
+                "",
+                "warning" if share > 0.01 else "note",
+                f"{f.left_out} rows ({share:.2%}) were left out: they end an episode without "
+                "termination, and their next observation is not known.",
+                "Add the column next_obs.",
+                {"left_out": f.left_out, "share": share},
+            )
+        )
+    if not f.online:
+        found.append(
+            Finding(
+                "not_followed",
+                "",
+                "note",
+                "online learners were not followed step by step over the distributed log: their "
+                "rows show the fixed points, solved from the sums.",
+                "Use engine='local' to follow them.",
+            )
+        )
+    return found

@@ -1,0 +1,128 @@
+"""Automatic numbers of the online learners, from the first rows of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.core.arrays import Floats
+from steadytd.core.learner import Learner
+from steadytd.evaluate.accumulate import Accumulator
+from steadytd.evaluate.bootstrap import resamples
+from steadytd.evaluate.estimate import Estimator
+from steadytd.evaluate.online import Member
+from steadytd.evaluate.plan import Plan
+from steadytd.evaluate.requests import Request
+from steadytd.evaluate.stability import Stability, assess
+from steadytd.evaluate.statistics import units
+from steadytd.streams.log import LogBatch
+
+PILOT_ROWS = 20_000  # of the log's beginning
+PILOT_BLOCKS = 40
+FEWER_BLOCKS, MANY_FEATURES = 10, 64
+
+
+def members(
+    batch: LogBatch, X: Floats, plan: Plan, asked: Sequence[Request], seed: int
+) -> list[Member]:
+    """Every online learner for every target, with its numbers."""
+    online = [one for one in asked if one.kind == "online"]
+    if not online:
+        return []
+    first = head(batch, PILOT_ROWS)
+    found: list[Stability | None] = [None] * len(plan.targets)
+    if any(one.automatic for one in online):
+        blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
+        sums = Accumulator(replace(plan, rows=len(first), blocks=blocks))
+        sums.add(replace(first, rows=first.rows - first.rows[0]), X)
+        e = Estimator(units(sums.statistics()), "states")
+        counts = resamples(e.n_units, e.rank, seed)
+        found = [assess(e, t, name, counts) for t, name in enumerate(plan.targets)]
+    pilot = sizes(first, X)
+    result = []
+    for t in range(len(plan.targets)):
+        for one in online:
+            assert one.learner is not None
+            learner = with_numbers(one.learner, found[t])
+            if one.auto_alpha:
+                learner = learner.replace(alpha=safe_alpha(pilot, first, t, learner))
+            k = plan.systems.index(one.system) if one.system in plan.systems else 0
+            column = t * len(plan.systems) + k
+            result.append(Member(learner, t, column, one.auto_alpha))
+    return result
+
+
+def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> float:
+    """Half the inverse of the largest step that one of the pilot's rows asks for.
+
+    A step moves w.x by about alpha rho (1 + eta) |x| max(|x|, |x - gamma' x'|) w.x; for a learner
+    with a second vector by alpha ratio |x|^2 as well, and ETD multiplies by the follow-on trace F.
+    The 99.9 % quantile stands for the largest.
+    """
+    assert batch.behavior_prob is not None
+    mu = batch.behavior_prob
+    rho = np.divide(batch.target_prob[target], mu, out=np.zeros(len(mu)), where=mu > 0.0)
+    eta = float(learner.values.get("eta", 0.0))
+    lam = float(learner.values.get("lam", 0.0))
+    steps = rho * pilot.x * np.maximum((1.0 + eta) * pilot.x, pilot.moved)
+    if "F" in learner.law.memory:
+        steps = steps * follow_on(batch, rho)
+    steps = steps / max(1.0 - lam * float(batch.discount.max(initial=0.0)), 0.05)
+    if "ratio" in learner.values and len(learner.law.vectors) > 1:
+        steps = np.maximum(steps, float(learner.values["ratio"]) * pilot.x**2)
+    largest = float(np.quantile(steps, 0.999))
+    return float(f"{0.5 / largest:.2g}") if largest > 0.0 else 1.0
+
+
+class Sizes(NamedTuple):
+    """|x| and |x - gamma' x'| of the pilot's rows."""
+
+    x: Floats
+    moved: Floats
+
+
+def sizes(batch: LogBatch, X: Floats) -> Sizes:
+    """The sizes of a batch with features X."""
+    x = X[: len(batch)]
+    moved = x - batch.discount[:, None] * X[batch.row_next]
+    return Sizes(np.linalg.norm(x, axis=1), np.linalg.norm(moved, axis=1))
+
+
+def follow_on(batch: LogBatch, rho: Floats) -> Floats:
+    """F of ETD on the rows of a batch: F = gamma rho_prev F + 1, from 1 at an episode's start."""
+    F = np.empty(len(rho))
+    last = 0.0
+    decay = np.append(0.0, batch.discount[:-1] * rho[:-1]) * ~batch.first
+    for i, by in enumerate(decay.tolist()):
+        last = min(by * last + 1.0, 1e100)
+        F[i] = last
+    return F
+
+
+def with_numbers(learner: Learner, found: Stability | None) -> Learner:
+    """The learner with its automatic numbers as the data ask for."""
+    if found is None:
+        return learner
+    numbers = {"eta": found.eta, "ratio": found.ratio}
+    return learner.replace(**{name: numbers[name] for name in learner.automatic})
+
+
+def head(batch: LogBatch, n: int) -> LogBatch:
+    """The first n rows of a batch."""
+    if len(batch) <= n:
+        return batch
+    return replace(
+        batch,
+        row_next=batch.row_next[:n],
+        reward=batch.reward[:n],
+        discount=batch.discount[:n],
+        behavior_prob=None if batch.behavior_prob is None else batch.behavior_prob[:n],
+        target_prob=batch.target_prob[:, :n],
+        episode=batch.episode[:n],
+        first=batch.first[:n],
+        action=None,
+        rows=batch.rows[:n],
+    )
