@@ -264,9 +264,11 @@ def test_chunks_do_not_matter(case: Learner) -> None:
 def test_inputs_are_untouched(case: Learner) -> None:
     stream = RandomStream(seed=4, steps=STEPS)
     factor = np.array(factors(case, 0, STEPS))
-    goal = Goal(stream.rows, np.full(len(stream.Phi), 0.5), np.ones(len(stream.Phi)))
+    states = len(stream.Phi)
+    goal = Goal(stream.rows, np.full(states, 0.5), np.ones(states), np.array([1, states]))
     points = np.array([0, 7, STEPS])
-    given_arrays = (*stream.arrays, factor, points, *goal[1:])
+    assert goal.ends is not None
+    given_arrays = (*stream.arrays, factor, points, goal.weight, goal.target, goal.ends)
     before = [array.copy() for array in given_arrays]
     frozen_factor = factors(case, 0, STEPS)
     block = make_block(lanes_of(case), stream.w0)

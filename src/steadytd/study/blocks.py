@@ -186,7 +186,8 @@ def compute(
             return None
         order = np.argsort(outcome.numbers)
         found = outcome.errors[:, :, order].reshape(*outcome.errors.shape[:2], runs, policies)
-        errors[:, i] = found.mean(axis=3).transpose(2, 1, 0)
+        with np.errstate(over="ignore"):  # a mean beyond the range is infinite
+            errors[:, i] = found.mean(axis=3).transpose(2, 1, 0)
         gone = outcome.diverged[order].reshape(runs, policies)
         first = np.where(gone < 0, never, gone).min(axis=1)
         diverged[:, i] = np.where(first == never, -1, first)

@@ -49,9 +49,9 @@ def table(block: Block, numbers: Numbers, measures: tuple[str, ...]) -> pa.Table
     }
     for i, measure in enumerate(measures):
         curve = numbers.errors[:, :, i].reshape(rows, points)
-        columns[f"auc_{measure}"] = pa.array(curve.mean(axis=1))
         columns[f"final_{measure}"] = pa.array(np.ascontiguousarray(curve[:, -1]))
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # a mean or a 32-bit number beyond the range is infinite
+            columns[f"auc_{measure}"] = pa.array(curve.mean(axis=1))
             flat = pa.array(curve.astype(np.float32).reshape(-1))
         columns[f"curve_{measure}"] = pa.FixedSizeListArray.from_arrays(flat, points)
     made = pa.table(columns)

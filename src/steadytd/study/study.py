@@ -29,11 +29,7 @@ Say = Callable[[str], None]
 
 
 def study(source: str | Path) -> Study:
-    """A study from a TOML file.
-
-    >>> s = study("studies/quick.toml")                                         # doctest: +SKIP
-    >>> s.run(out="results/quick")                                              # doctest: +SKIP
-    """
+    """A study from a TOML file: `study("studies/quick.toml").run(out="results/quick")`."""
     return Study(load_spec(source))
 
 
