@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,14 @@ def test_there_is_an_example_for_each_part() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_runs(
+    path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(path)])  # without the arguments of pytest
+    monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path), run_name="__main__")
     assert len(capsys.readouterr().out) > 50
 

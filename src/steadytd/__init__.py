@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import steadytd.evaluate  # first, so that the function below keeps the name
 from steadytd.core.errors import InputError
 from steadytd.core.law import Law, Param, law
 from steadytd.core.learner import Learner
 from steadytd.core.online import OnlineLearner
+from steadytd.evaluate.findings import (
+    Finding,
+)  # before the function `evaluate`, which keeps the name
 from steadytd.learners import learner, learners, load_learner
 from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem
@@ -79,6 +81,7 @@ __all__ = [
     "ActionValues",
     "Control",
     "Curves",
+    "Finding",
     "InputError",
     "Law",
     "Learner",

@@ -8,15 +8,26 @@ from typing import Annotated
 import typer
 
 from steadytd.cli.console import err, out, print_json, table
+from steadytd.cli.evaluate import Discount, Estimate, Features, Map, Target
 from steadytd.cli.experiments import Json, find_problem
+from steadytd.core.errors import InputError
 
 
 def certify(
-    problem: Annotated[str, typer.Argument(help="A problem's name, or a saved problem (.npz).")],
+    problem: Annotated[
+        str, typer.Argument(help="A problem's name, a saved problem (.npz), or a log (.parquet).")
+    ],
     eta: Annotated[
         list[float] | None, typer.Option("--eta", help="Look at this penalty too; repeatable.")
     ] = None,
-    policy: Annotated[int, typer.Option(help="Which target policy, if there are several.")] = 0,
+    policy: Annotated[
+        int | None, typer.Option(help="Which target policy of a problem, if there are several.")
+    ] = None,
+    discount: Discount = None,
+    features: Features = None,
+    target: Target = None,
+    columns: Map = None,
+    estimate: Estimate = False,
     directory: Annotated[
         Path | None, typer.Option("--out", help="Write certificate.html and its pictures here.")
     ] = None,
@@ -24,13 +35,48 @@ def certify(
 ) -> None:
     """Will it converge, to what, and how good is that? Exact, before anything is run.
 
+    For a log: is plain TD stable on these data, and which penalty is enough?
+
     Examples:
       steadytd certify three_state
 
       steadytd certify baird --eta 0.1 --eta 1 --out results/baird
 
       steadytd certify mine.npz --json
+
+      steadytd certify log.parquet --discount 0.99 --features rbf:100
     """
+    from steadytd.cli.certify_log import certify_log, is_log
+
+    given = {
+        "--discount": discount is not None,
+        "--features": features is not None,
+        "--target": bool(target),
+        "--map": bool(columns),
+        "--estimate-behavior": estimate,
+    }
+    if is_log(problem):
+        if directory is not None:
+            raise InputError(
+                f"--out is for problems, '{problem}' is a log; its pictures are drawn by "
+                "steadytd evaluate --out."
+            )
+        if policy is not None:
+            raise InputError(f"--policy is for problems, '{problem}' is a log; use --target.")
+        certify_log(
+            problem, discount=discount, features=features or "raw", targets=target,
+            columns=columns, estimate=estimate, etas=eta or [], as_json=as_json,
+        )  # fmt: skip
+        return
+    for option, used in given.items():
+        if used:
+            raise InputError(f"{option} is for logs, '{problem}' is a problem; leave it out.")
+    _certify_problem(problem, eta or [], policy or 0, directory, as_json)
+
+
+def _certify_problem(
+    problem: str, etas: list[float], policy: int, directory: Path | None, as_json: bool
+) -> None:
     from rich.markup import escape
 
     from steadytd.core.files import output_directory
@@ -44,7 +90,6 @@ def certify(
     from steadytd.report.pages import figures
     from steadytd.theory.certificate import certify as do
 
-    etas = eta or []
     c = do(find_problem(problem), policy)
     asked = c.path(etas).to_dicts() if etas else []
     if directory is not None:

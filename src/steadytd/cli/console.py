@@ -55,8 +55,13 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error with learner-updates per second and the time left."""
+def progress_bar(
+    what: str, unit: str = "updates", then: str | None = None
+) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error with units per second and the time left.
+
+    `then` takes the place of `what` when everything is counted but work goes on.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -65,12 +70,31 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err, transient=True) as bar:
+    shown = err.is_terminal  # in a file a bar is only noise
+    with Progress(*columns, console=err, transient=True, disable=not shown) as bar:
         task = bar.add_task(what, total=None, rate="compiling on first use")
 
         def update(done: int, total: int) -> None:
             elapsed: Any = bar.tasks[0].elapsed
-            rate = f"{done / elapsed / 1e6:.0f} M updates/s" if elapsed else ""
-            bar.update(task, completed=done, total=total, rate=rate)
+            rate = speed(done / elapsed, unit) if elapsed else ""
+            now = then if then is not None and done >= total else what
+            bar.update(task, completed=done, total=total, rate=rate, description=now)
 
         yield update
+
+
+def speed(per_second: float, unit: str) -> str:
+    """A rate for reading.
+
+    >>> speed(61_234_567, "updates"), speed(1_234_567, "rows"), speed(45_678, "rows")
+    ('61 M updates/s', '1.2 M rows/s', '46 k rows/s')
+    """
+    for size, prefix in ((1e6, " M"), (1e3, " k")):
+        if per_second >= size:
+            scaled = per_second / size
+            return (
+                f"{scaled:.0f}{prefix} {unit}/s"
+                if scaled >= 10
+                else f"{scaled:.1f}{prefix} {unit}/s"
+            )
+    return f"{per_second:.0f} {unit}/s"

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from steadytd.cli import browse, certify, experiments, study
+from steadytd.cli import browse, certify, evaluate, experiments, report, study
 from steadytd.cli.console import err
 from steadytd.core.errors import InputError
 
@@ -23,7 +23,9 @@ app = typer.Typer(
 app.command("reproduce")(experiments.reproduce)
 app.command("run")(experiments.run)
 app.command("study")(study.study)
+app.command("report")(report.report)
 app.command("certify")(certify.certify)
+app.command("evaluate")(evaluate.evaluate)
 app.command("list")(browse.list_names)
 app.command("show")(browse.show)
 

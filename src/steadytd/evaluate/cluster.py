@@ -74,7 +74,13 @@ def _on_cluster(
 ) -> Found:
     from distributed import Client, as_completed
 
-    client = Client(address)
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"cannot reach a Dask scheduler at '{address}' ({error}); start one with "
+            "`dask scheduler` and give its address, for instance tcp://localhost:8786."
+        ) from None
     try:
         leaves = [
             client.submit(remote_sums, part, features, plan, file, pure=False)

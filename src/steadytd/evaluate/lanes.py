@@ -13,6 +13,7 @@ the engine; they differ by rounding, since inner products are added up in anothe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
@@ -38,7 +39,7 @@ class Lanes:
     def __init__(self, learners: Sequence[Learner], columns: Sequence[int], features: int) -> None:
         """Lane j is `learners[j]`, its multiple m is column `columns[j]` of the rows' weights."""
         n = len(learners)
-        self.columns = np.array(columns, dtype=np.int64)
+        self.chosen = evenly(columns)
         self.corrected = learners[0].name in CORRECTED
         self.W, self.H = on_cache_line((features, n)), on_cache_line((features, n))
         self.alpha = np.array([float(x.values["alpha"]) for x in learners])
@@ -51,12 +52,24 @@ class Lanes:
         weight: Floats,
     ) -> None:  # fmt: skip
         """Take the rows lo..hi of a batch with features X."""
-        m = np.ascontiguousarray(weight[lo:hi, self.columns])
+        m = np.ascontiguousarray(weight[lo:hi, self.chosen])
         rows = (lo, hi, X, row_next, discount, reward, m)
         if self.corrected:
             with_correction(*rows, self.alpha, self.ratio, self.W, self.H, *self.scratch)
         else:
             weighted(*rows, self.alpha, self.penalty, self.W, *self.scratch[:3])
+
+
+def evenly(columns: Sequence[int]) -> slice | list[int]:
+    """The columns as a slice where they are evenly spaced: a slice is copied much faster.
+
+    >>> evenly([0, 2, 4]), evenly([3]), evenly([0, 1, 3])
+    (slice(0, 5, 2), slice(3, 4, 1), [0, 1, 3])
+    """
+    gaps = {b - a for a, b in pairwise(columns)} or {1}
+    if len(gaps) == 1 and min(gaps) > 0:
+        return slice(columns[0], columns[-1] + 1, gaps.pop())
+    return list(columns)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)

@@ -191,9 +191,9 @@ class SideBySide:
     """Lanes of one kind for many targets, with the means of their snapshots; see `lanes`."""
 
     def __init__(self, members: Sequence[Member], features: int) -> None:
-        self.members = list(members)
-        columns = [one.column for one in members]
-        self.lanes = Lanes([one.learner for one in members], columns, features)
+        self.members = sorted(members, key=lambda one: one.column)  # in the order of the weights
+        columns = [one.column for one in self.members]
+        self.lanes = Lanes([one.learner for one in self.members], columns, features)
         self.total = np.zeros_like(self.lanes.W)
         self.diverged: list[int | None] = [None] * len(members)
         self.snapshots = self.taken = 0

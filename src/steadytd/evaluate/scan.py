@@ -82,7 +82,6 @@ def ratios(
         if first[i]:
             finish(state, sums, ended)
             state[0] = 1.0
-            state[1] = 0.0
         for k in range(systems):
             if emphatic[k]:
                 decay = beta[k] if beta[k] >= 0.0 and gamma[i] > 0.0 else gamma[i]

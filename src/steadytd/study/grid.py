@@ -83,7 +83,7 @@ def _ranged(key: str, axis: Mapping[str, object]) -> list[float]:
         )
     if form == "log2":
         return [2.0**exponent for exponent in range(low, high + 1, third)]
-    return [float(v) for v in np.linspace(low, high, int(third))]
+    return [float(f"{v:.12g}") for v in np.linspace(low, high, int(third))]  # 0.6, not 0.60...01
 
 
 def points(axes: Mapping[str, Axis], when: Sequence[Mapping[str, Axis]] = ()) -> Iterator[Point]:
