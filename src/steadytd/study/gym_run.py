@@ -41,7 +41,8 @@ def run_gym(
     """
     if not isinstance(stream, GymStream):
         raise InputError(
-            f"learners run on a problem, the name of one, or a stream of gym_stream, got {stream!r}."
+            "learners run on a problem, the name of one, or a stream of gym_stream, "
+            f"got {stream!r}."
         )
     for learner in learners:
         learner.require_numbers("a Gymnasium stream")
