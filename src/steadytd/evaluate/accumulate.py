@@ -18,19 +18,39 @@ FEWEST_ROWS, MOST_ROWS = 512, 4096
 
 
 class Piece:
-    """The sums of one block in one part of the log."""
+    """The sums of one block in one part of the log: place `i` of the accumulator's arrays."""
 
-    def __init__(self, plan: Plan, block: int, continues: bool) -> None:
-        T, K, d, H = len(plan.targets), len(plan.systems), plan.features, plan.horizon
+    def __init__(self, room: dict[str, Floats], i: int, block: int, continues: bool) -> None:
         self.block, self.continues = block, continues
-        self.counts = np.zeros(4)
-        self.G = np.zeros((d, d))
-        self.x, self.x_start = np.zeros(d), np.zeros(d)
-        self.systems = np.zeros((T, K, d, d + 1))
-        self.weighted = np.zeros((T, d + 1))
-        self.ratios = np.zeros((T, len(RATIO_SUMS)))
-        self.numerator, self.denominator = np.zeros((T, H)), np.zeros((T, H))
-        self.ended = np.zeros((T, H))
+        self.counts, self.G, self.x, self.x_start = (
+            room[name][i] for name in ("counts", "G", "x", "x_start")
+        )
+        self.systems, self.weighted, self.ratios = (
+            room[name][i] for name in ("systems", "weighted", "ratios")
+        )
+        self.numerator, self.denominator, self.ended = (
+            room[name][i] for name in ("numerator", "denominator", "ended")
+        )
+
+
+def room_for(plan: Plan) -> dict[str, Floats]:
+    """Zeros for the sums of all blocks; the system gives memory only to those that are used."""
+    n, T, K, d, H = (
+        plan.blocks, len(plan.targets), len(plan.systems), plan.features, plan.horizon,
+    )  # fmt: skip
+    shapes: dict[str, tuple[int, ...]] = {
+        "counts": (4,),
+        "G": (d, d),
+        "x": (d,),
+        "x_start": (d,),
+        "systems": (T, K, d, d + 1),
+        "weighted": (T, d + 1),
+        "ratios": (T, len(RATIO_SUMS)),
+        "numerator": (T, H),
+        "denominator": (T, H),
+        "ended": (T, H),
+    }
+    return {name: np.zeros((n, *shapes[name])) for name in SUMMED}
 
 
 @dataclass
@@ -82,6 +102,7 @@ class Accumulator:
     def __init__(self, plan: Plan) -> None:
         T, K, d = len(plan.targets), len(plan.systems), plan.features
         self.plan = plan
+        self.room = room_for(plan)
         self.pieces: list[Piece] = []
         self.place = np.zeros(4)
         self.state = np.zeros((T, 3 + K))
@@ -165,7 +186,7 @@ class Accumulator:
 
     def _piece(self, block: int, at_start: bool) -> Piece:
         if not self.pieces or self.pieces[-1].block != block:
-            self.pieces.append(Piece(self.plan, block, not at_start))
+            self.pieces.append(Piece(self.room, len(self.pieces), block, not at_start))
         return self.pieces[-1]
 
     def _end_episode(self) -> None:
@@ -200,13 +221,11 @@ class Accumulator:
         if self.place[2] > 0.0 and self.place[1] > 0.0:
             last.counts[2:] += (1.0, self.place[1])
         self.place[2] = 0.0
-        stacked = {  # one at a time, each piece giving up its own: never all sums twice in memory
-            name: np.stack([vars(p).pop(name) for p in self.pieces]) for name in SUMMED
-        }
+        used = {name: array[: len(self.pieces)] for name, array in self.room.items()}
         return Statistics(
             block=np.array([p.block for p in self.pieces]),
             continues=np.array([p.continues for p in self.pieces]),
-            **stacked,
+            **used,
             histogram=self.histogram,
             largest_row=self.largest_row,
             violations=self.violations,

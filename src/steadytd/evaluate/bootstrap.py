@@ -37,7 +37,7 @@ NONE = Interval(float("nan"), float("nan"))
 
 def resamples(units: int, rank: int, seed: int) -> Floats:
     """How often each unit is drawn [resamples, units]: 400 times over, fewer for many features."""
-    number = 400 if rank <= 64 else 200 if rank <= 400 else 100
+    number = 400 if rank <= 64 else 200 if rank <= 200 else 100
     drawn = np.random.default_rng(seed).multinomial(units, np.full(units, 1.0 / units), size=number)
     return drawn.astype(np.float64)
 

@@ -1,0 +1,159 @@
+"""How fast and how large the evaluation of a log is, next to PyArrow reading the same columns.
+
+Two logs are written to a temporary directory: 10 million rows of 16 float32 numbers with four
+targets (`raw` features), and 100,000 rows like CartPole's with two targets (`rbf:300`). Reading and
+evaluating take turns in one process of its own, and the best of each counts.
+
+    python benchmarks/logs.py [--rows 10000000] [--repeats 2] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
+
+from benchmarks.figures import Figure, Group, Target, verdict
+from benchmarks.timing import seconds
+
+ROWS, EPISODE, CHUNK, ROW_GROUP, BATCH = 10_000_000, 100, 500_000, 131_072, 65_536
+COLUMNS = ["episode_id", "t", "obs", "reward", "terminated", "truncated", "behavior_prob"]
+AGAINST_ARROW, MEGABYTES, SECONDS = Target(3.0), Target(1000.0), Target(10.0)
+
+
+def main() -> None:
+    """Write the logs, measure, and print what was measured."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of the large log")
+    parser.add_argument("--repeats", type=int, default=2, help="how often each is timed")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)  # the measuring process
+    asked = parser.parse_args()
+    if asked.measure:
+        kind, path = asked.measure
+        sys.stdout.write(json.dumps(measure(kind, Path(path), asked.repeats)))
+        return
+    console = Console(stderr=asked.json)
+    with tempfile.TemporaryDirectory() as folder, console.status("writing logs") as status:
+        large, small = Path(folder) / "large.parquet", Path(folder) / "small.parquet"
+        write_log(large, asked.rows, numbers=16, targets=4)
+        write_log(small, 100_000, numbers=4, targets=2, walk=True)
+        status.update("measuring")
+        found = {kind: _child(kind, path, asked) for kind, path in
+                 (("raw", large), ("rbf:300", small))}  # fmt: skip
+    groups = [tables(asked.rows, found)]
+    if asked.json:
+        document = {
+            "groups": [group.document() for group in groups],
+            "verdict": verdict(groups),
+            "measured": found,
+        }
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    else:
+        console.print(groups[0].table(), verdict(groups))
+
+
+def tables(rows: int, found: dict[str, dict[str, float]]) -> Group:
+    group = Group("Evaluating a log", ("ours", "PyArrow reads", "value"))
+    raw, rbf = found["raw"], found["rbf:300"]
+    ratio = raw["evaluate"] / raw["read"]
+    sums = raw["sums"] / raw["read"]
+    add = group.figures.append
+    add(Figure(f"{rows:,} rows x 16, 4 targets (s)", raw["evaluate"], raw["read"], ratio,
+               AGAINST_ARROW))  # fmt: skip
+    add(Figure("  of that without online learners (s)", raw["sums"], raw["read"], sums))
+    add(Figure("  our reader alone (s)", raw["log"], raw["read"], raw["log"] / raw["read"]))
+    add(Figure("  peak memory (MB)", raw["peak"], None, raw["peak"], MEGABYTES))
+    add(Figure("100,000 rows, rbf:300, 2 targets (s)", rbf["evaluate"], rbf["read"],
+               rbf["evaluate"], SECONDS))  # fmt: skip
+    add(Figure("  peak memory (MB)", rbf["peak"], None, rbf["peak"]))
+    group.notes.append("Values: ratio to PyArrow's time for the first three, else as they are.")
+    return group
+
+
+def _child(kind: str, path: Path, asked: argparse.Namespace) -> dict[str, float]:
+    command = [sys.executable, __file__, "--measure", kind, str(path)]
+    command += ["--repeats", str(asked.repeats)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def measure(kind: str, path: Path, repeats: int) -> dict[str, float]:
+    """Seconds of reading, of our reader, of the sums and of the whole; memory in MB."""
+    import steadytd as st
+    from steadytd.streams.log import open_log
+
+    names = [n for n in pq.ParquetFile(path).schema_arrow.names if n.startswith("target_prob")]
+
+    def read() -> None:
+        for _ in pq.ParquetFile(path).iter_batches(BATCH, columns=[*COLUMNS, *names]):
+            pass
+
+    def log() -> None:
+        for _ in open_log(path, discount=0.99).batches(columns=("behavior_prob", "target_prob")):
+            pass
+
+    def evaluate(**options: Any) -> None:
+        st.evaluate(path, discount=0.99, features=kind, **options)
+
+    warm = pq.ParquetFile(path).read_row_group(0).slice(0, 20_000)
+    st.evaluate(warm, discount=0.99, features="rbf:20" if kind != "raw" else kind)
+    evaluate()  # first and alone: PyArrow's own reading keeps far more memory
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    solved = ["perturbed_lstd", "lstd", "lsetd", "pdis", "snpdis", "dr"]
+    works = {"read": read, "evaluate": evaluate, "log": log}
+    best = dict.fromkeys([*works, "sums"], float("inf"))
+    for _ in range(repeats):
+        for name, work in works.items():
+            best[name] = min(best[name], seconds(work))
+        best["sums"] = min(best["sums"], seconds(lambda: evaluate(learners=solved)))
+    return {**best, "peak": peak / (1e6 if sys.platform == "darwin" else 1e3)}
+
+
+def write_log(path: Path, rows: int, numbers: int, targets: int, walk: bool = False) -> None:
+    """Episodes of 100 steps of a random walk (or of noise), ratios between 0.8 and 1.25."""
+    rng = np.random.default_rng(0)
+    writer: pq.ParquetWriter | None = None
+    for begin in range(0, rows, CHUNK):
+        n = min(CHUNK, rows - begin)
+        at = np.arange(begin, begin + n)
+        obs = rng.standard_normal((n, numbers), dtype=np.float32)
+        if walk:
+            steps = np.float32(0.2) * obs.reshape(-1, EPISODE, numbers)
+            obs = steps.cumsum(axis=1, dtype=np.float32).reshape(n, numbers)
+        flat = pa.array(obs.reshape(-1))
+        mu = rng.uniform(0.3, 0.7, n).astype(np.float32)
+        columns: dict[str, Any] = {
+            "episode_id": at // EPISODE,
+            "t": (at % EPISODE).astype(np.int32),
+            "obs": pa.FixedSizeListArray.from_arrays(flat, numbers),
+            "action": rng.integers(0, 2, n).astype(np.int32),
+            "reward": (1.0 + 0.1 * obs[:, 0]).astype(np.float32),
+            "terminated": at % EPISODE == EPISODE - 1,
+            "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": mu,
+        }
+        for i in range(targets):
+            columns[f"target_prob_{i}"] = mu * rng.uniform(0.8, 1.25, n).astype(np.float32)
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table, row_group_size=ROW_GROUP)
+    assert writer is not None
+    writer.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""`steadytd evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steadytd.cli.console import err, out, print_json, progress_bar
+from steadytd.cli.experiments import Json
+
+if TYPE_CHECKING:
+    from steadytd.streams.log import Log
+
+Discount = Annotated[
+    float | None, typer.Option("--discount", help="Discount in [0, 1], unless it is a column.")
+]
+Target = Annotated[
+    list[str] | None, typer.Option("--target", help="Only this target; repeatable. Default: all.")
+]
+Features = Annotated[
+    str | None, typer.Option(help="raw, poly:K, rbf:N, fourier:K, tiles:NxM or onehot.")
+]
+Map = Annotated[
+    list[str] | None,
+    typer.Option("--map", help="Names of columns: obs=state,reward=r; several: obs=x+v."),
+]
+Estimate = Annotated[
+    bool,
+    typer.Option("--estimate-behavior", help="Estimate the behaviour policy from the log."),
+]
+
+
+def evaluate(
+    logs: Annotated[list[str], typer.Argument(help="Parquet or CSV files, globs, a directory.")],
+    discount: Discount = None,
+    target: Target = None,
+    features: Features = None,
+    learner: Annotated[
+        list[str] | None, typer.Option("--learner", help="name:key=value,...; repeatable.")
+    ] = None,
+    columns: Map = None,
+    estimate: Estimate = False,
+    engine: Annotated[str, typer.Option(help="local or dask.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler; default: threads here.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="With dask: keep finished parts here, and go on from them.")
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--out", help="Write evaluation.html, pictures, models here.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of features.")] = 0,
+    threads: Annotated[int | None, typer.Option(help="Threads; all processors by default.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What is a new policy worth, from the log of another? With what the answer rests on.
+
+    Examples:
+      steadytd evaluate log.parquet --discount 0.99 --features rbf:300
+
+      steadytd evaluate 'logs/*.parquet' --discount 0.99 --target soft5 --out results/soft5
+
+      steadytd evaluate log.csv --discount 0.95 --map obs=state,behavior_prob=p --json
+
+      steadytd evaluate logs/ --discount 0.99 --engine dask --checkpoint parts
+    """
+    from steadytd.core.errors import InputError
+    from steadytd.evaluate.run import evaluate as do
+
+    if engine != "dask" and (address is not None or checkpoint is not None):
+        given = "--address" if address is not None else "--checkpoint"
+        raise InputError(f"{given} is for --engine dask, the engine is '{engine}'; add that.")
+    log = opened(logs, discount, target, columns, estimate)
+    if directory is not None:
+        _writable(directory)
+    for note in log.notes:
+        _say(note)
+    with _unused(checkpoint), progress_bar("reading", unit="rows", then="solving") as update:
+        e = do(
+            log, discount=discount, features=features or "raw", learners=learner,
+            behavior="estimate" if estimate else None, engine=engine, address=address,
+            checkpoint=checkpoint, threads=threads, seed=seed, progress=update,
+        )  # fmt: skip
+    page = None
+    if directory is not None:
+        from steadytd.report.evaluation_page import write_evaluation
+
+        with err.status("drawing"):
+            page = write_evaluation(e, directory, files=log.files, command=_command())
+    if as_json:
+        print_json(e.to_dict())
+        return
+    from steadytd.cli.evaluate_page import plain, show
+
+    show(e)
+    if page is not None:
+        out.print(f"\npage: [bold]{plain(str(page))}[/]", highlight=False, soft_wrap=True)
+
+
+def opened(
+    logs: list[str],
+    discount: float | None,
+    targets: list[str] | None,
+    columns: list[str] | None,
+    estimate: bool,
+) -> Log:
+    """The log, with its behaviour probabilities or the wish to estimate them."""
+    from steadytd.core.errors import InputError
+    from steadytd.streams.log import open_log
+
+    for i, name in enumerate(targets or []):
+        if name in (targets or [])[:i]:
+            raise InputError(f"the target '{name}' is given twice; leave one out.")
+    source = logs[0] if len(logs) == 1 else logs
+    log = open_log(source, discount=discount, targets=targets or None, columns=mapped(columns))
+    if not log.has_behavior and not estimate:
+        import difflib
+
+        names = log.source.schemas[0].names
+        close = difflib.get_close_matches("behavior_prob", names, n=1)
+        hint = f" Is it '{close[0]}'? Then add --map behavior_prob={close[0]}." if close else ""
+        raise InputError(
+            f"{log.files[0]}: there is no column 'behavior_prob' with the probability of the "
+            f"logged action.{hint} Name it with --map behavior_prob=its_name, or estimate it from "
+            "the log with --estimate-behavior."
+        )
+    return log
+
+
+def mapped(given: list[str] | None) -> dict[str, str | list[str]] | None:
+    """The column map from its text form: name=column, name=first+second, comma in between.
+
+    >>> mapped(["obs=x+v,reward=r", "t=step"])
+    {'obs': ['x', 'v'], 'reward': 'r', 't': 'step'}
+    """
+    from steadytd.core.errors import InputError
+
+    found: dict[str, str | list[str]] = {}
+    for piece in (part.strip() for text in given or [] for part in text.split(",")):
+        name, equals, column = (word.strip() for word in piece.partition("="))
+        if not (name and equals and column):
+            raise InputError(f"--map is written name=column,name=column, got '{piece}'.")
+        if name in found:
+            raise InputError(f"--map gives '{name}' twice; leave one out.")
+        several = column.split("+") if name in ("obs", "next_obs") else [column]
+        found[name] = several if len(several) > 1 else column
+    return found or None
+
+
+def _writable(directory: Path) -> None:
+    """Notice before the work, without making anything, that results cannot be written."""
+    import os
+
+    from steadytd.core.errors import InputError
+
+    there = directory
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(
+            f"cannot write to the output directory '{directory}': '{there}' is not a directory "
+            "that you may write to; name another."
+        )
+
+
+@contextmanager
+def _unused(checkpoint: Path | None) -> Iterator[None]:
+    """After bad input no empty directory is left behind."""
+    new = checkpoint is not None and not checkpoint.exists()
+    try:
+        yield
+    except BaseException:
+        if checkpoint is not None and new and checkpoint.is_dir() and not any(checkpoint.iterdir()):
+            checkpoint.rmdir()
+        raise
+
+
+def _say(text: str) -> None:
+    from rich.markup import escape
+
+    err.print(escape(text), highlight=False, soft_wrap=True)
+
+
+def _command() -> str:
+    import shlex
+    import sys
+
+    return shlex.join(["steadytd", *sys.argv[1:]])

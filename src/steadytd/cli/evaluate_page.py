@@ -1,0 +1,123 @@
+"""An evaluation on the terminal: verdicts, values, overlap, stability, warnings, coverage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.markup import escape
+
+from steadytd.cli.console import out, table
+from steadytd.evaluate.findings import Finding
+from steadytd.evaluate.result import Evaluation
+from steadytd.report.evaluation import (
+    Verdict,
+    by_level,
+    calibration_rows,
+    grouped,
+    overlap_rows,
+    stability_rows,
+    value_rows,
+    verdicts,
+)
+
+COLOURS = {"good": "green", "care": "yellow", "bad": "red"}
+MANY_TARGETS = 6  # beyond this only the recommended learner of each is shown
+
+
+def plain(text: str) -> str:
+    """Text as it is, not as Rich markup."""
+    return escape(text)
+
+
+def show(e: Evaluation) -> None:
+    """The whole page."""
+    print_verdicts(verdicts(e))
+    print_values(e)
+    print_overlap(e)
+    print_stability(e, "Stability")
+    if e.log.behavior_estimated:
+        print_calibration(e)
+    warnings, notes = by_level(e)
+    print_findings("Warnings", "yellow", warnings)
+    print_findings("Notes", "dim", notes, most=1)
+    out.print("[bold]What the numbers mean[/]", highlight=False)
+    for text in e.notes:
+        out.print(plain(text), highlight=False)
+
+
+def print_verdicts(lines: list[Verdict]) -> None:
+    """One line per target, coloured by how far it can be trusted."""
+    for line in lines:
+        colour = COLOURS[line.grade]
+        out.print(f"[bold {colour}]{plain(line.target)}: {plain(line.text)}[/]", highlight=False)
+    out.print()
+
+
+def print_values(e: Evaluation) -> None:
+    """Every learner's value; with many targets only the recommended ones."""
+    many = len(e.targets) > MANY_TARGETS
+    lines = []
+    before = None
+    for row in value_rows(e, recommended_only=many):
+        name = "" if row["target"] == before else plain(row["target"])
+        before = row["target"]
+        mark = " [bold green]*[/]" if row["recommended"] else ""
+        how = ", ".join(text for text in (row["penalty"], row["remark"]) if text)
+        texts = [plain(text) for text in (row["value"], row["interval"], how)]
+        lines.append((name, plain(row["learner"]) + mark, *texts))
+    title = "Values (* recommended)"
+    if many:
+        title = "Values of the recommended learners (all learners: --json or --out)"
+    out.print(table(title, ("target", "learner", ">value", ">95 % interval", "how"), lines))
+
+
+def print_overlap(e: Evaluation) -> None:
+    """How much of the log is like the targets' own."""
+    keys = {
+        "target": "target", "rows": ">rows count for", "episodes": ">episodes for",
+        "largest": ">largest ratio", "zeros": ">zeros", "mean": ">mean ratio",
+    }  # fmt: skip
+    found = overlap_rows(e)
+    if any(row["violations"] != "none" for row in found):
+        keys["violations"] = ">no support"
+    rows = [[plain(row[key]) for key in keys] for row in found]
+    title = f"Overlap: {e.log.rows:,} rows, {e.log.episodes:,} episodes"
+    out.print(table(title, tuple(keys.values()), rows))
+
+
+def print_stability(e: Evaluation, title: str) -> None:
+    """What the data say about plain TD, and which penalty is enough."""
+    columns = (
+        "target", "plain TD", ">resamples", ">safe from eta", ">95 % interval", ">chosen eta",
+    )  # fmt: skip
+    rows: list[list[Any]] = []
+    for s in stability_rows(e):
+        word = "[green]stable[/]" if s["stable"] else "[red]unstable[/]"
+        numbers = [s[key] for key in ("share", "threshold", "interval", "eta")]
+        rows.append([plain(s["target"]), word, *numbers])
+    out.print(table(title, columns, rows))
+
+
+def print_calibration(e: Evaluation) -> None:
+    """Whether the estimated behaviour policy's probabilities come true."""
+    columns = (">predicted chance", ">mean", ">happened", ">rows and actions", "")
+    rows = [
+        [c["range"], c["predicted"], c["happened"], c["pairs"], "" if c["fine"] else "off"]
+        for c in calibration_rows(e)
+    ]
+    out.print(table("Calibration of the estimated behaviour policy", columns, rows))
+
+
+def print_findings(title: str, colour: str, found: list[Finding], most: int = MANY_TARGETS) -> None:
+    """Findings of one code together: the first `most` in full, and how many more there are."""
+    if not found:
+        return
+    out.print(f"[bold]{title}[/]", highlight=False)
+    for group in grouped(found):
+        items = group["items"]
+        for one in items[:most]:
+            about = f" [bold]{plain(one['target'])}[/]" if one["target"] else ""
+            out.print(f"[{colour}]{group['code']}[/]{about}: {plain(one['text'])}", highlight=False)
+        more = f"(and {len(items) - most} more of this kind.) " if len(items) > most else ""
+        out.print(f"  {more}[italic]{plain(group['remedy'])}[/]", highlight=False)
+    out.print()

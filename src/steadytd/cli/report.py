@@ -1,0 +1,77 @@
+"""`steadytd report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from steadytd.cli.console import err, out, print_json, table
+from steadytd.cli.experiments import Json
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(help="The directory that `steadytd study` wrote.")],
+    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Tables, figures and a page with the findings of a study, finished or not.
+
+    Writes DIR/report: report.html (one file, no network needed), every figure as SVG, PNG and PDF,
+    and summary.json, summary.parquet, configurations.parquet.
+
+    Examples:
+      steadytd report results/collision
+
+      steadytd report results/quick --open
+
+      steadytd report results/quick --json
+    """
+    from steadytd.report.study_report import write_study_report
+
+    with err.status("reading") as status:
+        page, document = write_study_report(directory, say=status.update)
+    if as_json:
+        print_json(document)
+    else:
+        _print(document)
+        out.print(f"page: [bold]{page}[/]", highlight=False, soft_wrap=True)
+    if show:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+
+
+def _print(document: dict[str, Any]) -> None:
+    from rich.markup import escape
+
+    from steadytd.report.pages import figures
+    from steadytd.report.study_tables import short
+
+    out.print(escape(document["size"]), highlight=False)
+    for problem in document["problems"]:
+        rows = []
+        for b in problem["best"]:
+            measured, final = (_mean(b[key]) for key in ("measured", "final"))
+            seen = b["predicted_asymptote"]
+            stable = b["predicted_stable_share"]
+            theory = "" if stable is None else "unstable" if seen is None else figures(seen)
+            settings = ", ".join(f"{k} {short(v)}" for k, v in b["settings"].items())
+            rows.append((b["algorithm"], settings, measured, final, theory, b["rank"]))
+        stage = "fresh seeds" if problem["fresh_seeds"] else "the grid's seeds"
+        title = f"\n{problem['problem']}: {document['criterion']}, {stage} (mean ± standard error)"
+        columns = ("learner", "at its best", ">error", ">final", ">predicted", ">place")
+        out.print(table(title, columns, rows))
+        lines = [(line["topic"], line["text"]) for line in problem["summary"]]
+        for topic, text in (*lines, *(("Caveat", caveat) for caveat in problem["caveats"])):
+            out.print(f"[bold]{topic}.[/] {escape(text)}", highlight=False)
+    out.print()
+
+
+def _mean(mean: dict[str, Any]) -> str:
+    from steadytd.report.pages import figures
+
+    if mean["diverged"]:
+        return f"diverged on {mean['diverged']} of {mean['seeds']}"
+    return figures(mean["value"], mean["stderr"])

@@ -1,0 +1,199 @@
+"""Online learners on a log: the engine's numbers, and nothing leaks from episode to episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.core.arrays import Floats
+from steadytd.core.learner import Learner
+from steadytd.core.reference import ReferenceLearner
+from steadytd.evaluate.accumulate import Accumulator
+from steadytd.evaluate.follow import features_of
+from steadytd.evaluate.lanes import side_by_side
+from steadytd.evaluate.online import Lane, Member, SideBySide, Table
+from steadytd.evaluate.plan import ETD, TD, System
+from steadytd.evaluate.requests import requests
+from steadytd.streams.log import Log, open_log
+from tests.evaluate_helpers import Identity, episodes_of, plan_of
+from tests.helpers import random_problem
+from tests.log_helpers import log_table
+
+FAST = ["td:alpha=0.02", "perturbed_td:alpha=0.03,eta=0.4", "etd:alpha=0.01",
+        "etd_beta:alpha=0.01,beta=0.5", "tdc:alpha=0.02,ratio=2"]  # fmt: skip
+GENERAL = ["td:alpha=0.02,lam=0.8", "etd:alpha=0.005,lam=0.5", "tdc:alpha=0.02,ratio=2,lam=0.6",
+           "vtrace:alpha=0.02,lam=0.9", "htd:alpha=0.01,lam=0.5", "gem_etd:alpha=0.01",
+           "perturbed_etd:alpha=0.01,eta=0.2,beta=0.5", "td:alpha=0.05,power=0.5,delay=30",
+           "td:alpha=0.02,average=1", "tree_backup:alpha=0.02,lam=0.9", "gtd2:alpha=0.02",
+           "rotd:alpha=0.01"]  # fmt: skip
+
+
+def log_of(batch_rows: int = 65_536) -> Log:
+    problem = random_problem(3, states=5, actions=3, features=5, policies=2)
+    table = log_table(problem, episodes=40, length=6, seed=3)
+    return open_log(table, discount=None, batch_rows=batch_rows)
+
+
+def reference(log: Log, learner: Learner, target: int) -> Floats:
+    """The interpreted learner, with everything that is carried over forgotten between episodes."""
+    slow = ReferenceLearner(learner, np.zeros(log.n_obs))
+    for episode in episodes_of(log):
+        slow.carried = dict.fromkeys(slow.carried, np.float64(0.0))
+        for p in episode:
+            facts = {
+                "reward": p.reward, "gamma_next": p.discount, "rho": float(p.rho[target]),
+                "pi": float(p.pi[target]), "mu": p.mu, "interest": 1.0, "peak_min": 1.0,
+                "peak_max": 1.0,
+            }  # fmt: skip
+            slow.update(p.x, p.x_next, facts)
+    return np.asarray(slow.average if learner.averaged else slow.vectors["w"])
+
+
+def engine(log: Log, learner: Learner, target: int) -> Lane:
+    lane = Lane(learner, target, log.n_obs, averaging=False)
+    before = 0.0
+    features = Identity().fit(np.zeros((1, log.n_obs)))
+    for batch in log.batches():
+        table = Table.of(batch, features_of(batch, features), before)
+        lane.advance(table, table.facts(batch, target, (1.0, 1.0)), log.rows or 0)
+        before = float(batch.discount[-1])
+    return lane
+
+
+@pytest.mark.parametrize("batch_rows", [9, 65_536])
+@pytest.mark.parametrize("text", [*FAST, *GENERAL])
+def test_engine_follows_the_log_without_leaks(text: str, batch_rows: int) -> None:
+    """Some episodes are cut off while gamma > 0; the next one must not see their traces."""
+    learner = st.learner(text)
+    log = log_of(batch_rows)
+    assert any(episode[-1].discount > 0.0 for episode in episodes_of(log))
+    found = engine(log, learner, 1).weights
+    np.testing.assert_allclose(found, reference(log, learner, 1), rtol=1e-9, atol=1e-12)
+    assert np.abs(found).max() > 1e-3
+
+
+@pytest.mark.parametrize("batch_rows", [9, 65_536])
+def test_lanes_side_by_side_are_the_engine(batch_rows: int) -> None:
+    systems = (TD, ETD, System(0.0, True, 0.5))
+    log = log_of(batch_rows)
+    plan = plan_of(log, systems)
+    kind = {"td": 0, "perturbed_td": 0, "etd": 1, "etd_beta": 2, "tdc": 0}
+    for texts in (FAST[:4], FAST[4:]):
+        learners = [st.learner(text) for text in texts]
+        assert all(map(side_by_side, learners))
+        members = [
+            Member(x, t, t * len(systems) + kind[x.name], averaging=False)
+            for t in range(2)
+            for x in learners
+        ]
+        group = SideBySide(members, log.n_obs)
+        sums = Accumulator(plan)
+        features = Identity().fit(np.zeros((1, log.n_obs)))
+        for batch in log.batches():
+            group.advance(sums.prepare(batch), features_of(batch, features), plan.rows)
+        for outcome in group.outcomes():
+            expected = engine(log_of(), outcome.learner, outcome.target).weights
+            np.testing.assert_allclose(outcome.weights, expected, rtol=1e-10, atol=1e-14)
+            assert np.abs(expected).max() > 1e-3
+
+
+def test_who_may_stand_side_by_side() -> None:
+    for text in GENERAL:
+        assert not side_by_side(st.learner(text))
+
+
+def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
+    """With as many snapshots as rows it is the mean of the weights after each later row."""
+    log = log_of()
+    rows = log.rows or 0
+    learner = st.learner("td:alpha=0.02")
+    lane = Lane(learner, 0, log.n_obs, averaging=True)
+    group = SideBySide([Member(learner, 0, 0, averaging=True)], log.n_obs)
+    features = Identity().fit(np.zeros((1, log.n_obs)))
+    sums = Accumulator(plan_of(log))
+    for batch in log.batches():
+        X = features_of(batch, features)
+        table = Table.of(batch, X, 0.0)
+        lane.advance(table, table.facts(batch, 0, (1.0, 1.0)), rows)
+        group.advance(sums.prepare(batch), X, rows)
+    slow = ReferenceLearner(learner, np.zeros(log.n_obs))
+    seen = []
+    for p in (p for e in episodes_of(log) for p in e):
+        slow.update(p.x, p.x_next, {
+            "reward": p.reward, "gamma_next": p.discount, "rho": float(p.rho[0]), "pi": 1.0,
+            "mu": 1.0, "interest": 1.0, "peak_min": 1.0, "peak_max": 1.0,
+        })  # fmt: skip
+        seen.append(slow.vectors["w"].copy())
+    expected = np.mean(seen[len(seen) // 2 :], axis=0)
+    assert rows < 400  # so that the gap between snapshots is one row
+    np.testing.assert_allclose(lane.weights, expected, rtol=1e-9)
+    np.testing.assert_allclose(group.outcomes()[0].weights, expected, rtol=1e-9)
+
+
+def test_divergence_is_reported_not_hidden() -> None:
+    p = st.problem("baird")
+    paid = st.Problem(name="paid", P=p.P, r=1.0, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=p.Phi)
+    table = log_table(paid, episodes=30, length=100, seed=0)
+    e = st.evaluate(table, features=Identity(), learners=["td:alpha=5", "td:alpha=5,lam=0.3"])
+    rows = e.values.to_dicts()
+    for row in rows:
+        assert row["diverged"] > 0
+        assert np.isnan(row["value"])
+    found = [w for w in e.warnings if w.code == "diverged"]
+    assert [w.numbers["learner"] for w in found] == ["td:alpha=5", "td:alpha=5,lam=0.3"]
+    with pytest.raises(st.InputError, match="diverged"):
+        e.value_function("pi", "td:alpha=5")
+
+
+@pytest.mark.parametrize(
+    "asked,kind,system,automatic",
+    [
+        ("lstd", "solved", System(), []),
+        ("lstd:lam=0.5", "solved", System(0.5), []),
+        ("perturbed_td", "online", System(), ["eta"]),
+        ("perturbed_td:lam=0.5", "online", None, ["eta"]),
+        ("perturbed_td:lam=0.5,penalty=outside", "online", System(0.5), ["eta"]),
+        ("tdc", "online", System(), ["ratio"]),
+        ("tdc:ratio=10", "online", System(), []),
+        ("etd_beta:beta=0.5", "online", System(0.0, True, 0.5), []),
+        ("lsetd", "solved", System(0.0, True), []),
+        ("vtrace:lam=0.5", "online", None, []),
+        ("dr", "sampling", None, []),
+    ],
+)
+def test_requests(asked: str, kind: str, system: System | None, automatic: list[str]) -> None:
+    (one,) = requests(asked)
+    assert (one.label, one.kind, one.system, one.automatic) == (asked, kind, system, automatic)
+    assert one.auto_alpha == (kind == "online")
+
+
+@pytest.mark.parametrize(
+    "asked,match",
+    [
+        (["lsdt"], "did you mean 'lstd'"),
+        (["lstd", "lstd"], "given twice"),
+        ([], "at least one learner"),
+        (["gq"], "pairs of state and action"),
+        (["perturbed_td:eta=-1"], "eta"),
+    ],
+)
+def test_bad_requests(asked: list[str], match: str) -> None:
+    with pytest.raises(st.InputError, match=match):
+        requests(asked)
+
+
+def test_automatic_numbers_stabilise_what_plain_td_cannot() -> None:
+    """Baird's log: td diverges, perturbed_td and tdc with numbers from the data do not."""
+    table = log_table(st.problem("baird"), episodes=200, length=100, seed=0)
+    e = st.evaluate(table, features=Identity(), learners=["perturbed_td", "tdc", "td"])
+    rows: dict[str, Any] = {row["learner"]: row for row in e.values.to_dicts()}
+    threshold = st.certify("baird").eta_pd
+    assert rows["perturbed_td"]["eta"] > threshold
+    assert rows["perturbed_td"]["stable"] and rows["tdc"]["stable"]
+    assert rows["tdc"]["ratio"] > threshold
+    assert not rows["td"]["stable"]
+    assert rows["perturbed_td"]["alpha"] > 0.0
+    assert "td_unstable" in {w.code for w in e.warnings}

@@ -1,0 +1,179 @@
+"""Never a confident wrong answer: the interval covers the truth, or a warning names the reason.
+
+Three worlds with known values (one feature per state; one feature that says nearly nothing; a point
+on a line with observations that are numbers), each for a target near the behaviour policy and for
+one far from it, on five logs of 400 episodes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.evaluate.result import Evaluation
+from tests.evaluate_helpers import Identity
+from tests.log_helpers import log_table
+from tests.logged_worlds import DISCOUNT, World, aggregated, episodic, line, tabular
+
+WORLDS = {
+    "tabular near": lambda: tabular(0.5),
+    "tabular far": lambda: tabular(4.0),
+    "aggregated near": lambda: aggregated(0.5),
+    "aggregated far": lambda: aggregated(4.0),
+    "line near": lambda: line(-1.0, "poly:2"),
+    "line far": lambda: line(3.0, "poly:2"),
+    "line near, poor features": lambda: line(-1.0, "raw"),
+}
+SEEDS = range(100, 105)
+REASONS = {
+    "low_overlap", "features_poor", "learners_disagree", "bias_unchecked", "ratios_off",
+    "few_episodes",
+}  # fmt: skip
+
+
+@cache
+def world(name: str) -> World:
+    return WORLDS[name]()
+
+
+@cache
+def evaluated(name: str, seed: int) -> Evaluation:
+    w = world(name)
+    discount = DISCOUNT if name.startswith("line") else None
+    return st.evaluate(w.log(seed), discount=discount, features=w.features)
+
+
+def covered(name: str, seed: int) -> bool:
+    r = evaluated(name, seed).recommended["pi"]
+    return r.lo <= world(name).truth <= r.hi
+
+
+def test_covers_the_truth_or_names_a_reason() -> None:
+    """At least 85 % of all cases; by chance alone 5 % of trusted intervals miss."""
+    cases = [(name, seed) for name in WORLDS for seed in SEEDS]
+    good = [
+        covered(*case) or bool(set(evaluated(*case).recommended["pi"].warnings) & REASONS)
+        for case in cases
+    ]
+    assert np.mean(good) >= 0.85, [c for c, fine in zip(cases, good, strict=True) if not fine]
+
+
+@pytest.mark.parametrize("name", ["tabular near", "line near"])
+def test_good_logs_are_trusted_and_right(name: str) -> None:
+    """Warnings on everything would keep the promise too; most of these have to go without."""
+    trusted = [evaluated(name, seed).recommended["pi"].trusted for seed in SEEDS]
+    assert sum(trusted) >= 4
+    assert sum(covered(name, seed) for seed in SEEDS) >= 4
+
+
+def codes(e: Evaluation, level: str = "warning") -> set[str]:
+    return {w.code for w in e.warnings if w.level == level}
+
+
+def test_poor_features_are_found_and_lstd_is_not_recommended() -> None:
+    name = "line near, poor features"
+    for seed in SEEDS:
+        e = evaluated(name, seed)
+        lstd = e.values.filter(learner="lstd").to_dicts()[0]
+        assert not lstd["lo"] <= world(name).truth <= lstd["hi"]
+        assert "features_poor" in codes(e)
+        assert e.recommended["pi"].learner == "dr"
+    assert sum(covered(name, seed) for seed in SEEDS) >= 4
+
+
+def test_a_far_target_has_low_overlap() -> None:
+    for seed in SEEDS:
+        e = evaluated("line far", seed)
+        (found,) = [w for w in e.warnings if w.code == "low_overlap"]
+        assert found.numbers["rho_max"] == e.overlap["rho_max"][0]
+        assert str(e.overlap["rho_max_row"][0]) in found.text or "episodes" in found.text
+        assert not e.recommended["pi"].trusted
+
+
+def test_few_effective_episodes_are_low_overlap() -> None:
+    """On this log the mean product looks fair, but 5 of 400 episodes make it."""
+    e = evaluated("tabular far", 101)
+    assert e.overlap["product_mean"][0] > 0.6
+    assert e.overlap["ess_trajectory"][0] < 10.0
+    assert "low_overlap" in codes(e)
+
+
+def test_poor_features_make_dr_the_choice_even_where_it_is_less_sharp() -> None:
+    name, seed = "aggregated far", 100
+    e = evaluated(name, seed)
+    rows = {v["learner"]: v for v in e.values.to_dicts()}
+    sharpness = [rows[x]["hi"] - rows[x]["lo"] for x in ("dr", "lstd")]
+    assert sharpness[0] > 1.5 * sharpness[1]
+    assert "features_poor" in codes(e)
+    assert e.recommended["pi"].learner == "dr"
+    assert "poor" in e.recommended["pi"].reason
+
+
+def test_wrong_probabilities_are_noticed() -> None:
+    """behavior_prob 20 % too large: the mean ratio is 1/1.2 instead of 1."""
+    table = world("tabular near").log(100)
+    at = table.column_names.index("behavior_prob")
+    wrong = np.minimum(np.asarray(table["behavior_prob"]) * 1.2, 1.0)
+    e = st.evaluate(table.set_column(at, "behavior_prob", [wrong]))
+    assert "ratios_off" in codes(e)
+    assert "ratios_off" not in codes(evaluated("tabular near", 100))
+
+
+def sign_reversal() -> Any:
+    """theta2theta with V = (1, 2): LSTD finds w = 1, every stabilising penalty reverses it."""
+    p = st.problem("theta2theta")
+    r = np.broadcast_to(np.array([-0.8, 0.2])[:, None, None], p.P.shape)
+    q = st.Problem(name="q", P=p.P, r=r, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=p.Phi)
+    return log_table(q, episodes=200, length=60, seed=2)
+
+
+def test_penalty_that_reverses_the_sign_is_called_biased() -> None:
+    e = st.evaluate(sign_reversal(), features=Identity())
+    rows = {v["learner"]: v for v in e.values.to_dicts()}
+    assert rows["lstd"]["value"] == pytest.approx(1.5, abs=0.05)
+    assert rows["perturbed_lstd"]["eta"] > 0.08 and rows["perturbed_lstd"]["value"] < 0.0
+    notes = codes(e, "note")
+    assert {"bias_dominates", "td_unstable"} <= notes
+    assert e.recommended["pi"].learner != "perturbed_lstd"
+    stable = e.path.filter(e.path["stable"])
+    assert min(stable["eta"].to_list()) > 0.0
+    assert max(stable["value"].to_list()) < 0.0
+
+
+def test_few_episodes_are_not_trusted() -> None:
+    e = st.evaluate(tabular(0.5, episodes=8).log(1))
+    assert "few_episodes" in codes(e)
+    one = st.evaluate(tabular(0.5, episodes=1).log(1), learners=["lstd"], value_at="start")
+    assert "few_episodes" in codes(one)
+    assert not one.recommended["pi"].trusted
+
+
+def test_cut_returns_are_pointed_out() -> None:
+    p = episodic(6, 0.5, np.eye(6))
+    e = st.evaluate(log_table(p, episodes=200, length=3, seed=1))
+    (found,) = [w for w in e.warnings if w.code == "truncated_returns"]
+    assert found.numbers["truncated"] == e.log.truncated > 100
+    assert 0.5 < found.numbers["discount_left"] < 1.0
+
+
+def test_an_online_learner_that_has_not_arrived_says_so() -> None:
+    table = world("tabular near").log(100)
+    e = st.evaluate(table, learners=["td:alpha=1e-5", "lstd"])
+    (found,) = [w for w in e.warnings if w.code == "not_converged"]
+    assert found.numbers["learner"] == "td:alpha=1e-5"
+    assert e.recommended["pi"].learner == "lstd"
+    row = e.values.filter(learner="td:alpha=1e-5").to_dicts()[0]
+    lstd = e.values.filter(learner="lstd").to_dicts()[0]
+    assert (row["lo"], row["fixed_point"]) == (lstd["lo"], lstd["value"])
+
+
+def test_recommendation_stays_with_what_was_asked_for() -> None:
+    table = world("tabular near").log(100)
+    e = st.evaluate(table, learners=["etd", "pdis"])
+    assert e.recommended["pi"].learner == "pdis"
+    assert "not asked for" in e.recommended["pi"].reason
+    assert "dr" not in e.values["learner"].to_list()
