@@ -86,7 +86,7 @@ def test_a_poor_log_gets_a_plain_no(
     assert call(monkeypatch, "evaluate", str(poor)) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert text.startswith("pi: do not trust ")
-    assert "the log shows too little of what this policy would do" in text
+    assert "whole episodes are too unlike this policy's" in text
     assert "Warnings low_overlap pi: " in text
     assert "They do not cover: " in text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import polars as pl
 import pytest
 
 import steadytd as st
+from steadytd.core.files import write_whole
 from steadytd.study import dataset
 from steadytd.study.blocks import FRESH, compute, confirm_blocks, grid_blocks, recording_points
 from steadytd.study.results import StudyResults
@@ -325,13 +327,12 @@ def test_a_full_disk_keeps_what_is_finished(
     tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Path] = []
-    write = dataset.write_whole
 
     def full(path: Path, content: bytes) -> Path:
         if path.suffix == ".parquet" and len(written) == 3:
             raise OSError(errno.ENOSPC, "No space left on device")
         written.extend([path] if path.suffix == ".parquet" else [])
-        return write(path, content)
+        return write_whole(path, content)
 
     monkeypatch.setattr(dataset, "write_whole", full)
     with pytest.raises(st.InputError, match=r"the disk is full.*finished so far is kept"):
@@ -503,6 +504,6 @@ def test_collision_has_the_published_ranking() -> None:
     result = st.run("collision", every, steps=20_000, seeds=seeds, points=201)
     auc = dict(zip(every, result.errors.mean(axis=2), strict=True))
     means = [np.mean([auc[text] for text in group], axis=0) for group in RANKED]
-    for better, worse in zip(means[:-1], means[1:], strict=True):
+    for better, worse in itertools.pairwise(means):
         difference = worse - better
         assert difference.mean() > 3 * difference.std(ddof=1) / np.sqrt(len(difference))

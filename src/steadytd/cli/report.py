@@ -58,10 +58,10 @@ def _print(document: dict[str, Any]) -> None:
             stable = b["predicted_stable_share"]
             theory = "" if stable is None else "unstable" if seen is None else figures(seen)
             settings = ", ".join(f"{k} {short(v)}" for k, v in b["settings"].items())
-            rows.append((b["algorithm"], settings, measured, final, theory, b["rank"]))
+            rows.append((b["rank"], b["algorithm"], settings, measured, final, theory))
         stage = "fresh seeds" if problem["fresh_seeds"] else "the grid's seeds"
         title = f"\n{problem['problem']}: {document['criterion']}, {stage} (mean ± standard error)"
-        columns = ("learner", "at its best", ">error", ">final", ">predicted", ">place")
+        columns = ("place", "learner", "at its best", ">error", ">final", ">predicted")
         out.print(table(title, columns, rows))
         lines = [(line["topic"], line["text"]) for line in problem["summary"]]
         for topic, text in (*lines, *(("Caveat", caveat) for caveat in problem["caveats"])):
