@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st_
 
 import steadytd as st
 from steadytd.evaluate import cluster, follow
@@ -188,6 +190,25 @@ def test_dask_solves_online_learners_and_says_so(file: Path) -> None:
     assert "not_followed" in {w.code for w in e.warnings}
 
 
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_bits(file: Path, tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    options: dict[str, Any] = {"features": "raw", "learners": SOLVED, "parts": 5}
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    try:
+        calls: list[tuple[int, int]] = []
+        found = st.evaluate(
+            file, engine="dask", address=cluster.scheduler_address, checkpoint=tmp_path,
+            progress=lambda *c: calls.append(c), **options,
+        )  # fmt: skip
+    finally:
+        cluster.close()
+    same(st.evaluate(file, **options), found)
+    assert calls[-1][0] == calls[-1][1]
+    assert len(list(tmp_path.iterdir())) == found.settings["parts"]
+
+
 def test_csv_of_unknown_length(file: Path, tmp_path: Path) -> None:
     frame = pl.read_parquet(file)
     wide = frame.with_columns(
@@ -240,3 +261,39 @@ def test_a_log_without_targets() -> None:
     table = log_table(random_problem(1, gamma=0.9), episodes=3).drop_columns(["target_prob_pi"])
     with pytest.raises(st.InputError, match="target"):
         st.evaluate(table)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    lengths=st_.lists(st_.tuples(st_.integers(1, 8), st_.booleans()), min_size=1, max_size=10),
+    discount=st_.sampled_from([0.0, 0.5, 1.0]),
+    ratio=st_.sampled_from(["zero", "one", "sparse"]),
+    value_at=st_.sampled_from(["auto", "start", "states"]),
+    seed=st_.integers(0, 100),
+)
+def test_tiny_logs_give_findings_not_exceptions(
+    lengths: list[tuple[int, bool]], discount: float, ratio: str, value_at: str, seed: int
+) -> None:
+    """Few rows, singular systems, no rewards, targets that the log never follows."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(len(lengths)), [n for n, _ in lengths])
+    t = np.concatenate([np.arange(n) for n, _ in lengths])
+    last = np.concatenate([np.arange(n) == n - 1 for n, _ in lengths])
+    ends = np.repeat([end for _, end in lengths], [n for n, _ in lengths])
+    mu = rng.uniform(0.1, 1.0, len(t))
+    pi = {"zero": 0.0 * mu, "one": mu, "sparse": mu * (rng.random(len(t)) < 0.3)}[ratio]
+    frame = pl.DataFrame(
+        {
+            "episode_id": ids, "t": t, "obs_0": rng.normal(size=len(t)), "action": 0,
+            "reward": rng.normal(size=len(t)) * (seed % 3), "terminated": last & ends,
+            "truncated": last & ~ends, "behavior_prob": mu, "target_prob_pi": pi,
+        }
+    )  # fmt: skip
+    try:
+        e = st.evaluate(frame, discount=discount, value_at=value_at)
+    except st.InputError as error:
+        assert "no row can be learned from" in str(error)
+        return
+    assert "few_episodes" in {w.code for w in e.warnings}
+    assert json.dumps(e.to_dict(), allow_nan=False)
+    assert len(e.values) == 8

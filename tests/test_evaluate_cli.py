@@ -158,6 +158,21 @@ def test_dask_gives_the_same_and_resumes(
         assert len(list(parts.iterdir())) == 1
 
 
+def test_a_scheduler_that_does_not_answer(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    import distributed
+
+    def silent(*_: Any, **__: Any) -> None:
+        raise OSError("timed out")
+
+    monkeypatch.setattr(distributed, "Client", silent)
+    asked = ["--engine", "dask", "--address", "tcp://nowhere:1", "--out", str(tmp_path / "out")]
+    assert call(monkeypatch, "evaluate", str(good), "--learner", "lstd", *asked) == 2
+    assert "cannot reach a Dask scheduler at 'tcp://nowhere:1'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def changed(column: str, row: int, value: float) -> Callable[[Any], Any]:
     """A table with another number in one place."""
 

@@ -231,8 +231,8 @@ def test_dependent_features_change_no_value() -> None:
 
 
 def test_rounding_does_not_make_features_independent() -> None:
-    """Eight combinations of five features, by a matrix without special numbers."""
-    mixed = np.eye(STATES) @ np.random.default_rng(0).normal(size=(STATES, 8))
+    """Forty combinations of five features, by a matrix without special numbers."""
+    mixed = np.eye(STATES) @ np.random.default_rng(0).normal(size=(STATES, 40))
     e = estimator(every_trajectory(mixed))
     assert e.rank == STATES
     assert float(e.values(e.ones(), 0, [LSTD])[0, 0]) == pytest.approx(exact_value(), rel=1e-6)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from steadytd import InputError
@@ -181,6 +182,24 @@ def test_an_episode_counts_in_its_own_block(log: Log) -> None:
         product = np.prod([p.rho for p in episode], axis=0)
         expected[episode[0].number * 7 // (log.rows or 0)] += product
     np.testing.assert_allclose(s.ratios[:, :, 4], expected[s.block], rtol=1e-11)
+
+
+def test_products_of_ratios_stay_finite() -> None:
+    """2,000 steps of ratio 2: the product would overflow, and its square long before."""
+    n = 2000
+    table = pa.table(
+        {
+            "episode_id": np.zeros(n, dtype=int), "t": np.arange(n), "obs_0": np.ones(n),
+            "action": np.zeros(n, dtype=int), "reward": np.ones(n),
+            "terminated": np.arange(n) == n - 1, "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": np.full(n, 0.5), "target_prob_pi": np.ones(n),
+        }
+    )  # fmt: skip
+    log = open_log(table, discount=1.0)
+    s = sums_of(log, plan_of(log, (TD, ETD)))
+    for name in ("systems", "weighted", "ratios", "numerator", "denominator", "ended"):
+        assert np.isfinite(getattr(s, name)).all(), name
+    assert s.ratios[:, 0, 6].max() == 1e100
 
 
 def test_missing_support_is_counted_with_its_rows() -> None:

@@ -232,6 +232,15 @@ def test_verdicts(given: Recommendation, grade: str, text: str) -> None:
     assert text in line.text
 
 
+def test_a_log_that_is_cut_short_makes_a_condition() -> None:
+    cut = Finding("truncated_returns", "", "note", "", "", {})
+    for given, grade in ((recommendation(), "care"), (recommendation("low_overlap"), "bad")):
+        stub = SimpleNamespace(targets=["t"], recommended={"t": given}, warnings=[cut])
+        (line,) = verdicts(cast(Evaluation, stub))
+        assert line.grade == grade
+        assert ("episodes are cut off are right" in line.text) == (grade == "care")
+
+
 def test_low_overlap_of_rows_or_of_whole_episodes() -> None:
     for share, text in ((0.03, "the log shows too little"), (0.9, "whole episodes are too unlike")):
         found = Finding("low_overlap", "t", "warning", "", "", {"ess_step_share": share})

@@ -113,6 +113,13 @@ def test_poor_features_make_dr_the_choice_even_where_it_is_less_sharp() -> None:
     assert "poor" in e.recommended["pi"].reason
 
 
+def test_a_check_that_is_too_weak_is_no_check() -> None:
+    e = st.evaluate(tabular(2.5, episodes=2000).log(100), learners=["lstd"])
+    (found,) = [w for w in e.warnings if w.code == "bias_unchecked"]
+    assert found.numbers["dr_width"] > 3.0 * found.numbers["width"]
+    assert "low_overlap" not in codes(e)
+
+
 def test_wrong_probabilities_are_noticed() -> None:
     """behavior_prob 20 % too large: the mean ratio is 1/1.2 instead of 1."""
     table = world("tabular near").log(100)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-FEW_UNITS, FEW_EPISODES = 10, 20
+FEW_UNITS, FEW_EPISODES, FEW_ROWS = 10, 20, 100
 MUCH_LEFT = 0.05  # discount left where episodes are cut, on average
 
 Level = Literal["warning", "note"]
@@ -67,26 +67,28 @@ def about_log(f: LogFacts) -> list[Finding]:
             )
         )
     if f.continuing:
+        why = "the log is one endless episode" if f.episodes <= 1 else "as asked for"
         found.append(
             Finding(
                 "continuing_log",
                 "",
                 "note",
-                "the log is one endless episode: values are means over all logged states, and "
-                "intervals treat stretches of rows as independent.",
+                f"{why}: values are means over all logged states. Where a log has fewer than 20 "
+                "episodes, intervals treat stretches of rows as independent.",
                 "Importance sampling over episodes is not possible here.",
             )
         )
-    if f.units < FEW_UNITS or (not f.continuing and f.episodes < FEW_EPISODES):
+    few = f.units < FEW_UNITS or f.rows < FEW_ROWS or 1 < f.episodes < FEW_EPISODES
+    if few or (f.episodes <= 1 and not f.continuing):
         found.append(
             Finding(
                 "few_episodes",
                 "",
                 "warning",
-                f"the log has {f.episodes} episodes in {f.units} independent units: too few for "
-                "an interval that can be trusted.",
+                f"the log has {f.rows} rows and {f.episodes} episodes in {f.units} units: too few "
+                "for an interval that can be trusted.",
                 f"Collect at least {FEW_EPISODES} episodes; better hundreds.",
-                {"episodes": f.episodes, "units": f.units},
+                {"rows": f.rows, "episodes": f.episodes, "units": f.units},
             )
         )
     if f.truncated and f.discount_left > MUCH_LEFT and not f.continuing:

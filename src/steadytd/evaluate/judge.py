@@ -139,9 +139,11 @@ def judge(
         for other, against in listed[:i]:
             if form != against and replicates:
                 apart = float(point[form] - point[against])
-                drawn_apart = replicates[form] - replicates[against]
+                with np.errstate(invalid="ignore"):  # infinite ones of tiny logs
+                    drawn_apart = replicates[form] - replicates[against]
                 found = interval(apart, drawn_apart, e.n_units, CHECKED)
-                error = float(np.std(drawn_apart))
+                finite = drawn_apart[np.isfinite(drawn_apart)]
+                error = float(np.std(finite)) if len(finite) else float("nan")
                 differences.append(Difference(overlap.target, name, other, apart, *found, error))
     known = {name: (float(point[form]), limits(form)) for name, form in basic.items()}
     return Judged(overlap.target, overlap, stability, rows, differences, weights, known)

@@ -73,8 +73,13 @@ def limits(lo: float | None, hi: float | None) -> str:
 
 
 def verdicts(e: Evaluation) -> list[Verdict]:
-    """One line per target, in the evaluation's order."""
-    return [_verdict(e.recommended[name], _reasons(e.warnings, name)) for name in e.targets]
+    """One line per target, in the evaluation's order.
+
+    Where much of the episodes' weight is still to come when they are cut off, every learner goes on
+    with a value that no row of the log can check: a condition even where no warning applies.
+    """
+    cut = any(one.code == "truncated_returns" for one in e.warnings)
+    return [_verdict(e.recommended[name], _reasons(e.warnings, name), cut) for name in e.targets]
 
 
 def _reasons(found: list[Finding], target: str) -> dict[str, str]:
@@ -87,21 +92,23 @@ def _reasons(found: list[Finding], target: str) -> dict[str, str]:
     return said
 
 
-def _verdict(r: Recommendation, said: dict[str, str]) -> Verdict:
+def _verdict(r: Recommendation, said: dict[str, str], cut: bool) -> Verdict:
     if not math.isfinite(r.value):
         return Verdict(r.target, "bad", "do not trust anything here: no learner found a value.")
     value = number(r.value, r.hi - r.lo)
     known = limits(r.lo, r.hi)
     interval = "no interval" if known == "none" else f"95 % interval {known}"
     codes = list(dict.fromkeys(r.warnings))
-    if r.trusted:
-        return Verdict(r.target, "good", f"{value} ({interval}), by {r.learner}.")
-    reasons = "; ".join(said.get(code, code) for code in codes)
     soft = CONDITIONAL | (NOT_FOR_SAMPLING if r.learner in SAMPLING else set())
-    if set(codes) <= soft:
-        return Verdict(r.target, "care", f"{value} ({interval}), by {r.learner}; {_if(codes)}.")
-    text = f"do not trust {value} ({interval}, by {r.learner}): {reasons}."
-    return Verdict(r.target, "bad", text)
+    if not set(codes) <= soft:
+        reasons = "; ".join(said.get(code, code) for code in codes)
+        text = f"do not trust {value} ({interval}, by {r.learner}): {reasons}."
+        return Verdict(r.target, "bad", text)
+    conditions = [*codes, "truncated_returns"] if cut else codes
+    if conditions:
+        text = f"{value} ({interval}), by {r.learner}; {_if(conditions)}."
+        return Verdict(r.target, "care", text)
+    return Verdict(r.target, "good", f"{value} ({interval}), by {r.learner}.")
 
 
 def _if(codes: list[str]) -> str:
@@ -110,6 +117,8 @@ def _if(codes: list[str]) -> str:
         "bias_unchecked": "trust it only if the features can represent the value, which the log "
         "cannot check well",
         "behaviour_estimated": "trust it only if the estimated behaviour probabilities are right",
+        "truncated_returns": "trust it only if the values of the states in which episodes are cut "
+        "off are right, which the log cannot check",
         "features_poor": "the features are poor and the other learners biased; this one does not "
         "rest on them",
     }

@@ -21,31 +21,32 @@ REACH = 2.0  # times the recommended intervals' span: how far the values' axis l
 
 
 def values_chart(e: Evaluation) -> Any:
-    """A dot and an interval for every learner, a panel per target; the recommended one marked."""
+    """The recommended values of all targets, then a panel per target with all its learners."""
     import altair as alt
 
     rows = [_point(v) for v in e.values.iter_rows(named=True)]
-    low, high = _domain(rows)
-    for row in rows:
-        row["beyond"] = "" if low <= (row["at"] or low) <= high else number(row["at"])
-        row["edge"] = low if (row["at"] or low) < low else high
-    if len(e.targets) > DRAWN:
-        best = [row for row in rows if row["recommended"]]
-        return _single(best, "target", (low, high), "Values by the recommended learners")
-    panels = [
-        _panel([row for row in rows if row["target"] == name], "learner", (low, high)).properties(
-            title=alt.TitleParams(name, anchor="start", fontSize=13)
-        )
-        for name in e.targets
+    best = [row for row in rows if row["recommended"]]
+    panels = []
+    if len(e.targets) > 1:
+        panels.append(_panel(best, "target").properties(title=_small("all targets, recommended")))
+    if len(e.targets) <= DRAWN:
+        for name in e.targets:
+            mine = [row for row in rows if row["target"] == name]
+            panels.append(_panel(mine, "learner").properties(title=_small(name)))
+    words = [
+        "diamond: the recommended learner, its interval behind all others; a number at the edge: "
+        "beyond it;",
+        "open circle: where an online learner ended, beside where it leads; every panel has its "
+        "own axis",
     ]
-    chart = alt.vconcat(*panels, spacing=14).properties(
-        title=heading(
-            "Values and 95 % intervals",
-            "diamond: recommended, with its interval behind all; open circle: where an online "
-            "learner ended (at the edge: beyond)",
-        )
-    )
-    return styled(chart)
+    chart = alt.vconcat(*panels, spacing=14)
+    return styled(chart.properties(title=heading("Values and 95 % intervals", words)))
+
+
+def _small(title: str) -> Any:
+    import altair as alt
+
+    return alt.TitleParams(title, anchor="start", fontSize=13)
 
 
 def _point(v: dict[str, Any]) -> dict[str, Any]:
@@ -56,6 +57,15 @@ def _point(v: dict[str, Any]) -> dict[str, Any]:
     clean = {k: x if x is not None and math.isfinite(x) else None for k, x in row.items()}
     names = ("target", "learner", "recommended")
     return {**clean, **{n: v[n] for n in names}, "kind": KINDS[v["kind"]][0]}
+
+
+def _placed(row: dict[str, Any], domain: tuple[float, float]) -> dict[str, Any]:
+    """The row with the edge at which it is shown, and its number, where it lies beyond the axis."""
+    low, high = domain
+    at = row["at"]
+    if at is None or low <= at <= high:
+        return {**row, "beyond": "", "edge": low}
+    return {**row, "beyond": number(at), "edge": low if at < low else high}
 
 
 def _domain(rows: list[dict[str, Any]]) -> tuple[float, float]:
@@ -73,12 +83,14 @@ def _domain(rows: list[dict[str, Any]]) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def _panel(rows: list[dict[str, Any]], names: str, domain: tuple[float, float]) -> Any:
+def _panel(given: list[dict[str, Any]], names: str) -> Any:
     import altair as alt
 
+    domain = _domain(given)
+    rows = [_placed(row, domain) for row in given]
     order = [row[names] for row in rows]
     scale = alt.Scale(domain=list(domain), nice=False, zero=False)
-    x = alt.X("at:Q", title="value", scale=scale)
+    x = alt.X("at:Q", title="value", scale=scale, axis=alt.Axis(tickCount=8))
     y = alt.Y(f"{names}:N", sort=order, title=None, axis=alt.Axis(labelLimit=230, grid=False))
     shown = [label for label, _ in KINDS.values()]
     colour = alt.Color(
@@ -131,11 +143,8 @@ def _panel(rows: list[dict[str, Any]], names: str, domain: tuple[float, float]) 
         outside = alt.Chart(data(there)).encode(x=alt.X("edge:Q", scale=scale, title="value"), y=y)
         layers += [
             outside.mark_point(shape=shape, size=60, filled=True, opacity=1).encode(color=colour),
-            outside.mark_text(align=align, dx=dx, fontSize=10, color=QUIET).encode(text="beyond:N"),
+            outside.mark_text(align=align, dx=dx, dy=-7, fontSize=10, color=QUIET).encode(
+                text="beyond:N"
+            ),
         ]
     return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(21))
-
-
-def _single(rows: list[dict[str, Any]], names: str, domain: tuple[float, float], title: str) -> Any:
-    text = "one row per target; colours: how its learner works"
-    return styled(_panel(rows, names, domain).properties(title=heading(title, text)))
