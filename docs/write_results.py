@@ -89,10 +89,39 @@ def page(name: str, found: dict[str, Any], figures: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+def overview(pages: dict[str, dict[str, Any]]) -> list[str]:
+    """One row per problem: does TD need a penalty, and what does perturbed TD make of it?"""
+    lines = [
+        "| problem | td, by the certificate | td, measured | perturbed_td, measured | at the top |",
+        "|---|---|---|---|---|",
+    ]
+    for name, found in pages.items():
+        for problem in found["problems"]:
+            rows = {row["algorithm"]: row for row in problem["best"]}
+            td, perturbed = (rows[key]["measured"] for key in ("td", "perturbed_td"))
+            stable = problem["penalty"]["by_eta"][0]["predicted_stable_share"] == 1.0
+            lines.append(
+                f"| [{problem['problem']}]({name}.md) | {'stable' if stable else 'unstable'} "
+                f"| {number(td['value'], td['stderr'])} "
+                f"| {number(perturbed['value'], perturbed['stderr'])} "
+                f"| {', '.join(problem['ranking'][0])} |"
+            )
+    return lines
+
+
 DOCS.mkdir(exist_ok=True)
+pages: dict[str, dict[str, Any]] = {}
 for name in STUDIES:
     source = RESULTS / name / "report" / "summary.json"
     if source.exists():
         found = json.loads(source.read_text(encoding="utf-8"))
+        pages[name] = found
         (DOCS / f"{name}.md").write_text(page(name, found, source.parent), encoding="utf-8")
         print(f"docs/results/{name}.md")
+if len(pages) == len(STUDIES):
+    index = DOCS / "index.md"
+    before, begin, rest = index.read_text(encoding="utf-8").partition("<!-- table -->\n")
+    _, end, after = rest.partition("<!-- end of table -->\n")
+    table = "\n".join(overview(pages)) + "\n"
+    index.write_text(before + begin + table + end + after, encoding="utf-8")
+    print("docs/results/index.md")
