@@ -246,6 +246,7 @@ def test_value_at_states_of_an_episodic_log(found: Evaluation) -> None:
         ({"engine": "spark"}, "engine"),
         ({"value_at": "begin"}, "value_at"),
         ({"threads": 0}, "threads"),
+        ({"parts": 0}, "parts"),
         ({"learners": ["pdsi"]}, "did you mean 'pdis'"),
         ({"features": "rbv:3"}, "did you mean 'rbf'"),
         ({"targets": ["pj"]}, "pj"),

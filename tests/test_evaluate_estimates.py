@@ -14,7 +14,7 @@ from steadytd.core.arrays import Floats
 from steadytd.evaluate.bootstrap import interval, resamples
 from steadytd.evaluate.estimate import DR, LSTD, PDIS, SNPDIS, Estimator, Form
 from steadytd.evaluate.plan import ETD, TD
-from steadytd.evaluate.stability import assess, automatic_ratio, pencil
+from steadytd.evaluate.stability import assess, automatic_ratio, pencil, thresholds
 from steadytd.evaluate.statistics import BINS, KEPT_ROWS, Statistics, units
 from steadytd.streams.log import open_log
 from tests.evaluate_helpers import Identity, episodes_of, plan_of, sums_of
@@ -271,6 +271,21 @@ def test_a_log_reproduces_the_certificate(name: str) -> None:
     w = e.weights(0, Form("solved", 0, eta))
     drawn = e.solve(resamples(e.n_units, 1, 2), 0, Form("solved", 0, eta))
     assert (np.abs(w - exact_weights) <= 5.0 * drawn.std(axis=0) + 1e-12).all()
+
+
+def test_thresholds_of_many_pairs() -> None:
+    """Against the generalised problem one by one; NaN where a matrix is singular."""
+    from scipy.linalg import eigh
+
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(5, 3, 3))
+    G = np.stack([m @ m.T + 0.1 * np.eye(3) for m in rng.normal(size=(5, 3, 3))])
+    expected = [-eigh((a + a.T) / 2, g, eigvals_only=True)[0] for a, g in zip(A, G, strict=True)]
+    np.testing.assert_allclose(thresholds(A, G), expected, rtol=1e-9)
+    G[2] = 0.0
+    found = thresholds(A, G)
+    assert np.isnan(found[2])
+    np.testing.assert_allclose(np.delete(found, 2), np.delete(expected, 2), rtol=1e-9)
 
 
 def test_first_order_interval_of_the_threshold_agrees_with_the_resampled_one() -> None:

@@ -21,7 +21,7 @@ from steadytd.evaluate.statistics import units
 from steadytd.streams.log import LogBatch
 
 PILOT_ROWS = 20_000  # of the log's beginning
-PILOT_BLOCKS = 40
+PILOT_BLOCKS, PILOT_RESAMPLES = 40, 100
 FEWER_BLOCKS, MANY_FEATURES = 10, 64
 
 
@@ -39,7 +39,7 @@ def members(
         sums = Accumulator(replace(plan, rows=len(first), blocks=blocks))
         sums.add(replace(first, rows=first.rows - first.rows[0]), X)
         e = Estimator(units(sums.statistics()), "states")
-        counts = resamples(e.n_units, e.rank, seed)
+        counts = resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES]
         found = [assess(e, t, name, counts) for t, name in enumerate(plan.targets)]
     pilot = sizes(first, X)
     result = []

@@ -31,7 +31,7 @@ from steadytd.streams.log import Log, open_log
 from steadytd.theory.threads import single_threaded
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
-PART_ROWS = 1_000_000  # a larger log is taken in parts of about this size
+PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
 ENGINES = ("local", "dask")
 
@@ -70,8 +70,9 @@ def evaluate(
         raise unknown("engine", engine, ENGINES)
     if value_at not in ("auto", "start", "states"):
         raise unknown("place for values (value_at)", value_at, ("auto", "start", "states"))
-    if threads is not None and threads < 1:
-        raise InputError(f"threads must be at least 1, got {threads}.")
+    for name, number in (("threads", threads), ("parts", parts)):
+        if number is not None and number < 1:
+            raise InputError(f"{name} must be at least 1, got {number}.")
     asked = requests(learners)
     log = _opened(source, discount, targets, columns, behavior, batch_rows, seed)
     if not log.targets:
@@ -80,7 +81,8 @@ def evaluate(
         )
     fitted = _fitted(features, log, seed)
     plan = _plan(log, asked, fitted)
-    number = parts or int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS))
+    usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
+    number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
     if engine == "dask":
         from steadytd.evaluate.cluster import spread

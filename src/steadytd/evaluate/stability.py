@@ -98,17 +98,36 @@ def _threshold(
         return NONE, None
     if e.rank > RESAMPLED_RANK:
         return _first_order(e, target, p), None
-    found = []
-    stable = 0
-    for c in counts[:FEWER]:
-        drawn = pencil(e, target, c)
-        try:
-            found.append(drawn.eta_pd)
-            stable += drawn.slowest(0.0) > 0.0
-        except np.linalg.LinAlgError:
-            found.append(float("nan"))
-    share = stable / len(found)
-    return interval(p.eta_pd, np.array(found), e.n_units), share
+    c = counts[:FEWER]
+    rows = (c @ e.units.counts[:, 0])[:, None, None]
+    Q = p.Q
+    A = Q.T @ np.tensordot(c, e.units.systems[:, target, 0, :, :-1], axes=1) @ Q / rows
+    G = Q.T @ np.tensordot(c, e.units.G, axes=1) @ Q / rows
+    share = float(np.mean(np.linalg.eigvals(A).real.min(axis=1) > 0.0))
+    return interval(p.eta_pd, thresholds(A, G), e.n_units), share
+
+
+def thresholds(A: Floats, G: Floats) -> Floats:
+    """eta_pd of many pairs of matrices [n, rank, rank]; NaN where G is not positive definite.
+
+    With G = L L', -lambda_min of (H, G) is that of L^-1 H L^-T.
+    """
+    H = (A + A.swapaxes(1, 2)) / 2.0
+    try:
+        L = np.linalg.cholesky(G)
+    except np.linalg.LinAlgError:
+        return np.array([_threshold_of(h, g) for h, g in zip(H, G, strict=True)])
+    half = np.linalg.solve(L, H)
+    return np.asarray(-np.linalg.eigvalsh(np.linalg.solve(L, half.swapaxes(1, 2)))[:, 0])
+
+
+def _threshold_of(H: Floats, G: Floats) -> float:
+    import scipy.linalg
+
+    try:
+        return -float(scipy.linalg.eigh(H, G, eigvals_only=True)[0])
+    except np.linalg.LinAlgError:
+        return float("nan")
 
 
 def _first_order(e: Estimator, target: int, p: Pencil) -> Interval:
