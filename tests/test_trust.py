@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.core.arrays import Floats
 from steadytd.evaluate.result import Evaluation
 from tests.evaluate_helpers import Identity
 from tests.log_helpers import log_table
@@ -165,6 +166,31 @@ def test_cut_returns_are_pointed_out() -> None:
     (found,) = [w for w in e.warnings if w.code == "truncated_returns"]
     assert found.numbers["truncated"] == e.log.truncated > 100
     assert 0.5 < found.numbers["discount_left"] < 1.0
+
+
+def _observations(p: st.Problem) -> Floats:
+    table = log_table(p, episodes=2000, length=3, seed=1)
+    return np.stack(table["obs"].to_pylist())
+
+
+def test_a_value_that_lies_beyond_the_cuts_is_not_trusted() -> None:
+    """Of 2,000 episodes of three steps: a sharp interval around a value that is mostly guessed."""
+    p = episodic(6, 0.5, np.eye(6))
+    e = st.evaluate(log_table(p, episodes=2000, length=3, seed=1))
+    (found,) = [w for w in e.warnings if w.code == "cut_off"]
+    share = e.log.discount_left * e.log.truncated / e.log.episodes
+    values = e.value_function("pi", "lstd").predict(np.eye(6))
+    visits = np.bincount(np.argmax(_observations(p), axis=1), minlength=6)
+    size = np.sqrt(visits @ values**2 / visits.sum())
+    assert found.numbers["share"] == pytest.approx(share)
+    assert found.numbers["beyond"] == pytest.approx(share * size)
+    assert found.level == "warning" and not e.recommended["pi"].trusted
+
+
+def test_cuts_after_which_little_is_to_come_are_no_warning() -> None:
+    p = episodic(6, 0.5, np.eye(6))
+    e = st.evaluate(log_table(p, episodes=200, length=60, seed=1))
+    assert "cut_off" not in codes(e)
 
 
 def test_an_online_learner_that_has_not_arrived_says_so() -> None:

@@ -88,6 +88,7 @@ class Judged:
     differences: list[Difference]
     weights: dict[str, Floats]
     basic: dict[str, tuple[float, Interval]] = field(default_factory=dict)
+    size: float = 0.0  # root mean square of lstd's value function over the logged states
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
@@ -146,7 +147,16 @@ def judge(
                 error = float(np.std(finite)) if len(finite) else float("nan")
                 differences.append(Difference(overlap.target, name, other, apart, *found, error))
     known = {name: (float(point[form]), limits(form)) for name, form in basic.items()}
-    return Judged(overlap.target, overlap, stability, rows, differences, weights, known)
+    return Judged(
+        overlap.target, overlap, stability, rows, differences, weights, known, _size(e, target)
+    )
+
+
+def _size(e: Estimator, target: int) -> float:
+    """sqrt(w' G w / rows) for lstd's weights w."""
+    w = e.weights(target, LSTD)
+    square = float(w @ e.units.G.sum(axis=0) @ w) / max(float(e.units.counts[:, 0].sum()), 1.0)
+    return float(np.sqrt(max(square, 0.0)))
 
 
 def _finished(row: Value, fixed_point: float, limits: Interval) -> Value:

@@ -14,12 +14,15 @@ MATTERS = 0.5  # of half an interval: differences below this do not matter
 TINY = 1e-6  # of the values' size: nor do those
 MANY = 3.5  # standard errors that two learners have to differ by
 CLOSE = 0.005  # of its fixed point: as near as an online learner has to come
+DOUBT = 0.25  # of the value beyond the cuts: what may be wrong with it unnoticed
 UNCHECKED = 3.0  # times lstd's interval: a wider dr cannot check lstd's bias
 
 
 def about_target(j: Judged, f: LogFacts) -> list[Finding]:
     """Findings for one target, the gravest first."""
-    parts = (_support, _ratios_off, _low_overlap, _features_poor, _unchecked, _disagree)
+    parts = (
+        _support, _ratios_off, _low_overlap, _features_poor, _unchecked, _beyond_cuts, _disagree,
+    )  # fmt: skip
     found = [finding for part in parts if (finding := part(j, f)) is not None]
     found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]
     return found + _online(j)
@@ -145,6 +148,25 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
         f"cannot check that well{known}",
         "Compare several sets of features before you trust the value.",
         {"width": width, "dr_width": dr},
+    )  # fmt: skip
+
+
+def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
+    """Episodes are cut so early that the value beyond the cuts, which nothing checks, decides."""
+    if f.continuing or not f.truncated:
+        return None
+    share = f.discount_left * f.truncated / max(f.episodes, 1)
+    beyond, half = share * j.size, j.basic["lstd"][1].width / 2.0
+    if not DOUBT * beyond > half:
+        return None
+    return Finding(
+        "cut_off", j.name, "warning",
+        f"{f.truncated} of {f.episodes} episodes are cut off with {share:.1%} of all weight still "
+        f"to come, about {beyond:.3g} of the value. There it rests on features alone: no reward "
+        f"was logged that could check it, and an error of {DOUBT:.0%} in it would be larger than "
+        f"half the interval ({half:.3g}).",
+        "Log longer episodes, or compare several sets of features before you trust the value.",
+        {"share": share, "beyond": beyond, "half_width": half, "truncated": f.truncated},
     )  # fmt: skip
 
 

@@ -23,12 +23,13 @@ REASONS = {
     "learners_disagree": "learners that should agree do not",
     "features_poor": "the features cannot represent its value",
     "bias_unchecked": "the log cannot check whether the features can represent its value",
+    "cut_off": "much of the value lies beyond the ends of cut-off episodes and is unchecked",
     "behaviour_estimated": "the behaviour policy's probabilities are themselves estimates",
 }
 MOST_ROWS = 0.5  # of the rows count: then only whole episodes are unlike the target's
 WHOLE_EPISODES = "whole episodes are too unlike this policy's to check the learners with them"
 # These leave the value usable under a condition that a person can judge.
-CONDITIONAL = {"bias_unchecked", "behaviour_estimated"}
+CONDITIONAL = {"bias_unchecked", "behaviour_estimated", "cut_off"}
 # Sampling does not rest on the features, only its continuation after a cut does.
 NOT_FOR_SAMPLING = {"features_poor"}
 SAMPLING = ("dr", "snpdis", "pdis")
@@ -104,7 +105,7 @@ def _verdict(r: Recommendation, said: dict[str, str], cut: bool) -> Verdict:
         reasons = "; ".join(said.get(code, code) for code in codes)
         text = f"do not trust {value} ({interval}, by {r.learner}): {reasons}."
         return Verdict(r.target, "bad", text)
-    conditions = [*codes, "truncated_returns"] if cut else codes
+    conditions = [*codes, "truncated_returns"] if cut and "cut_off" not in codes else codes
     if conditions:
         text = f"{value} ({interval}), by {r.learner}; {_if(conditions)}."
         return Verdict(r.target, "care", text)
@@ -117,6 +118,8 @@ def _if(codes: list[str]) -> str:
         "bias_unchecked": "trust it only if the features can represent the value, which the log "
         "cannot check well",
         "behaviour_estimated": "trust it only if the estimated behaviour probabilities are right",
+        "cut_off": "trust it only if the values of the states in which episodes are cut off are "
+        "right; they decide, and the log cannot check them",
         "truncated_returns": "trust it only if the values of the states in which episodes are cut "
         "off are right, which the log cannot check",
         "features_poor": "the features are poor and the other learners biased; this one does not "
