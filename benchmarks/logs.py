@@ -2,8 +2,8 @@
 
 Two logs are written to a temporary directory: 10 million rows of 16 float32 numbers with four
 targets (`raw` features), and 100,000 rows like CartPole's with two targets (`rbf:300`). Reading and
-evaluating take turns in one process of its own, and the best of each counts; for PyArrow the best of
-two ways to read (row groups, batches), neither of which holds the whole file in memory.
+evaluating take turns in one process of its own, and the best of each counts; for PyArrow the best
+of two ways to read (row groups, batches), neither of which holds the whole file in memory.
 
     python benchmarks/logs.py [--rows 10000000] [--repeats 2] [--json]
 """
