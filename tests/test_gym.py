@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -75,10 +76,12 @@ class Opaque(Table):
 
 
 class Forgetful(Opaque):
-    """Does not repeat an episode from its seed."""
+    """Does not repeat an episode from its seed, but the whole walk from a new `resets`."""
+
+    resets = itertools.count()
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
-        return super().reset()
+        return super().reset(seed=next(Forgetful.resets))
 
 
 def cut(make: Callable[[], Any] = Table, limit: int = LIMIT) -> Callable[[], Any]:
@@ -304,6 +307,7 @@ def test_monte_carlo_by_the_users_function() -> None:
     def restore(env: Any, obs: int) -> None:
         env.unwrapped.s = obs
 
+    Forgetful.resets = itertools.count()
     exact_check(stream(cut(Forgetful), rollouts=150, states=40, restore=restore))
     with pytest.raises(st.InputError, match=r"does not repeat an episode .* give restore="):
         _ = stream(cut(Forgetful)).truth
