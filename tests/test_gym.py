@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import itertools
+import sys
 from collections.abc import Callable
 from typing import Any
 
