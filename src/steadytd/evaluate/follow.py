@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -27,6 +29,8 @@ from steadytd.evaluate.statistics import Statistics, merged
 from steadytd.features import FeatureMap
 from steadytd.streams.log import Log, LogBatch
 
+AHEAD = 3  # batches under way at most,
+AHEAD_BYTES = 64e6  # and bytes of their features, but never fewer than one batch
 WANTED = ("behavior_prob", "target_prob")  # of a batch: actions are not needed
 
 Progress = Callable[[int, int], None]
@@ -66,9 +70,53 @@ def follow(
     """Go through all parts in order."""
     from threadpoolctl import threadpool_limits
 
-    workers = threads or os.cpu_count() or 1
-    with ThreadPoolExecutor(workers) as pool, threadpool_limits(limits=1, user_api="blas"):
-        return _Pass(parts, features, plan, asked, seed, progress).run(pool)
+    alone = (threads or os.cpu_count() or 1) == 1
+    with _Chains(alone) as chains, threadpool_limits(limits=1, user_api="blas"):
+        return _Pass(parts, features, plan, asked, seed, progress).run(chains)
+
+
+class _Chains:
+    """Chains of work that go on side by side, each taking the batches in order.
+
+    A chain is a thread of its own: the sums, each group of online learners. None waits for the
+    others, up to `AHEAD` batches. With one thread (`alone`) the work is done when it is given.
+    """
+
+    def __init__(self, alone: bool) -> None:
+        self.alone = alone
+        self.pools: dict[object, ThreadPoolExecutor] = {}
+        self.waiting: deque[list[Future[None]]] = deque()
+
+    def __enter__(self) -> _Chains:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pool in self.pools.values():
+            pool.shutdown(cancel_futures=True)
+
+    def submit(self, works: dict[object, Callable[[], None]], ahead: int) -> None:
+        """Give every chain its work on the next batch; then wait until few are under way."""
+        if self.alone:
+            for work in works.values():
+                work()
+            return
+        futures = []
+        for chain, work in works.items():
+            if chain not in self.pools:
+                self.pools[chain] = ThreadPoolExecutor(1)
+            futures.append(self.pools[chain].submit(work))
+        self.waiting.append(futures)
+        while len(self.waiting) > ahead:
+            self._finish()
+
+    def finish(self) -> None:
+        """Wait for all work."""
+        while self.waiting:
+            self._finish()
+
+    def _finish(self) -> None:
+        for future in self.waiting.popleft():
+            future.result()
 
 
 class _Pass:
@@ -89,48 +137,43 @@ class _Pass:
         self.begun = False
         self.peaks = (1.0, 1.0)
 
-    def run(self, pool: ThreadPoolExecutor) -> Passed:
+    def run(self, chains: _Chains) -> Passed:
         sums: list[Statistics] = []
         done = 0
         for part in self.parts:
             accumulator = Accumulator(self.plan)
-            waiting: list[Future[None]] = []
             discount_before = 0.0
             for batch in read(part):
                 X = features_of(batch, self.features)
                 if not self.begun:
                     self._begin(batch, X[:-1])
-                for future in waiting:  # every chain of work takes the batches in order
-                    future.result()
-                waiting = self._submit(pool, accumulator, batch, X, discount_before)
+                ahead = int(np.clip(AHEAD_BYTES // X.nbytes, 1, AHEAD))
+                chains.submit(self._works(accumulator, batch, X, discount_before), ahead)
                 discount_before = float(batch.discount[-1])
                 done += len(batch)
                 if self.progress is not None:
                     self.progress(done, self.plan.rows)
-            for future in waiting:
-                future.result()
+            chains.finish()
             if accumulator.pieces:
                 sums.append(accumulator.statistics())
         left_out = sum(int(part.left_out or 0) for part in self.parts)
         return Passed(merged(sums), self._outcomes(), left_out)
 
-    def _submit(
-        self,
-        pool: ThreadPoolExecutor,
-        accumulator: Accumulator,
-        batch: LogBatch,
-        X: Floats,
-        discount_before: float,
-    ) -> list[Future[None]]:
+    def _works(
+        self, accumulator: Accumulator, batch: LogBatch, X: Floats, discount_before: float
+    ) -> dict[object, Callable[[], None]]:
+        """The work of every chain on a batch."""
         prepared = accumulator.prepare(batch)
-        futures = [pool.submit(accumulator.add_rows, prepared, X[:-1])]
+        works: dict[object, Callable[[], None]] = {
+            "sums": partial(accumulator.add_rows, prepared, X[:-1])
+        }
         for group in self.groups:
-            futures.append(pool.submit(group.advance, prepared, X, self.plan.rows))
+            works[id(group)] = partial(group.advance, prepared, X, self.plan.rows)
         if self.lanes:
             table = Table.of(batch, X, discount_before)
             for target, lanes in lanes_by_target(self.lanes).items():
-                futures.append(pool.submit(self._advance, table, batch, target, lanes))
-        return futures
+                works[target] = partial(self._advance, table, batch, target, lanes)
+        return works
 
     def _advance(self, table: Table, batch: LogBatch, target: int, lanes: list[Lane]) -> None:
         facts = table.facts(batch, target, self.peaks)
