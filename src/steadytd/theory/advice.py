@@ -84,14 +84,16 @@ def _too_close(c: Certificate, eta: float) -> Finding | None:
 
 def _td(c: Certificate) -> Finding:
     if c.td_stable:
-        error = zeroed(c.error(c.pencil.fixed_point(0.0)), norm(c, c.moments.v_pi))
+        size = norm(c, c.moments.v_pi)
+        error = zeroed(c.error(c.pencil.fixed_point(0.0)), size)
         with_penalty = c.error(c.pencil.fixed_point(c.best_eta))
         helps = with_penalty < error / CLOSE
         return Finding(
             "td_stable",
             "off-policy TD is stable here as it is: no penalty is needed"
             + (", it would only add bias. " if not helps else " for that. ")
-            + f"TD's fixed point has error {error:.4g}, the best linear fit {c.best_error:.4g}"
+            + f"TD's fixed point has error {error:.4g}, "
+            + f"the best linear fit {zeroed(c.best_error, size):.4g}"
             + (f", perturbed TD with eta = {c.best_eta:.4g} {with_penalty:.4g}." if helps else "."),
             {"td_error": error, "best_error": c.best_error},
         )
@@ -162,7 +164,7 @@ def _bias(c: Certificate) -> Finding | None:
     size = norm(c, c.moments.v_pi)
     if size == 0.0:
         return None
-    error = c.error(c.pencil.fixed_point(c.best_eta))
+    error = zeroed(c.error(c.pencil.fixed_point(c.best_eta)), size)
     eta = best_penalty(c.problem, PERTURBED, c.policy, clear=False)
     least = c.error(c.pencil.fixed_point(eta))
     text = (
