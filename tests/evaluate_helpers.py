@@ -12,11 +12,11 @@ from steadytd.core.arrays import Floats
 from steadytd.evaluate.accumulate import Accumulator
 from steadytd.evaluate.plan import TD, Plan, System
 from steadytd.evaluate.statistics import Statistics
-from steadytd.features import FeatureMap
+from steadytd.features.base import ArrayMap
 from steadytd.streams.log import Log, LogBatch
 
 
-class Identity(FeatureMap):
+class Identity(ArrayMap):
     """The observations themselves: for logs whose observations are a problem's features."""
 
     kind: ClassVar[str] = "identity"

@@ -19,6 +19,7 @@ from steadytd.core.arrays import Floats
 from steadytd.core.kernels import mix, uniform
 from steadytd.core.rows import Rows
 from steadytd.features import KINDS, FeatureMap, feature_map, feature_map_from
+from steadytd.features.base import ArrayMap
 from steadytd.features.onehot import OneHot
 from steadytd.features.tiles import Tiles
 
@@ -63,7 +64,7 @@ def slow_poly(obs: Floats, fitted_on: Floats, f: FeatureMap) -> Floats:
 
 
 def slow_rbf(obs: Floats, fitted_on: Floats, f: FeatureMap) -> Floats:
-    z, centres = standardised(obs, fitted_on), f.state["centres"].T
+    z, centres = standardised(obs, fitted_on), f.save_arrays()["centres"].T
     near = [sorted(math.dist(a, b) for b in centres)[6] for a in centres]  # 0 is itself
     h = float(np.median(near))
     bumps = [[math.exp(-(math.dist(a, c) ** 2) / (2 * h * h)) for c in centres] for a in z]
@@ -184,7 +185,7 @@ def test_maps_are_immutable_and_leave_the_sample_alone(spec: str) -> None:
     assert (f.spec, str(f)) == (spec, spec)
     with pytest.raises(dataclasses.FrozenInstanceError):
         f.seed = 1  # type: ignore[misc]
-    assert f.state
+    assert isinstance(f, ArrayMap) and f.state
     assert not any(array.flags.writeable for array in f.state.values())
     obs += 1.0
     np.testing.assert_array_equal(f(before), feature_map(spec).fit(before)(before))
@@ -221,7 +222,7 @@ def test_poly_represents_a_polynomial() -> None:
 def test_rbf_centres_are_drawn_by_squared_distance() -> None:
     """One after the other, by inversion of the seed's uniform numbers (docs/streams.md)."""
     obs = np.random.default_rng(0).normal(size=(300, 2))
-    centres = feature_map("rbf:30", seed=4).fit(obs).state["centres"].T
+    centres = feature_map("rbf:30", seed=4).fit(obs).save_arrays()["centres"].T
     z = (obs - obs.mean(axis=0)) / obs.std(axis=0)
     key = np.uint64(mix(np.uint64(4)))
     chosen: list[Floats] = []
@@ -239,7 +240,7 @@ def test_rbf_seed() -> None:
     obs = sample()
     one, same, other = (feature_map("rbf:20", seed=seed).fit(obs) for seed in (5, 5, 6))
     assert one(obs).tobytes() == same(obs).tobytes()
-    assert not np.array_equal(one.state["centres"], other.state["centres"])
+    assert not np.array_equal(one.save_arrays()["centres"], other.save_arrays()["centres"])
 
 
 def test_rbf_of_far_observations_is_the_constant() -> None:
@@ -272,7 +273,7 @@ def test_robust_range_ignores_outliers_and_rare_values() -> None:
     line = np.linspace(0.0, 1.0, 1001)
     f = feature_map("tiles:1x3").fit(np.append(line, 1e6)[:, None])
     assert isinstance(f, Tiles)
-    assert f.state["width"][0] < 1.3
+    assert f.save_arrays()["width"][0] < 1.3
     rare = np.append(np.zeros(1000), 1.0)[:, None]  # both quantiles are 0
     g = feature_map("tiles:1x2").fit(rare)
     assert g([[0.0], [1.0]]).tolist() == [[1.0, 0.0], [0.0, 1.0]]

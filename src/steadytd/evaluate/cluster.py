@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from steadytd.core.cluster import connect, require_dask
 from steadytd.core.errors import InputError
 from steadytd.core.files import output_directory
 from steadytd.evaluate.accumulate import Accumulator
@@ -36,12 +37,9 @@ def spread(
     progress: Progress | None,
 ) -> Passed:
     """All parts, on the cluster at `address` or on threads of this machine."""
-    try:
-        import dask
-    except ImportError:
-        raise InputError(
-            "engine='dask' needs the package dask; install steadytd[cluster]."
-        ) from None
+    require_dask()
+    import dask
+
     directory = None if checkpoint is None else output_directory(checkpoint)
     files = [_file(directory, i, part, features, plan) for i, part in enumerate(parts)]
     report = _reporter(parts, plan, progress)
@@ -72,15 +70,9 @@ def _on_cluster(
     files: list[Path | None],
     report: Callable[[], None],
 ) -> Found:
-    from distributed import Client, as_completed
+    from distributed import as_completed
 
-    try:
-        client = Client(address, timeout=10)
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(
-            f"cannot reach a Dask scheduler at '{address}' ({error}); start one with "
-            "`dask scheduler` and give its address, for instance tcp://localhost:8786."
-        ) from None
+    client = connect(address)
     try:
         leaves = [
             client.submit(remote_sums, part, features, plan, file, pure=False)

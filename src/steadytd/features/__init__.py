@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.core.errors import InputError, unknown
-from steadytd.features.base import FeatureMap
+from steadytd.features.base import ArrayMap, FeatureMap
 from steadytd.features.fourier import Fourier
 from steadytd.features.onehot import OneHot
 from steadytd.features.poly import Poly
@@ -24,7 +24,7 @@ from steadytd.features.rbf import Rbf
 from steadytd.features.tiles import Tiles
 from steadytd.features.transformer import Transformer, transformer_from
 
-KINDS: dict[str, type[FeatureMap]] = {
+KINDS: dict[str, type[ArrayMap]] = {
     kind.kind: kind for kind in (Raw, Poly, Rbf, Fourier, Tiles, OneHot)
 }
 EXAMPLE = {"poly": "poly:2", "rbf": "rbf:300", "fourier": "fourier:3", "tiles": "tiles:8x8"}
@@ -46,6 +46,10 @@ def feature_map(spec: object, seed: int = 0) -> FeatureMap:
                 f"got {spec!r}."
             )
         return Transformer(transformer=spec)
+    return _from_text(spec, seed)
+
+
+def _from_text(spec: str, seed: int) -> ArrayMap:
     if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise InputError(f"seed must be a whole number >= 0 and < 2^63, got {seed!r}.")
     kind, colon, rest = spec.strip().partition(":")
@@ -85,7 +89,7 @@ def feature_map_from(arrays: Mapping[str, NDArray[Any]]) -> FeatureMap:
         form = "U" if name == "spec" else "i"
         found = np.asarray(arrays[name])
         _require(found.shape == () and found.dtype.kind == form, spec, f"'{name}' has a wrong form")
-    empty, n_obs = feature_map(spec, int(arrays["seed"])), int(arrays["n_obs"])
+    empty, n_obs = _from_text(spec, int(arrays["seed"])), int(arrays["n_obs"])
     state: dict[str, NDArray[Any]] = {}
     sizes = {"k": n_obs}
     for name, axes in empty.arrays.items():

@@ -1,7 +1,7 @@
 """What all feature maps share: fit once on a sample, then turn observations into features.
 
-A map is immutable. `fit` returns a new map that holds what it learnt from the sample as named
-arrays (`state`), and those arrays are all that `save_arrays` has to write.
+A map is immutable, `fit` returns a new one. An `ArrayMap` holds what it learnt from the sample as
+named arrays (`state`), and those arrays are all that `save_arrays` has to write.
 """
 
 from __future__ import annotations
@@ -34,14 +34,12 @@ class FeatureMap(ABC):
 
     kind: ClassVar[str]
     form: ClassVar[str]  # how the text form is written, for messages
-    arrays: ClassVar[Mapping[str, str]]  # the axes of each array of `state`, one letter an axis
     is_sparse: ClassVar[bool] = False  # few features are active: `rows` is smaller than a call
 
     numbers: tuple[int, ...] = ()
     seed: int = 0
     n_obs: int = 0
     n_features: int = 0
-    state: State = field(default_factory=dict, repr=False)
 
     @property
     def spec(self) -> str:
@@ -61,13 +59,7 @@ class FeatureMap(ABC):
         sample = observations(obs)
         if not len(sample):
             raise InputError(f"{self.spec} needs at least one observation to be fitted on, got 0.")
-        return self.with_state(sample.shape[1], self._learn(sample))
-
-    def with_state(self, n_obs: int, state: State) -> Self:
-        """The map with given arrays in place of fitted ones."""
-        held = {name: frozen(array, array.dtype.type) for name, array in state.items()}
-        held_size = self._size(held)
-        return replace(self, n_obs=n_obs, n_features=held_size, state=MappingProxyType(held))
+        return self._fit(sample)
 
     def __call__(self, obs: ArrayLike, out: Floats | None = None) -> Floats:
         """The features [n, n_features] of observations [n, n_obs], written to `out` if given."""
@@ -87,11 +79,9 @@ class FeatureMap(ABC):
         """The same as a feature table for the engine, in the form that suits the map."""
         return dense_rows(self(obs))
 
+    @abstractmethod
     def save_arrays(self) -> dict[str, NDArray[Any]]:
         """All that `feature_map_from` needs to make this map again: plain arrays and texts."""
-        self._require_fit()
-        about = {"spec": self.spec, "seed": self.seed, "n_obs": self.n_obs}
-        return {**{name: np.array(value) for name, value in about.items()}, **self.state}
 
     def _given(self, obs: ArrayLike) -> NDArray[Any]:
         self._require_fit()
@@ -108,16 +98,44 @@ class FeatureMap(ABC):
             raise InputError(f"the feature map {self.spec} is not fitted yet; call fit(sample).")
 
     @abstractmethod
+    def _fit(self, sample: NDArray[Any]) -> Self:
+        """A new map, fitted on checked observations."""
+
+    @abstractmethod
+    def _apply(self, obs: NDArray[Any], out: Floats) -> None:
+        """Write the features of checked observations."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayMap(FeatureMap):
+    """A map that is wholly described by its text form, its seed and the arrays that it learnt."""
+
+    arrays: ClassVar[Mapping[str, str]]  # the axes of each array of `state`, one letter an axis
+
+    state: State = field(default_factory=dict, repr=False)
+
+    def with_state(self, n_obs: int, state: State) -> Self:
+        """The map with given arrays in place of fitted ones."""
+        held = {name: frozen(array, array.dtype.type) for name, array in state.items()}
+        held_size = self._size(held)
+        return replace(self, n_obs=n_obs, n_features=held_size, state=MappingProxyType(held))
+
+    def save_arrays(self) -> dict[str, NDArray[Any]]:
+        """All that `feature_map_from` needs to make this map again: plain arrays and texts."""
+        self._require_fit()
+        about = {"spec": self.spec, "seed": self.seed, "n_obs": self.n_obs}
+        return {**{name: np.array(value) for name, value in about.items()}, **self.state}
+
+    def _fit(self, sample: NDArray[Any]) -> Self:
+        return self.with_state(sample.shape[1], self._learn(sample))
+
+    @abstractmethod
     def _learn(self, sample: NDArray[Any]) -> State:
         """The arrays that the sample decides."""
 
     @abstractmethod
     def _size(self, state: State) -> int:
         """The number of features, given the arrays."""
-
-    @abstractmethod
-    def _apply(self, obs: NDArray[Any], out: Floats) -> None:
-        """Write the features of checked observations."""
 
 
 def too_many(spec: str, count: int, most: int, remedy: str) -> InputError:

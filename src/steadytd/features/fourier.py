@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from steadytd.core.arrays import Floats
 from steadytd.core.engine import read_only
-from steadytd.features.base import MOST, FeatureMap, State, too_many
+from steadytd.features.base import MOST, ArrayMap, State, too_many
 from steadytd.features.observations import ranged
 
 BLOCK = 256  # rows whose angles stay in the cache until their cosines are taken
 
 
-class Fourier(FeatureMap):
+class Fourier(ArrayMap):
     """Cosines of all frequencies up to an order, in all columns together.
 
     >>> f = Fourier((2,)).fit([[0.0], [1.0]])

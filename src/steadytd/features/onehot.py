@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from steadytd.core.arrays import Bools, Floats, Ints
 from steadytd.core.engine import read_only
 from steadytd.core.rows import Rows
-from steadytd.features.base import MOST, FeatureMap, State, too_many
+from steadytd.features.base import MOST, ArrayMap, State, too_many
 
 
-class OneHot(FeatureMap):
+class OneHot(ArrayMap):
     """A feature per state.
 
     >>> f = OneHot().fit([[3], [1], [3]])

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from steadytd.core.arrays import Floats, Longs
 from steadytd.core.engine import read_only
 from steadytd.core.errors import InputError
-from steadytd.features.base import MOST, FeatureMap, State, too_many
+from steadytd.features.base import MOST, ArrayMap, State, too_many
 from steadytd.features.observations import standard
 
 
-class Poly(FeatureMap):
+class Poly(ArrayMap):
     """Monomials up to a total degree.
 
     >>> f = Poly((2,)).fit([[-1.0, -1.0], [1.0, 1.0]])

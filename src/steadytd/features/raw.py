@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from steadytd.core.arrays import Floats
 from steadytd.core.engine import read_only
-from steadytd.features.base import FeatureMap, State
+from steadytd.features.base import ArrayMap, State
 from steadytd.features.observations import standard
 
 
-class Raw(FeatureMap):
+class Raw(ArrayMap):
     """Standardised observations and a constant 1.
 
     >>> f = Raw().fit([[0.0, 5.0], [2.0, 5.0]])

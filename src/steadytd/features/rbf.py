@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from steadytd.core.arrays import Floats
 from steadytd.core.engine import read_only
 from steadytd.core.errors import InputError
-from steadytd.features.base import MOST, FeatureMap, State, too_many
+from steadytd.features.base import MOST, ArrayMap, State, too_many
 from steadytd.features.observations import standard
 
 ENOUGH = 20_000  # observations among which centres are looked for
 BLOCK = 256  # rows whose distances stay in the cache until they are exponentiated
 
 
-class Rbf(FeatureMap):
+class Rbf(ArrayMap):
     """Gaussian bumps at observations of the sample, and a constant 1.
 
     >>> f = Rbf((2,)).fit([[-1.0], [1.0]])

@@ -21,14 +21,14 @@ from steadytd.core.arrays import Floats, Ints
 from steadytd.core.engine import read_only
 from steadytd.core.errors import InputError
 from steadytd.core.rows import Rows
-from steadytd.features.base import FeatureMap, State, too_many
+from steadytd.features.base import ArrayMap, State, too_many
 from steadytd.features.observations import ranged
 
 MOST_TILES = 1_000_000
 MOST_BYTES = 4 * 2**30  # of a dense answer
 
 
-class Tiles(FeatureMap):
+class Tiles(ArrayMap):
     """Tile coding without hashing. `rows` (or `sparse`) gives the active tiles alone.
 
     >>> f = Tiles((2, 3)).fit([[0.0], [1.0]])

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from steadytd.core.arrays import Floats, frozen
 from steadytd.core.errors import InputError
-from steadytd.features.base import FeatureMap, State
-from steadytd.features.observations import observations
+from steadytd.features.base import FeatureMap
 
 PROBES = 8  # observations of the sample on which a rebuilt transformer is compared
 
@@ -33,7 +32,6 @@ class Transformer(FeatureMap):
 
     kind: ClassVar[str] = "sklearn"
     form: ClassVar[str] = "a scikit-learn transformer"
-    arrays: ClassVar[Mapping[str, str]] = {}
 
     transformer: Any = None
     probe: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
@@ -43,11 +41,8 @@ class Transformer(FeatureMap):
         """`sklearn:` and the name of the class."""
         return f"sklearn:{type(self.transformer).__name__}"
 
-    def fit(self, obs: ArrayLike) -> Self:
+    def _fit(self, sample: NDArray[Any]) -> Self:
         """A new map with a fitted copy of the transformer."""
-        sample = observations(obs)
-        if not len(sample):
-            raise InputError(f"{self.spec} needs at least one observation to be fitted on, got 0.")
         fresh = _unfitted(self.transformer)
         try:
             fresh.fit(sample)
@@ -71,12 +66,6 @@ class Transformer(FeatureMap):
         if not np.array_equal(again(self.probe), self(self.probe)):
             raise _cannot_save(self.spec, "rebuilt from its arrays it gives other features")
         return arrays
-
-    def _learn(self, sample: NDArray[Any]) -> State:
-        raise NotImplementedError  # `fit` does it
-
-    def _size(self, state: State) -> int:
-        return self.n_features
 
     def _apply(self, obs: NDArray[Any], out: Floats) -> None:
         out[:] = _transformed(self.transformer, obs, self.spec)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from steadytd.core.cluster import connect, require_dask
 from steadytd.core.errors import InputError
 from steadytd.study.blocks import Block, confirm_blocks, grid_blocks
 from steadytd.study.spec import Spec, parse_spec
@@ -27,12 +28,9 @@ PER_WORKER = 3  # blocks handed out per thread of the cluster: enough that none 
 @contextmanager
 def cluster(address: Address, workers: int) -> Iterator[Submit]:
     """Run blocks on the cluster at `address`, or on `workers` processes of this machine."""
-    try:
-        from distributed import Client, LocalCluster, as_completed
-    except ImportError:
-        raise InputError(
-            "engine='dask' needs Dask; install it with: pip install 'steadytd[cluster]'."
-        ) from None
+    require_dask()
+    from distributed import Client, LocalCluster, as_completed
+
     own = None
     if isinstance(address, Client):
         client = address
@@ -40,13 +38,7 @@ def cluster(address: Address, workers: int) -> Iterator[Submit]:
         own = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
         client = Client(own)
     else:
-        try:
-            client = Client(address, timeout=10)
-        except (OSError, ValueError, TypeError) as error:
-            raise InputError(
-                f"cannot reach a Dask scheduler at '{address}' ({error}); start one with "
-                "`dask scheduler` and give its address, for instance tcp://localhost:8786."
-            ) from None
+        client = connect(address)
 
     def submit(spec: Spec, blocks: list[Block]) -> Iterator[tuple[Block, bytes]]:
         waiting = iter(blocks)
