@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import steadytd as st
@@ -283,10 +285,20 @@ def empty(path: Path) -> None:
 
 
 def flip(path: Path) -> None:
-    """Change one byte inside the first page."""
-    content = bytearray(path.read_bytes())
-    content[60] ^= 0x40
-    path.write_bytes(bytes(content))
+    """Change one bit such that, but for the checksums, other numbers would be read in silence."""
+    content = path.read_bytes()
+    good = pq.read_table(pa.BufferReader(content))
+    for place in range(4, len(content)):
+        bad = bytearray(content)
+        bad[place] ^= 0x04
+        try:
+            read = pq.read_table(pa.BufferReader(bytes(bad)))
+        except (OSError, pa.ArrowException):
+            continue
+        if read.num_rows == good.num_rows and not read.equals(good):
+            path.write_bytes(bytes(bad))
+            return
+    raise AssertionError("no such bit")
 
 
 def foreign(path: Path) -> None:
@@ -294,9 +306,11 @@ def foreign(path: Path) -> None:
 
 
 def swap(path: Path) -> None:
-    """The file of another block under this name."""
-    other = next(p for p in sorted(path.parent.glob("*.parquet")) if p != path)
-    path.write_bytes(other.read_bytes())
+    """The file of another block, of the same size, under this name."""
+    rows = pq.read_metadata(path).num_rows
+    others = [p for p in sorted(path.parent.glob("*.parquet")) if p != path]
+    same = next(p for p in others if pq.read_metadata(p).num_rows == rows)
+    path.write_bytes(same.read_bytes())
 
 
 @pytest.mark.parametrize("damage", [cut, empty, flip, foreign, swap])
