@@ -13,10 +13,11 @@ from steadytd.core.learner import Learner
 from steadytd.core.reference import ReferenceLearner
 from steadytd.evaluate.accumulate import Accumulator
 from steadytd.evaluate.follow import features_of
-from steadytd.evaluate.lanes import side_by_side
-from steadytd.evaluate.online import Lane, Member, SideBySide, Table
+from steadytd.evaluate.lanes import can_be_lane
+from steadytd.evaluate.online import Lane, Member, SideBySide, Table, side_by_side
 from steadytd.evaluate.plan import ETD, TD, System
 from steadytd.evaluate.requests import requests
+from steadytd.evaluate.room import Room
 from steadytd.streams.log import Log, open_log
 from tests.evaluate_helpers import Identity, episodes_of, plan_of
 from tests.helpers import random_problem
@@ -57,7 +58,7 @@ def engine(log: Log, learner: Learner, target: int) -> Lane:
     before = 0.0
     features = Identity().fit(np.zeros((1, log.n_obs)))
     for batch in log.batches():
-        table = Table.of(batch, features_of(batch, features), before)
+        table = Table.of(batch, features_of(batch, features, Room()), before)
         lane.advance(table, table.facts(batch, target, (1.0, 1.0)), log.rows or 0)
         before = float(batch.discount[-1])
     return lane
@@ -77,32 +78,37 @@ def test_engine_follows_the_log_without_leaks(text: str, batch_rows: int) -> Non
 
 @pytest.mark.parametrize("batch_rows", [9, 65_536])
 def test_lanes_side_by_side_are_the_engine(batch_rows: int) -> None:
+    """For both targets, every learner twice, with two step sizes: more than one group's lanes."""
     systems = (TD, ETD, System(0.0, True, 0.5))
     log = log_of(batch_rows)
     plan = plan_of(log, systems)
     kind = {"td": 0, "perturbed_td": 0, "etd": 1, "etd_beta": 2, "tdc": 0}
-    for texts in (FAST[:4], FAST[4:]):
-        learners = [st.learner(text) for text in texts]
-        assert all(map(side_by_side, learners))
-        members = [
-            Member(x, t, t * len(systems) + kind[x.name], averaging=False)
-            for t in range(2)
-            for x in learners
-        ]
-        group = SideBySide(members, log.n_obs)
-        sums = Accumulator(plan)
-        features = Identity().fit(np.zeros((1, log.n_obs)))
-        for batch in log.batches():
-            group.advance(sums.prepare(batch), features_of(batch, features), plan.rows)
-        for outcome in group.outcomes():
-            expected = engine(log_of(), outcome.learner, outcome.target).weights
-            np.testing.assert_allclose(outcome.weights, expected, rtol=1e-10, atol=1e-14)
-            assert np.abs(expected).max() > 1e-3
+    learners = [st.learner(text) for text in FAST]
+    learners += [x.replace(alpha=float(x.values["alpha"]) / 2) for x in learners]
+    assert all(map(can_be_lane, learners))
+    members = [
+        Member(x, t, kind[x.name] * 2 + t, averaging=False) for t in range(2) for x in learners
+    ]
+    groups = side_by_side(members, log.n_obs)
+    assert sorted(len(group.members) for group in groups) == [2, 2, 2, 2, 6, 6]
+    sums = Accumulator(plan)
+    features = Identity().fit(np.zeros((1, log.n_obs)))
+    room = Room()  # the same memory again for every batch
+    for batch in log.batches():
+        X, prepared = features_of(batch, features, room), sums.prepare(batch, room)
+        for group in groups:
+            group.advance(prepared, X, plan.rows)
+    outcomes = [outcome for group in groups for outcome in group.outcomes()]
+    assert len(outcomes) == len(members)
+    for outcome in outcomes:
+        expected = engine(log_of(), outcome.learner, outcome.target).weights
+        np.testing.assert_allclose(outcome.weights, expected, rtol=1e-10, atol=1e-14)
+        assert np.abs(expected).max() > 1e-3
 
 
 def test_who_may_stand_side_by_side() -> None:
     for text in GENERAL:
-        assert not side_by_side(st.learner(text))
+        assert not can_be_lane(st.learner(text))
 
 
 def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
@@ -115,10 +121,10 @@ def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
     features = Identity().fit(np.zeros((1, log.n_obs)))
     sums = Accumulator(plan_of(log))
     for batch in log.batches():
-        X = features_of(batch, features)
+        X = features_of(batch, features, Room())
         table = Table.of(batch, X, 0.0)
         lane.advance(table, table.facts(batch, 0, (1.0, 1.0)), rows)
-        group.advance(sums.prepare(batch), X, rows)
+        group.advance(sums.prepare(batch, Room()), X, rows)
     slow = ReferenceLearner(learner, np.zeros(log.n_obs))
     seen = []
     for p in (p for e in episodes_of(log) for p in e):

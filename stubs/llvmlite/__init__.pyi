@@ -1,1 +1,3 @@
+from llvmlite import ir as ir
+
 __version__: str

@@ -1,4 +1,4 @@
-"""Adds up the sums of a log, batch by batch: one matrix product per chunk for all targets."""
+"""Adds up the sums of a log, batch by batch: one product of matrices for all targets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from steadytd.core.arrays import Bools, Floats, Ints, Longs
+from steadytd.core.vectors import LANES
 from steadytd.evaluate import scan
 from steadytd.evaluate.plan import Plan
-from steadytd.evaluate.statistics import BINS, KEPT_ROWS, RATIO_SUMS, SUMMED, Statistics
+from steadytd.evaluate.products import Products, up
+from steadytd.evaluate.ratios import Ratios
+from steadytd.evaluate.room import Room
+from steadytd.evaluate.statistics import KEPT_ROWS, RATIO_SUMS, SUMMED, Statistics
 from steadytd.streams.log import LogBatch
 
-CHUNK_BYTES = 1_000_000  # of the weighted features of a chunk: they should stay in the cache
-FEWEST_ROWS, MOST_ROWS = 512, 4096
+CHUNK_BYTES = 300_000  # of the weighted features of a chunk: they should stay in the cache
+FEWEST_ROWS, MOST_ROWS = 200, 2000
+FEW = 128  # features: with more, the product of matrices of BLAS is faster than our own
 
 
 class Piece:
@@ -57,8 +62,9 @@ def room_for(plan: Plan) -> dict[str, Floats]:
 class Prepared:
     """The rows of a batch with what does not depend on features.
 
-    `weight[i, t K + k]` is rho M of target t and system k, `trajectory[t, i]` the discounted
-    product of ratios up to row i.
+    `weight[i, k T + t]` is rho M of system k and target t, `trajectory[i, t]` the discounted
+    product of ratios up to row i. Loops may read eight numbers from any place of a row on, so both
+    have room behind their last row.
     """
 
     n: int
@@ -76,7 +82,7 @@ class Prepared:
     stretches: list[tuple[int, int, Piece]] = field(default_factory=list)
 
     @staticmethod
-    def of(batch: LogBatch, n: int, plan: Plan) -> Prepared:
+    def of(batch: LogBatch, n: int, plan: Plan, room: Room) -> Prepared:
         """Room for the first n rows of a batch."""
         assert batch.behavior_prob is not None
         T = len(plan.targets)
@@ -89,10 +95,10 @@ class Prepared:
             target=np.ascontiguousarray(batch.target_prob[:, :n], dtype=np.float64),
             first=np.ascontiguousarray(batch.first[:n]),
             numbers=np.ascontiguousarray(batch.rows[:n]),
-            gamma=np.empty(n),
-            weight=np.empty((n, plan.columns)),
-            trajectory=np.empty((T, n)),
-            rho=np.empty((T, n)),
+            gamma=room.array("gamma", (n,)),
+            weight=room.array("weight", (n, plan.columns)),
+            trajectory=room.array("trajectory", (n, T)),
+            rho=room.array("rho", (n, T)),
         )
 
 
@@ -105,50 +111,46 @@ class Accumulator:
         self.room = room_for(plan)
         self.pieces: list[Piece] = []
         self.place = np.zeros(4)
-        self.state = np.zeros((T, 3 + K))
+        self.ratios = Ratios(plan)
         self.z = np.zeros((T, K, d))
-        self.histogram = np.zeros((T, BINS), dtype=np.int64)
         self.largest = np.zeros(T)
         self.largest_row = np.full(T, -1, dtype=np.int64)
         self.violations = np.zeros(T, dtype=np.int64)
         self.violating = np.full((T, KEPT_ROWS), -1, dtype=np.int64)
-        self.emphatic = np.array([s.emphatic for s in plan.systems])
-        self.lam = np.array([s.lam for s in plan.systems])
-        self.beta = np.array([-1.0 if s.beta is None else s.beta for s in plan.systems])
+        self.products = Products(d) if few(plan) else None
         columns = plan.columns * d + T
         self.chunk = int(np.clip(CHUNK_BYTES // (8 * columns), FEWEST_ROWS, MOST_ROWS))
-        self.U = np.empty((self.chunk, columns))
+        self.chunk += 8 - self.chunk % 64  # rows of U a power of two apart would share cache lines
+        self.Y, self.U = np.empty((d, self.chunk)), np.empty((columns, self.chunk))
         self.V = np.empty((self.chunk, d + 1))
 
-    def add(self, batch: LogBatch, X: Floats, rows: int | None = None) -> None:
-        """Add a batch whose observations have the features X (or its first `rows` rows only)."""
-        self.add_rows(self.prepare(batch, rows), X)
+    def add(self, batch: LogBatch, X: Floats) -> None:
+        """Add a batch whose observations have the features X."""
+        self.add_rows(self.prepare(batch, Room()), X)
 
-    def prepare(self, batch: LogBatch, rows: int | None = None) -> Prepared:
-        """All that needs no features: ratios, weights and the blocks of the rows, in order."""
-        plan, T = self.plan, len(self.plan.targets)
-        p = Prepared.of(batch, len(batch) if rows is None else min(rows, len(batch)), plan)
+    def prepare(self, batch: LogBatch, room: Room) -> Prepared:
+        """All that needs no features: ratios, weights and the blocks of the rows, in order.
+
+        What is prepared stands in `room` until that is used again.
+        """
+        plan = self.plan
+        p = Prepared.of(batch, len(batch), plan, room)
         before = self.place.copy()
-        step, block = np.empty(p.n, dtype=np.int64), np.empty(p.n, dtype=np.int64)
-        discounted = np.empty(p.n)
+        step, block = room.array("step", (p.n,), np.int64), room.array("block", (p.n,), np.int64)
+        discounted = room.array("discounted", (p.n,))
         scan.along(
             p.first, p.discount, p.numbers, max(plan.rows, 1), plan.blocks, self.place,
             p.gamma, discounted, step, block,
         )  # fmt: skip
-        cut = self._cuts(p.first, p.discount, discounted, before)
+        begins = np.flatnonzero(p.first)
+        cut = self._cuts(begins, p.discount, discounted, before)
         for lo, hi in _stretches(block):
             if p.first[lo]:
                 self._end_episode()
             piece = self._piece(int(block[lo]), bool(p.first[lo]))
-            for t in range(T):
-                scan.ratios(
-                    lo, hi, p.target[t], p.behavior, p.first, p.gamma, discounted, step, p.reward,
-                    self.emphatic, self.lam, self.beta, t * len(plan.systems),
-                    p.weight, p.trajectory[t], p.rho[t], self.state[t], piece.ratios[t],
-                    piece.numerator[t], piece.denominator[t], piece.ended[t], self.histogram[t],
-                )  # fmt: skip
-            begins = np.flatnonzero(p.first[lo:hi]) + lo
-            piece.counts += (hi - lo, len(begins), (cut[lo:hi] > 0.0).sum(), cut[lo:hi].sum())
+            self.ratios.take(lo, hi, p, step, discounted, piece)
+            here = slice(*np.searchsorted(begins, (lo, hi)))
+            piece.counts += (hi - lo, len(begins[here]), (cut[here] > 0.0).sum(), cut[here].sum())
             p.stretches.append((lo, hi, piece))
         self._extremes(p)
         return p
@@ -157,31 +159,43 @@ class Accumulator:
         """Add the sums over features of a prepared batch."""
         for lo, hi, piece in p.stretches:
             piece.x_start += X[np.flatnonzero(p.first[lo:hi]) + lo].sum(axis=0)
-            for i in range(lo, hi, self.chunk):
-                end = min(i + self.chunk, hi)
-                U, V = self.U[: end - i], self.V[: end - i]
-                scan.fill(i, end, X, p.row_next, p.discount, p.reward, p.weight, p.trajectory, U, V)
-                self._traces(i, end, X, p, U)
-                self._add(piece, U, V, X[i:end])
+            if self.products is None:
+                self._add(lo, hi, piece, p, X)
+                continue
+            sums = self.products.sums(
+                lo, hi, X, p.row_next, p.discount, p.reward, p.weight, p.trajectory
+            )
+            piece.systems += _by_target(sums.systems, piece)
+            piece.weighted += sums.weighted
+            piece.G += sums.G
+            piece.x += sums.x
 
-    def _add(self, piece: Piece, U: Floats, V: Floats, X: Floats) -> None:
-        sums = (V.T @ U).T
+    def _add(self, lo: int, hi: int, piece: Piece, p: Prepared, X: Floats) -> None:
+        """Add the sums of a stretch, chunk by chunk, for any number of features and with traces."""
         T, K, d, _ = piece.systems.shape
-        piece.systems += sums[: T * K * d].reshape(piece.systems.shape)
-        piece.weighted += sums[T * K * d :]
-        piece.G += X.T @ X
-        piece.x += np.ones(len(X)) @ X
+        piece.G += X[lo:hi].T @ X[lo:hi]
+        piece.x += np.ones(hi - lo) @ X[lo:hi]
+        for i in range(lo, hi, self.chunk):
+            end = min(i + self.chunk, hi)
+            scan.fill(
+                i, end, X, p.row_next, p.discount, p.reward, p.weight, p.trajectory,
+                self.Y, self.U, self.V,
+            )  # fmt: skip
+            self._traces(i, end, X, p)
+            sums = self.U[:, : end - i] @ self.V[: end - i]
+            piece.systems += _by_target(sums[: T * K * d], piece)
+            piece.weighted += sums[T * K * d :]
 
-    def _traces(self, lo: int, hi: int, X: Floats, p: Prepared, U: Floats) -> None:
+    def _traces(self, lo: int, hi: int, X: Floats, p: Prepared) -> None:
         """Put the trace in place of the weighted features where lam > 0."""
-        d, K = self.plan.features, len(self.plan.systems)
-        for t in range(len(self.plan.targets)):
-            for k, system in enumerate(self.plan.systems):
+        d, T = self.plan.features, len(self.plan.targets)
+        for k, system in enumerate(self.plan.systems):
+            for t in range(T):
                 if system.lam > 0.0:
-                    j = t * K + k
-                    part, emphasis = U[:, j * d : (j + 1) * d], p.weight[:, j]
+                    j = k * T + t
+                    part, z = self.U[j * d : (j + 1) * d], self.z[t, k]
                     scan.traces(
-                        lo, hi, X, p.gamma, p.rho[t], emphasis, system.lam, self.z[t, k], part
+                        lo, hi, X, p.gamma, p.rho[:, t], p.weight[:, j], system.lam, z, part
                     )
 
     def _piece(self, block: int, at_start: bool) -> Piece:
@@ -192,24 +206,23 @@ class Accumulator:
     def _end_episode(self) -> None:
         """Count the episode under way in the piece that it belongs to, before another begins."""
         if self.pieces:
-            last = self.pieces[-1]
-            for t in range(len(self.plan.targets)):
-                scan.finish(self.state[t], last.ratios[t], last.ended[t])
+            self.ratios.end_episode(self.pieces[-1])
 
-    def _cuts(self, first: Bools, discount: Floats, discounted: Floats, before: Floats) -> Floats:
-        """At the first row of an episode: the discount left where the one before it was cut."""
-        left = np.append(before[1], discounted[:-1] * discount[:-1])
-        begun = np.append(before[2] > 0.0, np.ones(len(first) - 1, dtype=bool))
-        return np.where(first & begun, left, 0.0)
+    def _cuts(self, begins: Longs, discount: Floats, discounted: Floats, before: Floats) -> Floats:
+        """For each first row of an episode: the discount left where the one before it was cut."""
+        left = discounted[begins - 1] * discount[begins - 1]
+        if len(begins) and begins[0] == 0:
+            left[0] = before[1] if before[2] > 0.0 else 0.0
+        return left
 
     def _extremes(self, p: Prepared) -> None:
-        missing = p.behavior <= 0.0
-        for t in range(len(p.rho)):
-            at = int(np.argmax(p.rho[t]))
-            if p.rho[t, at] > self.largest[t]:
-                self.largest[t], self.largest_row[t] = p.rho[t, at], p.numbers[at]
-            if missing.any():
-                found = np.flatnonzero(missing & (p.target[t] > 0.0))
+        largest = np.max([piece.ratios[:, 3] for _, _, piece in p.stretches], axis=0)
+        for t in np.flatnonzero(largest > self.largest).tolist():
+            at = int(np.argmax(p.rho[:, t]))
+            self.largest[t], self.largest_row[t] = p.rho[at, t], p.numbers[at]
+        if p.behavior.min() <= 0.0:
+            for t in range(len(p.target)):
+                found = np.flatnonzero((p.behavior <= 0.0) & (p.target[t] > 0.0))
                 self.violations[t] += len(found)
                 room = np.flatnonzero(self.violating[t] < 0)[: len(found)]
                 self.violating[t, room] = p.numbers[found[: len(room)]]
@@ -226,11 +239,24 @@ class Accumulator:
             block=np.array([p.block for p in self.pieces]),
             continues=np.array([p.continues for p in self.pieces]),
             **used,
-            histogram=self.histogram,
+            histogram=self.ratios.histogram,
             largest_row=self.largest_row,
             violations=self.violations,
             violating=self.violating,
         )
+
+
+def _by_target(systems: Floats, piece: Piece) -> Floats:
+    """Sums in the order of the rows' weights, system by system, in the order of the statistics."""
+    T, K, d, _ = piece.systems.shape
+    return systems.reshape(K, T, d, d + 1).swapaxes(0, 1)
+
+
+def few(plan: Plan) -> bool:
+    """Whether `Products` is the faster way: few features, no traces, and eight columns in use."""
+    traced = any(system.lam > 0.0 for system in plan.systems)
+    used = plan.columns / up(plan.columns, LANES)
+    return plan.features <= FEW and used >= 0.5 and not traced
 
 
 def _stretches(block: Longs) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from steadytd.core.arrays import Floats
 from steadytd.evaluate.accumulate import Accumulator
-from steadytd.evaluate.lanes import CORRECTED, WEIGHTED, side_by_side
+from steadytd.evaluate.lanes import can_be_lane
 from steadytd.evaluate.online import (
     Lane,
     Member,
@@ -21,10 +21,12 @@ from steadytd.evaluate.online import (
     SideBySide,
     Table,
     lanes_by_target,
+    side_by_side,
 )
 from steadytd.evaluate.pilot import members
 from steadytd.evaluate.plan import Plan
 from steadytd.evaluate.requests import Request
+from steadytd.evaluate.room import Room
 from steadytd.evaluate.statistics import Statistics, merged
 from steadytd.features import FeatureMap
 from steadytd.streams.log import Log, LogBatch
@@ -45,10 +47,10 @@ class Passed:
     left_out: int
 
 
-def features_of(batch: LogBatch, features: FeatureMap) -> Floats:
-    """The features of a batch's observations, and a last row of zeros."""
-    X = np.empty((len(batch.obs) + 1, features.n_features))
-    features(batch.obs, out=X[:-1])
+def features_of(batch: LogBatch, features: FeatureMap, room: Room) -> Floats:
+    """The features of a batch's observations, and a last row of zeros; they stand in `room`."""
+    X: Floats = room.array("X", (len(batch.obs) + 1, features.n_features))
+    features.fill(batch.obs, X[:-1])
     X[-1] = 0.0
     return X
 
@@ -136,6 +138,7 @@ class _Pass:
         self.lanes: list[Lane] = []
         self.begun = False
         self.peaks = (1.0, 1.0)
+        self.rooms: deque[Room] = deque()
 
     def run(self, chains: _Chains) -> Passed:
         sums: list[Statistics] = []
@@ -144,11 +147,12 @@ class _Pass:
             accumulator = Accumulator(self.plan)
             discount_before = 0.0
             for batch in read(part):
-                X = features_of(batch, self.features)
+                room = self._room(batch)
+                X = features_of(batch, self.features, room)
                 if not self.begun:
                     self._begin(batch, X[:-1])
-                ahead = int(np.clip(AHEAD_BYTES // X.nbytes, 1, AHEAD))
-                chains.submit(self._works(accumulator, batch, X, discount_before), ahead)
+                works = self._works(accumulator, batch, X, room, discount_before)
+                chains.submit(works, len(self.rooms) - 1)
                 discount_before = float(batch.discount[-1])
                 done += len(batch)
                 if self.progress is not None:
@@ -159,11 +163,21 @@ class _Pass:
         left_out = sum(int(part.left_out or 0) for part in self.parts)
         return Passed(merged(sums), self._outcomes(), left_out)
 
+    def _room(self, batch: LogBatch) -> Room:
+        """The rooms take turns: one for each batch under way, and one for the next."""
+        if not self.rooms:
+            size = 8 * len(batch.obs) * self.plan.features
+            ahead = int(np.clip(AHEAD_BYTES // size, 1, AHEAD))
+            self.rooms.extend(Room() for _ in range(ahead + 1))
+        self.rooms.rotate()
+        return self.rooms[0]
+
     def _works(
-        self, accumulator: Accumulator, batch: LogBatch, X: Floats, discount_before: float
-    ) -> dict[object, Callable[[], None]]:
+        self, accumulator: Accumulator, batch: LogBatch, X: Floats, room: Room,
+        discount_before: float,
+    ) -> dict[object, Callable[[], None]]:  # fmt: skip
         """The work of every chain on a batch."""
-        prepared = accumulator.prepare(batch)
+        prepared = accumulator.prepare(batch, room)
         works: dict[object, Callable[[], None]] = {
             "sums": partial(accumulator.add_rows, prepared, X[:-1])
         }
@@ -185,11 +199,8 @@ class _Pass:
         self.begun = True
         self.members = members(batch, X, self.plan, self.asked, self.seed)
         d = self.plan.features
-        for kind in (WEIGHTED, CORRECTED):
-            some = [m for m in self.members if m.learner.name in kind and side_by_side(m.learner)]
-            if some:
-                self.groups.append(SideBySide(some, d))
-        rest = [m for m in self.members if not side_by_side(m.learner)]
+        self.groups = side_by_side(self.members, d)
+        rest = [m for m in self.members if not can_be_lane(m.learner)]
         self.lanes = [Lane(m.learner, m.target, d, m.averaging) for m in rest]
         assert batch.behavior_prob is not None
         peaks = np.maximum(batch.target_prob, batch.behavior_prob)

@@ -2,7 +2,8 @@
 
 In the general engine a block of lanes shares the ratio rho, so every target would be a block of one
 lane, and one lane is slow: its inner products are chains of additions. Here a lane is a learner for
-one target, and lanes stand side by side. `td`, `perturbed_td`, `etd` and `etd_beta` are one update,
+one target, and eight lanes stand side by side in one vector. `td`, `perturbed_td`, `etd` and
+`etd_beta` are one update,
 
     w += alpha m (r + gamma' w.x' - (1 + eta) w.x) x,      m = rho, or rho F,
 
@@ -12,8 +13,7 @@ the engine; they differ by rounding, since inner products are added up in anothe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 
 import numpy as np
 from numba import njit
@@ -22,54 +22,47 @@ from steadytd.core.arrays import Floats, Ints
 from steadytd.core.engine import on_cache_line
 from steadytd.core.kernels import Disjoint
 from steadytd.core.learner import Learner
+from steadytd.core.vectors import LANES, eight, put, spread
 
 WEIGHTED = {"td", "perturbed_td", "etd", "etd_beta"}
 CORRECTED = {"tdc"}
 
 
-def side_by_side(learner: Learner) -> bool:
+def can_be_lane(learner: Learner) -> bool:
     """Whether a learner can be a lane here; all others are followed by the general engine."""
     plain = not learner.traced and not learner.averaged and learner.schedule[0] == 0.0
     return plain and learner.name in WEIGHTED | CORRECTED
 
 
 class Lanes:
-    """Some lanes of one kind: their weights W [d, lanes], for tdc also H."""
+    """At most eight lanes of one kind: their weights W [d, 8], for tdc also H.
 
-    def __init__(self, learners: Sequence[Learner], columns: Sequence[int], features: int) -> None:
-        """Lane j is `learners[j]`, its multiple m is column `columns[j]` of the rows' weights."""
-        n = len(learners)
-        self.chosen = evenly(columns)
-        self.corrected = learners[0].name in CORRECTED
-        self.W, self.H = on_cache_line((features, n)), on_cache_line((features, n))
-        self.alpha = np.array([float(x.values["alpha"]) for x in learners])
-        self.penalty = np.array([1.0 + float(x.values.get("eta", 0.0)) for x in learners])
-        self.ratio = np.array([float(x.values.get("ratio", 0.0)) for x in learners])
-        self.scratch = [np.zeros(n) for _ in range(6)]
+    A lane stands where its multiple m stands among the rows' weights, so that eight of these are
+    read as they are: `first` is the column of lane 0. Lanes without a learner have alpha = 0.
+    """
+
+    def __init__(self, learners: Mapping[int, Learner], first: int, features: int) -> None:
+        """`learners[j]` is lane j, its multiple is column `first + j`."""
+        self.first = first
+        self.corrected = any(x.name in CORRECTED for x in learners.values())
+        self.W, self.H = on_cache_line((features, LANES)), on_cache_line((features, LANES))
+        self.alpha, self.penalty, self.ratio = (on_cache_line((LANES,)) for _ in range(3))
+        for j, learner in learners.items():
+            self.alpha[j] = float(learner.values["alpha"])
+            self.penalty[j] = 1.0 + float(learner.values.get("eta", 0.0))
+            self.ratio[j] = float(learner.values.get("ratio", 0.0))
 
     def advance(
         self, lo: int, hi: int, X: Floats, row_next: Ints, discount: Floats, reward: Floats,
         weight: Floats,
     ) -> None:  # fmt: skip
         """Take the rows lo..hi of a batch with features X."""
-        m = np.ascontiguousarray(weight[lo:hi, self.chosen])
-        rows = (lo, hi, X, row_next, discount, reward, m)
+        rows = (lo, hi, X, row_next, discount, reward, weight, self.first)
+        W, H = self.W.reshape(-1), self.H.reshape(-1)
         if self.corrected:
-            with_correction(*rows, self.alpha, self.ratio, self.W, self.H, *self.scratch)
+            with_correction(*rows, self.alpha, self.ratio, W, H)
         else:
-            weighted(*rows, self.alpha, self.penalty, self.W, *self.scratch[:3])
-
-
-def evenly(columns: Sequence[int]) -> slice | list[int]:
-    """The columns as a slice where they are evenly spaced: a slice is copied much faster.
-
-    >>> evenly([0, 2, 4]), evenly([3]), evenly([0, 1, 3])
-    (slice(0, 5, 2), slice(3, 4, 1), [0, 1, 3])
-    """
-    gaps = {b - a for a, b in pairwise(columns)} or {1}
-    if len(gaps) == 1 and min(gaps) > 0:
-        return slice(columns[0], columns[-1] + 1, gaps.pop())
-    return list(columns)
+            weighted(*rows, self.alpha, self.penalty, W)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
@@ -80,40 +73,26 @@ def weighted(
     row_next: Ints,
     discount: Floats,
     reward: Floats,
-    m: Floats,
+    weight: Floats,
+    column: int,
     alpha: Floats,
     penalty: Floats,
     W: Floats,
-    w_x: Floats,
-    w_next: Floats,
-    by: Floats,
 ) -> None:
-    """w += alpha m (r + gamma' w.x' - penalty w.x) x, lane by lane; four features at a time."""
-    d, lanes = W.shape
+    """w += alpha m (r + gamma' w.x' - penalty w.x) x."""
+    d, m = X.shape[1], weight.reshape(-1)
+    a, p = eight(alpha, 0), eight(penalty, 0)
     for i in range(lo, hi):
         j = np.uintp(row_next[i])
-        for n in range(lanes):
-            w_x[n] = 0.0
-            w_next[n] = 0.0
-        for k in range(0, d - 3, 4):
-            a0, a1, a2, a3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
-            b0, b1, b2, b3 = X[j, k], X[j, k + 1], X[j, k + 2], X[j, k + 3]
-            for n in range(lanes):
-                u0, u1, u2, u3 = W[k, n], W[k + 1, n], W[k + 2, n], W[k + 3, n]
-                w_x[n] += (u0 * a0 + u1 * a1) + (u2 * a2 + u3 * a3)
-                w_next[n] += (u0 * b0 + u1 * b1) + (u2 * b2 + u3 * b3)
-        for k in range(d - d % 4, d):
-            a, b = X[i, k], X[j, k]
-            for n in range(lanes):
-                w_x[n] += W[k, n] * a
-                w_next[n] += W[k, n] * b
-        g, r = discount[i], reward[i]
-        for n in range(lanes):
-            by[n] = alpha[n] * m[i - lo, n] * (r + g * w_next[n] - penalty[n] * w_x[n])
+        w_x, w_next = spread(0.0), spread(0.0)
         for k in range(d):
-            a = X[i, k]
-            for n in range(lanes):
-                W[k, n] += by[n] * a
+            w = eight(W, LANES * k)
+            w_x = w_x + w * spread(X[i, k])
+            w_next = w_next + w * spread(X[j, k])
+        delta = spread(reward[i]) + spread(discount[i]) * w_next - p * w_x
+        by = a * eight(m, weight.shape[1] * i + column) * delta
+        for k in range(d):
+            put(W, LANES * k, eight(W, LANES * k) + by * spread(X[i, k]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
@@ -124,48 +103,28 @@ def with_correction(
     row_next: Ints,
     discount: Floats,
     reward: Floats,
-    rho: Floats,
+    weight: Floats,
+    column: int,
     alpha: Floats,
     ratio: Floats,
     W: Floats,
     H: Floats,
-    w_x: Floats,
-    w_next: Floats,
-    h_x: Floats,
-    by: Floats,
-    by_next: Floats,
-    by_h: Floats,
 ) -> None:
     """w += alpha rho (delta x - gamma' (h.x) x'); h += ratio alpha (rho delta - h.x) x."""
-    d, lanes = W.shape
+    d, m = X.shape[1], weight.reshape(-1)
+    a, q = eight(alpha, 0), eight(alpha, 0) * eight(ratio, 0)
     for i in range(lo, hi):
         j = np.uintp(row_next[i])
-        for n in range(lanes):
-            w_x[n] = 0.0
-            w_next[n] = 0.0
-            h_x[n] = 0.0
-        for k in range(0, d - 3, 4):
-            a0, a1, a2, a3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
-            b0, b1, b2, b3 = X[j, k], X[j, k + 1], X[j, k + 2], X[j, k + 3]
-            for n in range(lanes):
-                u0, u1, u2, u3 = W[k, n], W[k + 1, n], W[k + 2, n], W[k + 3, n]
-                w_x[n] += (u0 * a0 + u1 * a1) + (u2 * a2 + u3 * a3)
-                w_next[n] += (u0 * b0 + u1 * b1) + (u2 * b2 + u3 * b3)
-                h_x[n] += (H[k, n] * a0 + H[k + 1, n] * a1) + (H[k + 2, n] * a2 + H[k + 3, n] * a3)
-        for k in range(d - d % 4, d):
-            a, b = X[i, k], X[j, k]
-            for n in range(lanes):
-                w_x[n] += W[k, n] * a
-                w_next[n] += W[k, n] * b
-                h_x[n] += H[k, n] * a
-        g, r = discount[i], reward[i]
-        for n in range(lanes):
-            delta = rho[i - lo, n] * (r + g * w_next[n] - w_x[n])
-            by[n] = alpha[n] * delta
-            by_next[n] = -alpha[n] * g * rho[i - lo, n] * h_x[n]
-            by_h[n] = ratio[n] * alpha[n] * (delta - h_x[n])
+        w_x, w_next, h_x = spread(0.0), spread(0.0), spread(0.0)
         for k in range(d):
-            a, b = X[i, k], X[j, k]
-            for n in range(lanes):
-                W[k, n] += by[n] * a + by_next[n] * b
-                H[k, n] += by_h[n] * a
+            x, w = spread(X[i, k]), eight(W, LANES * k)
+            w_x = w_x + w * x
+            w_next = w_next + w * spread(X[j, k])
+            h_x = h_x + eight(H, LANES * k) * x
+        rho, g = eight(m, weight.shape[1] * i + column), spread(discount[i])
+        delta = rho * (spread(reward[i]) + g * w_next - w_x)
+        by, by_next, by_h = a * delta, a * rho * g * h_x, q * (delta - h_x)
+        for k in range(d):
+            x = spread(X[i, k])
+            put(W, LANES * k, eight(W, LANES * k) + by * x - by_next * spread(X[j, k]))
+            put(H, LANES * k, eight(H, LANES * k) + by_h * x)

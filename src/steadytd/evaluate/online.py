@@ -18,8 +18,9 @@ from steadytd.core.engine import Transitions, make_block
 from steadytd.core.law import CARRIED, STEP_FACTS, arguments
 from steadytd.core.learner import Learner
 from steadytd.core.rows import Rows
+from steadytd.core.vectors import LANES
 from steadytd.evaluate.accumulate import Prepared
-from steadytd.evaluate.lanes import Lanes
+from steadytd.evaluate.lanes import CORRECTED, Lanes, can_be_lane
 from steadytd.streams.log import LogBatch
 
 SNAPSHOTS = 200  # of the weights over the last half of the rows, whose mean is reported
@@ -191,11 +192,11 @@ class SideBySide:
     """Lanes of one kind for many targets, with the means of their snapshots; see `lanes`."""
 
     def __init__(self, members: Sequence[Member], features: int) -> None:
-        self.members = sorted(members, key=lambda one: one.column)  # in the order of the weights
-        columns = [one.column for one in self.members]
-        self.lanes = Lanes([one.learner for one in self.members], columns, features)
+        first = members[0].column - members[0].column % LANES
+        self.members = {one.column - first: one for one in members}
+        self.lanes = Lanes({j: m.learner for j, m in self.members.items()}, first, features)
         self.total = np.zeros_like(self.lanes.W)
-        self.diverged: list[int | None] = [None] * len(members)
+        self.diverged: dict[int, int] = {}
         self.snapshots = self.taken = 0
 
     def advance(self, p: Prepared, X: Floats, rows: int) -> None:
@@ -224,11 +225,28 @@ class SideBySide:
     def outcomes(self) -> list[Outcome]:
         """Where every lane has ended."""
         found = []
-        for j, one in enumerate(self.members):
+        for j, one in self.members.items():
             mean = one.averaging and self.snapshots
             w = self.total[:, j] / self.snapshots if mean else self.lanes.W[:, j]
-            found.append(_outcome(one.learner, one.target, w, self.diverged[j]))
+            found.append(_outcome(one.learner, one.target, w, self.diverged.get(j)))
         return found
+
+
+def side_by_side(members: Sequence[Member], features: int) -> list[SideBySide]:
+    """The members that can be lanes, in as few groups as possible.
+
+    A group's members are of one kind, and their columns stand in different places of one eight.
+    """
+    groups: dict[tuple[bool, int], list[list[Member]]] = {}
+    for one in (m for m in members if can_be_lane(m.learner)):
+        alike = groups.setdefault((one.learner.name in CORRECTED, one.column // LANES), [])
+        free = (g for g in alike if all(other.column != one.column for other in g))
+        group = next(free, None)
+        if group is None:
+            alike.append([one])
+        else:
+            group.append(one)
+    return [SideBySide(group, features) for alike in groups.values() for group in alike]
 
 
 def lanes_by_target(lanes: Sequence[Lane]) -> dict[int, list[Lane]]:

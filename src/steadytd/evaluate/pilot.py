@@ -7,14 +7,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-from steadytd.core.arrays import Floats
+from steadytd.core.arrays import Bools, Floats
 from steadytd.core.learner import Learner
 from steadytd.evaluate.accumulate import Accumulator
 from steadytd.evaluate.bootstrap import resamples
 from steadytd.evaluate.estimate import Estimator
 from steadytd.evaluate.online import Member
 from steadytd.evaluate.plan import Plan
+from steadytd.evaluate.ratios import LARGEST
 from steadytd.evaluate.requests import Request
 from steadytd.evaluate.stability import Stability, assess
 from steadytd.evaluate.statistics import units
@@ -50,7 +52,7 @@ def members(
             if one.auto_alpha:
                 learner = learner.replace(alpha=safe_alpha(pilot, first, t, learner))
             k = plan.systems.index(one.system) if one.system in plan.systems else 0
-            column = t * len(plan.systems) + k
+            column = k * len(plan.targets) + t
             result.append(Member(learner, t, column, one.auto_alpha))
     return result
 
@@ -69,7 +71,7 @@ def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> 
     lam = float(learner.values.get("lam", 0.0))
     steps = rho * pilot.x * np.maximum((1.0 + eta) * pilot.x, pilot.moved)
     if "F" in learner.law.memory:
-        steps = steps * follow_on(batch, rho)
+        steps = steps * follow_on(rho, batch.discount, batch.first)
     steps = steps / max(1.0 - lam * float(batch.discount.max(initial=0.0)), 0.05)
     if "ratio" in learner.values and len(learner.law.vectors) > 1:
         steps = np.maximum(steps, float(learner.values["ratio"]) * pilot.x**2)
@@ -91,14 +93,13 @@ def sizes(batch: LogBatch, X: Floats) -> Sizes:
     return Sizes(np.linalg.norm(x, axis=1), np.linalg.norm(moved, axis=1))
 
 
-def follow_on(batch: LogBatch, rho: Floats) -> Floats:
+@njit(cache=True, nogil=True, error_model="numpy")
+def follow_on(rho: Floats, discount: Floats, first: Bools) -> Floats:
     """F of ETD on the rows of a batch: F = gamma rho_prev F + 1, from 1 at an episode's start."""
-    F = np.empty(len(rho))
-    last = 0.0
-    decay = np.append(0.0, batch.discount[:-1] * rho[:-1]) * ~batch.first
-    for i, by in enumerate(decay.tolist()):
-        last = min(by * last + 1.0, 1e100)
-        F[i] = last
+    F = np.ones(len(rho))
+    for i in range(1, len(rho)):
+        if not first[i]:
+            F[i] = min(discount[i - 1] * rho[i - 1] * F[i - 1] + 1.0, LARGEST)
     return F
 
 

@@ -20,10 +20,15 @@ def standardise(
     obs: NDArray[Any], columns: Longs, mean: Floats, inverse: Floats, out: Floats
 ) -> None:
     """out[i] = 1, then (obs - mean) * inverse of the chosen columns."""
+    every = len(columns) == obs.shape[1]  # then they stand in order, and the loop can be unrolled
     for i in range(len(obs)):
         out[i, 0] = 1.0
-        for j in range(len(columns)):
-            out[i, j + 1] = (obs[i, columns[j]] - mean[j]) * inverse[j]
+        if every:
+            for j in range(len(mean)):
+                out[i, j + 1] = (obs[i, j] - mean[j]) * inverse[j]
+        else:
+            for j in range(len(mean)):
+                out[i, j + 1] = (obs[i, columns[j]] - mean[j]) * inverse[j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from steadytd.streams.log_columns import ColumnMap
 from steadytd.streams.log_decode import Meaning, Policy, decode
 from steadytd.streams.log_open import understand
 from steadytd.streams.log_order import Cursor
-from steadytd.streams.log_source import Source, open_source
+from steadytd.streams.log_source import Chunk, Source, open_source
 
 OPTIONAL = frozenset({"action", "behavior_prob", "target_prob"})
 
@@ -82,12 +82,17 @@ class Log:
         `target_prob` (default: all); columns of the others are not read.
         """
         fields = self._fields(columns)
+        chunks = self.source.read(self.meaning.names(fields), self.begin, self.end, self.batch_rows)
+        yield from ahead(self._decoded(ahead(chunks), fields))
+
+    def _decoded(
+        self, chunks: Iterator[Chunk], fields: frozenset[str]
+    ) -> Generator[LogBatch, None, None]:
+        """The batches of the chunks that were read."""
         cursor, row = self.start, self.begin
         held: Rows | None = None
         left_out, used = 0, 0
-        names = self.meaning.names(fields)
-        chunks = self.source.read(names, self.begin, self.end, self.batch_rows)
-        for chunk in ahead(chunks):
+        for chunk in chunks:
             if not chunk.batch.num_rows:
                 continue
             rows, cursor = decode(chunk, self.meaning, fields, cursor, row)

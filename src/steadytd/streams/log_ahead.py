@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from queue import Empty, Full, Queue
 from typing import NamedTuple, TypeVar
@@ -43,6 +43,9 @@ def ahead(items: Iterator[T], depth: int = 2) -> Iterator[T]:
             put(_Done())
         except BaseException as error:
             put(_Failed(error))
+        finally:
+            if isinstance(items, Generator):
+                items.close()  # a thread that it reads from in turn ends with it
 
     thread = threading.Thread(target=work, name="steadytd-log", daemon=True)
     thread.start()

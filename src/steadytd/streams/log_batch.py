@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,15 +53,18 @@ class LogBatch:
 
 @dataclass(frozen=True)
 class Rows:
-    """Decoded and checked rows of a log, before each is joined with its next observation."""
+    """Decoded and checked rows of a log, before each is joined with its next observation.
+
+    Numbers have the type of their column, until `join` makes them float64.
+    """
 
     obs: NDArray[Any]
     next_obs: NDArray[Any] | None  # meaningful where has_next
     has_next: Bools | None
-    reward: Floats
+    reward: NDArray[Any]
     discount: Floats
-    behavior_prob: Floats | None
-    target_prob: Floats
+    behavior_prob: NDArray[Any] | None
+    target_prob: Sequence[NDArray[Any]] | Floats  # a row for each target
     episode: Longs
     first: Bools
     action: NDArray[Any] | None
@@ -70,40 +74,42 @@ class Rows:
         return len(self.reward)
 
 
-def last_row(rows: Rows) -> Rows:
-    """A copy of the last row alone, so that the batch it comes from can be freed."""
+def last(n: int, rows: Rows) -> Rows:
+    """A copy of the last n rows alone, so that the batch they come from can be freed."""
+    begin = len(rows) - n
 
     def cut(array: Any) -> Any:
-        return None if array is None else array[..., -1:].copy()
-
-    def tail(array: Any) -> Any:
-        return None if array is None else array[-1:].copy()
+        return None if array is None else array[begin:].copy()
 
     return Rows(
-        obs=tail(rows.obs), next_obs=tail(rows.next_obs), has_next=tail(rows.has_next),
-        reward=tail(rows.reward), discount=tail(rows.discount),
-        behavior_prob=tail(rows.behavior_prob), target_prob=cut(rows.target_prob),
-        episode=tail(rows.episode), first=tail(rows.first), action=tail(rows.action),
-        row=rows.row + len(rows) - 1,
+        obs=cut(rows.obs), next_obs=cut(rows.next_obs), has_next=cut(rows.has_next),
+        reward=cut(rows.reward), discount=cut(rows.discount),
+        behavior_prob=cut(rows.behavior_prob), target_prob=[cut(p) for p in rows.target_prob],
+        episode=cut(rows.episode), first=cut(rows.first), action=cut(rows.action),
+        row=rows.row + begin,
     )  # fmt: skip
 
 
 def join(held: Rows | None, rows: Rows) -> Rows:
     """The held row followed by the new ones: one copy of each array."""
     if held is None:
-        return rows
+        held = replace(last(0, rows), row=rows.row)
     if (held.next_obs is None) != (rows.next_obs is None):
         held, rows = _with_next(held), _with_next(rows)
 
-    def both(a: Any, b: Any, axis: int = 0) -> Any:
-        return None if a is None or b is None else np.concatenate([a, b], axis=axis)
+    def both(a: Any, b: Any, dtype: Any = None) -> Any:
+        return None if a is None or b is None else np.concatenate([a, b], dtype=dtype)
 
+    targets = np.empty((len(rows.target_prob), len(held) + len(rows)))
+    for p, a, b in zip(targets, held.target_prob, rows.target_prob, strict=True):
+        np.concatenate([a, b], out=p)
     return Rows(
         obs=both(held.obs, rows.obs), next_obs=both(held.next_obs, rows.next_obs),
-        has_next=both(held.has_next, rows.has_next), reward=both(held.reward, rows.reward),
+        has_next=both(held.has_next, rows.has_next),
+        reward=both(held.reward, rows.reward, np.float64),
         discount=both(held.discount, rows.discount),
-        behavior_prob=both(held.behavior_prob, rows.behavior_prob),
-        target_prob=both(held.target_prob, rows.target_prob, axis=1),
+        behavior_prob=both(held.behavior_prob, rows.behavior_prob, np.float64),
+        target_prob=targets,
         episode=both(held.episode, rows.episode), first=both(held.first, rows.first),
         action=both(held.action, rows.action), row=held.row,
     )  # fmt: skip
@@ -137,7 +143,7 @@ def assemble(held: Rows | None, new: Rows) -> tuple[LogBatch | None, Rows | None
     waits = not complete[-1]
     n = L - 1 if waits else L
     left = n - int(np.count_nonzero(complete[:n]))
-    kept = last_row(rows) if waits else None
+    kept = last(1, rows) if waits else None
     if left == n:
         return None, kept, left
     if left == 0 and not own.any():
@@ -177,7 +183,7 @@ def _batch(rows: Rows, keep: Longs | slice, obs: NDArray[Any], row_next: Ints) -
         reward=own_copy(rows.reward[keep]),
         discount=own_copy(rows.discount[keep]),
         behavior_prob=None if rows.behavior_prob is None else own_copy(rows.behavior_prob[keep]),
-        target_prob=own_copy(rows.target_prob[:, keep]),
+        target_prob=own_copy(np.asarray(rows.target_prob)[:, keep]),
         episode=own_copy(rows.episode[keep]),
         first=own_copy(rows.first[keep]),
         action=None if rows.action is None else own_copy(rows.action[keep]),

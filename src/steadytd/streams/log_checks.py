@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.core.arrays import Bools, Floats
+from steadytd.core.engine import read_only
 from steadytd.streams.log_faults import Place, fault, first_true
+from steadytd.streams.log_kernels import all_within
 
+Numbers = NDArray[Any]  # of the column's own type
+
+BELOW_ZERO = float(np.nextafter(0.0, -1.0))  # every number above it is at least 0
 SLACK = 1e-6  # a float32 softmax may end a little above 1: taken as 1
 IS_LOG = "it looks like a log-probability: give it as action_logp, or take exp"
 
 
-def finite(values: Floats, name: str, place: Place) -> None:
+def finite(values: Numbers, name: str, place: Place) -> None:
     """Fail at the first NaN or infinite number."""
     with np.errstate(all="ignore"):
         fine = np.isfinite(values.sum())  # infinite or NaN if any number is
@@ -51,8 +56,10 @@ def discounts(values: Floats, name: str, place: Place) -> None:
         )
 
 
-def target(values: Floats, name: str, place: Place) -> Floats:
+def target(values: Numbers, name: str, place: Place) -> Numbers:
     """Target probabilities lie in [0, 1]."""
+    if all_within(read_only(values), BELOW_ZERO, 1.0):
+        return values
     index = first_true(~((values >= 0.0) & (values <= 1.0 + SLACK)))
     if index is not None:
         remedy = IS_LOG if values[index] < 0 else "correct it (densities: see docs/logs.md)"
@@ -61,8 +68,8 @@ def target(values: Floats, name: str, place: Place) -> Floats:
 
 
 def behavior(
-    values: Floats, name: str, place: Place, is_log: bool, targets: Mapping[str, Floats]
-) -> Floats:
+    values: Numbers, name: str, place: Place, is_log: bool, targets: Mapping[str, Numbers]
+) -> Numbers:
     """Behaviour probabilities of logged actions lie in (0, 1], their logarithms are <= 0."""
     if is_log:
         index = first_true(~((values <= SLACK) & np.isfinite(values)))
@@ -71,9 +78,11 @@ def behavior(
                 place, name, index, "a log-probability must be finite and at most 0",
                 values[index], "if these are probabilities, map them to behavior_prob",
             )  # fmt: skip
-        probability = np.exp(values)
+        probability = np.exp(values.astype(np.float64))
     else:
         probability = values
+    if all_within(read_only(probability), 0.0, 1.0):
+        return probability
     index = first_true(~((probability > 0.0) & (probability <= 1.0 + SLACK)))
     if index is None:
         return np.minimum(probability, 1.0)

@@ -80,7 +80,7 @@ def decode(
     obs = arrays.matrix([batch.column(name) for name in c.obs], c.obs, place, meaning.width)
     checks.finite_rows(obs, c.obs[0], place)
     obs = obs.astype(meaning.dtype, copy=False)
-    reward = arrays.floats(batch.column(c.reward), c.reward, place)
+    reward = arrays.values(batch.column(c.reward), c.reward, place)
     checks.finite(reward, c.reward, place)
     discount = _discount(batch, meaning, terminated, place)
     next_obs, has_next = _next_obs(batch, meaning, discount, place)
@@ -94,7 +94,7 @@ def decode(
     rows = Rows(
         obs=obs, next_obs=next_obs, has_next=has_next, reward=reward, discount=discount,
         behavior_prob=behavior, episode=number, first=first, action=action, row=row,
-        target_prob=np.stack(list(targets.values())) if targets else np.empty((0, len(reward))),
+        target_prob=list(targets.values()),
     )  # fmt: skip
     return rows, cursor
 
@@ -140,13 +140,13 @@ def _actions(column: Any, name: str, place: Place) -> NDArray[Any]:
 
 def _targets(
     batch: Any, meaning: Meaning, obs: NDArray[Any], action: NDArray[Any] | None, place: Place
-) -> dict[str, Floats]:
+) -> dict[str, NDArray[Any]]:
     found = {}
     for name in meaning.targets:
         policy = meaning.policies.get(name)
         if policy is None:
             column = meaning.columns.targets[name]
-            values = arrays.floats(batch.column(column), column, place)
+            values = arrays.values(batch.column(column), column, place)
         else:
             column = TARGET + name
             values = called(policy, f"the target '{name}'", obs, action)
@@ -156,15 +156,15 @@ def _targets(
 
 def _behavior(
     batch: Any, meaning: Meaning, obs: NDArray[Any], action: NDArray[Any] | None,
-    targets: dict[str, Floats], place: Place,
-) -> Floats | None:  # fmt: skip
+    targets: dict[str, NDArray[Any]], place: Place,
+) -> NDArray[Any] | None:  # fmt: skip
     c = meaning.columns
     if meaning.behavior is not None:
         values = called(meaning.behavior, "the behaviour policy", obs, action)
         return checks.behavior(values, "behavior_prob", place, False, targets)
     if c.behavior is None:
         return None
-    values = arrays.floats(batch.column(c.behavior), c.behavior, place)
+    values = arrays.values(batch.column(c.behavior), c.behavior, place)
     return checks.behavior(values, c.behavior, place, c.behavior_is_log, targets)
 
 

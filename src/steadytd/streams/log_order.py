@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from steadytd.core.arrays import Bools, Longs
+from steadytd.core.engine import read_only
 from steadytd.core.errors import InputError
 from steadytd.streams.log_columns import Columns
-from steadytd.streams.log_faults import Place, fault, first_true
+from steadytd.streams.log_faults import Place, fault
+from steadytd.streams.log_kernels import in_order
 
 
 @dataclass(frozen=True)
@@ -27,26 +29,37 @@ def advance(
     cursor: Cursor, ids: Longs, t: Longs, ended: Bools, place: Place, columns: Columns
 ) -> tuple[Cursor, Bools, Longs]:
     """The cursor after these rows, which rows begin an episode, and each row's episode number."""
-    begun = cursor.episode >= 0
     t0 = cursor.t0
     if t0 is None:
         t0 = int(t[0])
         if t0 not in (0, 1):
             rule = "an episode must begin with t = 0 (or 1, in the whole log)"
             raise fault(place, columns.t, 0, rule, t0, "add the rows before it, or renumber t")
+    first, number = np.empty(len(ids), dtype=np.bool_), np.empty(len(ids), dtype=np.int64)
+    fine = in_order(
+        read_only(ids), read_only(t), read_only(ended), cursor.episode, cursor.episode_id,
+        cursor.t, cursor.ended, t0, first, number,
+    )  # fmt: skip
+    if not fine:
+        raise _first_fault(cursor, ids, t, ended, t0, place, columns)
+    last = Cursor(int(number[-1]), int(ids[-1]), int(t[-1]), bool(ended[-1]), t0)
+    return last, first, number
+
+
+def _first_fault(
+    cursor: Cursor, ids: Longs, t: Longs, ended: Bools, t0: int, place: Place, columns: Columns
+) -> InputError:
+    """The first row that is out of order, when it is known that there is one."""
+    begun = cursor.episode >= 0
     id_before = np.concatenate([[cursor.episode_id if begun else ids[0]], ids[:-1]])
     t_before = np.concatenate([[cursor.t], t[:-1]])
     over = np.concatenate([[cursor.ended], ended[:-1]])
     first = ids != id_before
     first[0] |= not begun
     bad = (ids < id_before) | np.where(first, t != t0, (t != t_before + 1) | over)
-    index = first_true(bad)
-    if index is not None:
-        before = int(id_before[index]), int(t_before[index]), bool(over[index])
-        raise _explain(place, columns, index, (int(ids[index]), int(t[index])), before, t0)
-    number = cursor.episode + np.cumsum(first)
-    last = Cursor(int(number[-1]), int(ids[-1]), int(t[-1]), bool(ended[-1]), t0)
-    return last, first, number
+    i = int(bad.argmax())
+    before = int(id_before[i]), int(t_before[i]), bool(over[i])
+    return _explain(place, columns, i, (int(ids[i]), int(t[i])), before, t0)
 
 
 def _explain(

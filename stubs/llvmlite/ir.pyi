@@ -1,0 +1,8 @@
+# Only what this project uses.
+from typing import Any
+
+VectorType: Any
+DoubleType: Any
+IntType: Any
+Constant: Any
+Undefined: Any
