@@ -11,7 +11,10 @@ import pyarrow as pa
 import pytest
 
 from steadytd import InputError
+from steadytd.evaluate.accumulate import Accumulator, few
 from steadytd.evaluate.plan import ETD, TD, System, blocks_for, numbers_per_block
+from steadytd.evaluate.products import Products
+from steadytd.evaluate.room import Room
 from steadytd.evaluate.statistics import Statistics, merged, units
 from steadytd.streams.log import Log, open_log
 from tests.evaluate_helpers import episodes_of, plan_of, slow_system, sums_of
@@ -41,6 +44,72 @@ def test_systems_are_the_plain_sums(log: Log, system: System, target: int) -> No
     s = sums_of(log, plan_of(log, (TD, system) if system != TD else (TD,)))
     found = s.systems.sum(axis=0)[target, -1]
     np.testing.assert_allclose(found, slow_system(episodes_of(log), target, system), rtol=1e-11)
+
+
+def test_more_targets_than_a_vector_holds() -> None:
+    """Eleven targets and two systems: 22 columns of weights in three eights, targets in two."""
+    problem = random_problem(5, states=5, actions=3, features=3, policies=11)
+    table = log_table(problem, episodes=40, length=12, seed=5)
+    log = open_log(table, discount=None, batch_rows=50)
+    assert len(log.targets) == 11
+    plan = plan_of(log, (TD, ETD))
+    assert few(plan)
+    s, episodes = sums_of(log, plan), episodes_of(log)
+    steps = [step for episode in episodes for step in episode]
+    for t in range(11):
+        for k, system in enumerate(plan.systems):
+            expected = slow_system(episodes, t, system)
+            np.testing.assert_allclose(s.systems.sum(axis=0)[t, k], expected, rtol=1e-11)
+        rho = np.array([p.rho[t] for p in steps])
+        np.testing.assert_allclose(s.ratios.sum(axis=0)[t, :2], (rho.sum(), (rho**2).sum()))
+        assert s.ratios[:, t, 2].sum() == (rho == 0.0).sum()
+        assert s.largest_row[t] == steps[int(rho.argmax())].number
+        assert s.histogram[t].sum() == len(steps)
+        products = [np.cumprod([p.rho[t] for p in e]) for e in episodes]
+        ended = np.bincount([len(c) for c in products], weights=[c[-1] for c in products])
+        np.testing.assert_allclose(s.ended.sum(axis=0)[t, : len(ended)], ended)
+        second = sum(float(c[1]) for c in products if len(c) > 1)
+        np.testing.assert_allclose(s.denominator.sum(axis=0)[t, 1], second)
+
+
+@pytest.mark.parametrize("features", [1, 2, 3, 5, 6, 7, 8, 17])
+@pytest.mark.parametrize("columns", [1, 5, 8, 9])
+def test_products_of_any_size(features: int, columns: int) -> None:
+    """Rows 5..225 of 240: sizes that fill the tiles of the sums and sizes that do not."""
+    rng = np.random.default_rng(features)
+    targets, room = (columns + 1) // 2, Room()
+    X = rng.standard_normal((241, features))
+    row_next = rng.integers(0, 241, 240).astype(np.int32)
+    discount, reward = rng.random(240), rng.standard_normal(240)
+    weight, trajectory = room.array("w", (240, columns)), room.array("t", (240, targets))
+    weight[:], trajectory[:] = rng.random((240, columns)), rng.random((240, targets))
+    sums = Products(features).sums(5, 225, X, row_next, discount, reward, weight, trajectory)
+    x = X[5:225]
+    v = np.column_stack([x - discount[5:225, None] * X[row_next[5:225]], reward[5:225]])
+    w, along = weight[5:225], trajectory[5:225]
+    np.testing.assert_allclose(
+        sums.systems, np.einsum("iq,ik,il->qkl", w, x, v), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(sums.weighted, along.T @ v, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sums.G, x.T @ x, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sums.x, x.sum(axis=0), rtol=1e-9, atol=1e-9)
+
+
+def test_both_ways_to_add_up_are_the_same() -> None:
+    """Few features go through `Products`; BLAS, which takes the others, finds the same sums."""
+    log = log_of(batch_rows=37)
+    plan = plan_of(log, (TD, ETD, System(0.0, True, 0.5)))
+    own, blas = Accumulator(plan), Accumulator(plan)
+    assert own.products is not None
+    blas.products = None
+    for batch in log.batches():
+        X = np.asarray(batch.obs, dtype=np.float64)
+        own.add(batch, X)
+        blas.add(batch, X)
+    one, other = own.statistics(), blas.statistics()
+    for name in ("systems", "weighted", "G", "x"):
+        a, b = getattr(one, name), getattr(other, name)
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11, err_msg=name)
 
 
 def test_the_log_has_both_kinds_of_ends(log: Log) -> None:
@@ -204,8 +273,6 @@ def test_products_of_ratios_stay_finite() -> None:
 
 def test_missing_support_is_counted_with_its_rows() -> None:
     """Such rows come from an estimated or user-given behaviour only; the reader refuses them."""
-    from steadytd.evaluate.accumulate import Accumulator
-
     log = log_of()
     plan = plan_of(log)
     sums = Accumulator(plan)
