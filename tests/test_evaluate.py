@@ -181,20 +181,43 @@ def test_dask_restarts_from_its_checkpoints(
     assert len(read) == 2 + first.settings["parts"]
 
 
-def test_dask_solves_online_learners_and_says_so(file: Path) -> None:
-    e = st.evaluate(file, features=Identity(), learners=["tdc", "lstd"], engine="dask", parts=3)
-    rows = e.values.filter(learner="tdc").to_dicts()
-    lstd = e.values.filter(learner="lstd").to_dicts()
-    assert [r["value"] for r in rows] == [r["fixed_point"] for r in rows]
-    assert [r["value"] for r in rows] == pytest.approx([r["value"] for r in lstd])
-    assert "not_followed" in {w.code for w in e.warnings}
+ONLINE = ["perturbed_td", "tdc", "etd", "td:alpha=0.01,lam=0.5", "lstd"]
+
+
+def test_dask_follows_online_learners(file: Path, tmp_path: Path) -> None:
+    """One task goes over the whole log; its result is kept, and taken again if it is whole."""
+    options: dict[str, Any] = {"features": Identity(), "learners": ONLINE, "parts": 3}
+    local = st.evaluate(file, **options)
+    assert {row["kind"] for row in local.values.to_dicts()} == {"online", "solved"}
+    options |= {"engine": "dask", "checkpoint": tmp_path}
+    same(local, st.evaluate(file, **options))
+    (kept,) = tmp_path.glob("online-*.npz")
+    made = kept.stat().st_mtime_ns
+    same(local, st.evaluate(file, **options))
+    assert kept.stat().st_mtime_ns == made
+    kept.write_bytes(kept.read_bytes()[:-30])
+    same(local, st.evaluate(file, **options))
+    assert kept.stat().st_mtime_ns > made
+    st.evaluate(file, **options | {"learners": ["td:alpha=0.02"]})
+    assert len(list(tmp_path.glob("online-*.npz"))) == 2
+
+
+def test_a_diverged_learner_is_kept_as_diverged(file: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "features": Identity(), "learners": ["td:alpha=9", "lstd"], "parts": 3, "engine": "dask",
+        "checkpoint": tmp_path,
+    }  # fmt: skip
+    first, again = st.evaluate(file, **options), st.evaluate(file, **options)
+    for e in (first, again):
+        assert all(step is not None for step in e.values.filter(learner="td:alpha=9")["diverged"])
+    same(first, again)
 
 
 @pytest.mark.slow
 def test_a_cluster_gives_the_same_bits(file: Path, tmp_path: Path) -> None:
     from distributed import LocalCluster
 
-    options: dict[str, Any] = {"features": "raw", "learners": SOLVED, "parts": 5}
+    options: dict[str, Any] = {"features": "raw", "learners": [*SOLVED, *ONLINE[:4]], "parts": 5}
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
     try:
         calls: list[tuple[int, int]] = []
@@ -206,7 +229,7 @@ def test_a_cluster_gives_the_same_bits(file: Path, tmp_path: Path) -> None:
         cluster.close()
     same(st.evaluate(file, **options), found)
     assert calls[-1][0] == calls[-1][1]
-    assert len(list(tmp_path.iterdir())) == found.settings["parts"]
+    assert len(list(tmp_path.iterdir())) == found.settings["parts"] + 1
 
 
 def test_csv_of_unknown_length(file: Path, tmp_path: Path) -> None:

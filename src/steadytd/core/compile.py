@@ -101,16 +101,16 @@ def _fingerprint(source: str, functions: dict[str, Function]) -> str:
     for text in (source, helpers, sys.version, numba.__version__, llvmlite.__version__):
         digest.update(text.encode())
     for name, function in functions.items():
-        digest.update(f"{name}:{_meaning(function)}".encode())
+        digest.update(f"{name}:{meaning(function)}".encode())
     return digest.hexdigest()[:24]
 
 
-def _meaning(value: Any, inside: tuple[FunctionType, ...] = ()) -> str:
+def meaning(value: Any, inside: tuple[FunctionType, ...] = ()) -> str:
     """All that decides what a law's function computes: code, constants, globals, closure."""
     if isinstance(value, np.ndarray):  # whose repr is rounded and shortened
         return repr((value.dtype.str, value.shape, value.tobytes()))
     if isinstance(value, tuple):
-        return repr([_meaning(part, inside) for part in value])
+        return repr([meaning(part, inside) for part in value])
     function = getattr(value, "py_func", value)
     if not isinstance(function, FunctionType):
         return repr(value)
@@ -122,7 +122,7 @@ def _meaning(value: Any, inside: tuple[FunctionType, ...] = ()) -> str:
     ]
     given = (function.__defaults__, function.__kwdefaults__, getattr(value, "targetoptions", None))
     used = _used(function, {name for code in codes for name in code.co_names})
-    values = [(name, _meaning(used[name], (*inside, function))) for name in sorted(used)]
+    values = [(name, meaning(used[name], (*inside, function))) for name in sorted(used)]
     return repr((function.__module__, own, given, values))
 
 

@@ -1,10 +1,10 @@
 """Eight numbers as one, for compiled loops: what the processor does in one or two instructions.
 
 Numba turns a loop over eight lanes into checks and jumps that take longer than the arithmetic.
-Inside a compiled function, `eight(a, i)` is a[i], ..., a[i + 7] of a flat array, `spread(x)` eight
-times the same number; `+`, `-`, `*`, `/`, `least`, `most` and `equal` (1 or 0) work number by
-number, and `put(a, i, v)` writes them back. A product may be fused with the sum that takes it. The
-arrays must be contiguous and nothing checks their bounds.
+Inside a compiled function, `eight(a, i)` is a[i], ..., a[i + 7] of a flat array, `same(a, i)` eight
+times a[i], `spread(x)` eight times x; `+`, `-`, `*`, `/`, `least`, `most` and `equal` (1 or 0) work
+number by number, and `put(a, i, v)` writes them back. A product may be fused with the sum that takes
+it. The arrays must be contiguous and nothing checks their bounds.
 """
 
 from __future__ import annotations
@@ -66,16 +66,31 @@ def put(_: Any, array: Any, at: Any, value: Any) -> Any:
     return types.void(array, types.intp, EIGHT), generate
 
 
+def _spread(builder: Any, number: Any) -> Any:
+    unknown = ir.Constant(VECTOR, ir.Undefined)
+    one = builder.insert_element(unknown, number, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, unknown, FIRST)
+
+
 @intrinsic
 def spread(_: Any, x: Any) -> Any:
     """Eight times the same number."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        unknown = ir.Constant(VECTOR, ir.Undefined)
-        one = builder.insert_element(unknown, args[0], ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(one, unknown, FIRST)
+        return _spread(builder, args[0])
 
     return EIGHT(types.float64), generate
+
+
+@intrinsic
+def same(_: Any, array: Any, at: Any) -> Any:
+    """Eight times the number at place `at` of a flat array."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return _spread(builder, builder.load(builder.gep(data, [args[1]])))
+
+    return EIGHT(array, types.intp), generate
 
 
 def _define(symbol: Callable[..., Any], instruction: str) -> None:

@@ -1,8 +1,8 @@
 """The sums of a log's parts as tasks of a cluster: checkpointed, restartable, reduced as a tree.
 
 Merging strings pieces together and adds nothing, so the tree gives the same bits as one machine
-that takes the same parts in order. Online learners need the stream from beginning to end; they are
-not followed here.
+that takes the same parts in order. Online learners need the stream from beginning to end: this
+process follows them over all parts while the cluster takes the sums.
 """
 
 from __future__ import annotations
@@ -10,17 +10,31 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steadytd.core.cluster import connect, require_dask
+from steadytd.core.compile import law_functions, meaning
 from steadytd.core.errors import InputError
-from steadytd.core.files import output_directory
+from steadytd.core.files import output_directory, write_whole
 from steadytd.evaluate.accumulate import Accumulator
-from steadytd.evaluate.follow import Passed, Progress, read
+from steadytd.evaluate.follow import (
+    Passed,
+    Progress,
+    features_of,
+    first_members,
+    follow_online,
+    read,
+)
+from steadytd.evaluate.online import Outcome
 from steadytd.evaluate.plan import Plan
+from steadytd.evaluate.requests import Request
+from steadytd.evaluate.room import Room
 from steadytd.evaluate.statistics import Statistics, merged
 from steadytd.features import FeatureMap
 from steadytd.streams.log import Log
@@ -28,56 +42,87 @@ from steadytd.streams.log import Log
 Found = tuple[Statistics | None, int]  # the sums of a part (None: no usable row), rows left out
 
 
+@dataclass(frozen=True)
+class Work:
+    """The log's parts, what is asked of them, and where results are kept."""
+
+    parts: Sequence[Log]
+    features: FeatureMap
+    plan: Plan
+    asked: Sequence[Request]  # online learners
+    seed: int
+    directory: Path | None
+
+    def tasks(self) -> list[tuple[Log, FeatureMap, Plan, Path | None]]:
+        """The arguments of `part_sums` for every part."""
+        names = (f"part-{i:05d}" for i in range(len(self.parts)))
+        return [
+            (part, self.features, self.plan, self.file(name, part.fingerprint()))
+            for name, part in zip(names, self.parts, strict=True)
+        ]
+
+    def file(self, name: str, what: str) -> Path | None:
+        """Named after all that decides the result, so that a stale checkpoint is never found."""
+        if self.directory is None:
+            return None
+        digest = hashlib.sha256(repr((what, self.plan)).encode())
+        for label, array in sorted(self.features.save_arrays().items()):
+            digest.update(label.encode() + np.ascontiguousarray(array).tobytes())
+        return self.directory / f"{name}-{digest.hexdigest()[:16]}.npz"
+
+
 def spread(
     parts: Sequence[Log],
     features: FeatureMap,
     plan: Plan,
+    asked: Sequence[Request],
     address: str | None,
     checkpoint: str | Path | None,
+    seed: int,
     progress: Progress | None,
 ) -> Passed:
     """All parts, on the cluster at `address` or on threads of this machine."""
     require_dask()
-    import dask
-
     directory = None if checkpoint is None else output_directory(checkpoint)
-    files = [_file(directory, i, part, features, plan) for i, part in enumerate(parts)]
-    report = _reporter(parts, plan, progress)
-    if address is not None:
-        found = _on_cluster(address, parts, features, plan, files, report)
-    else:
-        from threadpoolctl import threadpool_limits
-
-        def task(part: Log, file: Path | None) -> Found:
-            sums = part_sums(part, features, plan, file)
-            report()
-            return sums
-
-        leaves = [dask.delayed(task)(p, f) for p, f in zip(parts, files, strict=True)]
-        with threadpool_limits(limits=1, user_api="blas"):
-            (found,) = dask.compute(_tree(leaves, dask.delayed(joined)), scheduler="threads")
-    sums, left_out = found
+    online = [one for one in asked if one.kind == "online"]
+    work = Work(parts, features, plan, online, seed, directory)
+    report = _reporter(len(parts) + bool(online), plan, progress)
+    stop = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(online_outcomes, work, report, stop) if online else None
+        try:
+            sums, left_out = (
+                _on_threads(work, report) if address is None else _on_cluster(work, address, report)
+            )
+            outcomes = [] if following is None else following.result()
+        except BaseException:
+            stop.set()
+            raise
     if sums is None:
         raise InputError("the log has no row that can be learned from.")
-    return Passed(sums, [], left_out)
+    return Passed(sums, outcomes, left_out)
 
 
-def _on_cluster(
-    address: str,
-    parts: Sequence[Log],
-    features: FeatureMap,
-    plan: Plan,
-    files: list[Path | None],
-    report: Callable[[], None],
-) -> Found:
+def _on_threads(work: Work, report: Callable[[], None]) -> Found:
+    import dask
+
+    def task(*args: Any) -> Found:
+        sums = part_sums(*args)
+        report()
+        return sums
+
+    leaves = [dask.delayed(task)(*args) for args in work.tasks()]
+    (found,) = dask.compute(_tree(leaves, dask.delayed(joined)), scheduler="threads")
+    result: Found = found
+    return result
+
+
+def _on_cluster(work: Work, address: str, report: Callable[[], None]) -> Found:
     from distributed import as_completed
 
     client = connect(address)
     try:
-        leaves = [
-            client.submit(remote_sums, part, features, plan, file, pure=False)
-            for part, file in zip(parts, files, strict=True)
-        ]
+        leaves = [client.submit(part_sums, *args, pure=False) for args in work.tasks()]
         for _ in as_completed(leaves):
             report()
 
@@ -104,23 +149,18 @@ def joined(one: Found, other: Found) -> Found:
     return merged(known) if known else None, one[1] + other[1]
 
 
-def remote_sums(part: Log, features: FeatureMap, plan: Plan, file: Path | None) -> Found:
-    """The task on a worker: one BLAS thread there, as everywhere else."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        return part_sums(part, features, plan, file)
-
-
 def part_sums(part: Log, features: FeatureMap, plan: Plan, file: Path | None) -> Found:
     """The sums of one part: from its checkpoint if that is whole, else from the log."""
-    if file is not None:
-        kept = _kept(file)
-        if kept is not None:
-            return kept
-    sums = Accumulator(plan)
-    for batch in read(part):
-        sums.add(batch, features(batch.obs))
+    from threadpoolctl import threadpool_limits
+
+    kept = None if file is None else _kept(file)
+    if kept is not None:
+        return kept
+    sums, room = Accumulator(plan), Room()
+    with threadpool_limits(limits=1, user_api="blas"):
+        for batch in read(part):
+            X = features_of(batch, features, room)
+            sums.add_rows(sums.prepare(batch, room), X[:-1])
     left_out = int(part.left_out or 0)
     if not sums.pieces:
         return None, left_out
@@ -128,6 +168,49 @@ def part_sums(part: Log, features: FeatureMap, plan: Plan, file: Path | None) ->
     if file is not None:
         found.save(file, left_out=np.array(left_out))
     return found, left_out
+
+
+def online_outcomes(work: Work, report: Callable[[], None], stop: threading.Event) -> list[Outcome]:
+    """Where the online learners end: from their checkpoint if that is whole, else from the log."""
+    learners = [one.learner for one in work.asked if one.learner is not None]
+    laws = [(str(x), meaning(tuple(law_functions(x.law).items()))) for x in learners]
+    what = work.seed, laws, [part.fingerprint() for part in work.parts]
+    file = work.file("online", repr(what))
+
+    def go_on(done: int, total: int) -> None:
+        if stop.is_set():
+            raise InterruptedError("the evaluation was stopped.")
+
+    found = None if file is None else _kept_outcomes(file, work)
+    if found is None:
+        found = follow_online(work.parts, work.features, work.plan, work.asked, work.seed, go_on)
+        if file is not None:
+            steps = [-1 if one.diverged is None else one.diverged for one in found]
+            arrays = {"weights": np.array([one.weights for one in found]), "diverged": steps}
+            write_whole(file, partial(_save, arrays))
+    report()
+    return found
+
+
+def _save(arrays: dict[str, Any], where: Path) -> None:
+    with where.open("wb") as handle:
+        np.savez(handle, **arrays)
+
+
+def _kept_outcomes(file: Path, work: Work) -> list[Outcome] | None:
+    """A finished checkpoint. The learners' numbers come again from the first rows of the log."""
+    try:
+        with file.open("rb") as handle, np.load(handle, allow_pickle=False) as kept:
+            weights, diverged = kept["weights"], kept["diverged"].tolist()
+    except Exception:
+        return None
+    first = first_members(work.parts, work.features, work.plan, work.asked, work.seed)
+    if weights.shape != (len(first), work.plan.features) or len(diverged) != len(first):
+        return None
+    return [
+        Outcome(one.learner, one.target, w, step if step >= 0 else None)
+        for one, w, step in zip(first, weights, diverged, strict=True)
+    ]
 
 
 def _kept(file: Path) -> Found | None:
@@ -139,20 +222,8 @@ def _kept(file: Path) -> Found | None:
         return None
 
 
-def _file(
-    directory: Path | None, i: int, part: Log, features: FeatureMap, plan: Plan
-) -> Path | None:
-    """Named after all that decides the sums, so that a stale checkpoint is never found."""
-    if directory is None:
-        return None
-    digest = hashlib.sha256(repr((part.fingerprint(), plan)).encode())
-    for name, array in sorted(features.save_arrays().items()):
-        digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
-    return directory / f"part-{i:05d}-{digest.hexdigest()[:16]}.npz"
-
-
-def _reporter(parts: Sequence[Log], plan: Plan, progress: Progress | None) -> Callable[[], None]:
-    """Called once per finished part."""
+def _reporter(tasks: int, plan: Plan, progress: Progress | None) -> Callable[[], None]:
+    """Called once per finished task."""
     lock = threading.Lock()
     done = 0
 
@@ -161,6 +232,6 @@ def _reporter(parts: Sequence[Log], plan: Plan, progress: Progress | None) -> Ca
         with lock:
             done += 1
             if progress is not None:
-                progress(plan.rows * done // len(parts), plan.rows)
+                progress(plan.rows * done // tasks, plan.rows)
 
     return report

@@ -48,7 +48,6 @@ class LogFacts:
     continuing: bool
     behavior_estimated: bool
     behavior_numbers: dict[str, Any]
-    online: bool
 
 
 def about_log(f: LogFacts) -> list[Finding]:
@@ -115,17 +114,6 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "termination, and their next observation is not known.",
                 "Add the column next_obs.",
                 {"left_out": f.left_out, "share": share},
-            )
-        )
-    if not f.online:
-        found.append(
-            Finding(
-                "not_followed",
-                "",
-                "note",
-                "online learners were not followed step by step over the distributed log: their "
-                "rows show the fixed points, solved from the sums.",
-                "Use engine='local' to follow them.",
             )
         )
     return found

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from steadytd.core.arrays import Floats
-from steadytd.evaluate.accumulate import Accumulator
+from steadytd.evaluate.accumulate import Accumulator, Prepared
 from steadytd.evaluate.lanes import can_be_lane
 from steadytd.evaluate.online import (
     Lane,
@@ -73,15 +73,47 @@ def follow(
     from threadpoolctl import threadpool_limits
 
     alone = (threads or os.cpu_count() or 1) == 1
+    the_pass = _Pass(parts, features, plan, asked, seed, progress)
     with _Chains(alone) as chains, threadpool_limits(limits=1, user_api="blas"):
-        return _Pass(parts, features, plan, asked, seed, progress).run(chains)
+        return Passed(merged(the_pass.run(chains)), the_pass.outcomes(), the_pass.left_out())
+
+
+def follow_online(
+    parts: Sequence[Log],
+    features: FeatureMap,
+    plan: Plan,
+    asked: Sequence[Request],
+    seed: int,
+    progress: Progress | None,
+) -> list[Outcome]:
+    """Where the online learners end, without the sums: the same bits as from `follow`."""
+    from threadpoolctl import threadpool_limits
+
+    the_pass = _Pass(parts, features, plan, asked, seed, progress, sums=False)
+    with _Chains(alone=True) as chains, threadpool_limits(limits=1, user_api="blas"):
+        the_pass.run(chains)
+    return the_pass.outcomes()
+
+
+def first_members(
+    parts: Sequence[Log],
+    features: FeatureMap,
+    plan: Plan,
+    asked: Sequence[Request],
+    seed: int,
+) -> list[Member]:
+    """The online learners with their numbers, from the first rows of the log."""
+    for part in parts:
+        for batch in read(part):
+            return members(batch, features_of(batch, features, Room())[:-1], plan, asked, seed)
+    return []
 
 
 class _Chains:
     """Chains of work that go on side by side, each taking the batches in order.
 
-    A chain is a thread of its own: the sums, each group of online learners. None waits for the
-    others, up to `AHEAD` batches. With one thread (`alone`) the work is done when it is given.
+    A chain is a thread of its own: the sums, the online learners. None waits for the others, up to
+    `AHEAD` batches. With one thread (`alone`) the work is done when it is given.
     """
 
     def __init__(self, alone: bool) -> None:
@@ -130,9 +162,13 @@ class _Pass:
         asked: Sequence[Request],
         seed: int,
         progress: Progress | None,
+        sums: bool = True,
     ) -> None:
+        self.sums = sums
         self.parts, self.features, self.plan = parts, features, plan
-        self.asked, self.seed, self.progress = asked, seed, progress
+        self.asked = [one for one in asked if one.kind == "online"]
+        self.general = any(one.learner and not can_be_lane(one.learner) for one in self.asked)
+        self.seed, self.progress = seed, progress
         self.members: list[Member] = []
         self.groups: list[SideBySide] = []
         self.lanes: list[Lane] = []
@@ -140,7 +176,8 @@ class _Pass:
         self.peaks = (1.0, 1.0)
         self.rooms: deque[Room] = deque()
 
-    def run(self, chains: _Chains) -> Passed:
+    def run(self, chains: _Chains) -> list[Statistics]:
+        """Go over all batches; the sums of each part, if they are wanted."""
         sums: list[Statistics] = []
         done = 0
         for part in self.parts:
@@ -149,8 +186,8 @@ class _Pass:
             for batch in read(part):
                 room = self._room(batch)
                 X = features_of(batch, self.features, room)
-                if not self.begun:
-                    self._begin(batch, X[:-1])
+                if not self.begun and self.general:
+                    self._begin(batch, X)
                 works = self._works(accumulator, batch, X, room, discount_before)
                 chains.submit(works, len(self.rooms) - 1)
                 discount_before = float(batch.discount[-1])
@@ -158,10 +195,13 @@ class _Pass:
                 if self.progress is not None:
                     self.progress(done, self.plan.rows)
             chains.finish()
-            if accumulator.pieces:
+            if self.sums and accumulator.pieces:
                 sums.append(accumulator.statistics())
-        left_out = sum(int(part.left_out or 0) for part in self.parts)
-        return Passed(merged(sums), self._outcomes(), left_out)
+        return sums
+
+    def left_out(self) -> int:
+        """The number of rows that could not be learned from."""
+        return sum(int(part.left_out or 0) for part in self.parts)
 
     def _room(self, batch: LogBatch) -> Room:
         """The rooms take turns: one for each batch under way, and one for the next."""
@@ -178,16 +218,22 @@ class _Pass:
     ) -> dict[object, Callable[[], None]]:  # fmt: skip
         """The work of every chain on a batch."""
         prepared = accumulator.prepare(batch, room)
-        works: dict[object, Callable[[], None]] = {
-            "sums": partial(accumulator.add_rows, prepared, X[:-1])
-        }
-        for group in self.groups:
-            works[id(group)] = partial(group.advance, prepared, X, self.plan.rows)
+        works: dict[object, Callable[[], None]] = {}
+        if self.sums:
+            works["sums"] = partial(accumulator.add_rows, prepared, X[:-1])
+        if self.asked:
+            works["side by side"] = partial(self._side_by_side, prepared, batch, X)
         if self.lanes:
             table = Table.of(batch, X, discount_before)
             for target, lanes in lanes_by_target(self.lanes).items():
                 works[target] = partial(self._advance, table, batch, target, lanes)
         return works
+
+    def _side_by_side(self, prepared: Prepared, batch: LogBatch, X: Floats) -> None:
+        if not self.begun:  # while the sums go on
+            self._begin(batch, X)
+        for group in self.groups:
+            group.advance(prepared, X, self.plan.rows)
 
     def _advance(self, table: Table, batch: LogBatch, target: int, lanes: list[Lane]) -> None:
         facts = table.facts(batch, target, self.peaks)
@@ -197,7 +243,7 @@ class _Pass:
     def _begin(self, batch: LogBatch, X: Floats) -> None:
         """Choose the automatic numbers of the online learners from the first rows of the log."""
         self.begun = True
-        self.members = members(batch, X, self.plan, self.asked, self.seed)
+        self.members = members(batch, X[:-1], self.plan, self.asked, self.seed)
         d = self.plan.features
         self.groups = side_by_side(self.members, d)
         rest = [m for m in self.members if not can_be_lane(m.learner)]
@@ -206,7 +252,7 @@ class _Pass:
         peaks = np.maximum(batch.target_prob, batch.behavior_prob)
         self.peaks = float(peaks.min()), float(peaks.max())
 
-    def _outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[Outcome]:
         """Where the online learners have ended, in the order in which they were asked for."""
         found = [o for group in self.groups for o in group.outcomes()]
         found += [lane.outcome() for lane in self.lanes]

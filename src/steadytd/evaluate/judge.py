@@ -100,18 +100,18 @@ def judge(
     target: int,
     plan: Plan,
     asked: list[Request],
-    outcomes: list[Outcome] | None,
+    outcomes: list[Outcome],
     overlap: Overlap,
     stability: Stability,
     counts: Floats,
 ) -> Judged:
-    """The values of all learners for one target. Without `outcomes` nothing was followed online."""
-    online = iter([one for one in outcomes or [] if one.target == target])
+    """The values of all learners for one target."""
+    online = iter([one for one in outcomes if one.target == target])
     rows: list[Value] = []
     forms: dict[str, Form] = {}
     weights: dict[str, Floats] = {}
     for one in asked:
-        lane = next(online) if one.kind == "online" and outcomes is not None else None
+        lane = next(online) if one.kind == "online" else None
         row, form = _row(e, target, plan, one, lane, stability)
         rows.append(row)
         if form is not None:

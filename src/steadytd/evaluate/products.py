@@ -15,7 +15,7 @@ from numba import njit
 from steadytd.core.arrays import Floats, Ints
 from steadytd.core.engine import on_cache_line
 from steadytd.core.kernels import Disjoint
-from steadytd.core.vectors import LANES, eight, put, spread
+from steadytd.core.vectors import LANES, eight, put, same, spread
 
 CHUNK = 96  # rows whose weighted features stay in the cache
 DOWN, ACROSS = 3, 6  # sums that are kept in registers
@@ -192,10 +192,10 @@ def square(n: int, k: int, m: int, wide: int, z: Floats, S: Floats) -> None:
         row = i * wide
         v = eight(z, row + m)
         row += k
-        s0, s1 = s0 + spread(z[row]) * v, s1 + spread(z[row + 1]) * v
-        s2, s3 = s2 + spread(z[row + 2]) * v, s3 + spread(z[row + 3]) * v
-        s4, s5 = s4 + spread(z[row + 4]) * v, s5 + spread(z[row + 5]) * v
-        s6, s7 = s6 + spread(z[row + 6]) * v, s7 + spread(z[row + 7]) * v
+        s0, s1 = s0 + same(z, row) * v, s1 + same(z, row + 1) * v
+        s2, s3 = s2 + same(z, row + 2) * v, s3 + same(z, row + 3) * v
+        s4, s5 = s4 + same(z, row + 4) * v, s5 + same(z, row + 5) * v
+        s6, s7 = s6 + same(z, row + 6) * v, s7 + same(z, row + 7) * v
     put(S, at, eight(S, at) + s0)
     put(S, at + wide, eight(S, at + wide) + s1)
     put(S, at + 2 * wide, eight(S, at + 2 * wide) + s2)

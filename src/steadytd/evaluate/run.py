@@ -87,7 +87,7 @@ def evaluate(
     if engine == "dask":
         from steadytd.evaluate.cluster import spread
 
-        passed = spread(pieces, fitted, plan, address, checkpoint, progress)
+        passed = spread(pieces, fitted, plan, asked, address, checkpoint, seed, progress)
     else:
         passed = follow(pieces, fitted, plan, asked, threads, seed, progress)
     settings = {
@@ -100,8 +100,7 @@ def evaluate(
         "blocks": plan.blocks,
         "seed": seed,
     }
-    followed = engine == "local"
-    return conclude(log, fitted, plan, asked, passed, value_at, seed, settings, followed, threads)
+    return conclude(log, fitted, plan, asked, passed, value_at, seed, settings, threads)
 
 
 def _opened(
@@ -156,7 +155,6 @@ def conclude(
     value_at: str,
     seed: int,
     settings: dict[str, Any],
-    followed: bool,
     threads: int | None,
 ) -> Evaluation:
     """Estimates, intervals and findings from the sums of a pass."""
@@ -177,14 +175,12 @@ def conclude(
         continuing=where == "states",
         behavior_estimated=bool(getattr(log, "behavior_estimated", False)),
         behavior_numbers=_calibration(log),
-        online=followed or not any(one.kind == "online" for one in asked),
     )
-    outcomes = passed.outcomes if followed else None
 
     def one(t: int) -> tuple[Judged, list[dict[str, Any]]]:
         stability = assess(e, t, plan.targets[t], counts)
         covered = overlap(u, t, plan.targets[t], counts)
-        j = judge(e, t, plan, asked, outcomes, covered, stability, counts)
+        j = judge(e, t, plan, asked, passed.outcomes, covered, stability, counts)
         return j, path(e, t, plan.targets[t], stability)
 
     _ = e.kept, e.start, e.starts, e.start_mean  # once, before several threads ask for them

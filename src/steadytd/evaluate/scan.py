@@ -26,19 +26,22 @@ def along(
     An episode belongs to the block in which it begins; one that is longer than a block goes on into
     the next ones. `state` holds gamma, product, step and block of the next row.
     """
+    before, product, steps, own = state[0], state[1], int(state[2]), int(state[3])
+    here = end = -1  # the block that a row is in: row * blocks // rows, and its first row beyond
     for i in range(len(first)):
+        if row[i] >= end:
+            here = row[i] * blocks // rows
+            end = -((here + 1) * -rows // blocks)
         if first[i]:
-            state[0] = 0.0
-            state[1] = 1.0
-            state[2] = 0.0
-            state[3] = row[i] * blocks // rows
-        gamma[i] = state[0]
-        discounted[i] = state[1]
-        step[i] = np.int64(state[2])
-        block[i] = max(np.int64(state[3]), row[i] * blocks // rows - 1)
-        state[0] = discount[i]
-        state[1] *= discount[i]
-        state[2] += 1.0
+            before, product, steps, own = 0.0, 1.0, 0, here
+        gamma[i] = before
+        discounted[i] = product
+        step[i] = steps
+        block[i] = max(own, here - 1)
+        before = discount[i]
+        product *= discount[i]
+        steps += 1
+    state[0], state[1], state[2], state[3] = before, product, steps, own
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
