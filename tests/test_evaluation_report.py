@@ -218,7 +218,7 @@ def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Re
         (recommendation(), "good", "2.0 (95 % interval 1.0 to 3.0), by lstd."),
         (recommendation("low_overlap"), "bad", "do not trust 2.0 (95 % interval 1.0 to 3.0, by"),
         (recommendation("low_overlap", "brand_new"), "bad", "would do; brand_new."),
-        (recommendation("features_poor"), "bad", "the features cannot represent its value"),
+        (recommendation("features_poor"), "bad", "the features are poor"),
         (recommendation("features_poor", learner="dr"), "care", "does not rest on them"),
         (recommendation("behaviour_estimated"), "care", "trust it only if the estimated"),
         (recommendation("behaviour_estimated", "few_episodes"), "bad", "too few episodes"),

@@ -3,8 +3,8 @@
 Numba turns a loop over eight lanes into checks and jumps that take longer than the arithmetic.
 Inside a compiled function, `eight(a, i)` is a[i], ..., a[i + 7] of a flat array, `same(a, i)` eight
 times a[i], `spread(x)` eight times x; `+`, `-`, `*`, `/`, `least`, `most` and `equal` (1 or 0) work
-number by number, and `put(a, i, v)` writes them back. A product may be fused with the sum that takes
-it. The arrays must be contiguous and nothing checks their bounds.
+number by number, and `put(a, i, v)` writes them back. A product may be fused with the sum that
+takes it. The arrays must be contiguous and nothing checks their bounds.
 """
 
 from __future__ import annotations

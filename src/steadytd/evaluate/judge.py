@@ -10,7 +10,7 @@ import numpy as np
 from steadytd.core.arrays import Floats
 from steadytd.core.learner import Learner
 from steadytd.evaluate.bootstrap import NONE, Interval, interval
-from steadytd.evaluate.estimate import DR, LSTD, PDIS, SNPDIS, Estimator, Form
+from steadytd.evaluate.estimate import DR, LSTD, NOT_KNOWN, PDIS, SNPDIS, Estimator, Form, HeldOut
 from steadytd.evaluate.online import Outcome
 from steadytd.evaluate.overlap import Overlap
 from steadytd.evaluate.plan import Plan
@@ -89,6 +89,7 @@ class Judged:
     weights: dict[str, Floats]
     basic: dict[str, tuple[float, Interval]] = field(default_factory=dict)
     size: float = 0.0  # root mean square of lstd's value function over the logged states
+    held_out: HeldOut = NOT_KNOWN
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
@@ -140,16 +141,17 @@ def judge(
         for other, against in listed[:i]:
             if form != against and replicates:
                 apart = float(point[form] - point[against])
-                with np.errstate(invalid="ignore"):  # infinite ones of tiny logs
+                with np.errstate(invalid="ignore", over="ignore"):  # huge ones of tiny logs
                     drawn_apart = replicates[form] - replicates[against]
+                    finite = drawn_apart[np.isfinite(drawn_apart)]
+                    error = float(np.std(finite)) if len(finite) else float("nan")
                 found = interval(apart, drawn_apart, e.n_units, CHECKED)
-                finite = drawn_apart[np.isfinite(drawn_apart)]
-                error = float(np.std(finite)) if len(finite) else float("nan")
                 differences.append(Difference(overlap.target, name, other, apart, *found, error))
     known = {name: (float(point[form]), limits(form)) for name, form in basic.items()}
     return Judged(
-        overlap.target, overlap, stability, rows, differences, weights, known, _size(e, target)
-    )
+        overlap.target, overlap, stability, rows, differences, weights, known, _size(e, target),
+        e.held_out(target),
+    )  # fmt: skip
 
 
 def _size(e: Estimator, target: int) -> float:

@@ -144,6 +144,10 @@ class Evaluation:
             "recommended": [r.to_dict() for r in self.recommended.values()],
             "overlap": [j.overlap.to_dict() for j in self.judged],
             "stability": [j.stability.to_dict() for j in self.judged],
+            "held_out": [
+                {"target": j.name, **j.held_out._asdict(), "share": j.held_out.share}
+                for j in self.judged
+            ],
             "agreement": [d.to_dict() for j in self.judged for d in j.differences],
             "path": self.path_rows,
             "warnings": [w.to_dict() for w in self.warnings],

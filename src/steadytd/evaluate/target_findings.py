@@ -120,7 +120,7 @@ def _matters(j: Judged, d: Difference) -> bool:
 def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
     d = features_poor(j, f)
     if d is None:
-        return None
+        return _do_not_carry_over(j, f)
     lstd, dr = j.basic["lstd"][0], j.basic["dr"][0]
     return Finding(
         "features_poor", j.name, "warning",
@@ -130,6 +130,23 @@ def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
         "features do not cover this bias.",
         "Use richer features (rbf:300, tiles, poly), or trust dr.",
         {"lstd": lstd, "dr": dr, "difference": d.difference, "lo": d.lo, "hi": d.hi},
+    )  # fmt: skip
+
+
+def _do_not_carry_over(j: Judged, f: LogFacts) -> Finding | None:
+    """The weights of one half of the episodes are worse than none on the other half."""
+    h = j.held_out
+    if not h.share > 1.0 or not (f.continuing or checkable(j, f)):
+        return None
+    times = f"{h.share:.2g} times" if h.share < 1000.0 else "over a thousand times"
+    return Finding(
+        "features_poor", j.name, "warning",
+        "the features are too many, or too much alike, for this log: on the other half of the "
+        "episodes, weights learnt on one half have a projected Bellman error that is larger than "
+        f"without any weights ({times}). The value at the start may be right all the same; the "
+        "value function is not.",
+        "Use fewer features, perturbed_lstd with a larger eta, or lstd with a ridge.",
+        {"error": h.error, "error_of_zero": h.error_of_zero, "share": h.share},
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ REASONS = {
     "few_episodes": "the log has too few episodes",
     "rows_left_out": "too many rows had to be left out",
     "learners_disagree": "learners that should agree do not",
-    "features_poor": "the features cannot represent its value",
+    "features_poor": "the features are poor: too few for its value or too many for the log",
     "bias_unchecked": "the log cannot check whether the features can represent its value",
     "cut_off": "much of the value lies beyond the ends of cut-off episodes and is unchecked",
     "behaviour_estimated": "the behaviour policy's probabilities are themselves estimates",
