@@ -123,7 +123,7 @@ def test_csv_files_that_are_no_logs(tmp_path: Path) -> None:
 
 
 class Frame:
-    """What a Pandas frame is to us: something with the Arrow protocol and nothing else."""
+    """Something with the Arrow protocol and nothing else."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -143,9 +143,23 @@ def test_frames_equal_the_reference(rows: list[Row], batch_rows: int, layout: st
         return
     table = as_table(rows, layout)
     polars = pl.from_arrow(table)
-    for frame in (table, polars, Frame(table), table.to_batches()[0]):
+    for frame in (table, polars, table.to_pandas(), Frame(table), table.to_batches()[0]):
         log = open_log(frame, discount=0.9, targets=names, batch_rows=batch_rows)
         assert transitions(log.batches()) == expected
+
+
+def test_a_pandas_frame_whose_rows_were_chosen() -> None:
+    """The index is no column; lists are objects there, and none given is a column of nothing."""
+    problem = random_problem(3, states=5, actions=3, features=3)
+    table = log_table(problem, episodes=20, length=12, seed=1).drop_columns(["next_obs"])
+    frame = table.to_pandas()
+    frame["next_obs"] = None
+    late = frame[frame["episode_id"] >= 7]
+    assert late.index[0] > 0
+    first = int(np.flatnonzero(np.asarray(table["episode_id"]) >= 7)[0])
+    assert transitions(open_log(late, discount=None).batches()) == transitions(
+        open_log(table.slice(first), discount=None).batches()
+    )
 
 
 def test_frames_have_parts_and_fingerprints() -> None:
