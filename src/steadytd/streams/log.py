@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,22 +87,23 @@ class Log:
         yield from ahead(self._decoded(ahead(chunks), fields))
 
     def _decoded(
-        self, chunks: Iterator[Chunk], fields: frozenset[str]
+        self, chunks: Generator[Chunk, None, None], fields: frozenset[str]
     ) -> Generator[LogBatch, None, None]:
         """The batches of the chunks that were read."""
         cursor, row = self.start, self.begin
         held: Rows | None = None
         left_out, used = 0, 0
-        for chunk in chunks:
-            if not chunk.batch.num_rows:
-                continue
-            rows, cursor = decode(chunk, self.meaning, fields, cursor, row)
-            row += len(rows)
-            batch, held, left = assemble(held, rows)
-            left_out += left
-            if batch is not None:
-                used += len(batch)
-                yield batch
+        with closing(chunks):  # whatever happens, the thread that reads them ends here
+            for chunk in chunks:
+                if not chunk.batch.num_rows:
+                    continue
+                rows, cursor = decode(chunk, self.meaning, fields, cursor, row)
+                row += len(rows)
+                batch, held, left = assemble(held, rows)
+                left_out += left
+                if batch is not None:
+                    used += len(batch)
+                    yield batch
         self.left_out = left_out + (held is not None)
         whole = self.begin == 0 and self.end is None
         if whole and not used:

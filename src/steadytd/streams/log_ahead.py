@@ -19,7 +19,7 @@ class _Done:
     pass
 
 
-def ahead(items: Iterator[T], depth: int = 2) -> Iterator[T]:
+def ahead(items: Iterator[T], depth: int = 2) -> Generator[T, None, None]:
     """The same items in the same order, made in another thread, at most `depth` in advance.
 
     An exception appears where the item would have. The thread ends when the iterator is closed or
@@ -64,4 +64,5 @@ def ahead(items: Iterator[T], depth: int = 2) -> Iterator[T]:
                 queue.get_nowait()
             except Empty:
                 break
-        thread.join()
+        if thread is not threading.current_thread():  # where garbage is collected, by chance
+            thread.join()
