@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from steadytd.evaluate.findings import LogFacts, about_log
 from steadytd.evaluate.follow import Passed, Progress, follow
 from steadytd.evaluate.judge import Judged, judge
 from steadytd.evaluate.overlap import histogram, overlap
+from steadytd.evaluate.pilot import PILOT_ROWS
 from steadytd.evaluate.plan import TD, Plan, blocks_for
 from steadytd.evaluate.recommend import recommend
 from steadytd.evaluate.requests import Request, requests
@@ -33,6 +35,7 @@ from steadytd.theory.threads import single_threaded
 SAMPLE = 20_000  # observations that the feature map is fitted on
 PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
+BATCH_BYTES = 40e6  # of a batch's features
 ENGINES = ("local", "dask")
 
 
@@ -80,6 +83,7 @@ def evaluate(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
         )
     fitted = _fitted(features, log, seed)
+    log = _in_batches(log, fitted)
     plan = _plan(log, asked, fitted)
     usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
     number = usual if parts is None else parts
@@ -133,6 +137,12 @@ def _opened(
 def _fitted(features: Any, log: Log, seed: int) -> FeatureMap:
     made = feature_map(features, seed)
     return made if made.fitted else made.fit(log.sample(SAMPLE, seed))
+
+
+def _in_batches(log: Log, features: FeatureMap) -> Log:
+    """The log in batches whose features take no more than `BATCH_BYTES`, but for the pilot's."""
+    most = max(int(BATCH_BYTES / (8 * features.n_features)), PILOT_ROWS)
+    return replace(log, batch_rows=min(log.batch_rows, most))
 
 
 def _plan(log: Log, asked: list[Request], features: FeatureMap) -> Plan:
