@@ -120,7 +120,7 @@ def test_poor_features_make_dr_the_choice_even_where_it_is_less_sharp() -> None:
 def test_a_check_that_is_too_weak_is_no_check() -> None:
     e = st.evaluate(tabular(2.5, episodes=2000).log(100), learners=["lstd"])
     (found,) = [w for w in e.warnings if w.code == "bias_unchecked"]
-    assert found.numbers["dr_width"] > 3.0 * found.numbers["width"]
+    assert found.level == "warning" and found.numbers["bound"] > found.numbers["width"]
     assert "low_overlap" not in codes(e)
 
 
@@ -250,3 +250,31 @@ def test_projected_bellman_error_by_hand() -> None:
         G = u.G[own].sum(axis=0)[np.ix_(k, k)] / n
         squares.append(g @ np.linalg.pinv(G) @ g)
     assert found.error == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-6)
+
+
+def test_trust_does_not_depend_on_whether_poor_features_were_noticed() -> None:
+    """lstd is wrong here on nearly every log, often within what chance could explain.
+
+    30 fresh logs. dr's intervals cover in 95 of 100 cases: 24 of 28 is what chance undercuts in
+    one case of a hundred.
+    """
+    found = []
+    for name in ("aggregated far", "line near, poor features"):
+        w = world(name)
+        for seed in range(600, 615):
+            discount = DISCOUNT if name.startswith("line") else None
+            e = st.evaluate(
+                w.log(seed), discount=discount, features=w.features, learners=["lstd", "dr"]
+            )
+            lstd = e.values.filter(learner="lstd").to_dicts()[0]
+            r = e.recommended["pi"]
+            found.append((r.trusted, r.lo <= w.truth <= r.hi, lstd["lo"] <= w.truth <= lstd["hi"]))
+            assert r.learner == "dr"
+    trusted = [covers for trust, covers, _ in found if trust]
+    assert len(trusted) >= 26
+    assert np.mean(trusted) >= 24 / 28
+    assert np.mean([lstd for _, _, lstd in found]) < 0.3
+    noticed = st.evaluate(
+        w.log(0), discount=DISCOUNT, features=w.features, learners=["lstd"]
+    ).recommended["pi"]
+    assert not noticed.trusted  # dr was not asked for, lstd is all there is

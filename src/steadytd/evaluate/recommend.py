@@ -9,16 +9,24 @@ import numpy as np
 
 from steadytd.evaluate.findings import Finding, LogFacts
 from steadytd.evaluate.judge import Judged
-from steadytd.evaluate.target_findings import checkable, features_poor
+from steadytd.evaluate.target_findings import (
+    BY_SAMPLING,
+    SHARP,
+    by_sampling,
+    checkable,
+    features_poor,
+)
 
-AS_SHARP = 1.5  # times lstd's interval: up to here dr is preferred, since it trusts no features
-BY_SAMPLING = ("dr", "snpdis", "pdis")
 SOLVED = ("lstd", "perturbed_lstd", "lsetd")
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The learner to use for a target, its value, and why; `trusted` if no warning applies."""
+    """The learner to use for a target, its value, and why.
+
+    `warnings` are those that concern it. It is `trusted` if there are none, or if the features are
+    poor and it does not rest on them.
+    """
 
     target: str
     learner: str
@@ -35,11 +43,17 @@ class Recommendation:
 
 
 def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation:
-    """dr where it is as sharp as lstd or the features are poor; otherwise lstd."""
+    """dr, unless it is far wider than lstd or the log's episodes do not allow it.
+
+    lstd may not be chosen because it *agrees* with dr: where features are poor but the difference
+    is within chance, that would be a short interval at the wrong place. Nor may the trust in dr
+    depend on whether the difference was noticed.
+    """
     preferred, reason = _choice(j, f)
     usable = [v for v in j.values if np.isfinite(v.value)]
     with_limits = [v for v in usable if np.isfinite([v.lo, v.hi]).all()] or usable or j.values
-    order = [preferred, *(BY_SAMPLING if preferred == "dr" else ()), *SOLVED]
+    unbiased = by_sampling(j, f)
+    order = [preferred, *(unbiased if preferred == "dr" else ()), *SOLVED]
     for kind in ("solved", "online", "sampling"):  # those without a penalty first
         order += [v.learner for v in with_limits if v.kind == kind and not v.eta]
     names = {v.learner for v in with_limits}
@@ -47,10 +61,20 @@ def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation
     if chosen != preferred:
         reason = f"{preferred} would be preferred but was not asked for; of the others, {chosen}"
     row = j.row(chosen)
-    codes = tuple(x.code for x in findings if x.level == "warning" and x.target in ("", j.name))
+    concern = [x for x in findings if x.level == "warning" and x.target in ("", j.name)]
+    if chosen in BY_SAMPLING:
+        concern = [x for x in concern if x.code != "bias_unchecked" and not _of_features(x)]
+    codes = tuple(x.code for x in concern)
+    harmless = {"features_poor"} if chosen in unbiased else set()
     return Recommendation(
-        j.name, chosen, row.value, row.lo, row.hi, reason, not codes, codes
+        j.name, chosen, row.value, row.lo, row.hi, reason, set(codes) <= harmless, codes
     )  # fmt: skip
+
+
+def _of_features(x: Finding) -> bool:
+    """A disagreement in which at least one learner trusts the features."""
+    pair = {x.numbers.get("learner"), x.numbers.get("other")}
+    return x.code == "learners_disagree" and not pair <= set(BY_SAMPLING)
 
 
 def _choice(j: Judged, f: LogFacts) -> tuple[str, str]:
@@ -59,6 +83,6 @@ def _choice(j: Judged, f: LogFacts) -> tuple[str, str]:
     lstd, dr = j.basic["lstd"][1].width, j.basic["dr"][1].width
     if features_poor(j, f) is not None:
         return "dr", "the features are poor for lstd, and dr does not rest on them"
-    if dr <= AS_SHARP * lstd:
-        return "dr", "dr is about as sharp as lstd and does not rest on the features"
-    return "lstd", "lstd is sharper than dr, agrees with it, and adds no bias of its own"
+    if dr <= SHARP * lstd:
+        return "dr", "dr does not rest on the features, and is not much wider than lstd"
+    return "lstd", "lstd is far sharper than dr, and adds no bias of its own"

@@ -15,7 +15,9 @@ TINY = 1e-6  # of the values' size: nor do those
 MANY = 3.5  # standard errors that two learners have to differ by
 CLOSE = 0.005  # of its fixed point: as near as an online learner has to come
 DOUBT = 0.25  # of the value beyond the cuts: what may be wrong with it unnoticed
-UNCHECKED = 3.0  # times lstd's interval: a wider dr cannot check lstd's bias
+UNCHECKED = 2.0  # times half of lstd's interval: a bias that dr has to exclude
+SHARP = 3.0  # times lstd's interval: up to here sampling is used, since it trusts no features
+BY_SAMPLING = ("dr", "snpdis", "pdis")
 
 
 def about_target(j: Judged, f: LogFacts) -> list[Finding]:
@@ -103,6 +105,14 @@ def checkable(j: Judged, f: LogFacts) -> bool:
     return not f.continuing and enough
 
 
+def by_sampling(j: Judged, f: LogFacts) -> list[str]:
+    """The learners asked for that do not rest on the features and are not much wider than lstd."""
+    if not checkable(j, f):
+        return []
+    asked, most = {v.learner for v in j.values}, SHARP * j.basic["lstd"][1].width
+    return [n for n in BY_SAMPLING if n in asked and j.basic[n][1].width <= most]
+
+
 def features_poor(j: Judged, f: LogFacts) -> Difference | None:
     """The difference between lstd and dr where the features are the reason for it."""
     d = _apart(j, "lstd", "dr")
@@ -155,16 +165,19 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
     width = j.basic["lstd"][1].width
     if not f.continuing and not checkable(j, f):
         return None  # low_overlap says so already
-    dr = j.basic["dr"][1].width if "dr" in j.basic else float("nan")
-    if dr <= UNCHECKED * width:
+    d = None if f.continuing else _apart(j, "lstd", "dr")
+    bound = float("nan") if d is None else max(abs(d.lo), abs(d.hi))
+    if bound <= UNCHECKED * width / 2.0:
         return None
-    known = "." if f.continuing else f": dr is known to {dr:.3g} only, lstd to {width:.3g}."
+    known = "." if d is None else (
+        f": a bias of {bound:.3g} cannot be excluded, where lstd's interval is {width:.3g} wide."
+    )  # fmt: skip
     return Finding(
-        "bias_unchecked", j.name, "warning",
-        "the learners' intervals hold only if the features can represent the value, and the log "
-        f"cannot check that well{known}",
-        "Compare several sets of features before you trust the value.",
-        {"width": width, "dr_width": dr},
+        "bias_unchecked", j.name, "note" if by_sampling(j, f) else "warning",
+        "intervals of the learners that trust the features hold only if these can represent the "
+        f"value, and the log cannot check that well{known}",
+        "Use dr where it is sharp enough, or compare several sets of features.",
+        {"width": width, "bound": bound},
     )  # fmt: skip
 
 
