@@ -117,3 +117,19 @@ def line(slope: float, features: str = "poly:2", episodes: int = 400) -> World:
         )
 
     return World(f"line {slope:g} {features}", log, truth, features)
+
+
+WORLDS: dict[str, Callable[[], World]] = {
+    "tabular near": lambda: tabular(0.5),
+    "tabular far": lambda: tabular(4.0),
+    "aggregated near": lambda: aggregated(0.5),
+    "aggregated far": lambda: aggregated(4.0),
+    "line near": lambda: line(-1.0, "poly:2"),
+    "line far": lambda: line(3.0, "poly:2"),
+    "line near, poor features": lambda: line(-1.0, "raw"),
+}
+
+
+def discount_of(name: str) -> float | None:
+    """What the log does not say itself."""
+    return DISCOUNT if name.startswith("line") else None

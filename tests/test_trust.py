@@ -21,17 +21,8 @@ from steadytd.evaluate.statistics import units
 from steadytd.streams.log import open_log
 from tests.evaluate_helpers import Identity, plan_of, sums_of
 from tests.log_helpers import log_table
-from tests.logged_worlds import DISCOUNT, World, aggregated, episodic, line, tabular
+from tests.logged_worlds import DISCOUNT, WORLDS, World, discount_of, episodic, line, tabular
 
-WORLDS = {
-    "tabular near": lambda: tabular(0.5),
-    "tabular far": lambda: tabular(4.0),
-    "aggregated near": lambda: aggregated(0.5),
-    "aggregated far": lambda: aggregated(4.0),
-    "line near": lambda: line(-1.0, "poly:2"),
-    "line far": lambda: line(3.0, "poly:2"),
-    "line near, poor features": lambda: line(-1.0, "raw"),
-}
 SEEDS = range(500, 505)  # not those at which the thresholds were chosen
 REASONS = {
     "low_overlap", "features_poor", "learners_disagree", "bias_unchecked", "ratios_off",
@@ -47,8 +38,7 @@ def world(name: str) -> World:
 @cache
 def evaluated(name: str, seed: int) -> Evaluation:
     w = world(name)
-    discount = DISCOUNT if name.startswith("line") else None
-    return st.evaluate(w.log(seed), discount=discount, features=w.features)
+    return st.evaluate(w.log(seed), discount=discount_of(name), features=w.features)
 
 
 def covered(name: str, seed: int) -> bool:
@@ -262,10 +252,10 @@ def test_trust_does_not_depend_on_whether_poor_features_were_noticed() -> None:
     for name in ("aggregated far", "line near, poor features"):
         w = world(name)
         for seed in range(600, 615):
-            discount = DISCOUNT if name.startswith("line") else None
             e = st.evaluate(
-                w.log(seed), discount=discount, features=w.features, learners=["lstd", "dr"]
-            )
+                w.log(seed), discount=discount_of(name), features=w.features,
+                learners=["lstd", "dr"],
+            )  # fmt: skip
             lstd = e.values.filter(learner="lstd").to_dicts()[0]
             r = e.recommended["pi"]
             found.append((r.trusted, r.lo <= w.truth <= r.hi, lstd["lo"] <= w.truth <= lstd["hi"]))

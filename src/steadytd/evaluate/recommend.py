@@ -62,7 +62,7 @@ def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation
         reason = f"{preferred} would be preferred but was not asked for; of the others, {chosen}"
     row = j.row(chosen)
     concern = [x for x in findings if x.level == "warning" and x.target in ("", j.name)]
-    if chosen in BY_SAMPLING:
+    if chosen in BY_SAMPLING and not f.behavior_estimated:  # else the ratios may be the reason
         concern = [x for x in concern if x.code != "bias_unchecked" and not _of_features(x)]
     codes = tuple(x.code for x in concern)
     harmless = {"features_poor"} if chosen in unbiased else set()
