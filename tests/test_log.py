@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -378,3 +379,35 @@ def test_an_abandoned_pass_leaves_no_thread_behind() -> None:
     passing.close()
     assert threading.active_count() == before
     assert log.left_out is None
+
+
+NUMBERS = {
+    "reward": ["float16", "float32", "int8", "uint64", "bool", "decimal"],
+    "behavior_prob": ["float16", "float32", "decimal"],
+    "target_prob_pi": ["float16", "float32", "int64", "bool", "decimal"],
+    "episode_id": ["int8", "uint64", "float64", "float16"],
+    "t": ["uint8", "int16", "float64"],
+    "terminated": ["int8", "float32", "float16"],
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [(column, kind) for column, kinds in NUMBERS.items() for kind in kinds]
+)
+def test_numbers_of_any_type(column: str, kind: str) -> None:
+    """A log whose numbers any type can hold reads as float64, whatever type a column has."""
+    at = np.arange(200)
+    plain: dict[str, Any] = {
+        "episode_id": at // 10, "t": at % 10, "obs": at * 0.01, "reward": at % 2 == 0,
+        "terminated": at % 10 == 9, "behavior_prob": np.full(200, 0.5),
+        "target_prob_pi": at % 3 == 0,
+    }  # fmt: skip
+    floats = {name: np.asarray(values, dtype=np.float64) for name, values in plain.items()}
+    values = floats[column]
+    typed = pa.array(map(Decimal, values)) if kind == "decimal" else pa.array(values.astype(kind))
+    found = read(open_log(pa.table({**floats, column: typed}), discount=0.9))
+    assert found == read(open_log(pa.table(floats), discount=0.9))
+    (batch,) = open_log(pa.table({**floats, column: typed}), discount=0.9).batches()
+    assert batch.behavior_prob is not None
+    for array in (batch.reward, batch.behavior_prob, batch.target_prob):
+        assert array.dtype == np.float64

@@ -64,7 +64,10 @@ def no_nulls(column: Any, name: str, place: Place) -> None:
 
 
 def values(column: Any, name: str, place: Place) -> NDArray[Any]:
-    """A column of numbers without nulls, in its own type; float64 views are not copied."""
+    """A column of numbers without nulls, in its own type (half precision becomes single).
+
+    It is a view where Arrow allows it.
+    """
     import pyarrow as pa
     import pyarrow.types as pt
 
@@ -74,7 +77,8 @@ def values(column: Any, name: str, place: Place) -> NDArray[Any]:
         raise wrong_type(place.file, name, "numbers", column.type)
     if pt.is_decimal(column.type):
         column = column.cast(pa.float64())
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    array = np.asarray(column.to_numpy(zero_copy_only=False))
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 def floats(column: Any, name: str, place: Place) -> Floats:
@@ -153,9 +157,7 @@ def _lists(column: Any, name: str, place: Place, width: int) -> Matrix:
             f"null as its number {index % width}", "fill it in or drop the episode",
         )  # fmt: skip
     flat = values(items, name, place)
-    if flat.dtype == np.float16:
-        flat = flat.astype(np.float32)
-    elif flat.dtype != np.float32:
+    if flat.dtype != np.float32:
         flat = flat.astype(np.float64, copy=False)
     return flat.reshape(-1, width)
 
