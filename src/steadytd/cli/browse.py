@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytd.cli.console import out, print_json, table
+from steadytd.cli.console import out, print_json, print_prose, table
 from steadytd.cli.experiments import Json, find_problem
 
 
@@ -95,7 +95,7 @@ def _show_problem(name: str, as_json: bool) -> None:
     if as_json:
         print_json({**facts, "doc": p.doc})
         return
-    out.print(p.doc.strip() or p.name, highlight=False, markup=False)
+    print_prose(p.doc or p.name)
     rows = [(key.replace("_", " "), _short(value)) for key, value in facts.items()]
     out.print(table("", ("quantity", "value"), rows[2:]))
 
@@ -136,7 +136,7 @@ def _show_learner(name: str, kernel: bool, as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "summary": law.summary, "params": params, "doc": law.doc})
         return
-    out.print(law.doc.strip(), highlight=False, markup=False)
+    print_prose(law.doc)
     rows = [
         (p["name"], p["meaning"], p["range"], "required" if p["default"] is None else p["default"])
         for p in params

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,29 @@ def _plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def print_prose(text: str) -> None:
+    """A module's text: paragraphs as wide as the terminal, equations and examples as they are."""
+    for i, block in enumerate(prose(text)):
+        if i:
+            out.print()
+        out.print(block, highlight=False, markup=False, soft_wrap=block.startswith(" "))
+    out.print()
+
+
+def prose(text: str) -> list[str]:
+    r"""The blocks of a text, each paragraph on one line; indented blocks keep their lines.
+
+    >>> prose("A law: the\nfirst::\n\n    w += x\n    h += y\n")
+    ['A law: the first:', '    w += x\n    h += y']
+    """
+    blocks = [block.rstrip() for block in text.strip("\n").split("\n\n") if block.strip()]
+    return [
+        block if any(line.startswith(" ") for line in block.splitlines())
+        else re.sub(r"::$", ":", " ".join(block.split()))
+        for block in blocks
+    ]  # fmt: skip
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
