@@ -18,8 +18,8 @@ def report(
 ) -> None:
     """Tables, figures and a page with the findings of a study, finished or not.
 
-    Writes DIR/report: report.html (one file, no network needed), every figure as SVG, PNG and PDF,
-    and summary.json, summary.parquet, configurations.parquet.
+    Writes DIR/report: report.html (one file, no network needed), every
+    figure as SVG, PNG and PDF, and tables as JSON and Parquet.
 
     Examples:
       steadytd report results/collision
