@@ -93,6 +93,12 @@ BAD = {
     "one point": (["run", "baird", "td:alpha=0.1", "--points", "1"], "points must be a whole"),
     "no threads": (["run", "baird", "td:alpha=0.1", "--threads", "0"], "threads must be a whole"),
     "twice": (["run", "baird", "td:alpha=0.1", "td:alpha=.1"], "is given twice"),
+    "no such option": (
+        ["show", "problem", "collision:sead=7"], "option of problem collision: 'sead'; did you mean"
+    ),
+    "no options": (["certify", "baird:seed=7"], "problem baird has no options, got seed"),
+    "no value": (["run", "collision:seed=", "td:alpha=0.1"], "expected key=value, got 'seed='"),
+    "no number": (["run", "collision:seed=x", "td:alpha=0.1"], "must be a whole number, got 'x'"),
     "no file": (["show", "problem", "nowhere.npz"], "there is no file 'nowhere.npz'"),
     "no runs": (["reproduce", "--runs", "0"], "runs must be a whole number >= 1, got 0"),
     "no such figure": (["reproduce", "--figure", "5"], "figures 1 to 4, got 5"),
@@ -158,3 +164,23 @@ def test_import_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_problem_with_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An instance of a family, also in `run`, where the bare name draws one for every seed."""
+    found = {}
+    for text in ("collision", "collision:seed=0", "collision:seed=7"):
+        assert call(monkeypatch, "certify", text, "--json") == 0
+        found[text] = json.loads(capsys.readouterr().out)["eta_pd"]
+    assert found["collision"] == found["collision:seed=0"] != found["collision:seed=7"]
+    assert found["collision:seed=7"] == st.certify(st.problem("collision", seed=7)).eta_pd
+    asked = ("td:alpha=0.01", "--steps", "200", "--seeds", "3", "--json")
+    assert call(monkeypatch, "run", "collision:seed=7", *asked) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    own = st.run(st.problem("collision", seed=7), ["td:alpha=0.01"], steps=200, seeds=3)
+    assert row["final"] == own.summary["final"][0]
+    assert call(monkeypatch, "show", "problem", "random_mdp:states=7,gamma=0.5", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["states"] == 7

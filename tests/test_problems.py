@@ -118,10 +118,10 @@ def test_unknown_problem(name: str, message: str) -> None:
 
 
 def test_unknown_option() -> None:
-    with pytest.raises(
-        InputError, match=r"^problem baird: make\(\) got an unexpected keyword argument 'states'\.$"
-    ):
+    with pytest.raises(InputError, match=r"^problem baird has no options, got states; leave it"):
         problem("baird", states=3)
+    with pytest.raises(InputError, match=r"option of problem random_mdp: 'state'; did you mean"):
+        problem("random_mdp", state=3)
 
 
 # Definitions, as the table has them

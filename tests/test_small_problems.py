@@ -332,7 +332,7 @@ def test_random_mdp_with_one_state_and_one_action() -> None:
         (
             "boyan",
             {"seed": 1},
-            "problem boyan: make() got an unexpected keyword argument 'seed'.",
+            "problem boyan has no options, got seed; leave it out.",
         ),
     ],
 )

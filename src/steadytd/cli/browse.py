@@ -47,7 +47,9 @@ def list_names(
 
 def show(
     kind: Annotated[Kind, typer.Argument(help="problem or learner.")],
-    name: Annotated[str, typer.Argument(help="Its name; for a problem also an .npz file.")],
+    name: Annotated[
+        str, typer.Argument(help="Its name; for a problem also name:key=value or .npz.")
+    ],
     kernel: Annotated[
         bool, typer.Option("--kernel", help="The loop that is compiled for the learner.")
     ] = False,
@@ -57,6 +59,8 @@ def show(
 
     Examples:
       steadytd show problem baird
+
+      steadytd show problem random_mdp:states=50,seed=3
 
       steadytd show learner perturbed_td
 

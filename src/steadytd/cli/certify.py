@@ -15,7 +15,8 @@ from steadytd.core.errors import InputError
 
 def certify(
     problem: Annotated[
-        str, typer.Argument(help="A problem's name, a saved problem (.npz), or a log (.parquet).")
+        str,
+        typer.Argument(help="A problem (name, name:key=value,..., .npz), or a log (.parquet)."),
     ],
     eta: Annotated[
         list[float] | None, typer.Option("--eta", help="Look at this penalty too; repeatable.")
@@ -41,6 +42,8 @@ def certify(
       steadytd certify three_state
 
       steadytd certify baird --eta 0.1 --eta 1 --out results/baird
+
+      steadytd certify collision:seed=7
 
       steadytd certify mine.npz --json
 

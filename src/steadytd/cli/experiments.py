@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
@@ -84,7 +84,9 @@ def _print_rows(rows: list[Row]) -> None:
 
 
 def run(
-    problem: Annotated[str, typer.Argument(help="A problem's name, or a saved problem (.npz).")],
+    problem: Annotated[
+        str, typer.Argument(help="A problem: name, name:key=value,..., or saved (.npz).")
+    ],
     learners: Annotated[list[str], typer.Argument(help="Learners: name:key=value,key=value.")],
     steps: Annotated[int, typer.Option(help="Steps of each run.")] = 100_000,
     seeds: Annotated[int, typer.Option(help="Number of runs, with seeds 0, 1, ...")] = 10,
@@ -100,13 +102,15 @@ def run(
     Examples:
       steadytd run baird td:alpha=0.0001 perturbed_td:alpha=0.0001,eta=1
 
-      steadytd run three_state perturbed_td:alpha=0.001,eta=0.5,lam=0.5 --out results
+      steadytd run random_mdp:states=50,seed=3 td:alpha=0.01 tdc:alpha=0.01,ratio=1
+
+      steadytd run three_state perturbed_td:alpha=0.001,eta=0.5 --out results
     """
     from steadytd.core.files import output_directory
     from steadytd.study.run import run as do
 
     found = find_problem(problem)
-    named = found if problem.endswith(".npz") else problem  # a family's name draws instances
+    named = problem if problem == found.name else found  # a family's name draws instances
     if directory is not None:
         output_directory(directory)
     long = steps * seeds * len(learners) > 10_000_000
@@ -139,9 +143,26 @@ def run(
         out.print(f"curves and summary: [bold]{directory}[/]", highlight=False, soft_wrap=True)
 
 
-def find_problem(name: str) -> Problem:
-    """A registered problem, or one saved in an .npz file."""
+def find_problem(text: str) -> Problem:
+    """A registered problem, perhaps with options (`collision:seed=7`), or a saved one (.npz)."""
+    from steadytd.core.learner import parse_params
     from steadytd.mdp.problem import load_problem
     from steadytd.problems import problem
 
-    return load_problem(name) if name.endswith(".npz") else problem(name)
+    if text.endswith(".npz"):
+        return load_problem(text)
+    name, _, options = text.partition(":")
+    given = parse_params(f"problem {name}", options)
+    return problem(name.strip(), **{key: _number(value) for key, value in given.items()})
+
+
+def _number(text: str) -> int | float | str:
+    """The text as a number if it is one.
+
+    >>> _number("7"), _number("0.9"), _number("plain")
+    (7, 0.9, 'plain')
+    """
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text

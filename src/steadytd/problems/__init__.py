@@ -8,6 +8,7 @@ those of all instances alike.
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from functools import cache
 from types import ModuleType
@@ -52,8 +53,11 @@ def problem(name: str, /, **options: object) -> Problem:
     array([0.4545, 0.0909, 0.4545])
     """
     make = module(name).make
-    try:
-        made: Problem = make(**options)
-    except TypeError as error:
-        raise InputError(f"problem {name}: {error}.") from None
+    known = list(inspect.signature(make).parameters)
+    for option in options:
+        if not known:
+            raise InputError(f"problem {name} has no options, got {option}; leave it out.")
+        if option not in known:
+            raise unknown(f"option of problem {name}:", option, known)
+    made: Problem = make(**options)
     return made
