@@ -268,3 +268,28 @@ def test_trust_does_not_depend_on_whether_poor_features_were_noticed() -> None:
         w.log(0), discount=DISCOUNT, features=w.features, learners=["lstd"]
     ).recommended["pi"]
     assert not noticed.trusted  # dr was not asked for, lstd is all there is
+
+
+@pytest.mark.parametrize(
+    ("learner", "code"),
+    [
+        ("gtd2", "not_converged"),
+        ("rotd", "no_interval"),
+        ("abtd:zeta=0.5", "no_interval"),
+        ("perturbed_td:eta=3", "bias_dominates"),
+        ("perturbed_lstd:eta=0.01", "bias_dominates"),
+        ("td:alpha=9", "diverged"),
+    ],
+)
+def test_the_only_learner_asked_for_is_not_trusted_blindly(learner: str, code: str) -> None:
+    """What is a note about one learner among others is a warning if it is all there is."""
+    e = st.evaluate(world("tabular near").log(0), learners=[learner])
+    r = e.recommended["pi"]
+    assert not r.trusted and code in r.warnings
+    assert not r.lo <= r.value <= r.hi or not r.lo <= world("tabular near").truth <= r.hi
+
+
+def test_the_only_learner_asked_for_is_trusted_where_it_may_be() -> None:
+    for learner in ("td", "tdrc", "td:lam=0.5", "perturbed_lstd"):
+        e = st.evaluate(world("tabular near").log(0), learners=[learner])
+        assert e.recommended["pi"].trusted, learner

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from steadytd.evaluate.findings import Finding, LogFacts
-from steadytd.evaluate.judge import Judged
+from steadytd.evaluate.judge import Judged, Value
 from steadytd.evaluate.target_findings import (
     BY_SAMPLING,
+    MATTERS,
     SHARP,
     by_sampling,
     checkable,
     features_poor,
+    moved,
 )
 
+OWN = {"not_converged", "no_interval", "diverged"}  # findings about one learner
 SOLVED = ("lstd", "perturbed_lstd", "lsetd")
 
 
@@ -24,8 +27,8 @@ SOLVED = ("lstd", "perturbed_lstd", "lsetd")
 class Recommendation:
     """The learner to use for a target, its value, and why.
 
-    `warnings` are those that concern it. It is `trusted` if there are none, or if the features are
-    poor and it does not rest on them.
+    `warnings` are those that concern it, also what is but a note about other learners. It is
+    `trusted` if there are none, or if the features are poor and it does not rest on them.
     """
 
     target: str
@@ -64,11 +67,18 @@ def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation
     concern = [x for x in findings if x.level == "warning" and x.target in ("", j.name)]
     if chosen in BY_SAMPLING and not f.behavior_estimated:  # else the ratios may be the reason
         concern = [x for x in concern if x.code != "bias_unchecked" and not _of_features(x)]
-    codes = tuple(x.code for x in concern)
+    codes = (*(x.code for x in concern), *_own(j, row, findings))
     harmless = {"features_poor"} if chosen in unbiased else set()
     return Recommendation(
         j.name, chosen, row.value, row.lo, row.hi, reason, set(codes) <= harmless, codes
     )  # fmt: skip
+
+
+def _own(j: Judged, row: Value, findings: list[Finding]) -> list[str]:
+    """What is a note for the evaluation, but a warning about the one learner that is used."""
+    about = [x for x in findings if x.target == j.name and x.numbers.get("learner") == row.learner]
+    codes = [x.code for x in about if x.code in OWN]
+    return [*codes, "bias_dominates"] if moved(j, row, MATTERS) else codes
 
 
 def _of_features(x: Finding) -> bool:

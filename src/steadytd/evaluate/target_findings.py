@@ -236,17 +236,19 @@ def _unstable(j: Judged) -> Finding | None:
     )  # fmt: skip
 
 
-def _bias(j: Judged) -> Finding | None:
+def moved(j: Judged, v: Value, share: float = 1.0) -> float:
+    """How far a penalty moves a value away from lstd's; 0 up to a share of half lstd's interval."""
     value, limits = j.basic["lstd"]
-    worst: Value | None = None
-    for v in j.values:
-        if v.eta and v.fixed_point is not None and np.isfinite(v.fixed_point):
-            apart = abs(v.fixed_point - value)
-            if apart > max(limits.width / 2.0, TINY * abs(value)) and (
-                worst is None or apart > abs((worst.fixed_point or 0.0) - value)
-            ):
-                worst = v
-    if worst is None or worst.fixed_point is None or worst.eta is None:
+    if not v.eta or v.fixed_point is None or not np.isfinite(v.fixed_point):
+        return 0.0
+    apart = abs(v.fixed_point - value)
+    return apart if apart > max(share * limits.width / 2.0, TINY * abs(value)) else 0.0
+
+
+def _bias(j: Judged) -> Finding | None:
+    value = j.basic["lstd"][0]
+    worst = max(j.values, key=lambda v: moved(j, v))
+    if not moved(j, worst) or worst.fixed_point is None:
         return None
     return Finding(
         "bias_dominates", j.name, "note",

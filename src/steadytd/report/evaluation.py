@@ -25,6 +25,10 @@ REASONS = {
     "bias_unchecked": "the log cannot check whether the features can represent its value",
     "cut_off": "much of the value lies beyond the ends of cut-off episodes and is unchecked",
     "behaviour_estimated": "the behaviour policy's probabilities are themselves estimates",
+    "not_converged": "the learner had not arrived at its fixed point when the log ended",
+    "no_interval": "this learner has no interval, so nothing says how far off it may be",
+    "diverged": "the learner diverged",
+    "bias_dominates": "its penalty moves the value by more than a quarter of lstd's interval",
 }
 MOST_ROWS = 0.5  # of the rows count: then only whole episodes are unlike the target's
 WHOLE_EPISODES = "whole episodes are too unlike this policy's to check the learners with them"
