@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import steadytd as st
@@ -203,3 +204,22 @@ def test_automatic_numbers_stabilise_what_plain_td_cannot() -> None:
     assert not rows["td"]["stable"]
     assert rows["perturbed_td"]["alpha"] > 0.0
     assert "td_unstable" in {w.code for w in e.warnings}
+
+
+@pytest.mark.parametrize("length", [2, 6])
+def test_a_log_whose_last_rows_are_left_out(length: int) -> None:
+    """Episodes are cut off and no next observation is given: the row numbers have gaps."""
+    at, rng = np.arange(60 * length), np.random.default_rng(0)
+    last = at % length == length - 1
+    table = pa.table(
+        {
+            "episode_id": at // length, "t": at % length, "obs": rng.standard_normal(len(at)),
+            "reward": rng.standard_normal(len(at)), "terminated": np.zeros(len(at), dtype=bool),
+            "truncated": last, "behavior_prob": np.full(len(at), 0.5),
+            "target_prob_pi": rng.uniform(0.4, 0.6, len(at)),
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=0.9)
+    assert (e.log.left_out, e.log.rows) == (60, len(at) - 60)
+    assert np.isfinite(e.values["value"].to_numpy()).all()
+    assert "rows_left_out" in {w.code for w in e.warnings}

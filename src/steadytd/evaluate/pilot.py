@@ -38,8 +38,9 @@ def members(
     found: list[Stability | None] = [None] * len(plan.targets)
     if any(one.automatic for one in online):
         blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
-        sums = Accumulator(replace(plan, rows=len(first), blocks=blocks))
-        sums.add(replace(first, rows=first.rows - first.rows[0]), X)
+        numbers = first.rows - first.rows[0]  # with gaps where rows were left out
+        sums = Accumulator(replace(plan, rows=int(numbers[-1]) + 1, blocks=blocks))
+        sums.add(replace(first, rows=numbers), X)
         e = Estimator(units(sums.statistics()), "states")
         counts = resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES]
         found = [assess(e, t, name, counts) for t, name in enumerate(plan.targets)]
