@@ -202,6 +202,35 @@ def test_dask_follows_online_learners(file: Path, tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("online-*.npz"))) == 2
 
 
+def test_one_blas_thread_while_parts_are_added_up(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks that set and restore the number each by itself would get in each other's way."""
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads() -> set[int]:
+        return {
+            int(str(one["num_threads"])) for one in threadpool_info() if one["user_api"] == "blas"
+        }
+
+    seen: list[set[int]] = []
+    plain = follow.features_of
+
+    def watched(*args: Any) -> Any:
+        seen.append(threads())
+        return plain(*args)
+
+    monkeypatch.setattr(cluster, "features_of", watched)
+    with threadpool_limits(limits=2, user_api="blas"):
+        for _ in range(3):
+            st.evaluate(
+                file, features=Identity(), learners=["td", "lstd"], engine="dask", parts=8,
+                batch_rows=20,
+            )  # fmt: skip
+            assert threads() == {2}
+    assert len(seen) > 20 and all(one == {1} for one in seen)
+
+
 def test_a_diverged_learner_is_kept_as_diverged(file: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "features": Identity(), "learners": ["td:alpha=9", "lstd"], "parts": 3, "engine": "dask",

@@ -83,12 +83,15 @@ def spread(
 ) -> Passed:
     """All parts, on the cluster at `address` or on threads of this machine."""
     require_dask()
+    from threadpoolctl import threadpool_limits
+
     directory = None if checkpoint is None else output_directory(checkpoint)
     online = [one for one in asked if one.kind == "online"]
     work = Work(parts, features, plan, online, seed, directory)
     report = _reporter(len(parts) + bool(online), plan, progress)
     stop = threading.Event()
-    with ThreadPoolExecutor(1) as pool:
+    # once, around all threads: each on its own would restore what another one had set
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(1) as pool:
         following = pool.submit(online_outcomes, work, report, stop) if online else None
         try:
             sums, left_out = (
@@ -122,7 +125,7 @@ def _on_cluster(work: Work, address: str, report: Callable[[], None]) -> Found:
 
     client = connect(address)
     try:
-        leaves = [client.submit(part_sums, *args, pure=False) for args in work.tasks()]
+        leaves = [client.submit(remote_sums, *args, pure=False) for args in work.tasks()]
         for _ in as_completed(leaves):
             report()
 
@@ -149,18 +152,23 @@ def joined(one: Found, other: Found) -> Found:
     return merged(known) if known else None, one[1] + other[1]
 
 
-def part_sums(part: Log, features: FeatureMap, plan: Plan, file: Path | None) -> Found:
-    """The sums of one part: from its checkpoint if that is whole, else from the log."""
+def remote_sums(part: Log, features: FeatureMap, plan: Plan, file: Path | None) -> Found:
+    """The task on a worker: one BLAS thread there, as everywhere else."""
     from threadpoolctl import threadpool_limits
 
+    with threadpool_limits(limits=1, user_api="blas"):
+        return part_sums(part, features, plan, file)
+
+
+def part_sums(part: Log, features: FeatureMap, plan: Plan, file: Path | None) -> Found:
+    """The sums of one part: from its checkpoint if that is whole, else from the log."""
     kept = None if file is None else _kept(file)
     if kept is not None:
         return kept
     sums, room = Accumulator(plan), Room()
-    with threadpool_limits(limits=1, user_api="blas"):
-        for batch in read(part):
-            X = features_of(batch, features, room)
-            sums.add_rows(sums.prepare(batch, room), X[:-1])
+    for batch in read(part):
+        X = features_of(batch, features, room)
+        sums.add_rows(sums.prepare(batch, room), X[:-1])
     left_out = int(part.left_out or 0)
     if not sums.pieces:
         return None, left_out
