@@ -7,6 +7,7 @@ one far from it, on five logs of 400 episodes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import steadytd as st
 from steadytd.core.arrays import Floats
 from steadytd.evaluate.estimate import Estimator
+from steadytd.evaluate.recommend import recommend
 from steadytd.evaluate.result import Evaluation
 from steadytd.evaluate.statistics import units
 from steadytd.streams.log import open_log
@@ -293,3 +295,14 @@ def test_the_only_learner_asked_for_is_trusted_where_it_may_be() -> None:
     for learner in ("td", "tdrc", "td:lam=0.5", "perturbed_lstd"):
         e = st.evaluate(world("tabular near").log(0), learners=[learner])
         assert e.recommended["pi"].trusted, learner
+
+
+def test_disagreement_counts_against_dr_where_the_ratios_may_be_its_reason() -> None:
+    """With logged probabilities it is the features' fault; estimated ones may be wrong too."""
+    e = evaluated("line near, poor features", SEEDS[0])
+    assert "learners_disagree" in codes(e)
+    known = recommend(e.judged[0], e.log, e.warnings)
+    estimated = recommend(e.judged[0], replace(e.log, behavior_estimated=True), e.warnings)
+    assert known.learner == estimated.learner == "dr"
+    assert known.trusted and "learners_disagree" not in known.warnings
+    assert not estimated.trusted and "learners_disagree" in estimated.warnings
