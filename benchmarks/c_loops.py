@@ -17,7 +17,7 @@ from benchmarks.cases import Stream
 from numpy.typing import NDArray
 
 from steadytd import Learner
-from steadytd.core.arrays import Floats
+from steadytd.base.arrays import Floats
 
 SOURCE = Path(__file__).with_name("loops.c")
 

@@ -8,11 +8,11 @@ from typing import Protocol
 import numpy as np
 
 from steadytd import Learner, learner, problem
-from steadytd.core.arrays import Floats, Ints
-from steadytd.core.engine import Block, Transitions
-from steadytd.core.kernels import walk
-from steadytd.core.law import STEP_FACTS
-from steadytd.core.rows import Rows, sparse_rows
+from steadytd.base.arrays import Floats, Ints
+from steadytd.engine.block import Block, Transitions
+from steadytd.engine.kernels import walk
+from steadytd.engine.law import STEP_FACTS
+from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.streams.finite import FiniteStream
 
 

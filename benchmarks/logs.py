@@ -95,7 +95,7 @@ def _child(kind: str, path: Path, asked: argparse.Namespace) -> dict[str, float]
 def measure(kind: str, path: Path, repeats: int) -> dict[str, float]:
     """Seconds of reading, of our reader, of the sums and of the whole; memory in MB."""
     import steadytd as st
-    from steadytd.streams.log import open_log
+    from steadytd.logs.log import open_log
 
     names = [n for n in pq.ParquetFile(path).schema_arrow.names if n.startswith("target_prob")]
 

@@ -20,7 +20,7 @@ from benchmarks.timing import Effort, best_interleaved, race, seconds
 
 import steadytd
 from steadytd import Learner
-from steadytd.core.arrays import Floats
+from steadytd.base.arrays import Floats
 
 LANES = (1, 16, 64, 256)
 SAME = 1e-9  # relative difference up to which two loops computed the same thing

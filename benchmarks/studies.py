@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from steadytd.study.spec import parse_spec
-from steadytd.study.study import Study
+from steadytd.studies.spec import parse_spec
+from steadytd.studies.study import Study
 
 TWO = "ratio = { log2 = [-6, 8, 2] }\n"
 GRIDS = {

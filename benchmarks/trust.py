@@ -20,7 +20,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
 
-from tests.logged_worlds import WORLDS, World, discount_of
+from tests.support.logged_worlds import WORLDS, World, discount_of
 
 
 def main() -> None:

@@ -97,7 +97,7 @@ def make(
     """Write the log and the truth; return the truth."""
     import pyarrow as pa
 
-    from steadytd.streams.log_write import write_log
+    from steadytd.logs.write import write_log
 
     path.parent.mkdir(parents=True, exist_ok=True)
     first, second = BEHAVIORS

@@ -16,7 +16,7 @@ diverge. Its mean update is negative everywhere, or has zeros if the ring is tur
 import numpy as np
 
 import steadytd as st
-from steadytd.core.arrays import Floats
+from steadytd.base.arrays import Floats
 
 A = np.array([100.0, -70.0, -30.0])
 B = np.array([23.094, 75.056, -98.15])

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steadytd.core.errors import InputError
-from steadytd.core.law import Law, Param, law
-from steadytd.core.learner import Learner
-from steadytd.core.online import OnlineLearner
-from steadytd.evaluate.findings import (
+from steadytd.base.errors import InputError
+from steadytd.engine.law import Law, Param, law
+from steadytd.engine.learner import Learner
+from steadytd.engine.online import OnlineLearner
+from steadytd.evaluation.judge.log_findings import (
     Finding,
 )  # before the function `evaluate`, which keeps the name
 from steadytd.learners import learner, learners, load_learner
@@ -23,18 +23,18 @@ from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem, problems
 from steadytd.problems import problem as make_problem
-from steadytd.study.greedy_gq import Control, greedy_gq
-from steadytd.study.nonlinear import Curves, nonlinear
-from steadytd.study.result import Result
-from steadytd.study.run import run
+from steadytd.runs.greedy_gq import Control, greedy_gq
+from steadytd.runs.nonlinear import Curves, nonlinear
+from steadytd.runs.result import Result
+from steadytd.runs.run import run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steadytd.evaluate.result import Evaluation
-    from steadytd.evaluate.value_function import ValueFunction
-    from steadytd.study.gym_stream import GymStream
-    from steadytd.study.study import Study
+    from steadytd.evaluation.result import Evaluation
+    from steadytd.evaluation.value_function import ValueFunction
+    from steadytd.runs.gym_stream import GymStream
+    from steadytd.studies.study import Study
     from steadytd.theory.certificate import Certificate
 
 __version__ = "0.1.0"
@@ -50,29 +50,29 @@ def certify(problem: Problem | str, policy: int = 0) -> Certificate:
 
 
 def study(source: str | Path) -> Study:
-    """A study from a TOML file, to `run` into a directory. See `steadytd.study.study.Study`."""
-    from steadytd.study.study import study as load
+    """A study from a TOML file, to `run` into a directory. See `steadytd.studies.study.Study`."""
+    from steadytd.studies.study import study as load
 
     return load(source)
 
 
 def evaluate(source: Any, *, discount: float | None = None, **options: Any) -> Evaluation:
-    """What target policies are worth, from a log. See `steadytd.evaluate.run.evaluate`."""
-    from steadytd.evaluate.run import evaluate as do
+    """What target policies are worth, from a log. See `steadytd.evaluation.evaluate.evaluate`."""
+    from steadytd.evaluation.evaluate import evaluate as do
 
     return do(source, discount=discount, **options)
 
 
 def gym_stream(env: Any, **options: Any) -> GymStream:
-    """A Gymnasium environment to run learners on. See `steadytd.study.gym_stream.gym_stream`."""
-    from steadytd.study.gym_stream import gym_stream as do
+    """A Gymnasium environment to run learners on. See `steadytd.runs.gym_stream.gym_stream`."""
+    from steadytd.runs.gym_stream import gym_stream as do
 
     return do(env, **options)
 
 
 def load_value_function(path: str | Path) -> ValueFunction:
     """Read a value function that `ValueFunction.save` wrote."""
-    from steadytd.evaluate.value_function import load_value_function as load
+    from steadytd.evaluation.value_function import load_value_function as load
 
     return load(path)
 

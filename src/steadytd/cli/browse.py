@@ -116,7 +116,7 @@ def _short(value: object) -> str:
 
 
 def _show_learner(name: str, kernel: bool, as_json: bool) -> None:
-    from steadytd.core.engine import Block
+    from steadytd.engine.block import Block
     from steadytd.learners import algorithm
 
     law = algorithm(name)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from steadytd.base.errors import InputError
 from steadytd.cli.console import err, out, print_json, table
 from steadytd.cli.evaluate import Discount, Estimate, Features, Map, Target
 from steadytd.cli.experiments import Json, find_problem
-from steadytd.core.errors import InputError
 
 
 def certify(
@@ -82,15 +82,15 @@ def _certify_problem(
 ) -> None:
     from rich.markup import escape
 
-    from steadytd.core.files import output_directory
-    from steadytd.report.certify import (
+    from steadytd.base.files import output_directory
+    from steadytd.base.wording import figures
+    from steadytd.report.certificate.page import (
         findings,
         learner_rows,
         threshold_rows,
         verdict,
         write_certificate,
     )
-    from steadytd.report.pages import figures
     from steadytd.theory.certificate import certify as do
 
     c = do(find_problem(problem), policy)

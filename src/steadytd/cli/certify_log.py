@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steadytd.base.errors import InputError
 from steadytd.cli.console import out, print_json, progress_bar, table
-from steadytd.core.errors import InputError
 
 if TYPE_CHECKING:
-    from steadytd.evaluate.result import Evaluation
+    from steadytd.evaluation.result import Evaluation
 
 SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz")
 
@@ -37,8 +37,8 @@ def certify_log(
     """Print the stability of every target on the log."""
     from steadytd.cli.evaluate import opened
     from steadytd.cli.evaluate_page import plain, print_findings, print_stability, print_verdicts
-    from steadytd.evaluate.run import evaluate
-    from steadytd.report.evaluation import by_level, limits, number, stability_verdicts
+    from steadytd.evaluation.evaluate import evaluate
+    from steadytd.report.evaluation.words import by_level, limits, number, stability_verdicts
 
     for eta in etas:
         if not 0.0 <= eta < float("inf"):

@@ -13,7 +13,7 @@ from steadytd.cli.console import err, out, print_json, progress_bar
 from steadytd.cli.experiments import Json
 
 if TYPE_CHECKING:
-    from steadytd.streams.log import Log
+    from steadytd.logs.log import Log
 
 Discount = Annotated[
     float | None, typer.Option("--discount", help="Discount in [0, 1], unless it is a column.")
@@ -69,8 +69,8 @@ def evaluate(
 
       steadytd evaluate logs/ --discount 0.99 --engine dask --checkpoint parts
     """
-    from steadytd.core.errors import InputError
-    from steadytd.evaluate.run import evaluate as do
+    from steadytd.base.errors import InputError
+    from steadytd.evaluation.evaluate import evaluate as do
 
     if engine != "dask" and (address is not None or checkpoint is not None):
         given = "--address" if address is not None else "--checkpoint"
@@ -88,7 +88,7 @@ def evaluate(
         )  # fmt: skip
     page = None
     if directory is not None:
-        from steadytd.report.evaluation_page import write_evaluation
+        from steadytd.report.evaluation.page import write_evaluation
 
         with err.status("drawing"):
             page = write_evaluation(e, directory, files=log.files, command=_command())
@@ -110,8 +110,8 @@ def opened(
     estimate: bool,
 ) -> Log:
     """The log, with its behaviour probabilities or the wish to estimate them."""
-    from steadytd.core.errors import InputError
-    from steadytd.streams.log import open_log
+    from steadytd.base.errors import InputError
+    from steadytd.logs.log import open_log
 
     for i, name in enumerate(targets or []):
         if name in (targets or [])[:i]:
@@ -138,7 +138,7 @@ def mapped(given: list[str] | None) -> dict[str, str | list[str]] | None:
     >>> mapped(["obs=x+v,reward=r", "t=step"])
     {'obs': ['x', 'v'], 'reward': 'r', 't': 'step'}
     """
-    from steadytd.core.errors import InputError
+    from steadytd.base.errors import InputError
 
     found: dict[str, str | list[str]] = {}
     for piece in (part.strip() for text in given or [] for part in text.split(",")):
@@ -156,7 +156,7 @@ def _writable(directory: Path) -> None:
     """Notice before the work, without making anything, that results cannot be written."""
     import os
 
-    from steadytd.core.errors import InputError
+    from steadytd.base.errors import InputError
 
     there = directory
     while not there.exists() and there != there.parent:

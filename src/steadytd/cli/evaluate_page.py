@@ -7,9 +7,9 @@ from typing import Any
 from rich.markup import escape
 
 from steadytd.cli.console import out, table
-from steadytd.evaluate.findings import Finding
-from steadytd.evaluate.result import Evaluation
-from steadytd.report.evaluation import (
+from steadytd.evaluation.judge.log_findings import Finding
+from steadytd.evaluation.result import Evaluation
+from steadytd.report.evaluation.words import (
     Verdict,
     by_level,
     calibration_rows,

@@ -13,7 +13,7 @@ from steadytd.cli.console import err, out, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
-    from steadytd.report.verdict import Row
+    from steadytd.reproduction.verdict import Row
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
@@ -38,10 +38,11 @@ def reproduce(
 
       steadytd reproduce --figure 3 --figure 4 --runs 50 --out results/three_state
     """
-    from steadytd.core.files import output_directory
+    from steadytd.base.files import output_directory
     from steadytd.report.figures import warm_up
-    from steadytd.report.reproduce import check_request, write_reproduction
-    from steadytd.report.reproduce import reproduce as do
+    from steadytd.report.reproduction import write_reproduction
+    from steadytd.reproduction.reproduce import check_request
+    from steadytd.reproduction.reproduce import reproduce as do
 
     check_request(figure or (), runs, seed)
     output_directory(directory)
@@ -65,7 +66,7 @@ def reproduce(
 def _print_rows(rows: list[Row]) -> None:
     from rich.markup import escape
 
-    from steadytd.report.pages import figures, interval
+    from steadytd.base.wording import figures, interval
 
     lines = []
     notes = []
@@ -106,8 +107,8 @@ def run(
 
       steadytd run three_state perturbed_td:alpha=0.001,eta=0.5 --out results
     """
-    from steadytd.core.files import output_directory
-    from steadytd.study.run import run as do
+    from steadytd.base.files import output_directory
+    from steadytd.runs.run import run as do
 
     found = find_problem(problem)
     named = problem if problem == found.name else found  # a family's name draws instances
@@ -124,7 +125,7 @@ def run(
     if as_json:
         print_json(result.summary.to_dicts())
         return
-    from steadytd.report.pages import figures
+    from steadytd.base.wording import figures
 
     lines = [
         (
@@ -145,7 +146,7 @@ def run(
 
 def find_problem(text: str) -> Problem:
     """A registered problem, perhaps with options (`collision:seed=7`), or a saved one (.npz)."""
-    from steadytd.core.learner import parse_params
+    from steadytd.engine.learner import parse_params
     from steadytd.mdp.problem import load_problem
     from steadytd.problems import problem
 

@@ -6,9 +6,9 @@ import sys
 
 import typer
 
+from steadytd.base.errors import InputError
 from steadytd.cli import browse, certify, evaluate, experiments, report, study
 from steadytd.cli.console import err
-from steadytd.core.errors import InputError
 
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
 

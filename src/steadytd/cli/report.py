@@ -28,7 +28,7 @@ def report(
 
       steadytd report results/quick --json
     """
-    from steadytd.report.study_report import write_study_report
+    from steadytd.report.study.page import write_study_report
 
     with err.status("reading") as status:
         page, document = write_study_report(directory, say=status.update)
@@ -46,8 +46,8 @@ def report(
 def _print(document: dict[str, Any]) -> None:
     from rich.markup import escape
 
-    from steadytd.report.pages import figures
-    from steadytd.report.study_tables import short
+    from steadytd.base.wording import figures
+    from steadytd.studies.analysis.tables import short
 
     out.print(escape(document["size"]), highlight=False)
     for problem in document["problems"]:
@@ -70,7 +70,7 @@ def _print(document: dict[str, Any]) -> None:
 
 
 def _mean(mean: dict[str, Any]) -> str:
-    from steadytd.report.pages import figures
+    from steadytd.base.wording import figures
 
     if mean["diverged"]:
         return f"diverged on {mean['diverged']} of {mean['seeds']}"

@@ -40,7 +40,7 @@ def study(
     """
     from rich.markup import escape
 
-    from steadytd.study.study import study as load
+    from steadytd.studies.study import study as load
 
     made = load(file)
     spec = made.spec
@@ -64,7 +64,7 @@ def study(
     if as_json:
         print_json(rows)
         return
-    from steadytd.report.pages import figures
+    from steadytd.base.wording import figures
 
     lines = [
         (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.core.errors import InputError, unknown
+from steadytd.base.errors import InputError, unknown
 from steadytd.features.base import ArrayMap, FeatureMap
 from steadytd.features.fourier import Fourier
 from steadytd.features.onehot import OneHot

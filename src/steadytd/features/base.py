@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steadytd.core.arrays import Floats, frozen
-from steadytd.core.errors import InputError
-from steadytd.core.rows import Rows, dense_rows
+from steadytd.base.arrays import Floats, frozen
+from steadytd.base.errors import InputError
+from steadytd.engine.rows import Rows, dense_rows
 from steadytd.features.observations import observations
 
 State = Mapping[str, NDArray[Any]]

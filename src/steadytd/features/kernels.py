@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from steadytd.core.arrays import Bools, Floats, Ints, Longs
+from steadytd.base.arrays import Bools, Floats, Ints, Longs
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

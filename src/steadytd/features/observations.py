@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steadytd.core.arrays import Floats
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
 
 SAME = 1e-12  # a column whose values differ by less than this, relatively, is constant
 TAIL, MARGIN = 0.005, 0.1  # the robust range: between these quantiles, and this much wider

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steadytd.core.arrays import Bools, Floats, Ints
-from steadytd.core.engine import read_only
-from steadytd.core.rows import Rows
+from steadytd.base.arrays import Bools, Floats, Ints
+from steadytd.engine.block import read_only
+from steadytd.engine.rows import Rows
 from steadytd.features.base import MOST, ArrayMap, State, too_many
 
 

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.core.arrays import Floats, Longs
-from steadytd.core.engine import read_only
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Floats, Longs
+from steadytd.base.errors import InputError
+from steadytd.engine.block import read_only
 from steadytd.features.base import MOST, ArrayMap, State, too_many
 from steadytd.features.observations import standard
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from steadytd.core.arrays import Floats
-from steadytd.core.engine import read_only
+from steadytd.base.arrays import Floats
+from steadytd.engine.block import read_only
 from steadytd.features.base import ArrayMap, State
 from steadytd.features.observations import standard
 

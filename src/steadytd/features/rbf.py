@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.core.arrays import Floats
-from steadytd.core.engine import read_only
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
+from steadytd.engine.block import read_only
 from steadytd.features.base import MOST, ArrayMap, State, too_many
 from steadytd.features.observations import standard
 
@@ -57,7 +57,7 @@ class Rbf(ArrayMap):
         return {**scaled, "centres": centres.T.copy(), "width": np.array(_width(centres))}
 
     def _centres(self, z: Floats, count: int) -> Floats:
-        from steadytd.core.kernels import mix, uniform
+        from steadytd.engine.kernels import mix, uniform
 
         key = np.uint64(mix(np.uint64(self.seed)))
         chosen = np.empty((count, z.shape[1]))

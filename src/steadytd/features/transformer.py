@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.core.arrays import Floats, frozen
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Floats, frozen
+from steadytd.base.errors import InputError
 from steadytd.features.base import FeatureMap
 
 PROBES = 8  # observations of the sample on which a rebuilt transformer is compared

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from steadytd.core.errors import InputError, unknown
-from steadytd.core.law import Law
-from steadytd.core.learner import Learner, parse_params
-from steadytd.core.online import STATE, OnlineLearner
+from steadytd.base.errors import InputError, unknown
+from steadytd.engine.law import Law
+from steadytd.engine.learner import Learner, parse_params
+from steadytd.engine.online import STATE, OnlineLearner
 
 
 @cache

@@ -36,7 +36,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.core.law import Param, law
+from steadytd.engine.law import Param, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

@@ -38,7 +38,7 @@ from collections.abc import Mapping
 import numpy as np
 import scipy.linalg
 
-from steadytd.core.law import RATIO, Param, law
+from steadytd.engine.law import RATIO, Param, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.core.law import LAM, law
+from steadytd.engine.law import LAM, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

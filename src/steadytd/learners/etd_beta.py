@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.core.law import LAM, Param, law
+from steadytd.engine.law import LAM, Param, law
 from steadytd.learners.etd import emphatic_trace
 from steadytd.mdp.moments import Expectation, Moments
 

@@ -39,7 +39,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.core.law import RATIO, law
+from steadytd.engine.law import RATIO, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

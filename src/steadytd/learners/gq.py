@@ -38,7 +38,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.core.law import LAM, RATIO, law
+from steadytd.engine.law import LAM, RATIO, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

@@ -37,7 +37,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.core.law import LAM, RATIO, accumulating_trace, law
+from steadytd.engine.law import LAM, RATIO, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

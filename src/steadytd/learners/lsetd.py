@@ -39,8 +39,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from steadytd.core.law import LAM
-from steadytd.core.second_order import solved
+from steadytd.engine.law import LAM
+from steadytd.engine.second_order import solved
 from steadytd.learners import etd, etd_beta
 from steadytd.mdp.moments import Expectation, Moments
 

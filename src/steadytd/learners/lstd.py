@@ -44,8 +44,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.core.law import LAM, accumulating_trace
-from steadytd.core.second_order import solved
+from steadytd.engine.law import LAM, accumulating_trace
+from steadytd.engine.second_order import solved
 from steadytd.learners import td
 from steadytd.mdp.moments import Expectation, Moments
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.core.law import LAM, Param, law
+from steadytd.engine.law import LAM, Param, law
 from steadytd.learners.etd_beta import BETA, decaying_follow_on
 from steadytd.mdp.moments import Expectation, Moments
 

@@ -42,11 +42,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.core.arrays import Floats
-from steadytd.core.errors import InputError
-from steadytd.core.law import LAM, Value, accumulating_trace, law
-from steadytd.core.online import OnlineLearner
-from steadytd.core.second_order import SecondOrderBlock
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
+from steadytd.engine.law import LAM, Value, accumulating_trace, law
+from steadytd.engine.online import OnlineLearner
+from steadytd.engine.second_order import SecondOrderBlock
 from steadytd.learners.perturbed_td import ETA, outside_expectation
 from steadytd.mdp.moments import Expectation, Moments
 

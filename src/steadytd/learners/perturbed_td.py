@@ -44,7 +44,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.core.law import LAM, Param, accumulating_trace, law
+from steadytd.engine.law import LAM, Param, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 ETA = Param("penalty", low=0.0, auto=True)

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.core.law import LAM, RATIO, accumulating_trace, law
+from steadytd.engine.law import LAM, RATIO, accumulating_trace, law
 from steadytd.learners.gtd2 import expectation as gtd2_expectation
 from steadytd.mdp.moments import Expectation, Moments
 

@@ -38,8 +38,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.core.errors import InputError
-from steadytd.core.law import Param, law
+from steadytd.base.errors import InputError
+from steadytd.engine.law import Param, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.core.law import LAM, accumulating_trace, law
+from steadytd.engine.law import LAM, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

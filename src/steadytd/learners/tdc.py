@@ -38,7 +38,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.core.law import AUTO_RATIO, LAM, accumulating_trace, law
+from steadytd.engine.law import AUTO_RATIO, LAM, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

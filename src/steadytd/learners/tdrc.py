@@ -36,7 +36,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from steadytd.core.law import LAM, RATIO, Param, accumulating_trace, law
+from steadytd.engine.law import LAM, RATIO, Param, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 

@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.core.arrays import Bools, Floats, Longs, frozen
-from steadytd.core.errors import InputError
-from steadytd.core.learner import Learner
+from steadytd.base.arrays import Bools, Floats, Longs, frozen
+from steadytd.base.errors import InputError
+from steadytd.engine.learner import Learner
 from steadytd.mdp import checks
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.problem import Problem, value_error

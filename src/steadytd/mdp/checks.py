@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.core.arrays import Bools, Floats, frozen
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Bools, Floats, frozen
+from steadytd.base.errors import InputError
 
 TOLERANCE = 1e-9  # how far a row of probabilities may be from sum 1
 

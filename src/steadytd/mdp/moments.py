@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.core.arrays import Bools, Floats
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Bools, Floats
+from steadytd.base.errors import InputError
 
 
 class Expectation(NamedTuple):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.core.arrays import Bools, Floats, Longs, frozen
-from steadytd.core.errors import InputError
-from steadytd.core.files import write_whole
+from steadytd.base.arrays import Bools, Floats, Longs, frozen
+from steadytd.base.errors import InputError
+from steadytd.base.files import write_whole
 from steadytd.mdp import checks
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.stationary import stationary_distribution

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.core.arrays import Floats, Longs
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Floats, Longs
+from steadytd.base.errors import InputError
 
 LARGE = 1e150  # where the weights relative to state 0 are scaled down: a long drift overflows
 

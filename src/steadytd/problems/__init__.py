@@ -13,7 +13,7 @@ import pkgutil
 from functools import cache
 from types import ModuleType
 
-from steadytd.core.errors import InputError, unknown
+from steadytd.base.errors import InputError, unknown
 from steadytd.mdp.problem import Problem
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.core.arrays import Floats
+from steadytd.base.arrays import Floats
 
 Words = NDArray[np.uint64]
 DOMAIN = 0xB5AD4ECEDA1CE2A9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.core.errors import InputError, unknown
+from steadytd.base.errors import InputError, unknown
 
 MOST = 2**63 - 1
 

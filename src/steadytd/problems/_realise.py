@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.core.arrays import Floats
+from steadytd.base.arrays import Floats
 
 
 def realise(chain: Floats, d: Floats, share: float) -> tuple[Floats, Floats, Floats]:

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from steadytd.core.arrays import Bools, Floats
+from steadytd.base.arrays import Bools, Floats
 from steadytd.mdp.problem import Problem
 
 SIZE, DISCOUNT = 11, 0.9

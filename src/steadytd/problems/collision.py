@@ -23,7 +23,7 @@ from itertools import combinations
 
 import numpy as np
 
-from steadytd.core.arrays import Floats
+from steadytd.base.arrays import Floats
 from steadytd.mdp.problem import Problem
 from steadytd.problems._numbers import uniforms
 from steadytd.problems._options import whole

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.core.arrays import Floats
+from steadytd.base.arrays import Floats
 from steadytd.mdp.problem import Problem
 from steadytd.problems._numbers import uniforms
 from steadytd.problems._options import number, whole

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from steadytd.core.arrays import Floats, Longs
-from steadytd.core.files import write_whole
+from steadytd.base.arrays import Floats, Longs
+from steadytd.base.files import write_whole
 
 FORMATS = ("svg", "png", "pdf")
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#E69F00", "#56B4E9", "#222222")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 
-from steadytd.core.law import Law
-from steadytd.core.learner import plain
+from steadytd.engine.law import Law
+from steadytd.engine.learner import plain
 from steadytd.learners import algorithm, names
 
 SECTIONS = {

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.core.arrays import Bools, Floats, Ints
-from steadytd.core.engine import Transitions
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Bools, Floats, Ints
+from steadytd.base.errors import InputError
+from steadytd.engine.block import Transitions
 from steadytd.mdp.action_values import Task
 
 
@@ -57,7 +57,7 @@ class FiniteStream:
 
     def begin(self, seed: int) -> Position:
         """The stream of a seed before its first step."""
-        from steadytd.core.kernels import mix, uniform
+        from steadytd.engine.kernels import mix, uniform
 
         if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
             raise InputError(f"seed must be a whole number >= 0 and < 2^63, got {seed!r}.")
@@ -67,7 +67,7 @@ class FiniteStream:
 
     def take(self, position: Position, count: int) -> tuple[Ints, Position]:
         """The transitions of the next `count` steps, and the position after them."""
-        from steadytd.core.kernels import walk
+        from steadytd.engine.kernels import walk
 
         events: Ints = np.empty(count, dtype=np.int32)
         state = walk(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steadytd.core.arrays import Floats
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
 
 if TYPE_CHECKING:
     import gymnasium

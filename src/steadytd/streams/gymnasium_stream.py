@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.core.arrays import Floats, Ints, Longs
-from steadytd.core.engine import Transitions
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.base.errors import InputError
+from steadytd.engine.block import Transitions
 from steadytd.streams.gymnasium_env import action_count, vectoriser
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from steadytd.core.arrays import Floats, frozen
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Floats, frozen
+from steadytd.base.errors import InputError
 from steadytd.streams.gymnasium_env import Snapshot, put_back, replay, reseed, snapshot
 from steadytd.streams.gymnasium_stream import ROLLOUT, SAMPLE, Probabilities, Source, Walk, draw
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from steadytd.core.arrays import Floats
-from steadytd.core.learner import Learner
+from steadytd.base.arrays import Floats
+from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
 

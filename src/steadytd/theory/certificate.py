@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.core.arrays import Floats
-from steadytd.core.errors import InputError
-from steadytd.core.law import Law
-from steadytd.core.learner import Learner
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
+from steadytd.base.threads import single_threaded
+from steadytd.engine.law import Law
+from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.moments import Expectation, Moments
@@ -24,7 +25,6 @@ from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
 from steadytd.theory.assumptions import Assumption, check_assumptions
 from steadytd.theory.choose import best_penalty, resolve
-from steadytd.theory.threads import single_threaded
 from steadytd.theory.thresholds import Interval, Pencil, bounds
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from steadytd.core.arrays import Floats
-from steadytd.core.errors import InputError
-from steadytd.core.learner import Learner
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
+from steadytd.base.threads import single_threaded
+from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
 from steadytd.theory.margin import path_of, traced_pencil
-from steadytd.theory.threads import single_threaded
 from steadytd.theory.thresholds import bounds
 
 GRID = np.linspace(0.0, 1.0, 241) ** 2  # penalties tried, as shares of the largest: dense near 0

@@ -13,10 +13,10 @@ from functools import lru_cache
 import numpy as np
 import scipy.linalg
 
-from steadytd.core.arrays import Floats
-from steadytd.core.errors import InputError
-from steadytd.core.learner import Learner
-from steadytd.core.schedule import step_factors
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
+from steadytd.engine.learner import Learner
+from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem

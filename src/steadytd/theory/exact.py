@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from steadytd.core.arrays import Floats
-from steadytd.core.law import STEP_FACTS
-from steadytd.core.learner import Learner
-from steadytd.core.reference import ReferenceLearner
+from steadytd.base.arrays import Floats
+from steadytd.engine.law import STEP_FACTS
+from steadytd.engine.learner import Learner
+from steadytd.engine.reference import ReferenceLearner
 from steadytd.mdp.problem import Problem
 
 

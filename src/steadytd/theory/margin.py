@@ -24,8 +24,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 import scipy.optimize
 
-from steadytd.core.arrays import Floats
-from steadytd.core.learner import Learner
+from steadytd.base.arrays import Floats
+from steadytd.engine.learner import Learner
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics

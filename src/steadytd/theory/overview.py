@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steadytd.core.errors import InputError
-from steadytd.core.law import AUTO, Law
+from steadytd.base.errors import InputError
+from steadytd.engine.law import AUTO, Law
 from steadytd.learners import algorithm, names
 from steadytd.theory.choose import LARGE_RANK
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steadytd.core.learner import Learner
+from steadytd.engine.learner import Learner
 from steadytd.theory.dynamics import decay_rates, follow_on_growth
 from steadytd.theory.finding import CLOSE, SOME, Finding, norm, zeroed
 

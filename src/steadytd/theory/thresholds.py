@@ -15,8 +15,8 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from steadytd.core.arrays import Floats
-from steadytd.core.errors import InputError
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
 from steadytd.mdp.moments import Moments
 
 LARGEST_EXACT = 40  # rank up to which all crossings are found exactly, as eigenvalues

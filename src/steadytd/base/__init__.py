@@ -1,0 +1,1 @@
+"""What every room needs and no room owns: errors, arrays, files, threads, words."""

@@ -1,0 +1,35 @@
+"""Reaching a Dask cluster. Dask is an extra, asked for by name where it is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from steadytd.base.errors import InputError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+TIMEOUT = 10  # seconds
+
+
+def require_dask() -> None:
+    """Complain if Dask is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "engine='dask' needs Dask; install it with: pip install 'steadytd[cluster]'."
+        ) from None
+
+
+def connect(address: str) -> Client:
+    """A client of the scheduler at `address`, or one sentence on why there is none."""
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=TIMEOUT)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"cannot reach a Dask scheduler at '{address}' ({error}); start one with "
+            "`dask scheduler` and give its address, for instance tcp://localhost:8786."
+        ) from None

@@ -1,0 +1,52 @@
+"""Files appear whole or not at all: written under a temporary name, then renamed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from steadytd.base.errors import InputError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it to `path` on success, delete it otherwise."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes | str | Callable[[Path], object]) -> Path:
+    """Write bytes, text, or whatever a function writes to the path it is given."""
+    with replacing(path) as temporary:
+        if isinstance(content, bytes):
+            temporary.write_bytes(content)
+        elif isinstance(content, str):
+            temporary.write_text(content, encoding="utf-8")
+        else:
+            content(temporary)
+    return path
+
+
+def output_directory(path: str | Path) -> Path:
+    """Make the directory `path` (and its parents), or say in one sentence why it cannot be used."""
+    directory = Path(path)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"cannot write to the output directory '{directory}': {error.strerror}; "
+            "name a directory that you may write to."
+        ) from error
+    return directory

@@ -1,0 +1,98 @@
+"""Numbers and lists as words for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+TINY = 1e-10  # numbers below this are shown as such: their digits mean nothing to a reader
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a list for reading.
+
+    >>> listed(["td"]), listed(["td", "etd", "tdc"])
+    ('td', 'td, etd and tdc')
+    """
+    return ", ".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def count(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> count(1, "learner"), count(5510, "configuration")
+    ('1 learner', '5,510 configurations')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def large(number: int) -> str:
+    """A large number for reading.
+
+    >>> large(5_510_000_000), large(30_000_000), large(9_500)
+    ('5.51 billion', '30 million', '9,500')
+    """
+    for size, name in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+        if number >= size:
+            return f"{number / size:.3g} {name}"
+    return f"{number:,}"
+
+
+def percent(share: float) -> str:
+    """A share for reading.
+
+    >>> [percent(x).replace(NO_BREAK, " ") for x in (0.0157, 0.5, 0.0, 1.9, 0.99986)]
+    ['1.6 %', '50 %', '0 %', '190 %', '99.99 %']
+    """
+    value = 100.0 * share
+    if value == 0.0 or value >= 10.0:
+        number = f"{value:.4g}" if 99.5 <= value < 100.0 else f"{value:,.0f}"
+    else:
+        number = f"{value:.2g}"
+    return f"{number}{NO_BREAK}%"
+
+
+def ordinal(place: int) -> str:
+    """A place in a ranking.
+
+    >>> [ordinal(n) for n in (1, 2, 3, 4, 11, 22)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    last = 0 if place // 10 % 10 == 1 else place % 10
+    return str(place) + {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
+
+
+def figures(value: float | None, stderr: float | None = None) -> str:
+    """A number for reading, with its standard error if given.
+
+    >>> figures(2.98633, 0.00051), figures(1.3997e12), figures(2.2e-40), figures(143.5, 134.9)
+    ('2.986 ± 0.00051', '1.40e+12', '< 1e-10', '143.5 ± 130')
+    """
+    if value is None:
+        return ""
+    if value == float("inf"):
+        return "diverged"
+    if value == 0.0:
+        return "0"
+    if abs(value) < TINY:
+        return f"< {TINY:g}"
+    text = f"{value:.4g}" if 1e-3 <= abs(value) < 1e5 else f"{value:.2e}"
+    return text if stderr is None else f"{text} ± {_two_digits(stderr)}"
+
+
+def interval(low: float, high: float) -> str:
+    """Two numbers for reading, one if they look the same.
+
+    >>> interval(1.3555, 1.4542), interval(2.98568, 2.98608), interval(1e-99, 1e-94)
+    ('1.355 to 1.454', '2.986', '< 1e-10')
+    """
+    ends = figures(low), figures(high)
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+def _two_digits(value: float) -> str:
+    if value == float("inf"):
+        return "unbounded"
+    if not 1e-4 <= value < 1e5:
+        return f"{value:.1e}"
+    return f"{float(f'{value:.2g}'):.6g}"

@@ -1,0 +1,182 @@
+"""Blocks of lanes: learners of one law that see the same stream, advanced together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.engine.compile import kernel
+from steadytd.engine.law import CARRIED, Law
+from steadytd.engine.learner import Learner
+from steadytd.engine.loop import lane_params, loop_source
+from steadytd.engine.rows import Rows, no_rows
+
+SEGMENT = 1024  # steps between two checks for divergence, at least
+CACHE_BYTES = 24 * 1024  # half of a usual first-level cache: what the vectors of a block may take
+FEWEST, MOST = 32, 256  # lanes of a block
+
+
+class Transitions(NamedTuple):
+    """What can happen in a step: event e goes from row[e] to row_next[e] with facts[e].
+
+    The columns of `facts` are `law.STEP_FACTS`: reward, gamma_next, rho, pi, mu, interest and the
+    extremes of max(pi, mu).
+    """
+
+    row: Ints
+    row_next: Ints
+    facts: Floats
+
+
+class Goal(NamedTuple):
+    """What an error is measured against: sqrt(sum_i weight_i (row_i . w - target_i)^2).
+
+    Several errors at once: their rows one after the other, and in `ends` where each error's end.
+    """
+
+    rows: Rows
+    weight: Floats
+    target: Floats
+    ends: Longs | None = None
+
+    @property
+    def bounds(self) -> Longs:
+        """The end of each error's rows; without `ends` there is one error."""
+        return np.array([len(self.weight)]) if self.ends is None else self.ends
+
+
+NO_GOAL = Goal(no_rows(), np.zeros(0), np.zeros(0))
+
+
+class Block:
+    """The state of some learners of one law: vectors, traces, memory and what a step carries over.
+
+    All learners of a block share the law, the path (with or without trace vectors) and the
+    step-size schedule; see `group_key`.
+    """
+
+    def __init__(self, learners: Sequence[Learner], w0: Floats) -> None:
+        """Start every learner at weights `w0[d]`, all other vectors at zero."""
+        self.learners = list(learners)
+        self.law = law = learners[0].law
+        averaged = learners[0].averaged
+        d, lanes = len(w0), len(learners)
+        self._allocate(len(law.vectors) + averaged, d, lanes, len(law.memory))
+        self.V[0] = w0[:, None]
+        self.V[-1 if averaged else 0] = w0[:, None]
+        params = [[x.values[p] for x in learners] for p in lane_params(law)]
+        self.params = on_cache_line((len(params), lanes))
+        self.params[:] = np.array(params, dtype=np.float64)
+
+    def _allocate(self, vectors: int, d: int, lanes: int, memory: int) -> None:
+        first = self.learners[0]
+        shapes = [
+            (vectors, d, lanes),
+            (len(self.law.traces) if first.traced else 0, d, lanes),
+            (memory, lanes),
+            (len(CARRIED),),  # gamma = 0: the first step begins an episode
+        ]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        self.state = on_cache_line((int(ends[-1]),))
+        self.kept = np.empty_like(self.state)
+        parts = np.split(self.state, ends[:-1])
+        self.V, self.Z, self.M, self.carry = (
+            part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)
+        )
+        self.diverged: Longs = np.full(lanes, -1, dtype=np.int64)
+        self.step = 0
+        self.kernel = kernel(self.law, first.traced, first.averaged, type(self).source)
+
+    @classmethod
+    def source(cls, law: Law, traced: bool, averaged: bool) -> str:
+        """The source of the loop that advances such a block."""
+        return loop_source(law, traced, averaged)
+
+    @property
+    def w(self) -> Floats:
+        """The present weights [d, lanes]."""
+        return np.asarray(self.V[0])
+
+    @property
+    def shown(self) -> Floats:
+        """The weights that count [d, lanes]: the present ones, or their mean over all steps."""
+        return np.asarray(self.V[-1]) if self.learners[0].averaged else self.w
+
+    @property
+    def first_divergence(self) -> Longs:
+        """The step after which each lane left the finite range, or -1."""
+        return self.diverged
+
+    def resume(self, step: int) -> None:
+        """Go on from `step`, the state's arrays having been filled."""
+        self.step = step
+
+    def advance(
+        self,
+        events: Ints,
+        factor: Floats,
+        transitions: Transitions,
+        rows: Rows,
+        points: Longs | None = None,
+        goal: Goal = NO_GOAL,
+    ) -> Floats:
+        """Take the steps `events`; return the error [points, lanes] at the given step numbers.
+
+        `points` are absolute step numbers (errors are those after that many updates) from the
+        present step to the last of these events, in ascending order. A goal with `ends` gives
+        errors [points, measures, lanes].
+        """
+        n = len(events)
+        wanted = np.zeros(0, np.int64) if points is None else points - self.step
+        segment = max(SEGMENT, 32 * self.V.shape[1])
+        checks = np.append(np.arange(segment, n, segment, dtype=np.int64), n)
+        stops = np.unique(np.concatenate((wanted, checks)))
+        records: Bools = np.zeros(len(stops), dtype=np.bool_)
+        records[np.searchsorted(stops, wanted)] = True
+        errors = np.empty((len(wanted), len(goal.bounds), len(self.learners)))
+        inputs: tuple[NDArray[Any], ...] = (
+            events, factor, *transitions, *rows, stops, records,
+            *goal.rows, goal.weight, goal.target, goal.bounds,
+        )  # fmt: skip
+        self.kernel(
+            self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
+            *map(read_only, inputs), errors, self.diverged, self.step,
+        )  # fmt: skip
+        self.step += n
+        return errors[:, 0] if goal.ends is None else errors
+
+
+def on_cache_line(shape: tuple[int, ...]) -> Floats:
+    """Zeros that begin on a cache line: a vector load that crosses two lines costs two loads."""
+    size = math.prod(shape)
+    room = np.zeros(size + 8)
+    begin = -room.ctypes.data % 64 // 8
+    return room[begin : begin + size].reshape(shape)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that may not be written to: to Numba, writable and read-only are different types."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def group_key(learner: Learner) -> tuple[Law, bool, bool, float, float]:
+    """Learners with the same key may share a block."""
+    return learner.law, learner.traced, learner.averaged, *learner.schedule
+
+
+def make_block(learners: Sequence[Learner], w0: Floats) -> Block:
+    """A block of the kind that the learners' law asks for."""
+    return (learners[0].law.block or Block)(learners, w0)
+
+
+def lanes_per_block(learner: Learner, features: int) -> int:
+    """How many lanes keep a block's vectors in the first-level cache, within sensible limits."""
+    vectors = len(learner.law.vectors) + (len(learner.law.traces) if learner.traced else 0)
+    return int(np.clip(CACHE_BYTES // (8 * vectors * features), FEWEST, MOST))

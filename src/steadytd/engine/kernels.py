@@ -1,0 +1,196 @@
+"""Compiled helpers that know nothing of laws: random numbers, walks, errors, divergence.
+
+This file calls no compiled code of another file, so that its own time stamp is enough to keep
+Numba's cache fresh. The random stream is specified in `docs/streams.md`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numba.core.compiler import Compiler
+
+from steadytd.base.arrays import Floats, Ints, Longs
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
+HUGE = 1e140  # beyond this a square may overflow, and the error is computed with a scale
+
+
+class Disjoint(Compiler):
+    """Numba's compiler, told that no two arrays given to the function overlap (`restrict` in C)."""
+
+    def define_pipelines(self) -> object:
+        """The usual passes."""
+        self.state.flags.noalias = True
+        return super().define_pipelines()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mix(z: np.uint64) -> np.uint64:
+    """The output function of SplitMix64."""
+    z = (z ^ (z >> S30)) * MIX_1
+    z = (z ^ (z >> S27)) * MIX_2
+    return z ^ (z >> S31)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def uniform(key: np.uint64, n: int) -> float:
+    """The n-th number in [0, 1) of the stream `key`: SplitMix64's output n, its upper 53 bits."""
+    return float(mix(key + (np.uint64(n) + np.uint64(1)) * GOLDEN) >> S11) * 2.0**-53
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def walk(
+    key: np.uint64,
+    step: int,
+    state: int,
+    first: Ints,
+    guide: Ints,
+    cumulative: Floats,
+    row_next: Ints,
+    events: Ints,
+) -> int:
+    """Fill `events` with the transitions of steps `step`, `step + 1`, ...; return the last state.
+
+    A transition is drawn by inversion: the first one out of `state` whose cumulative probability
+    exceeds the step's uniform number. `guide` only says where in the list to start looking.
+    """
+    for i in range(len(events)):
+        u = uniform(key, step + i + 1)
+        begin = first[state]
+        e = guide[begin + int(u * (first[state + 1] - begin))]
+        while u >= cumulative[e]:
+            e += 1
+        events[i] = e
+        state = row_next[e]
+    return state
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def copy(source: Floats, destination: Floats) -> None:
+    """Copy one flat array into another."""
+    for i in range(len(source)):
+        destination[i] = source[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def leaves_finite_range(V: Floats, diverged: Longs) -> bool:
+    """Whether a lane that has not diverged yet now holds a number that is not finite."""
+    poison = _poison(V)
+    found = False
+    for j in range(len(diverged)):
+        found |= poison[j] != 0.0 and diverged[j] < 0
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mark_diverged(V: Floats, diverged: Longs, step: int) -> None:
+    """Note `step` for every lane that is not finite and was not noted before."""
+    poison = _poison(V)
+    for j in range(len(diverged)):
+        if poison[j] != 0.0 and diverged[j] < 0:
+            diverged[j] = step
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _poison(V: Floats) -> Floats:
+    """0 for a lane of finite numbers, NaN otherwise: 0 * inf and 0 * NaN are NaN."""
+    result = np.zeros(V.shape[2])
+    for v in range(V.shape[0]):
+        for k in range(V.shape[1]):
+            for j in range(V.shape[2]):
+                result[j] += V[v, k, j] * 0.0
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def measure(
+    w: Floats,
+    first: Longs,
+    length: Longs,
+    offset: Longs,
+    feature: Ints,
+    value: Floats,
+    weight: Floats,
+    target: Floats,
+    diverged: Longs,
+    out: Floats,
+) -> None:
+    """out[j] = sqrt(sum_i weight_i (row_i . w_j - target_i)^2).
+
+    Infinite for a diverged lane, and for one whose values row_i . w_j overflow.
+    """
+    lanes = w.shape[1]
+    total = np.zeros(lanes)
+    largest = np.zeros(lanes)
+    difference = np.empty(lanes)
+    for i in range(len(weight)):
+        if weight[i] != 0.0:
+            _difference(w, first, length, offset, feature, value, target, i, difference)
+            for j in range(lanes):
+                total[j] += weight[i] * (difference[j] * difference[j])
+                largest[j] = max(largest[j], abs(difference[j]))
+    for j in range(lanes):
+        if diverged[j] >= 0:
+            out[j] = np.inf
+        elif largest[j] < HUGE:
+            out[j] = np.sqrt(total[j])
+        else:
+            out[j] = 0.0
+            for i in range(len(weight)):
+                if weight[i] != 0.0:
+                    _difference(w[:, j : j + 1], first, length, offset, feature, value, target, i,
+                                difference)  # fmt: skip
+                    out[j] += weight[i] * (difference[0] / largest[j]) ** 2
+            out[j] = largest[j] * np.sqrt(out[j])
+        if np.isnan(out[j]):
+            out[j] = np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def measure_all(
+    w: Floats,
+    first: Longs,
+    length: Longs,
+    offset: Longs,
+    feature: Ints,
+    value: Floats,
+    weight: Floats,
+    target: Floats,
+    ends: Longs,
+    diverged: Longs,
+    out: Floats,
+) -> None:
+    """out[i] = the i-th error: that of the rows from ends[i - 1] (or 0) up to ends[i]."""
+    begin = 0
+    for i in range(len(ends)):
+        end = ends[i]
+        measure(w, first[begin:end], length[begin:end], offset[begin:end], feature, value,
+                weight[begin:end], target[begin:end], diverged, out[i])  # fmt: skip
+        begin = end
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _difference(
+    w: Floats,
+    first: Longs,
+    length: Longs,
+    offset: Longs,
+    feature: Ints,
+    value: Floats,
+    target: Floats,
+    i: int,
+    out: Floats,
+) -> None:
+    """out[j] = row_i . w_j - target_i."""
+    for j in range(w.shape[1]):
+        out[j] = 0.0
+    for q in range(first[i], first[i] + length[i]):
+        k = feature[q - offset[i]]
+        for j in range(w.shape[1]):
+            out[j] += w[k, j] * value[q]
+    for j in range(w.shape[1]):
+        out[j] -= target[i]

@@ -1,0 +1,293 @@
+"""A law: one learning algorithm, as scalar arithmetic that the engine turns into a compiled loop.
+
+A linear TD algorithm changes its vectors by a few multiples of a few vectors, for instance
+
+    w <- w + alpha delta z,      z <- rho (gamma lam z + x),
+
+and the multiples depend only on inner products, the reward, the ratio rho, the discounts and the
+hyper-parameters. A law is the function that computes those multiples. **Its argument names say what
+it needs**, and the engine supplies exactly that:
+
+======================================  =====================================================
+`reward, rho, gamma, gamma_next`        this step's; `gamma` is the discount of the current state
+`rho_prev, pi, mu, pi_prev, mu_prev`    the previous ratio; probabilities of the action taken
+`interest`                              interest in the current state (1 unless a problem says so)
+`peak_min, peak_max`                    least and largest max(pi, mu) over all states and actions
+`alpha`                                 the step size at this step
+any hyper-parameter or memory           by its own name
+`w_x, w_x_next, h_x, h_z, ...`          inner product of a vector with x, x_next or a trace
+`x_x, x_x_next, z_x, z_z, h_h, ...`     the same of features, traces or vectors with each other
+======================================  =====================================================
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from steadytd.base.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    from steadytd.engine.block import Block
+
+Function = Callable[..., Any]
+Value = float | str
+AUTO = "auto"
+
+STEP_FACTS = ("reward", "gamma_next", "rho", "pi", "mu", "interest", "peak_min", "peak_max")
+CARRIED = {"gamma": "gamma_next", "rho_prev": "rho", "pi_prev": "pi", "mu_prev": "mu"}
+
+
+@dataclass(frozen=True)
+class Param:
+    """A hyper-parameter: its meaning, range and default (`None`: the user must give it)."""
+
+    doc: str
+    default: Value | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False  # low itself is excluded
+    whole: bool = False
+    auto: bool = False  # "auto" lets the model choose, where it is known
+    word: str = ""  # may be given instead of a number; to the compiled loop it is NaN
+
+    def check(self, owner: str, name: str, value: object) -> Value:
+        """The value as a float, or an error that names the parameter, the rule and the value."""
+        if self.auto and value == AUTO:
+            return AUTO
+        if self.word and value == self.word:
+            return self.word
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            or_word = "".join(f" or {word}" for word in self.words)
+            raise InputError(f"{owner}: {name} must be a number{or_word}, got {value!r}.") from None
+        inside = self.low < number if self.above else self.low <= number
+        if self.whole and not number.is_integer():
+            raise InputError(
+                f"{owner}: {name} ({self.doc}) must be a whole number, got {number:g}."
+            )
+        if not (math.isfinite(number) and inside and number <= self.high):
+            raise InputError(f"{owner}: {name} ({self.doc}) must be {self.rule}, got {number:g}.")
+        return number
+
+    @property
+    def words(self) -> list[str]:
+        """What may be given instead of a number."""
+        return [AUTO] * self.auto + [self.word] * bool(self.word)
+
+    @property
+    def rule(self) -> str:
+        """The range in words."""
+        or_word = "".join(f", or {word}" for word in self.words)
+        low = f"> {self.low:g}" if self.above else f">= {self.low:g}"
+        if math.isinf(self.high):
+            return ("a finite number" if math.isinf(self.low) else low) + or_word
+        return f"{low} and <= {self.high:g}{or_word}"
+
+
+ALPHA = Param("step size", low=0.0, above=True)
+LAM = Param("trace decay", default=0.0, low=0.0, high=1.0)
+RATIO = Param("second step size / alpha", default=10.0, low=0.0, above=True)
+AUTO_RATIO = replace(RATIO, auto=True)
+GENERAL = {
+    "power": Param("decay of the step size, alpha / (1 + t/delay)^power", default=0.0, low=0.0),
+    "delay": Param("steps before the step size decays", default=1.0, low=0.0, above=True),
+    "average": Param(
+        "1: report the mean of all weights so far, 0: the last", 0.0, low=0.0, high=1.0, whole=True
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Law:
+    """One algorithm. See the module's text for what `update` may ask for.
+
+    `update` returns, for each vector of `writes`, the multiples of the named vectors to add to it:
+    a number where one vector is named, a tuple where several are. A memory in `writes`, with the
+    part "value", is given the number returned. `maps` are applied to every entry of a vector after
+    the write. `settled` names the vectors that must be at their fixed point for `expectation` to
+    hold for the others (an update that multiplies two of its vectors is not linear in both);
+    `first_order` says that it holds up to terms that vanish with alpha. `action_values` says that
+    the law values pairs of a state and an action, with x_next the expected features of the next
+    state's actions; it then needs an `ActionValues` problem. A law with a `block` of its own is not
+    a step along a gradient and has no step size; see `second_order` for what it returns.
+    """
+
+    name: str
+    update: Function
+    writes: Mapping[str, tuple[str, ...]]
+    params: Mapping[str, Param] = field(default_factory=dict)
+    traces: Mapping[str, Function] = field(default_factory=dict)
+    memory: Mapping[str, Function | None] = field(default_factory=dict)  # None: only written
+    maps: Mapping[str, Function] = field(default_factory=dict)
+    settled: tuple[str, ...] = ()
+    first_order: bool = False
+    trace_param: str = "lam"
+    idle_at_rho_zero: bool = False
+    expectation: Function | None = None
+    variant_param: str = ""
+    variants: Mapping[str, Law | None] = field(default_factory=dict)  # None: this law itself
+    action_values: bool = False
+    block: type[Block] | None = None
+
+    def __post_init__(self) -> None:
+        if next(iter(self.writes), None) != "w":
+            raise InputError(f"law {self.name}: the first vector in `writes` must be 'w'.")
+        self._check_names()
+        for vector, parts in self.writes.items():
+            known = ("value",) if vector in self.memory else (*self.bases, *self.vectors)
+            for part in parts:
+                if part not in known:
+                    raise unknown(f"vector in writes['{vector}'] of law {self.name}:", part, known)
+            if vector in self.memory and self.idle_at_rho_zero:
+                raise InputError(f"law {self.name}: writes memory, so it is never idle.")
+        for vector in self.maps:
+            if vector not in self.vectors:
+                raise unknown(f"vector in maps of law {self.name}:", vector, self.vectors)
+        for function in self.functions:
+            allowed = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory}
+            if function is self.update:
+                allowed |= set(self.products)
+            if function in self.maps.values():
+                allowed = {"value", *self.all_params}
+            for argument in arguments(function):
+                if argument not in allowed:
+                    raise unknown(f"argument of law {self.name}:", argument, allowed)
+
+    def _check_names(self) -> None:
+        """Every name means one thing."""
+        names = [*self.all_params, *self.memory, *self.vectors, *self.traces, *STEP_FACTS, *CARRIED]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"law {self.name}: '{twice[0]}' names two things; rename one of them.")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """Names of the weight vectors; the first, `w`, is the value function's."""
+        return tuple(name for name in self.writes if name not in self.memory)
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The law's functions: update, traces, memory, maps."""
+        memory = (function for function in self.memory.values() if function is not None)
+        return (self.update, *self.traces.values(), *memory, *self.maps.values())
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """What a vector may be multiplied with: the features and the traces."""
+        return ("x", "x_next", *self.traces)
+
+    @property
+    def products(self) -> dict[str, tuple[str, str]]:
+        """Every inner product by its argument name: `{"w_x": ("w", "x"), ...}`."""
+        vectors, traces = self.vectors, tuple(self.traces)
+        pairs = [(v, b) for v in (*vectors, *traces) for b in self.bases]
+        pairs += [(v, other) for v in vectors for other in vectors]
+        pairs += [("x", "x"), ("x", "x_next"), ("x_next", "x_next")]
+        return {f"{left}_{right}": (left, right) for left, right in pairs}
+
+    @property
+    def needs_policies(self) -> bool:
+        """Whether a function of the law asks for the action's probabilities, not only rho."""
+        asked = {a for function in self.functions for a in arguments(function)}
+        return bool(asked & {"pi", "mu", "pi_prev", "mu_prev", "peak_min", "peak_max"})
+
+    @property
+    def all_params(self) -> dict[str, Param]:
+        """The law's own hyper-parameters, and those that every learner with a step size has."""
+        return {"alpha": ALPHA, **self.params, **GENERAL} if self.block is None else {**self.params}
+
+    @property
+    def summary(self) -> str:
+        """The first line of the algorithm's documentation."""
+        return inspect.cleandoc(self.doc).partition("\n")[0]
+
+    @property
+    def doc(self) -> str:
+        """The documentation: of the module that holds the law, or of the function itself."""
+        module = inspect.getmodule(self.update)
+        own = self.update.__doc__ or ""
+        in_library = module is not None and module.__name__.startswith("steadytd.learners.")
+        return (module.__doc__ or own) if in_library and module is not None else own
+
+    def choose(self, values: Mapping[str, Value]) -> Law:
+        """The law itself, or the variant that the values ask for."""
+        return self.variants.get(str(values.get(self.variant_param))) or self
+
+    def traced(self, values: Mapping[str, Value]) -> bool:
+        """Whether these hyper-parameters need a trace vector at all."""
+        return bool(self.traces) and values.get(self.trace_param, 0.0) != 0.0
+
+
+@lru_cache(maxsize=4096)
+def arguments(function: Function) -> tuple[str, ...]:
+    """The argument names of a law's function, in order."""
+    return tuple(inspect.signature(function).parameters)
+
+
+def accumulating_trace(rho: float, gamma: float, lam: float) -> tuple[float, float]:
+    """z <- rho (gamma lam z + x): the multiples of z and of x."""
+    return rho * gamma * lam, rho
+
+
+def law(
+    *,
+    writes: Mapping[str, tuple[str, ...] | str],
+    params: Mapping[str, Param] | None = None,
+    traces: Mapping[str, Function] | None = None,
+    memory: Mapping[str, Function | None] | None = None,
+    maps: Mapping[str, Function] | None = None,
+    settled: tuple[str, ...] = (),
+    first_order: bool = False,
+    trace_param: str = "lam",
+    idle_at_rho_zero: bool = False,
+    expectation: Function | None = None,
+    variant_param: str = "",
+    variants: Mapping[str, Law | None] | None = None,
+    action_values: bool = False,
+    block: type[Block] | None = None,
+    name: str = "",
+) -> Callable[[Function], Law]:
+    """Turn a function into a `Law`, usable wherever the name of a learner is.
+
+    >>> @law(writes={"w": "x"})
+    ... def semi_gradient(reward, rho, gamma_next, w_x, w_x_next, alpha):
+    ...     delta = reward + gamma_next * w_x_next - w_x
+    ...     return alpha * rho * delta
+    >>> semi_gradient.vectors
+    ('w',)
+    """
+    parts = {v: (p,) if isinstance(p, str) else tuple(p) for v, p in writes.items()}
+
+    def decorate(function: Function) -> Law:
+        return Law(
+            name=name or function.__name__,
+            update=function,
+            writes=parts,
+            params=dict(params or {}),
+            traces=dict(traces or {}),
+            memory=dict(memory or {}),
+            maps=dict(maps or {}),
+            settled=settled,
+            first_order=first_order,
+            trace_param=trace_param,
+            idle_at_rho_zero=idle_at_rho_zero,
+            expectation=expectation,
+            variant_param=variant_param,
+            variants=dict(variants or {}),
+            action_values=action_values,
+            block=block,
+        )
+
+    return decorate

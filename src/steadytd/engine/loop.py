@@ -1,0 +1,398 @@
+"""Writes the compiled loop of a law: one stream, many learners as lanes.
+
+Vectors are stored feature-major, `V[vector, feature, lane]`, so that every innermost loop runs over
+contiguous lanes without a reduction: the compiler vectorises it under strict IEEE arithmetic, and a
+lane's bits do not depend on its neighbours. A step has four phases, each a loop over lanes:
+
+1. *trace*: memory and traces move on (only where the law has them);
+2. *read*: inner products of the vectors with x, x_next and the traces;
+3. *law*: the law's own arithmetic, from inner products to multiples;
+4. *write*: the multiples of x, x_next and the traces are added to the vectors.
+
+The loop is written out as Python source, once per law and path (with or without trace vectors),
+because the loop of a law with one vector has no business paying for a law with three. Read one with
+`steadytd show learner NAME --kernel`.
+"""
+
+from __future__ import annotations
+
+from steadytd.engine.law import CARRIED, GENERAL, STEP_FACTS, Function, Law, arguments
+
+FEATURES = ("x", "x_next")
+FEW = 4  # with fewer lanes there is nothing to vectorise: a lane's numbers stay in registers
+
+HEADER = '''"""The loop of {name}, {path}. Written by steadytd.engine.loop; do not edit."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, error_model="numpy", pipeline_class=Disjoint)
+def advance({arrays},
+            carry, event, factor, row, row_next, facts,
+            first, length, offset, feature, value, first_step, begin, end):
+'''
+
+# The driver runs `advance` from stop to stop. Where a lane has left the finite range since the last
+# stop, it goes back and repeats that stretch in pieces of FINE steps, and the piece in which the
+# lane leaves one step at a time, so that the exact step is known without a check in the inner loop.
+# A repeated stretch gives the same bits.
+FINE = 32
+DRIVER = """
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts,
+        first, length, offset, feature, value, stops, records,
+        goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target,
+        ends, errors, diverged, first_step):
+    scratch = np.empty(({scratch}, V.shape[2]))
+    whole = np.int64(2**62)
+    begin = single_until = np.int64(0)
+    stop = 0
+    recorded = 0
+    stride = whole
+    while stop < len(stops):
+        end = min(begin + stride, stops[stop])
+        if stride > 1:
+            copy(state, kept)
+        advance({arrays},
+                carry, event, factor, row, row_next, facts,
+                first, length, offset, feature, value, first_step, begin, end)
+        if stride == 1:
+            mark_diverged(V, diverged, first_step + end)
+            if end == single_until:
+                stride = {fine}
+        elif leaves_finite_range(V, diverged):
+            copy(kept, state)
+            single_until = end
+            stride = {fine} if stride == whole else 1
+            continue
+        begin = end
+        if begin == stops[stop]:
+            stride = whole
+            if records[stop]:
+                measure_all(V[{shown}], goal_first, goal_length, goal_offset, goal_feature,
+                            goal_value, weight, target, ends, diverged, errors[recorded])
+                recorded += 1
+            stop += 1
+"""
+
+
+def loop_source(law: Law, traced: bool, averaged: bool = False) -> str:
+    """The source of the module that runs `law`, with trace vectors or (at lam = 0) without.
+
+    `averaged` adds one more vector, the mean of w over all steps, and measures its error.
+    """
+    path = "with trace vectors" if traced else "without trace vectors"
+    return Loop(law, traced, averaged).module(path, shown=len(law.vectors) if averaged else 0)
+
+
+class Loop:
+    """Writes the body of `advance` line by line."""
+
+    def __init__(self, law: Law, traced: bool, averaged: bool) -> None:
+        self.law = law
+        self.traced = traced
+        self.averaged = averaged
+        self.single = False  # writing the path of few lanes
+        self.lines: list[str] = []
+        self.asked = {name for function in law.functions for name in arguments(function)}
+        self.carried = {now: then for now, then in CARRIED.items() if now in self.asked}
+        self.reads = {n: p for n, p in law.products.items() if n in arguments(law.update)}
+        if not traced:  # z is a multiple of x, so h.z is that multiple of h.x, and z.z of x.x
+            for left, right in list(self.reads.values()):
+                needed = self.untraced(left), self.untraced(right)
+                self.reads.setdefault("_".join(needed), needed)
+            self.reads = {n: p for n, p in self.reads.items() if not set(p) & set(law.traces)}
+
+    def untraced(self, name: str) -> str:
+        """What a vector is a multiple of when there are no trace vectors."""
+        return "x" if name in self.law.traces else name
+
+    def add(self, depth: int, *lines: str) -> None:
+        """Write lines, `depth` levels below the function's own."""
+        self.lines += ["    " * (depth + 1) + line for line in lines]
+
+    def module(self, path: str, shown: int) -> str:
+        """The source of the whole module: the loop and its driver."""
+        arrays = self.arrays()
+        header = HEADER.format(name=self.law.name, path=path, arrays=", ".join(arrays))
+        scratch = len(self.scratch())
+        driver = DRIVER.format(
+            shown=shown, arrays=", ".join(arrays.values()), scratch=scratch, fine=FINE
+        )
+        return header + self.body() + driver
+
+    def arrays(self) -> dict[str, str]:
+        """The arrays that `advance` works on, one argument each, and what the driver gives.
+
+        Each is an argument of its own because that is how the compiler learns that no two overlap.
+        Else it would test for overlap before every loop over lanes: twice the time at 16 lanes.
+        """
+        law = self.law
+        names = {
+            "Z": [f"Z_{z}" for z in law.traces] * self.traced,
+            "M": [f"_{m}" for m in law.memory],
+            "params": [f"_{p}" for p in lane_params(law)],
+            "scratch": self.scratch(),
+        }
+        given = {name: f"{part}[{i}]" for part, ns in names.items() for i, name in enumerate(ns)}
+        return {**self.vectors(), **given}
+
+    def vectors(self) -> dict[str, str]:
+        """The same for V."""
+        given = {f"V_{v}": f"V[{i}]" for i, v in enumerate(self.law.vectors)}
+        return {**given, **({"average": f"V[{len(given)}]"} if self.averaged else {})}
+
+    def scratch(self) -> list[str]:
+        """Arrays of one number a lane that last for one step."""
+        reads = [f"_{product}" for product in self.lane_reads()]
+        writes = [f"by_{p}_{v}" for v, parts in self.stored_writes().items() for p in parts]
+        return reads + writes + self.trace_scratch()
+
+    def trace_scratch(self) -> list[str]:
+        """Those of the traces."""
+        return [f"{a}_{z}" for z in self.law.traces for a in ("decay", "scale")] * self.traced
+
+    def body(self) -> str:
+        """The body of `advance`."""
+        used = self.asked | set(self.carried.values()) | {"rho"}
+        self.prepare()
+        self.add(0, *(f"{n} = carry[{i}]" for i, n in enumerate(CARRIED) if n in self.carried))
+        self.add(0, "for t in range(begin, end):")
+        self.add(1, "e = np.uintp(event[t])")
+        self.add(1, *(f"{f} = facts[e, {i}]" for i, f in enumerate(STEP_FACTS) if f in used))
+        self.memory()
+        depth = 1
+        if self.law.idle_at_rho_zero and not self.traced:
+            self.add(1, "if rho != 0.0:")
+            depth = 2
+        self.locate(depth)
+        self.step(depth)
+        self.average()
+        self.add(1, *(f"{now} = {then}" for now, then in self.carried.items()))
+        self.add(0, "if begin < end:", "    e = np.uintp(event[end - 1])")
+        for i, then in enumerate(CARRIED.values()):
+            self.add(1, f"carry[{i}] = facts[e, {STEP_FACTS.index(then)}]")
+        return "\n".join(self.lines) + "\n"
+
+    def step(self, depth: int) -> None:
+        """Traces, then learning: few lanes one by one, more of them side by side."""
+        for name, (left, right) in self.reads.items():
+            if left in FEATURES:
+                self.feature_product(depth, name, left, right)
+        self.add(depth, f"if lanes < {FEW}:", "    for j in range(lanes):")
+        self.single = True
+        self.trace(depth + 2)
+        self.learn(depth + 2)
+        self.single = False
+        self.add(depth, "else:")
+        self.trace(depth + 1)
+        self.learn(depth + 1)
+
+    def learn(self, depth: int) -> None:
+        """What a step changes, once traces and memory have moved on."""
+        self.read(depth)
+        self.apply(depth)
+        self.write(depth)
+        self.map(depth)
+
+    def prepare(self) -> None:
+        """What comes before the first step."""
+        self.add(0, "features, lanes = V_w.shape")
+
+    def lane_reads(self) -> dict[str, tuple[str, str]]:
+        """Inner products that differ from lane to lane."""
+        return {n: p for n, p in self.reads.items() if p[0] not in FEATURES}
+
+    def stored_writes(self) -> dict[str, list[str]]:
+        """The multiples that are stored per vector: without trace vectors, z's is part of x's."""
+        result = {}
+        for vector in self.law.vectors:
+            parts = self.law.writes[vector]
+            stored = [p if self.traced else self.untraced(p) for p in parts]
+            result[vector] = sorted(set(stored), key=stored.index)
+        return result
+
+    def argument(self, name: str) -> str:
+        """What a law's argument is called in the loop, for lane j."""
+        law = self.law
+        if name == "alpha":
+            return "_alpha[j] * factor[t]"
+        if name in law.params or name in law.memory:
+            return f"_{name}[j]"
+        if name not in law.products:
+            return name
+        left, right = law.products[name]
+        if self.traced or not {left, right} & set(law.traces):
+            return name if left in FEATURES else self.slot(f"_{name}")
+        scales = [f"scale_{part}" for part in (left, right) if part in law.traces]
+        inner = f"{self.untraced(left)}_{self.untraced(right)}"
+        return " * ".join([*scales, inner if left in law.traces else self.slot(f"_{inner}")])
+
+    def call(self, function: Function, name: str, **other: str) -> str:
+        """A call of one of the law's functions with the arguments that it names, for lane j."""
+        given = (other.get(a) or self.argument(a) for a in arguments(function))
+        return f"{name}({', '.join(given)})"
+
+    def memory(self) -> None:
+        """Move the memory on."""
+        for m, function in self.law.memory.items():
+            if function is not None:
+                self.add(1, "for j in range(lanes):")
+                self.add(2, f"_{m}[j] = {self.call(function, f'memory_{m}')}")
+
+    def locate(self, depth: int) -> None:
+        """Where the active features of x and x_next stand in the feature table."""
+        for name, rows in (("x", "row"), ("x_next", "row_next")):
+            self.add(depth, f"at = np.uintp({rows}[e])")
+            self.add(depth, f"first_{name} = first[at]", f"last_{name} = first[at] + length[at]")
+            self.add(depth, f"shift_{name} = offset[at]")
+
+    def over_features(self, depth: int, basis: str) -> int:
+        """Open a loop over the active features of a basis; `k` is the feature, `x_k` its value."""
+        if basis in FEATURES:
+            self.add(depth, f"for q in range(first_{basis}, last_{basis}):")
+            self.look_up(depth + 1, basis, "q", "k", "x_k")
+        else:
+            self.add(depth, "for k in range(features):")
+        return depth + 1
+
+    def entry(self, name: str) -> str:
+        """Entry k of a vector or trace in lane j, or of the features."""
+        if name in FEATURES:
+            return "x_k"
+        return f"Z_{name}[k, j]" if name in self.law.traces else f"V_{name}[k, j]"
+
+    def look_up(self, depth: int, basis: str, q: str, k: str, x_k: str) -> None:
+        """One entry of the feature table. An unsigned index needs no test for counting back."""
+        self.add(depth, f"{k} = np.uintp(feature[np.uintp({q} - shift_{basis})])")
+        self.add(depth, f"{x_k} = value[np.uintp({q})]")
+
+    def slot(self, name: str) -> str:
+        """A lane's number of this step: in a scratch array, or in a register."""
+        return f"{name}_j" if self.single else f"{name}[j]"
+
+    def over_lanes(self, depth: int) -> int:
+        """Open a loop over the lanes j, unless it is open."""
+        if self.single:
+            return depth
+        self.add(depth, "for j in range(lanes):")
+        return depth + 1
+
+    def trace(self, depth: int) -> None:
+        """Move the traces on, where there are trace vectors."""
+        if not self.traced:
+            return
+        inner = self.over_lanes(depth)
+        for z, function in self.law.traces.items():
+            pair = f"{self.slot(f'decay_{z}')}, {self.slot(f'scale_{z}')}"
+            self.add(inner, f"{pair} = {self.call(function, f'trace_{z}')}")
+        for z in self.law.traces:
+            inner = self.over_lanes(self.over_features(depth, z))
+            self.add(inner, f"Z_{z}[k, j] = {self.slot(f'decay_{z}')} * Z_{z}[k, j]")
+        inner = self.over_lanes(self.over_features(depth, "x"))
+        for z in self.law.traces:
+            self.add(inner, f"Z_{z}[k, j] += {self.slot(f'scale_{z}')} * x_k")
+
+    def read(self, depth: int) -> None:
+        """The inner products that the law asks for."""
+        reads = self.lane_reads()
+        if reads:
+            inner = self.over_lanes(depth)
+            self.add(inner, *(f"{self.slot(f'_{product}')} = 0.0" for product in reads))
+        for basis in (*self.law.bases, *self.law.vectors):
+            wanted = {n: v for n, (v, b) in reads.items() if b == basis}
+            if wanted and basis in FEATURES and not self.single:
+                self.read_pairs(depth, basis, wanted)
+            elif wanted:
+                inner = self.over_lanes(self.over_features(depth, basis))
+                by = self.entry(basis)
+                for n, v in wanted.items():
+                    self.add(inner, f"{self.slot(f'_{n}')} += {self.entry(v)} * {by}")
+
+    def read_pairs(self, depth: int, basis: str, wanted: dict[str, str]) -> None:
+        """Add two features at a time to the sums, in the same order: half the loads and stores."""
+        self.add(depth, f"for q in range(first_{basis}, last_{basis} - 1, 2):")
+        self.look_up(depth + 1, basis, "q", "k", "x_k")
+        self.look_up(depth + 1, basis, "(q + 1)", "k_2", "x_k_2")
+        inner = self.over_lanes(depth + 1)
+        for n, v in wanted.items():
+            one, two = self.entry(v), self.entry(v).replace("[k,", "[k_2,")
+            self.add(inner, f"_{n}[j] = (_{n}[j] + {one} * x_k) + {two} * x_k_2")
+        self.add(depth, f"if (last_{basis} - first_{basis}) % 2 == 1:")
+        self.look_up(depth + 1, basis, f"(last_{basis} - 1)", "k", "x_k")
+        inner = self.over_lanes(depth + 1)
+        self.add(inner, *(f"_{n}[j] += {self.entry(v)} * x_k" for n, v in wanted.items()))
+
+    def feature_product(self, depth: int, name: str, left: str, right: str) -> None:
+        """An inner product of two rows of the feature table: walk along both, in order."""
+        self.add(depth, f"{name} = 0.0", f"p = first_{left}", f"q = first_{right}")
+        self.add(depth, f"while p < last_{left} and q < last_{right}:")
+        self.add(depth + 1, f"k_p = feature[p - shift_{left}]", f"k_q = feature[q - shift_{right}]")
+        self.add(depth + 1, "if k_p == k_q:", f"    {name} += value[p] * value[q]")
+        self.add(depth + 1, "p += k_p <= k_q", "q += k_q <= k_p") if left != right else self.add(
+            depth + 1, "p += 1", "q += 1"
+        )
+
+    def apply(self, depth: int) -> None:
+        """Call the law, and fold the multiples of a trace into those of x where z is not stored."""
+        law = self.law
+        inner = self.over_lanes(depth)
+        if not self.traced:
+            for z, function in law.traces.items():
+                self.add(inner, f"_, scale_{z} = {self.call(function, f'trace_{z}')}")
+        shape = [
+            f"({', '.join(names)})" if len(names) > 1 else names[0]
+            for names in ([f"{v}_by_{p}" for p in parts] for v, parts in law.writes.items())
+        ]
+        self.add(inner, f"{', '.join(shape)} = {self.call(law.update, 'update')}")
+        for vector, stored in self.stored_writes().items():
+            for target in stored:
+                terms = []
+                for part in law.writes[vector]:
+                    if part == target:
+                        terms.append(f"{vector}_by_{part}")
+                    elif not self.traced and target == "x" and part in law.traces:
+                        terms.append(f"{vector}_by_{part} * scale_{part}")
+                self.add(inner, f"{self.slot(f'by_{target}_{vector}')} = {' + '.join(terms)}")
+        written = [m for m in law.memory if m in law.writes]
+        self.add(inner, *(f"_{m}[j] = {m}_by_value" for m in written))
+
+    def write(self, depth: int) -> None:
+        """Add the multiples: of whole vectors first, while they are the old ones, then the rest."""
+        stored = self.stored_writes()
+        whole = [b for b in self.law.vectors if any(b in parts for parts in stored.values())]
+        if whole:
+            inner = self.over_lanes(self.over_features(depth, whole[0]))
+            self.add(inner, *(f"old_{b} = V_{b}[k, j]" for b in whole))
+            for v, parts in stored.items():
+                added = [b for b in whole if b in parts]
+                for b in added:
+                    self.add(inner, f"V_{v}[k, j] += {self.slot(f'by_{b}_{v}')} * old_{b}")
+        for basis in (*self.law.traces, *FEATURES):
+            wanted = [v for v, parts in stored.items() if basis in parts]
+            if wanted:
+                inner = self.over_lanes(self.over_features(depth, basis))
+                by = self.entry(basis)
+                for v in wanted:
+                    self.add(inner, f"V_{v}[k, j] += {self.slot(f'by_{basis}_{v}')} * {by}")
+
+    def map(self, depth: int) -> None:
+        """Apply the law's maps to every entry of a vector."""
+        for vector, function in self.law.maps.items():
+            inner = self.over_lanes(self.over_features(depth, vector))
+            call = self.call(function, f"map_{vector}", value=self.entry(vector))
+            self.add(inner, f"{self.entry(vector)} = {call}")
+
+    def average(self) -> None:
+        """The running mean of w over all steps, idle ones included."""
+        if self.averaged:
+            self.add(1, "share = 1.0 / (first_step + t + 1)")
+            inner = self.over_lanes(self.over_features(1, "average"))
+            self.add(inner, "average[k, j] += (V_w[k, j] - average[k, j]) * share")
+
+
+def lane_params(law: Law) -> tuple[str, ...]:
+    """The hyper-parameters that differ from lane to lane, in the order of their rows."""
+    return tuple(name for name in law.all_params if name not in GENERAL)

@@ -1,0 +1,176 @@
+"""One learner on a live stream: the same compiled loop as in a run, one step at a time."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
+from steadytd.base.files import write_whole
+from steadytd.engine.rows import sparse_rows
+
+if TYPE_CHECKING:
+    from steadytd.engine.block import Block
+    from steadytd.engine.learner import Learner
+
+STATE = ("V", "Z", "M", "carry", "diverged")
+EVENT = np.zeros(1, dtype=np.int32)
+ROW, ROW_NEXT = np.array([0], dtype=np.int32), np.array([1], dtype=np.int32)
+
+
+class OnlineLearner:
+    """A running learner. Feed it transitions with `update`, ask it with `predict`.
+
+    >>> import steadytd as st
+    >>> a = st.learner("td", alpha=0.5).start(n_features=2)
+    >>> a.update([1, 0], reward=1.0, x_next=[0, 1], rho=1.0, gamma=0.9)
+    1.0
+    >>> a.predict([1, 0])
+    0.5
+    """
+
+    def __init__(self, learner: Learner, n_features: int, w0: ArrayLike | None = None) -> None:
+        from steadytd.engine.block import make_block
+
+        if not isinstance(n_features, int | np.integer) or n_features < 1:
+            raise InputError(f"n_features must be a whole number >= 1, got {n_features!r}.")
+        learner.require_numbers("a live stream")
+        self.learner = learner
+        self.n_features = int(n_features)
+        start = np.zeros(n_features) if w0 is None else self._vector("w0", w0)
+        self._block = make_block([learner], start)
+
+    @property
+    def block(self) -> Block:
+        """The state behind this learner: a block with one lane."""
+        return self._block
+
+    @property
+    def w(self) -> Floats:
+        """The weights of the value function (a copy)."""
+        weights: Floats = self._block.shown[:, 0].copy()
+        return weights
+
+    @property
+    def step(self) -> int:
+        """How many updates were made."""
+        return self._block.step
+
+    @property
+    def diverged(self) -> bool:
+        """Whether a weight has left the finite range."""
+        return bool(self._block.diverged[0] >= 0)
+
+    def predict(self, x: ArrayLike) -> float:
+        """The value estimate w.x of the observation with features x."""
+        with np.errstate(all="ignore"):  # a diverged learner says so in `diverged`
+            return float(self._vector("x", x) @ self._block.shown[:, 0])
+
+    def update(
+        self,
+        x: ArrayLike,
+        reward: float,
+        x_next: ArrayLike,
+        rho: float = 1.0,
+        gamma: float = 0.99,
+        *,
+        pi: float | None = None,
+        mu: float | None = None,
+        interest: float = 1.0,
+        peaks: tuple[float, float] | None = None,
+    ) -> float:
+        """Learn from one transition; return its TD error r + gamma w.x_next - w.x (old weights).
+
+        `gamma` is the discount of this transition: 0 ends the episode, and the next transition
+        begins a new one. `pi` and `mu` are the probabilities of the action taken under target and
+        behaviour policy; laws that use them (their documentation says so) need them, and together
+        they give rho. `peaks` are the least and the largest max(pi, mu) over all states and
+        actions, for laws that use those (default: this action's).
+        """
+        from steadytd.engine.block import Transitions
+        from steadytd.engine.schedule import step_factors
+
+        features = np.stack([self._vector("x", x), self._vector("x_next", x_next)])
+        rho, pi, mu = self._ratio(rho, pi, mu)
+        reward = _number("reward", reward)
+        interest = _number("interest", interest, low=0.0)
+        gamma = _number("gamma", gamma, low=0.0, high=1.0)
+        with np.errstate(all="ignore"):
+            before, after = features @ self._block.w[:, 0]
+            delta = float(reward + gamma * after - before)
+        low, high = (max(pi, mu), max(pi, mu)) if peaks is None else peaks
+        facts = np.array([[reward, gamma, rho, pi, mu, interest, low, high]], dtype=np.float64)
+        factor = step_factors(self.step, 1, *self.learner.schedule)
+        transitions = Transitions(ROW, ROW_NEXT, facts)
+        self._block.advance(EVENT, factor, transitions, sparse_rows(features))
+        return delta
+
+    def save(self, path: str | Path) -> Path:
+        """Save the learner's whole state; `steadytd.load_learner` reads it back."""
+        settings = {"learner": str(self.learner), "step": self.step}
+        state = {name: getattr(self._block, name) for name in STATE}
+
+        def write(target: Path) -> None:
+            with target.open("wb") as file:
+                np.savez(file, settings=np.array(json.dumps(settings)), **state)
+
+        return write_whole(Path(path), write)
+
+    def restore(self, state: dict[str, Floats], step: int) -> None:
+        """Take over a saved state, whose arrays must have the shapes of this learner's own."""
+        for name in STATE:
+            own: Floats = getattr(self._block, name)
+            if name not in state or state[name].shape != own.shape:
+                raise InputError(f"the saved learner's '{name}' does not fit {self.learner}.")
+            own[:] = state[name]
+        self._block.resume(step)
+
+    def _vector(self, name: str, values: ArrayLike) -> Floats:
+        try:
+            vector = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{name} must be a vector of numbers ({error}).") from None
+        if vector.shape != (self.n_features,):
+            raise InputError(
+                f"{name} must be a vector of {self.n_features} features, got shape {vector.shape}."
+            )
+        if not np.isfinite(vector).all():
+            bad = int(np.flatnonzero(~np.isfinite(vector))[0])
+            raise InputError(f"{name}[{bad}] must be a finite number, got {vector[bad]}.")
+        return vector
+
+    def _ratio(self, rho: float, pi: float | None, mu: float | None) -> tuple[float, float, float]:
+        if (pi is None) != (mu is None):
+            raise InputError("give both pi and mu (probabilities of the action taken), or neither.")
+        if pi is None or mu is None:
+            if self.learner.law.needs_policies:
+                raise InputError(
+                    f"{self.learner.name} needs pi and mu, the probabilities of the action taken; "
+                    "pass pi=..., mu=... to update."
+                )
+            return _number("rho", rho, low=0.0), np.nan, np.nan
+        pi = _number("pi", pi, low=0.0, high=1.0)
+        mu = _number("mu", mu, low=0.0, high=1.0)
+        if mu == 0.0:
+            raise InputError("mu must be > 0: it is the probability of an action that was taken.")
+        return pi / mu, pi, mu
+
+
+def _number(name: str, value: float, low: float = -math.inf, high: float = math.inf) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be a number, got {value!r}.") from None
+    if not (low <= number <= high and math.isfinite(number)):
+        if math.isfinite(high):
+            rule = f"between {low:g} and {high:g}"
+        else:
+            rule = "a finite number" + (f" >= {low:g}" if math.isfinite(low) else "")
+        raise InputError(f"{name} must be {rule}, got {number:g}.")
+    return number

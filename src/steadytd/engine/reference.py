@@ -1,0 +1,116 @@
+"""The engine without the compiler: one learner, one step, plain Python in the loop's own order.
+
+Slow and obvious. Tests hold the compiled loop against it, and it is the place to read what a step
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.engine.law import CARRIED, Function, arguments
+from steadytd.engine.learner import Learner
+from steadytd.engine.schedule import step_factor
+
+
+class ReferenceLearner:
+    """The state of one learner and its step, interpreted."""
+
+    def __init__(self, learner: Learner, w0: Floats) -> None:
+        self.learner, self.law = learner, learner.law
+        self.vectors = {name: np.zeros(len(w0)) for name in self.law.vectors}
+        self.vectors["w"] = np.array(w0, dtype=np.float64)
+        self.average = np.array(w0, dtype=np.float64)
+        self.traces = {name: np.zeros(len(w0)) for name in self.law.traces}
+        self.memory = dict.fromkeys(self.law.memory, np.float64(0.0))
+        self.carried = dict.fromkeys(CARRIED, np.float64(0.0))
+        self.step = 0
+
+    def update(self, x: Floats, x_next: Floats, facts: Mapping[str, float]) -> None:
+        """One step. `facts` holds `law.STEP_FACTS`."""
+        law, learner = self.law, self.learner
+        factor = step_factor(self.step, float(learner["power"]), float(learner["delay"]))
+        scope: dict[str, Any] = {**facts, **self.carried, **learner.values}
+        scope["alpha"] = np.float64(learner["alpha"]) * factor
+        with np.errstate(all="ignore"):
+            for name, function in law.memory.items():
+                if function is not None:
+                    self.memory[name] = _call(function, {**scope, **self.memory})
+            scope |= self.memory
+            scale: dict[str, float] = {}
+            for name, function in law.traces.items():
+                decay, scale[name] = _call(function, scope)
+                self.traces[name] = decay * self.traces[name] + scale[name] * x
+            basis = {"x": x, "x_next": x_next, **(self.traces if learner.traced else {})}
+            asked = set(arguments(law.update))
+            for product, (left, right) in law.products.items():
+                if product in asked:
+                    scope[product] = self._product(left, right, basis, scale)
+            self._write(_call(law.update, scope), basis, scale)
+            for name, function in law.maps.items():
+                entries = [_call(function, {**scope, "value": v}) for v in self.vectors[name]]
+                self.vectors[name] = np.array(entries)
+            share = 1.0 / (self.step + 1)
+            self.average = self.average + (self.vectors["w"] - self.average) * share
+        self.carried = {now: np.float64(facts[then]) for now, then in CARRIED.items()}
+        self.step += 1
+
+    def _product(
+        self, left: str, right: str, basis: dict[str, Floats], scale: dict[str, float]
+    ) -> float:
+        """An inner product; without trace vectors z is a multiple of x."""
+        inner = [
+            self.vectors[n] if n in self.vectors else basis.get(n, basis["x"])
+            for n in (left, right)
+        ]
+        product = _dot(inner[0], inner[1])
+        missing = [scale[n] for n in (left, right) if n in scale and n not in basis]
+        multiple = missing[0] * missing[1] if len(missing) == 2 else missing[0] if missing else None
+        return product if multiple is None else multiple * product
+
+    def _write(self, result: Any, basis: dict[str, Floats], scale: dict[str, float]) -> None:
+        old = {name: vector.copy() for name, vector in self.vectors.items()}
+        returned = result if len(self.law.writes) > 1 else (result,)
+        for (target, parts), given in zip(self.law.writes.items(), returned, strict=True):
+            if target in self.memory:
+                self.memory[target] = np.float64(given)
+                continue
+            multiples = dict(zip(parts, given if len(parts) > 1 else (given,), strict=True))
+            for name in (*self.law.vectors, *self.law.traces):
+                if name in multiples and (name in basis or name in old):
+                    other = old[name] if name in old else basis[name]
+                    self.vectors[target] = self.vectors[target] + multiples[name] * other
+            on_x = [
+                m * scale[p] if p in scale else m
+                for p, m in multiples.items()
+                if p == "x" or (p in scale and p not in basis)
+            ]
+            if on_x:
+                self.vectors[target] = self.vectors[target] + _sum(on_x) * basis["x"]
+            if "x_next" in multiples:
+                added = multiples["x_next"] * basis["x_next"]
+                self.vectors[target] = self.vectors[target] + added
+
+
+def _sum(terms: list[float]) -> float:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _call(function: Function, scope: Mapping[str, Any]) -> Any:
+    return function(*(scope[name] for name in arguments(function)))
+
+
+def _dot(a: Floats, b: Floats) -> float:
+    """A sum in index order, as the compiled loop takes it (NumPy's own sums in another order)."""
+    total = np.float64(0.0)
+    for left, right in zip(a, b, strict=True):
+        if right != 0.0:
+            total = total + left * right
+    return float(total)

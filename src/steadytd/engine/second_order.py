@@ -1,0 +1,318 @@
+"""Laws that are solved, not followed: sums over the stream, and weights from them when asked.
+
+Every step of such a law is one linear equation for w, weighted by the trace z. The law's function
+returns it as three numbers `(target, on_x, on_x_next)`, which mean
+
+    (on_x x + on_x_next x_next) . w = target,
+
+and a block sums A += z (on_x x + on_x_next x_next)' and b += target z. The traces and the memory
+are those of the law, moved on by the same loop as everywhere. Learners that differ only in what is
+not needed for the sums share them. Nothing is solved but at recording points and where weights are
+asked for.
+
+*Near-singular systems.* Of all solutions of A w = b the one closest to w0 is taken, so that the
+weights are w0 before any data and keep w0's part in directions that no feature has shown yet. A is
+factorised; where its condition number exceeds 1/CUTOFF, its pseudo-inverse is used instead, which
+takes singular values below CUTOFF times the largest for zero. A `ridge` is added to the diagonal
+and pulls towards w0: (A + ridge I) w = b + ridge w0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.base.errors import unknown
+from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions, read_only
+from steadytd.engine.law import CARRIED, STEP_FACTS, Function, Law, Param, Value, arguments, law
+from steadytd.engine.learner import Learner
+from steadytd.engine.loop import FEATURES, Loop, lane_params
+from steadytd.engine.rows import Rows
+
+CUTOFF = 1e-10  # relative: sums over 10^6 steps are not more exact than that
+TINY = 1e-8  # relative size of a Sherman-Morrison denominator below which the inverse is given up
+ACCURATE = 1e-11  # relative residual up to which the recursive inverse is trusted
+
+RIDGE = Param("added to the diagonal of A", default=0.0, low=0.0)
+START = Param("added to the diagonal of A; the inverse starts at 1/ridge", low=0.0, above=True)
+
+
+class SecondOrderBlock(Block):
+    """Learners of one law that is solved: V holds b, A', one more matrix, and w0.
+
+    A is transposed because a step with traces changes few of its columns, but each as a whole. The
+    lanes of the arrays are the *different* sums; `group[i]` is the lane of learner i.
+    """
+
+    matrix: ClassVar[str] = ""  # beside A: "G" (the sum of rho x x') or "C" (the inverse of A)
+
+    def __init__(self, learners: Sequence[Learner], w0: Floats) -> None:
+        self.learners = list(learners)
+        self.law = learners[0].law
+        names = self.deciding
+        keys = [tuple(x.values[name] for name in names) for x in learners]
+        lanes = {key: lane for lane, key in enumerate(dict.fromkeys(keys))}
+        self.group = np.array([lanes[key] for key in keys])
+        d = len(w0)
+        rows = 1 + d * (2 if self.matrix else 1) + 1
+        self._allocate(rows, d, len(lanes), len(self.law.memory) + (self.matrix == "C"))
+        self.V[-1] = w0[:, None]
+        chosen = [learners[keys.index(key)].values for key in lanes]
+        params = [[_number(values[p]) for values in chosen] for p in lane_params(self.law)]
+        self.params = np.array(params, dtype=np.float64)
+        self._solved: Floats | None = None
+
+    @classmethod
+    def source(cls, law: Law, traced: bool, averaged: bool) -> str:
+        """The source of the module that sums for `law`; see `loop.loop_source`."""
+        path = f"solved, {'with' if traced else 'without'} trace vectors"
+        return _Sums(law, traced, cls.matrix).module(path, shown=0)
+
+    @property
+    def deciding(self) -> list[str]:
+        """The hyper-parameters that the sums depend on."""
+        asked = {name for function in self.law.functions for name in arguments(function)}
+        return [name for name in self.law.params if name in asked]
+
+    @property
+    def w(self) -> Floats:
+        """The present weights [d, lanes]."""
+        return self.shown
+
+    @property
+    def shown(self) -> Floats:
+        """The weights [d, lanes], solved when first asked for after a step."""
+        if self._solved is None:
+            solved = [self.weights(i, one.values) for i, one in enumerate(self.learners)]
+            self._solved = np.stack(solved, axis=1)
+        return self._solved
+
+    @property
+    def first_divergence(self) -> Longs:
+        """The step after which each learner's sums left the finite range, or -1."""
+        return np.asarray(self.diverged[self.group])
+
+    def resume(self, step: int) -> None:
+        """Go on from `step`, the state's arrays having been filled."""
+        self.step = step
+        self._solved = None
+
+    def advance(
+        self,
+        events: Ints,
+        factor: Floats,
+        transitions: Transitions,
+        rows: Rows,
+        points: Longs | None = None,
+        goal: Goal = NO_GOAL,
+    ) -> Floats:
+        """As `Block.advance`, with the systems solved at `points`."""
+        from steadytd.engine.kernels import measure_all
+
+        ends = [] if points is None else (points - self.step).tolist()
+        errors = np.empty((len(ends), len(goal.bounds), len(self.learners)))
+        weight, target, bounds = map(read_only, (goal.weight, goal.target, goal.bounds))
+        first, length, offset, feature, value = (read_only(array) for array in goal.rows)
+        begin = 0
+        for i, end in enumerate([*ends, len(events)]):
+            if end > begin:
+                super().advance(events[begin:end], factor[begin:end], transitions, rows)
+                self._solved = None
+            if i < len(ends):
+                measure_all(
+                    read_only(self.shown), first, length, offset, feature, value, weight, target,
+                    bounds, self.first_divergence, errors[i],
+                )  # fmt: skip
+            begin = end
+        return errors[:, 0] if goal.ends is None else errors
+
+    def weights(self, i: int, values: Mapping[str, Value]) -> Floats:
+        """The weights of learner `i`, were its hyper-parameters those (see `deciding`)."""
+        lane = int(self.group[i])
+        sums = np.ascontiguousarray(self.V[:, :, lane])
+        d = sums.shape[1]
+        b, A, other, w0 = sums[0], sums[1 : 1 + d].T, sums[1 + d : -1], sums[-1]
+        if self.diverged[lane] >= 0:
+            return np.full(d, np.inf)
+        with np.errstate(all="ignore"):
+            A, b = self.system(A, other, b - A @ w0, w0, values)
+            return np.asarray(w0 + self.solve(A, b, other, lane))
+
+    def system(
+        self, A: Floats, other: Floats, b: Floats, w0: Floats, values: Mapping[str, Value]
+    ) -> tuple[Floats, Floats]:
+        """The system for w - w0, from the sums; `b` is that of A (w - w0) = b."""
+        return A + float(values["ridge"]) * np.eye(len(b)), b
+
+    def solve(self, A: Floats, b: Floats, other: Floats, lane: int) -> Floats:
+        """The solution of least norm of A w = b."""
+        return solve(A, b)
+
+
+class RecursiveBlock(SecondOrderBlock):
+    """Keeps the inverse of A + ridge I by Sherman-Morrison: a solution costs O(d^2) at any step.
+
+    Reading the weights refines them twice against the sums, which undoes the rounding errors that
+    a small ridge brings in. Where a step makes the matrix all but singular, or the refined weights
+    do not solve the system, they are solved from the sums as in the batch form.
+    """
+
+    matrix = "C"
+
+    def __init__(self, learners: Sequence[Learner], w0: Floats) -> None:
+        super().__init__(learners, w0)
+        ridge = self.params[lane_params(self.law).index("ridge")]
+        self.V[1 + len(w0) : -1] = np.eye(len(w0))[:, :, None] / ridge
+
+    @property
+    def deciding(self) -> list[str]:
+        """The hyper-parameters that the sums and the inverse depend on."""
+        return [*super().deciding, "ridge"]
+
+    def solve(self, A: Floats, b: Floats, other: Floats, lane: int) -> Floats:
+        """C b, refined; or as the batch form does."""
+        if self.M[-1, lane] == 0.0:
+            w = other @ b
+            for _ in range(2):
+                w = w + other @ (b - A @ w)
+            size = np.abs(A) @ np.abs(w) + np.abs(b)
+            if np.abs(b - A @ w).max() <= ACCURATE * size.max():
+                return np.asarray(w)
+        return solve(A, b)
+
+
+def solve(A: Floats, b: Floats) -> Floats:
+    """The solution of least norm of A w = b (by least squares if there is none); see above."""
+    from scipy.linalg import lapack
+
+    scale = float(np.abs(A).max())
+    if scale == 0.0:
+        return np.zeros_like(b)
+    A, b = A / scale, b / scale
+    factors, pivots, _ = lapack.dgetrf(A)
+    inverse_condition, _ = lapack.dgecon(factors, float(np.abs(A).sum(axis=0).max()))
+    if inverse_condition > CUTOFF:
+        return np.asarray(lapack.dgetrs(factors, pivots, b)[0])
+    return np.asarray(np.linalg.lstsq(A, b, rcond=CUTOFF)[0])
+
+
+def solved(
+    *,
+    params: Mapping[str, Param],
+    traces: Mapping[str, Function],
+    memory: Mapping[str, Function | None] | None = None,
+    expectation: Function,
+) -> Callable[[Function], Law]:
+    """A law that is solved, with a `ridge` and the forms "batch" and "recursive"."""
+
+    def decorate(function: Function) -> Law:
+        def form(ridge: Param, block: type[Block], variants: Mapping[str, Law | None]) -> Law:
+            return law(
+                params={**params, "ridge": ridge},
+                traces=traces,
+                memory=memory,
+                writes={"w": tuple(traces)},
+                idle_at_rho_zero=True,
+                expectation=expectation,
+                block=block,
+                variant_param="form" if variants else "",
+                variants=variants,
+            )(function)
+
+        recursive = form(START, RecursiveBlock, {})
+        return form(RIDGE, SecondOrderBlock, {"batch": None, "recursive": recursive})
+
+    return decorate
+
+
+class _Sums(Loop):
+    """Writes a loop that sums instead of learning."""
+
+    def __init__(self, law: Law, traced: bool, matrix: str) -> None:
+        super().__init__(law, traced, averaged=False)
+        self.matrix = matrix
+        for argument in arguments(law.update):
+            if argument not in (*STEP_FACTS, *CARRIED):
+                raise unknown(f"fact of a step in {law.name}:", argument, (*STEP_FACTS, *CARRIED))
+        (self.z,) = law.traces
+        self.basis = self.z if traced else "x"
+        self.z_k = f"Z_{self.z}[k, j]" if traced else f"scale_{self.z}[j] * x_k"
+
+    def vectors(self) -> dict[str, str]:
+        return {"V": "V", **({"given_up": "M[-1]"} if self.matrix == "C" else {})}
+
+    def scratch(self) -> list[str]:
+        names = ["bottom", "size", "share"] * (self.matrix == "C")
+        return names + (self.trace_scratch() if self.traced else [f"scale_{self.z}"])
+
+    def prepare(self) -> None:
+        self.add(0, "_, features, lanes = V.shape")
+        self.add(0, "b = V[0]", "A = V[1 : 1 + features].reshape((features, features * lanes))")
+        if self.traced:
+            self.add(0, f"z = Z_{self.z}.reshape(features * lanes)")
+        if self.matrix:
+            self.add(0, f"{self.matrix} = V[1 + features : -1]")
+        if self.matrix == "C":
+            self.add(0, "rows = C.reshape((features, features * lanes))")
+            self.add(0, "C_z = np.empty((features, lanes))", "v_C = np.empty((features, lanes))")
+            self.add(0, "all_v_C = v_C.reshape(features * lanes)")
+
+    def step(self, depth: int) -> None:
+        self.trace(depth)
+        self.learn(depth)
+
+    def learn(self, depth: int) -> None:
+        if not self.traced:
+            function = self.law.traces[self.z]
+            inner = self.over_lanes(depth)
+            self.add(inner, f"_, scale_{self.z}[j] = {self.call(function, f'trace_{self.z}')}")
+        self.add(depth, f"target, on_x, on_x_next = {self.call(self.law.update, 'update')}")
+        inner = self.over_lanes(self.over_features(depth, self.basis))
+        self.add(inner, f"b[k, j] += target * ({self.z_k})")
+        for name in FEATURES:
+            self.add(depth, f"for p in range(first_{name}, last_{name}):")
+            self.add(depth + 1, f"m = feature[p - shift_{name}]", f"v_m = on_{name} * value[p]")
+            if self.traced:
+                self.add(depth + 1, "for i in range(features * lanes):")
+                self.add(depth + 2, "A[m, i] += v_m * z[i]")
+            else:
+                inner = self.over_lanes(self.over_features(depth + 1, "x"))
+                self.add(inner, f"A[m, k * lanes + j] += v_m * ({self.z_k})")
+        if self.matrix == "G":
+            self.add(depth, "for p in range(first_x, last_x):")
+            self.add(depth + 1, "m = feature[p - shift_x]", "rho_x_m = rho * value[p]")
+            inner = self.over_lanes(self.over_features(depth + 1, "x"))
+            self.add(inner, "G[m, k, j] += rho_x_m * x_k")
+        if self.matrix == "C":
+            self.invert(depth)
+
+    def invert(self, depth: int) -> None:
+        """C -= (C z)(v' C) / (1 + v' C z) for A += z v'."""
+        self.add(depth, "C_z[:] = 0.0", "v_C[:] = 0.0")
+        self.add(depth, "bottom[:] = 1.0", "size[:] = 1.0")
+        self.add(depth, "for m in range(features):")
+        inner = self.over_lanes(self.over_features(depth + 1, self.basis))
+        self.add(inner, f"C_z[m, j] += C[m, k, j] * ({self.z_k})")
+        for name in FEATURES:
+            inner = self.over_features(depth, name)
+            self.add(inner, f"v_k = on_{name} * x_k")
+            lanes = self.over_lanes(inner)
+            self.add(lanes, "bottom[j] += v_k * C_z[k, j]", "size[j] += abs(v_k * C_z[k, j])")
+            self.add(inner, "for i in range(features * lanes):")
+            self.add(inner + 1, "all_v_C[i] += v_k * rows[k, i]")
+        inner = self.over_lanes(depth)
+        self.add(inner, f"if not abs(bottom[j]) > {TINY} * size[j]:", "    given_up[j] = 1.0")
+        self.add(inner, "share[j] = 0.0 if given_up[j] != 0.0 else 1.0 / bottom[j]")
+        self.add(depth, "for k in range(features):")
+        self.add(depth + 1, "if lanes == 1:  # the usual case, which nested loops would spoil")
+        self.add(depth + 2, "by = share[0] * C_z[k, 0]", "for i in range(features):")
+        self.add(depth + 3, "rows[k, i] -= by * all_v_C[i]")
+        self.add(depth + 1, "else:", "    for m in range(features):")
+        self.add(self.over_lanes(depth + 3), "C[k, m, j] -= (share[j] * C_z[k, j]) * v_C[m, j]")
+
+
+def _number(value: Value) -> float:
+    return float("nan") if isinstance(value, str) else float(value)

@@ -1,0 +1,1 @@
+"""An unknown behaviour policy, estimated from the log."""

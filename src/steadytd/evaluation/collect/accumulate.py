@@ -1,0 +1,268 @@
+"""Adds up the sums of a log, batch by batch: one product of matrices for all targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.engine.vectors import LANES
+from steadytd.evaluation.collect import scan
+from steadytd.evaluation.collect.plan import Plan
+from steadytd.evaluation.collect.products import Products, up
+from steadytd.evaluation.collect.ratios import Ratios
+from steadytd.evaluation.collect.room import Room
+from steadytd.evaluation.collect.statistics import KEPT_ROWS, RATIO_SUMS, SUMMED, Statistics
+from steadytd.logs.log import LogBatch
+
+CHUNK_BYTES = 300_000  # of the weighted features of a chunk: they should stay in the cache
+FEWEST_ROWS, MOST_ROWS = 200, 2000
+FEW = 128  # features: with more, the product of matrices of BLAS is faster than our own
+
+
+class Piece:
+    """The sums of one block in one part of the log: place `i` of the accumulator's arrays."""
+
+    def __init__(self, room: dict[str, Floats], i: int, block: int, continues: bool) -> None:
+        self.block, self.continues = block, continues
+        self.counts, self.G, self.x, self.x_start = (
+            room[name][i] for name in ("counts", "G", "x", "x_start")
+        )
+        self.systems, self.weighted, self.ratios = (
+            room[name][i] for name in ("systems", "weighted", "ratios")
+        )
+        self.numerator, self.denominator, self.ended = (
+            room[name][i] for name in ("numerator", "denominator", "ended")
+        )
+
+
+def room_for(plan: Plan) -> dict[str, Floats]:
+    """Zeros for the sums of all blocks; the system gives memory only to those that are used."""
+    n, T, K, d, H = (
+        plan.blocks, len(plan.targets), len(plan.systems), plan.features, plan.horizon,
+    )  # fmt: skip
+    shapes: dict[str, tuple[int, ...]] = {
+        "counts": (4,),
+        "G": (d, d),
+        "x": (d,),
+        "x_start": (d,),
+        "systems": (T, K, d, d + 1),
+        "weighted": (T, d + 1),
+        "ratios": (T, len(RATIO_SUMS)),
+        "numerator": (T, H),
+        "denominator": (T, H),
+        "ended": (T, H),
+    }
+    return {name: np.zeros((n, *shapes[name])) for name in SUMMED}
+
+
+@dataclass
+class Prepared:
+    """The rows of a batch with what does not depend on features.
+
+    `weight[i, k T + t]` is rho M of system k and target t, `trajectory[i, t]` the discounted
+    product of ratios up to row i. Loops may read eight numbers from any place of a row on, so both
+    have room behind their last row.
+    """
+
+    n: int
+    row_next: Ints
+    reward: Floats
+    discount: Floats
+    behavior: Floats
+    target: Floats
+    first: Bools
+    numbers: Longs
+    gamma: Floats
+    weight: Floats
+    trajectory: Floats
+    rho: Floats
+    stretches: list[tuple[int, int, Piece]] = field(default_factory=list)
+
+    @staticmethod
+    def of(batch: LogBatch, n: int, plan: Plan, room: Room) -> Prepared:
+        """Room for the first n rows of a batch."""
+        assert batch.behavior_prob is not None
+        T = len(plan.targets)
+        return Prepared(
+            n=n,
+            row_next=np.ascontiguousarray(batch.row_next[:n]),
+            reward=np.ascontiguousarray(batch.reward[:n], dtype=np.float64),
+            discount=np.ascontiguousarray(batch.discount[:n], dtype=np.float64),
+            behavior=np.ascontiguousarray(batch.behavior_prob[:n], dtype=np.float64),
+            target=np.ascontiguousarray(batch.target_prob[:, :n], dtype=np.float64),
+            first=np.ascontiguousarray(batch.first[:n]),
+            numbers=np.ascontiguousarray(batch.rows[:n]),
+            gamma=room.array("gamma", (n,)),
+            weight=room.array("weight", (n, plan.columns)),
+            trajectory=room.array("trajectory", (n, T)),
+            rho=room.array("rho", (n, T)),
+        )
+
+
+class Accumulator:
+    """The sums of consecutive batches; all episodes of a part, from its first row on."""
+
+    def __init__(self, plan: Plan) -> None:
+        T, K, d = len(plan.targets), len(plan.systems), plan.features
+        self.plan = plan
+        self.room = room_for(plan)
+        self.pieces: list[Piece] = []
+        self.place = np.zeros(4)
+        self.ratios = Ratios(plan)
+        self.z = np.zeros((T, K, d))
+        self.largest = np.zeros(T)
+        self.largest_row = np.full(T, -1, dtype=np.int64)
+        self.violations = np.zeros(T, dtype=np.int64)
+        self.violating = np.full((T, KEPT_ROWS), -1, dtype=np.int64)
+        self.products = Products(d) if few(plan) else None
+        columns = plan.columns * d + T
+        self.chunk = int(np.clip(CHUNK_BYTES // (8 * columns), FEWEST_ROWS, MOST_ROWS))
+        self.chunk += 8 - self.chunk % 64  # rows of U a power of two apart would share cache lines
+        self.Y, self.U = np.empty((d, self.chunk)), np.empty((columns, self.chunk))
+        self.V = np.empty((self.chunk, d + 1))
+
+    def add(self, batch: LogBatch, X: Floats) -> None:
+        """Add a batch whose observations have the features X."""
+        self.add_rows(self.prepare(batch, Room()), X)
+
+    def prepare(self, batch: LogBatch, room: Room) -> Prepared:
+        """All that needs no features: ratios, weights and the blocks of the rows, in order.
+
+        What is prepared stands in `room` until that is used again.
+        """
+        plan = self.plan
+        p = Prepared.of(batch, len(batch), plan, room)
+        before = self.place.copy()
+        step, block = room.array("step", (p.n,), np.int64), room.array("block", (p.n,), np.int64)
+        discounted = room.array("discounted", (p.n,))
+        scan.along(
+            p.first, p.discount, p.numbers, max(plan.rows, 1), plan.blocks, self.place,
+            p.gamma, discounted, step, block,
+        )  # fmt: skip
+        begins = np.flatnonzero(p.first)
+        cut = self._cuts(begins, p.discount, discounted, before)
+        for lo, hi in _stretches(block):
+            if p.first[lo]:
+                self._end_episode()
+            piece = self._piece(int(block[lo]), bool(p.first[lo]))
+            self.ratios.take(lo, hi, p, step, discounted, piece)
+            here = slice(*np.searchsorted(begins, (lo, hi)))
+            piece.counts += (hi - lo, len(begins[here]), (cut[here] > 0.0).sum(), cut[here].sum())
+            p.stretches.append((lo, hi, piece))
+        self._extremes(p)
+        return p
+
+    def add_rows(self, p: Prepared, X: Floats) -> None:
+        """Add the sums over features of a prepared batch."""
+        for lo, hi, piece in p.stretches:
+            piece.x_start += X[np.flatnonzero(p.first[lo:hi]) + lo].sum(axis=0)
+            if self.products is None:
+                self._add(lo, hi, piece, p, X)
+                continue
+            sums = self.products.sums(
+                lo, hi, X, p.row_next, p.discount, p.reward, p.weight, p.trajectory
+            )
+            piece.systems += _by_target(sums.systems, piece)
+            piece.weighted += sums.weighted
+            piece.G += sums.G
+            piece.x += sums.x
+
+    def _add(self, lo: int, hi: int, piece: Piece, p: Prepared, X: Floats) -> None:
+        """Add the sums of a stretch, chunk by chunk, for any number of features and with traces."""
+        T, K, d, _ = piece.systems.shape
+        piece.G += X[lo:hi].T @ X[lo:hi]
+        piece.x += np.ones(hi - lo) @ X[lo:hi]
+        for i in range(lo, hi, self.chunk):
+            end = min(i + self.chunk, hi)
+            scan.fill(
+                i, end, X, p.row_next, p.discount, p.reward, p.weight, p.trajectory,
+                self.Y, self.U, self.V,
+            )  # fmt: skip
+            self._traces(i, end, X, p)
+            sums = self.U[:, : end - i] @ self.V[: end - i]
+            piece.systems += _by_target(sums[: T * K * d], piece)
+            piece.weighted += sums[T * K * d :]
+
+    def _traces(self, lo: int, hi: int, X: Floats, p: Prepared) -> None:
+        """Put the trace in place of the weighted features where lam > 0."""
+        d, T = self.plan.features, len(self.plan.targets)
+        for k, system in enumerate(self.plan.systems):
+            for t in range(T):
+                if system.lam > 0.0:
+                    j = k * T + t
+                    part, z = self.U[j * d : (j + 1) * d], self.z[t, k]
+                    scan.traces(
+                        lo, hi, X, p.gamma, p.rho[:, t], p.weight[:, j], system.lam, z, part
+                    )
+
+    def _piece(self, block: int, at_start: bool) -> Piece:
+        if not self.pieces or self.pieces[-1].block != block:
+            self.pieces.append(Piece(self.room, len(self.pieces), block, not at_start))
+        return self.pieces[-1]
+
+    def _end_episode(self) -> None:
+        """Count the episode under way in the piece that it belongs to, before another begins."""
+        if self.pieces:
+            self.ratios.end_episode(self.pieces[-1])
+
+    def _cuts(self, begins: Longs, discount: Floats, discounted: Floats, before: Floats) -> Floats:
+        """For each first row of an episode: the discount left where the one before it was cut."""
+        left = discounted[begins - 1] * discount[begins - 1]
+        if len(begins) and begins[0] == 0:
+            left[0] = before[1] if before[2] > 0.0 else 0.0
+        return left
+
+    def _extremes(self, p: Prepared) -> None:
+        largest = np.max([piece.ratios[:, 3] for _, _, piece in p.stretches], axis=0)
+        for t in np.flatnonzero(largest > self.largest).tolist():
+            at = int(np.argmax(p.rho[:, t]))
+            self.largest[t], self.largest_row[t] = p.rho[at, t], p.numbers[at]
+        if p.behavior.min() <= 0.0:
+            for t in range(len(p.target)):
+                found = np.flatnonzero((p.behavior <= 0.0) & (p.target[t] > 0.0))
+                self.violations[t] += len(found)
+                room = np.flatnonzero(self.violating[t] < 0)[: len(found)]
+                self.violating[t, room] = p.numbers[found[: len(room)]]
+
+    def statistics(self) -> Statistics:
+        """All sums; the episode under way ends here. The pass is over: nothing can be added."""
+        self._end_episode()
+        last = self.pieces[-1]
+        if self.place[2] > 0.0 and self.place[1] > 0.0:
+            last.counts[2:] += (1.0, self.place[1])
+        self.place[2] = 0.0
+        used = {name: array[: len(self.pieces)] for name, array in self.room.items()}
+        return Statistics(
+            block=np.array([p.block for p in self.pieces]),
+            continues=np.array([p.continues for p in self.pieces]),
+            **used,
+            histogram=self.ratios.histogram,
+            largest_row=self.largest_row,
+            violations=self.violations,
+            violating=self.violating,
+        )
+
+
+def _by_target(systems: Floats, piece: Piece) -> Floats:
+    """Sums in the order of the rows' weights, system by system, in the order of the statistics."""
+    T, K, d, _ = piece.systems.shape
+    return systems.reshape(K, T, d, d + 1).swapaxes(0, 1)
+
+
+def few(plan: Plan) -> bool:
+    """Whether `Products` is the faster way: few features, no traces, and eight columns in use."""
+    traced = any(system.lam > 0.0 for system in plan.systems)
+    used = plan.columns / up(plan.columns, LANES)
+    return plan.features <= FEW and used >= 0.5 and not traced
+
+
+def _stretches(block: Longs) -> Iterator[tuple[int, int]]:
+    """Rows lo..hi of the same block, one stretch after the other."""
+    ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]
+    lo = 0
+    for hi in ends:
+        yield lo, hi
+        lo = hi

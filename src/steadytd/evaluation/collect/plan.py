@@ -1,0 +1,69 @@
+"""What one pass over a log collects: targets, systems of equations, and how rows form blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.base.errors import InputError
+
+MOST_BLOCKS, FEWEST_BLOCKS = 200, 16
+STATISTICS_BYTES = 300e6  # what the sums of all blocks may take
+TOO_MUCH = 4e9  # bytes at the least number of blocks from which on the pass is refused
+HORIZON = 1000  # steps of an episode that have a normaliser of their own in snpdis
+
+
+class System(NamedTuple):
+    """A linear system for w: sums of z (x - gamma' x')' and of r z, with one of two traces.
+
+    z = rho (gamma lam z + M x); M = 1, or with `emphatic` M = lam + (1 - lam) F, where
+    F = beta rho_prev F + 1 (beta = gamma unless given) restarts with every episode.
+    """
+
+    lam: float = 0.0
+    emphatic: bool = False
+    beta: float | None = None
+
+
+TD = System()
+ETD = System(emphatic=True)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides the sums of a pass, but the log itself."""
+
+    targets: tuple[str, ...]
+    features: int
+    rows: int
+    systems: tuple[System, ...] = (TD, ETD)
+    blocks: int = MOST_BLOCKS
+    horizon: int = HORIZON
+
+    @property
+    def columns(self) -> int:
+        """Weighted copies of x, one per target and system."""
+        return len(self.targets) * len(self.systems)
+
+    def block_of(self, row: int) -> int:
+        """The block in which an episode that begins at `row` is counted."""
+        return row * self.blocks // max(self.rows, 1)
+
+
+def numbers_per_block(targets: int, systems: int, features: int) -> int:
+    """How many numbers the sums of one block hold."""
+    d = features
+    return d * d + targets * systems * d * (d + 1) + targets * (d + 1 + 3 * HORIZON)
+
+
+def blocks_for(targets: int, systems: int, features: int) -> int:
+    """As many blocks as fit into 300 MB, between 16 and 200."""
+    size = 8 * numbers_per_block(targets, systems, features)
+    if FEWEST_BLOCKS * size > TOO_MUCH:
+        raise InputError(
+            f"{features} features and {targets} targets need {FEWEST_BLOCKS * size / 1e9:.0f} GB "
+            "for sums; use fewer features, or evaluate fewer targets at a time."
+        )
+    return int(np.clip(STATISTICS_BYTES / size, FEWEST_BLOCKS, MOST_BLOCKS))

@@ -1,0 +1,1 @@
+"""From sums to values: estimators, intervals, overlap, stability."""

@@ -1,0 +1,203 @@
+"""Stability from the data: the threshold of eta with its interval, and the automatic choices.
+
+`docs/evaluate.md` states the rules. All matrices are means over rows, on the features' span.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval
+from steadytd.evaluation.estimate.estimators import LSTD, Estimator, Form
+from steadytd.theory.thresholds import Pencil
+
+RESAMPLED_RANK = 40  # up to here the threshold is found anew in every resample
+EIGENVALUE_RANK = 100  # up to here stability is looked at along the whole path
+FEWER = 200  # resamples for the threshold
+SURE = 0.95  # share of resamples in which TD has to be stable for eta = 0 to be chosen
+CLEAR = 1.25  # times the upper limit of the threshold: the least eta that is tried
+GRID = np.linspace(0.0, 1.0, 40) ** 2
+RATIOS = 2.0 ** np.arange(0, 11)
+
+
+@dataclass(frozen=True)
+class Stability:
+    """What the data say about the stability of TD and of its perturbed form, for one target."""
+
+    target: str
+    td_stable: bool
+    td_stable_share: float | None  # of resamples; None: too many features to look
+    eta_pd: float
+    eta_pd_lo: float
+    eta_pd_hi: float
+    slowest: float
+    eta: float
+    ratio: float
+    rank: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def pencil(e: Estimator, target: int, counts: Floats | None = None) -> Pencil:
+    """A_0, G and b of a target (or of one resample of the units), as means over rows."""
+    c = np.ones(e.n_units) if counts is None else counts
+    Q, rows = span(e), float(c @ e.units.counts[:, 0])
+    sums = np.tensordot(c, e.units.systems[:, target, 0], axes=1) / rows
+    G = np.tensordot(c, e.units.G, axes=1) / rows
+    return Pencil(Q=Q, A0=Q.T @ sums[:, :-1] @ Q, G=Q.T @ G @ Q, b=Q.T @ sums[:, -1])
+
+
+def span(e: Estimator) -> Floats:
+    """An orthonormal basis [d, rank] of the weights that the features can tell apart.
+
+    It is the range of G, found from the features that are independent: their columns of G span it.
+    """
+    if e.rank == e.units.G.shape[1]:
+        return np.eye(e.rank)
+    G = e.units.G.sum(axis=0)
+    scale = np.sqrt(np.diag(G)) + (np.diag(G) == 0.0)
+    return np.asarray(np.linalg.qr(G[:, e.kept] / scale[e.kept])[0])
+
+
+def assess(e: Estimator, target: int, name: str, counts: Floats) -> Stability:
+    """The stability of one target; `counts` are the resamples of the units."""
+    p = pencil(e, target)
+    slowest = p.slowest(0.0)
+    limits, share = _threshold(e, target, p, counts)
+    upper = limits.hi if np.isfinite(limits.hi) else p.eta_pd
+    calm = slowest > 0.0 and (share is None or share >= SURE)
+    return Stability(
+        target=name,
+        td_stable=slowest > 0.0,
+        td_stable_share=share,
+        eta_pd=p.eta_pd,
+        eta_pd_lo=limits.lo,
+        eta_pd_hi=limits.hi,
+        slowest=slowest,
+        eta=0.0 if calm else automatic_eta(e, target, p, upper),
+        ratio=automatic_ratio(p, upper),
+        rank=p.rank,
+    )
+
+
+def _threshold(
+    e: Estimator, target: int, p: Pencil, counts: Floats
+) -> tuple[Interval, float | None]:
+    """The interval of eta_pd, and the share of resamples in which TD is stable.
+
+    With many features by the first-order change of the eigenvalue: with y its eigenvector, unit u
+    moves it by y'(H_u - l G_u)y.
+    """
+    if e.n_units < 2:
+        return NONE, None
+    if e.rank > RESAMPLED_RANK:
+        return _first_order(e, target, p), None
+    c = counts[:FEWER]
+    rows = (c @ e.units.counts[:, 0])[:, None, None]
+    Q = p.Q
+    A = Q.T @ np.tensordot(c, e.units.systems[:, target, 0, :, :-1], axes=1) @ Q / rows
+    G = Q.T @ np.tensordot(c, e.units.G, axes=1) @ Q / rows
+    share = float(np.mean(np.linalg.eigvals(A).real.min(axis=1) > 0.0))
+    return interval(p.eta_pd, thresholds(A, G), e.n_units), share
+
+
+def thresholds(A: Floats, G: Floats) -> Floats:
+    """eta_pd of many pairs of matrices [n, rank, rank]; NaN where G is not positive definite.
+
+    With G = L L', -lambda_min of (H, G) is that of L^-1 H L^-T.
+    """
+    H = (A + A.swapaxes(1, 2)) / 2.0
+    try:
+        L = np.linalg.cholesky(G)
+    except np.linalg.LinAlgError:
+        return np.array([_threshold_of(h, g) for h, g in zip(H, G, strict=True)])
+    half = np.linalg.solve(L, H)
+    return np.asarray(-np.linalg.eigvalsh(np.linalg.solve(L, half.swapaxes(1, 2)))[:, 0])
+
+
+def _threshold_of(H: Floats, G: Floats) -> float:
+    import scipy.linalg
+
+    try:
+        return -float(scipy.linalg.eigh(H, G, eigvals_only=True)[0])
+    except np.linalg.LinAlgError:
+        return float("nan")
+
+
+def _first_order(e: Estimator, target: int, p: Pencil) -> Interval:
+    import scipy.linalg
+    from scipy.stats import t
+
+    H = (p.A0 + p.A0.T) / 2.0
+    values, vectors = scipy.linalg.eigh(H, p.G, subset_by_index=[0, 0])
+    y = p.Q @ vectors[:, 0]
+    A = (e.units.systems[:, target, 0] @ np.append(y, 0.0)) @ y
+    G = (e.units.G @ y) @ y
+    rows = e.units.counts[:, 0]
+    moved = (A - values[0] * G) / rows.mean()
+    n = e.n_units
+    error = float(np.sqrt(moved.var(ddof=1) / n))
+    reach = float(t.ppf(0.975, n - 1)) * error
+    return Interval(p.eta_pd - reach, p.eta_pd + reach)
+
+
+def automatic_eta(e: Estimator, target: int, p: Pencil, upper: float) -> float:
+    """The stable eta of least held-out projected Bellman error.
+
+    Tried are penalties from 1.25 times the threshold's upper limit to the larger of 1 and four
+    times that limit: just above the threshold the fixed point has a pole. Each half of the units is
+    solved, and its residual b - A w is measured on the other half, in the norm of G^-1.
+    """
+    upper = max(upper, 0.0)
+    low, high = CLEAR * upper + 1e-3, max(1.0, 4.0 * upper)
+    grid = low + GRID * (high - low)
+    even = np.arange(e.n_units) % 2 == 0
+    if e.n_units < 4:
+        even = np.ones(e.n_units, dtype=bool)
+    errors = np.zeros(len(grid))
+    for learn, judge in ((even, ~even), (~even, even)) if not even.all() else ((even, even),):
+        a, b = pencil(e, target, learn * 1.0), pencil(e, target, judge * 1.0)
+        weights = np.stack([_solution(a, eta) for eta in grid], axis=1)
+        left = b.b[:, None] - b.A0 @ weights
+        errors += np.einsum("ij,ij->j", left, np.linalg.lstsq(p.G, left, rcond=None)[0])
+    return float(grid[int(np.nanargmin(np.where(np.isfinite(errors), errors, np.inf)))])
+
+
+def _solution(p: Pencil, eta: float) -> Floats:
+    try:
+        return np.asarray(np.linalg.solve(p.A(eta), p.b))
+    except np.linalg.LinAlgError:
+        return np.full(p.rank, np.nan)
+
+
+def automatic_ratio(p: Pencil, upper: float) -> float:
+    """The least power of two from 1 on that is at least twice the threshold's upper limit."""
+    return float(next((r for r in RATIOS if r >= 2.0 * upper), RATIOS[-1]))
+
+
+def path(e: Estimator, target: int, name: str, stability: Stability) -> list[dict[str, Any]]:
+    """The value over eta: rows of target, eta, value, stable (None: too many features to look)."""
+    p = pencil(e, target)
+    top = max(1.0, 2.0 * stability.eta, 2.0 * max(stability.eta_pd, 0.0))
+    etas = np.unique(np.concatenate([np.linspace(0.0, 1.0, 41) ** 2 * top, [stability.eta]]))
+    start = p.Q.T @ e.start_mean
+    rows = []
+    for eta in etas.tolist():
+        stable: bool | None = True
+        if eta <= p.eta_pd:
+            look = e.rank <= EIGENVALUE_RANK or eta == 0.0
+            stable = p.slowest(eta) > 0.0 if look else None
+        value = float(start @ _solution(p, eta))
+        rows.append({"target": name, "eta": eta, "value": value, "stable": stable})
+    return rows
+
+
+def form_of(system: int, eta: float = 0.0, ridge: float = 0.0) -> Form:
+    """A solved form."""
+    return LSTD._replace(system=system, eta=eta, ridge=ridge)

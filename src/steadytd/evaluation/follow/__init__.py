@@ -1,0 +1,1 @@
+"""Online learners followed over the log, on one machine or a cluster."""

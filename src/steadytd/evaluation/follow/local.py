@@ -1,0 +1,260 @@
+"""One pass over the log on one machine: sums and online learners side by side."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.evaluation.collect.accumulate import Accumulator, Prepared
+from steadytd.evaluation.collect.plan import Plan
+from steadytd.evaluation.collect.requests import Request
+from steadytd.evaluation.collect.room import Room
+from steadytd.evaluation.collect.statistics import Statistics, merged
+from steadytd.evaluation.follow.lanes import can_be_lane
+from steadytd.evaluation.follow.online import (
+    Lane,
+    Member,
+    Outcome,
+    SideBySide,
+    Table,
+    lanes_by_target,
+    side_by_side,
+)
+from steadytd.evaluation.follow.pilot import members
+from steadytd.features import FeatureMap
+from steadytd.logs.log import Log, LogBatch
+
+AHEAD = 3  # batches under way at most,
+AHEAD_BYTES = 64e6  # and bytes of their features, but never fewer than one batch
+WANTED = ("behavior_prob", "target_prob")  # of a batch: actions are not needed
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Passed:
+    """What a pass leaves behind: the sums, and the online learners as they ended."""
+
+    statistics: Statistics
+    outcomes: list[Outcome]
+    left_out: int
+
+
+def features_of(batch: LogBatch, features: FeatureMap, room: Room) -> Floats:
+    """The features of a batch's observations, and a last row of zeros; they stand in `room`."""
+    X: Floats = room.array("X", (len(batch.obs) + 1, features.n_features))
+    features.fill(batch.obs, X[:-1])
+    X[-1] = 0.0
+    return X
+
+
+def read(part: Log) -> Iterator[LogBatch]:
+    """The batches of a part, without the columns that nobody needs."""
+    return part.batches(columns=WANTED)
+
+
+def follow(
+    parts: Sequence[Log],
+    features: FeatureMap,
+    plan: Plan,
+    asked: Sequence[Request],
+    threads: int | None,
+    seed: int,
+    progress: Progress | None,
+) -> Passed:
+    """Go through all parts in order."""
+    from threadpoolctl import threadpool_limits
+
+    alone = (threads or os.cpu_count() or 1) == 1
+    the_pass = _Pass(parts, features, plan, asked, seed, progress)
+    with _Chains(alone) as chains, threadpool_limits(limits=1, user_api="blas"):
+        return Passed(merged(the_pass.run(chains)), the_pass.outcomes(), the_pass.left_out())
+
+
+def follow_online(
+    parts: Sequence[Log],
+    features: FeatureMap,
+    plan: Plan,
+    asked: Sequence[Request],
+    seed: int,
+    progress: Progress | None,
+) -> list[Outcome]:
+    """Where the online learners end, without the sums: the same bits as from `follow`."""
+    from threadpoolctl import threadpool_limits
+
+    the_pass = _Pass(parts, features, plan, asked, seed, progress, sums=False)
+    with _Chains(alone=True) as chains, threadpool_limits(limits=1, user_api="blas"):
+        the_pass.run(chains)
+    return the_pass.outcomes()
+
+
+def first_members(
+    parts: Sequence[Log],
+    features: FeatureMap,
+    plan: Plan,
+    asked: Sequence[Request],
+    seed: int,
+) -> list[Member]:
+    """The online learners with their numbers, from the first rows of the log."""
+    for part in parts:
+        for batch in read(part):
+            return members(batch, features_of(batch, features, Room())[:-1], plan, asked, seed)
+    return []
+
+
+class _Chains:
+    """Chains of work that go on side by side, each taking the batches in order.
+
+    A chain is a thread of its own: the sums, the online learners. None waits for the others, up to
+    `AHEAD` batches. With one thread (`alone`) the work is done when it is given.
+    """
+
+    def __init__(self, alone: bool) -> None:
+        self.alone = alone
+        self.pools: dict[object, ThreadPoolExecutor] = {}
+        self.waiting: deque[list[Future[None]]] = deque()
+
+    def __enter__(self) -> _Chains:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pool in self.pools.values():
+            pool.shutdown(cancel_futures=True)
+
+    def submit(self, works: dict[object, Callable[[], None]], ahead: int) -> None:
+        """Give every chain its work on the next batch; then wait until few are under way."""
+        if self.alone:
+            for work in works.values():
+                work()
+            return
+        futures = []
+        for chain, work in works.items():
+            if chain not in self.pools:
+                self.pools[chain] = ThreadPoolExecutor(1)
+            futures.append(self.pools[chain].submit(work))
+        self.waiting.append(futures)
+        while len(self.waiting) > ahead:
+            self._finish()
+
+    def finish(self) -> None:
+        """Wait for all work."""
+        while self.waiting:
+            self._finish()
+
+    def _finish(self) -> None:
+        for future in self.waiting.popleft():
+            future.result()
+
+
+class _Pass:
+    def __init__(
+        self,
+        parts: Sequence[Log],
+        features: FeatureMap,
+        plan: Plan,
+        asked: Sequence[Request],
+        seed: int,
+        progress: Progress | None,
+        sums: bool = True,
+    ) -> None:
+        self.sums = sums
+        self.parts, self.features, self.plan = parts, features, plan
+        self.asked = [one for one in asked if one.kind == "online"]
+        self.general = any(one.learner and not can_be_lane(one.learner) for one in self.asked)
+        self.seed, self.progress = seed, progress
+        self.members: list[Member] = []
+        self.groups: list[SideBySide] = []
+        self.lanes: list[Lane] = []
+        self.begun = False
+        self.peaks = (1.0, 1.0)
+        self.rooms: deque[Room] = deque()
+
+    def run(self, chains: _Chains) -> list[Statistics]:
+        """Go over all batches; the sums of each part, if they are wanted."""
+        sums: list[Statistics] = []
+        done = 0
+        for part in self.parts:
+            accumulator = Accumulator(self.plan)
+            discount_before = 0.0
+            for batch in read(part):
+                room = self._room(batch)
+                X = features_of(batch, self.features, room)
+                if not self.begun and self.general:
+                    self._begin(batch, X)
+                works = self._works(accumulator, batch, X, room, discount_before)
+                chains.submit(works, len(self.rooms) - 1)
+                discount_before = float(batch.discount[-1])
+                done += len(batch)
+                if self.progress is not None:
+                    self.progress(done, self.plan.rows)
+            chains.finish()
+            if self.sums and accumulator.pieces:
+                sums.append(accumulator.statistics())
+        return sums
+
+    def left_out(self) -> int:
+        """The number of rows that could not be learned from."""
+        return sum(int(part.left_out or 0) for part in self.parts)
+
+    def _room(self, batch: LogBatch) -> Room:
+        """The rooms take turns: one for each batch under way, and one for the next."""
+        if not self.rooms:
+            size = 8 * len(batch.obs) * self.plan.features
+            ahead = int(np.clip(AHEAD_BYTES // size, 1, AHEAD))
+            self.rooms.extend(Room() for _ in range(ahead + 1))
+        self.rooms.rotate()
+        return self.rooms[0]
+
+    def _works(
+        self, accumulator: Accumulator, batch: LogBatch, X: Floats, room: Room,
+        discount_before: float,
+    ) -> dict[object, Callable[[], None]]:  # fmt: skip
+        """The work of every chain on a batch."""
+        prepared = accumulator.prepare(batch, room)
+        works: dict[object, Callable[[], None]] = {}
+        if self.sums:
+            works["sums"] = partial(accumulator.add_rows, prepared, X[:-1])
+        if self.asked:
+            works["side by side"] = partial(self._side_by_side, prepared, batch, X)
+        if self.lanes:
+            table = Table.of(batch, X, discount_before)
+            for target, lanes in lanes_by_target(self.lanes).items():
+                works[target] = partial(self._advance, table, batch, target, lanes)
+        return works
+
+    def _side_by_side(self, prepared: Prepared, batch: LogBatch, X: Floats) -> None:
+        if not self.begun:  # while the sums go on
+            self._begin(batch, X)
+        for group in self.groups:
+            group.advance(prepared, X, self.plan.rows)
+
+    def _advance(self, table: Table, batch: LogBatch, target: int, lanes: list[Lane]) -> None:
+        facts = table.facts(batch, target, self.peaks)
+        for lane in lanes:
+            lane.advance(table, facts, self.plan.rows)
+
+    def _begin(self, batch: LogBatch, X: Floats) -> None:
+        """Choose the automatic numbers of the online learners from the first rows of the log."""
+        self.begun = True
+        self.members = members(batch, X[:-1], self.plan, self.asked, self.seed)
+        d = self.plan.features
+        self.groups = side_by_side(self.members, d)
+        rest = [m for m in self.members if not can_be_lane(m.learner)]
+        self.lanes = [Lane(m.learner, m.target, d, m.averaging) for m in rest]
+        assert batch.behavior_prob is not None
+        peaks = np.maximum(batch.target_prob, batch.behavior_prob)
+        self.peaks = float(peaks.min()), float(peaks.max())
+
+    def outcomes(self) -> list[Outcome]:
+        """Where the online learners have ended, in the order in which they were asked for."""
+        found = [o for group in self.groups for o in group.outcomes()]
+        found += [lane.outcome() for lane in self.lanes]
+        by = {(o.target, o.learner): o for o in found}
+        return [by[m.target, m.learner] for m in self.members]

@@ -1,0 +1,130 @@
+"""Automatic numbers of the online learners, from the first rows of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from steadytd.base.arrays import Bools, Floats
+from steadytd.engine.learner import Learner
+from steadytd.evaluation.collect.accumulate import Accumulator
+from steadytd.evaluation.collect.plan import Plan
+from steadytd.evaluation.collect.ratios import LARGEST
+from steadytd.evaluation.collect.requests import Request
+from steadytd.evaluation.collect.statistics import units
+from steadytd.evaluation.estimate.bootstrap import resamples
+from steadytd.evaluation.estimate.estimators import Estimator
+from steadytd.evaluation.estimate.stability import Stability, assess
+from steadytd.evaluation.follow.online import Member
+from steadytd.logs.log import LogBatch
+
+PILOT_ROWS = 20_000  # of the log's beginning
+PILOT_BLOCKS, PILOT_RESAMPLES = 40, 100
+FEWER_BLOCKS, MANY_FEATURES = 10, 64
+
+
+def members(
+    batch: LogBatch, X: Floats, plan: Plan, asked: Sequence[Request], seed: int
+) -> list[Member]:
+    """Every online learner for every target, with its numbers."""
+    online = [one for one in asked if one.kind == "online"]
+    if not online:
+        return []
+    first = head(batch, PILOT_ROWS)
+    found: list[Stability | None] = [None] * len(plan.targets)
+    if any(one.automatic for one in online):
+        blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
+        numbers = first.rows - first.rows[0]  # with gaps where rows were left out
+        sums = Accumulator(replace(plan, rows=int(numbers[-1]) + 1, blocks=blocks))
+        sums.add(replace(first, rows=numbers), X)
+        e = Estimator(units(sums.statistics()), "states")
+        counts = resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES]
+        found = [assess(e, t, name, counts) for t, name in enumerate(plan.targets)]
+    pilot = sizes(first, X)
+    result = []
+    for t in range(len(plan.targets)):
+        for one in online:
+            assert one.learner is not None
+            learner = with_numbers(one.learner, found[t])
+            if one.auto_alpha:
+                learner = learner.replace(alpha=safe_alpha(pilot, first, t, learner))
+            k = plan.systems.index(one.system) if one.system in plan.systems else 0
+            column = k * len(plan.targets) + t
+            result.append(Member(learner, t, column, one.auto_alpha))
+    return result
+
+
+def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> float:
+    """Half the inverse of the largest step that one of the pilot's rows asks for.
+
+    A step moves w.x by about alpha rho (1 + eta) |x| max(|x|, |x - gamma' x'|) w.x; for a learner
+    with a second vector by alpha ratio |x|^2 as well, and ETD multiplies by the follow-on trace F.
+    The 99.9 % quantile stands for the largest.
+    """
+    assert batch.behavior_prob is not None
+    mu = batch.behavior_prob
+    rho = np.divide(batch.target_prob[target], mu, out=np.zeros(len(mu)), where=mu > 0.0)
+    eta = float(learner.values.get("eta", 0.0))
+    lam = float(learner.values.get("lam", 0.0))
+    steps = rho * pilot.x * np.maximum((1.0 + eta) * pilot.x, pilot.moved)
+    if "F" in learner.law.memory:
+        steps = steps * follow_on(rho, batch.discount, batch.first)
+    steps = steps / max(1.0 - lam * float(batch.discount.max(initial=0.0)), 0.05)
+    if "ratio" in learner.values and len(learner.law.vectors) > 1:
+        steps = np.maximum(steps, float(learner.values["ratio"]) * pilot.x**2)
+    largest = float(np.quantile(steps, 0.999))
+    return float(f"{0.5 / largest:.2g}") if largest > 0.0 else 1.0
+
+
+class Sizes(NamedTuple):
+    """|x| and |x - gamma' x'| of the pilot's rows."""
+
+    x: Floats
+    moved: Floats
+
+
+def sizes(batch: LogBatch, X: Floats) -> Sizes:
+    """The sizes of a batch with features X."""
+    x = X[: len(batch)]
+    moved = x - batch.discount[:, None] * X[batch.row_next]
+    return Sizes(np.linalg.norm(x, axis=1), np.linalg.norm(moved, axis=1))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def follow_on(rho: Floats, discount: Floats, first: Bools) -> Floats:
+    """F of ETD on the rows of a batch: F = gamma rho_prev F + 1, from 1 at an episode's start."""
+    F = np.ones(len(rho))
+    for i in range(1, len(rho)):
+        if not first[i]:
+            F[i] = min(discount[i - 1] * rho[i - 1] * F[i - 1] + 1.0, LARGEST)
+    return F
+
+
+def with_numbers(learner: Learner, found: Stability | None) -> Learner:
+    """The learner with its automatic numbers as the data ask for."""
+    if found is None:
+        return learner
+    numbers = {"eta": found.eta, "ratio": found.ratio}
+    return learner.replace(**{name: numbers[name] for name in learner.automatic})
+
+
+def head(batch: LogBatch, n: int) -> LogBatch:
+    """The first n rows of a batch."""
+    if len(batch) <= n:
+        return batch
+    return replace(
+        batch,
+        row_next=batch.row_next[:n],
+        reward=batch.reward[:n],
+        discount=batch.discount[:n],
+        behavior_prob=None if batch.behavior_prob is None else batch.behavior_prob[:n],
+        target_prob=batch.target_prob[:, :n],
+        episode=batch.episode[:n],
+        first=batch.first[:n],
+        action=None,
+        rows=batch.rows[:n],
+    )

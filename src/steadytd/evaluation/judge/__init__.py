@@ -1,0 +1,1 @@
+"""What the values are worth: findings, and which learner to believe."""

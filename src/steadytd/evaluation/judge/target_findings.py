@@ -1,0 +1,312 @@
+"""What a user has to know before trusting the value of one target."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steadytd.evaluation.judge.log_findings import Finding, LogFacts
+from steadytd.evaluation.judge.values import Difference, Judged, Value
+
+LOW_ROWS, LOW_EPISODES = 0.05, 30.0  # share of rows, number of episodes: below is low overlap
+LOW_PRODUCT = 0.6  # mean product of an episode's ratios: below, the log misses what matters
+PER_FEATURE = 10.0  # effective rows per feature that a solved system should have
+MATTERS = 0.5  # of half an interval: differences below this do not matter
+TINY = 1e-6  # of the values' size: nor do those
+MANY = 3.5  # standard errors that two learners have to differ by
+CLOSE = 0.005  # of its fixed point: as near as an online learner has to come
+DOUBT = 0.25  # of the value beyond the cuts: what may be wrong with it unnoticed
+UNCHECKED = 2.0  # times half of lstd's interval: a bias that dr has to exclude
+SHARP = 3.0  # times lstd's interval: up to here sampling is used, since it trusts no features
+BY_SAMPLING = ("dr", "snpdis", "pdis")
+
+
+def about_target(j: Judged, f: LogFacts) -> list[Finding]:
+    """Findings for one target, the gravest first."""
+    parts = (
+        _support, _ratios_off, _low_overlap, _features_poor, _unchecked, _beyond_cuts, _disagree,
+    )  # fmt: skip
+    found = [finding for part in parts if (finding := part(j, f)) is not None]
+    found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]
+    return found + _online(j)
+
+
+def _support(j: Judged, f: LogFacts) -> Finding | None:
+    o = j.overlap
+    if not o.violations:
+        return None
+    rows = ", ".join(map(str, o.violation_rows[:5]))
+    return Finding(
+        "no_support", j.name, "warning",
+        f"{o.violations} rows have target probability above 0 where the behaviour policy has 0 "
+        f"(rows {rows}): such actions cannot have been logged; they count with ratio 0.",
+        "Correct the probabilities.",
+        {"violations": o.violations, "rows": o.violation_rows},
+    )  # fmt: skip
+
+
+def _ratios_off(j: Judged, f: LogFacts) -> Finding | None:
+    o = j.overlap
+    known = bool(np.isfinite([o.rho_mean_lo, o.rho_mean_hi]).all())
+    if not known or o.rho_mean_lo <= 1.0 <= o.rho_mean_hi or abs(o.rho_mean - 1.0) < 0.01:
+        return None
+    return Finding(
+        "ratios_off", j.name, "warning",
+        f"the mean ratio pi/mu is {o.rho_mean:.3g} (99.9 % interval {o.rho_mean_lo:.3g} to "
+        f"{o.rho_mean_hi:.3g}), it should be 1: the target takes actions that the log never "
+        "shows, or the probabilities are not those of the policy that made the log.",
+        "Check behavior_prob, and whether the target stays with actions of the behaviour policy.",
+        {"rho_mean": o.rho_mean, "lo": o.rho_mean_lo, "hi": o.rho_mean_hi},
+    )  # fmt: skip
+
+
+def _low_overlap(j: Judged, f: LogFacts) -> Finding | None:
+    o, rank = j.overlap, j.stability.rank
+    needed = max(LOW_ROWS * o.rows, PER_FEATURE * rank)
+    numbers = {
+        "ess_step": o.ess_step, "ess_step_share": o.ess_step_share,
+        "ess_trajectory": o.ess_trajectory, "product_mean": o.product_mean,
+        "rho_max": o.rho_max, "rho_max_row": o.rho_max_row,
+    }  # fmt: skip
+    if o.ess_step < needed:
+        return Finding(
+            "low_overlap", j.name, "warning",
+            f"the {o.rows} rows count for {o.ess_step:.0f} rows of the target policy's own data "
+            f"(at least {needed:.0f} are wanted); the largest ratio is {o.rho_max:.3g} in row "
+            f"{o.rho_max_row}. Few rows decide the values, and intervals may be too short.",
+            "Evaluate a target closer to the behaviour policy, or collect data with a policy "
+            "closer to the target.",
+            numbers,
+        )  # fmt: skip
+    if not f.continuing and not checkable(j, f):
+        return Finding(
+            "low_overlap", j.name, "warning",
+            f"over whole episodes the ratios multiply: {o.episodes} episodes count for "
+            f"{o.ess_trajectory:.1f} of the target policy's own, and the mean product is "
+            f"{o.product_mean:.2g} instead of 1. pdis, snpdis and dr rest on those few, so they "
+            "cannot check the learners that trust the features.",
+            "Evaluate a target closer to the behaviour policy, or collect more episodes; "
+            "compare several sets of features.",
+            numbers,
+        )  # fmt: skip
+    return None
+
+
+def _apart(j: Judged, one: str, other: str) -> Difference | None:
+    for d in j.differences:
+        if {d.learner, d.other} == {one, other}:
+            return d
+    return None
+
+
+def checkable(j: Judged, f: LogFacts) -> bool:
+    """Whether enough episodes count for dr to check the learners that trust the features."""
+    o = j.overlap
+    enough = o.ess_trajectory >= LOW_EPISODES and o.product_mean >= LOW_PRODUCT
+    return not f.continuing and enough
+
+
+def by_sampling(j: Judged, f: LogFacts) -> list[str]:
+    """The learners asked for that do not rest on the features and are not much wider than lstd."""
+    if not checkable(j, f):
+        return []
+    asked, most = {v.learner for v in j.values}, SHARP * j.basic["lstd"][1].width
+    return [n for n in BY_SAMPLING if n in asked and j.basic[n][1].width <= most]
+
+
+def features_poor(j: Judged, f: LogFacts) -> Difference | None:
+    """The difference between lstd and dr where the features are the reason for it."""
+    d = _apart(j, "lstd", "dr")
+    if d is None or d.agree is not False or not checkable(j, f):
+        return None
+    return d if _matters(j, d) else None
+
+
+def _matters(j: Judged, d: Difference) -> bool:
+    """Whether a difference is large enough, next to lstd's interval, to talk about."""
+    value, limits = j.basic["lstd"]
+    return abs(d.difference) > max(MATTERS * limits.width / 2.0, TINY * abs(value))
+
+
+def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
+    d = features_poor(j, f)
+    if d is None:
+        return _do_not_carry_over(j, f)
+    lstd, dr = j.basic["lstd"][0], j.basic["dr"][0]
+    return Finding(
+        "features_poor", j.name, "warning",
+        f"the features cannot represent the value: on held-out episodes LSTD's Bellman errors do "
+        f"not average out. Corrected for them, its value {lstd:.4g} becomes {dr:.4g} (difference "
+        f"{abs(d.difference):.3g}, more than chance). Intervals of the learners that trust the "
+        "features do not cover this bias.",
+        "Use richer features (rbf:300, tiles, poly), or trust dr.",
+        {"lstd": lstd, "dr": dr, "difference": d.difference, "lo": d.lo, "hi": d.hi},
+    )  # fmt: skip
+
+
+def _do_not_carry_over(j: Judged, f: LogFacts) -> Finding | None:
+    """The weights of one half of the episodes are worse than none on the other half."""
+    h = j.held_out
+    if not h.share > 1.0 or not (f.continuing or checkable(j, f)):
+        return None
+    times = f"{h.share:.2g} times" if h.share < 1000.0 else "over a thousand times"
+    return Finding(
+        "features_poor", j.name, "warning",
+        "the features are too many, or too much alike, for this log: on the other half of the "
+        "episodes, weights learnt on one half have a projected Bellman error that is larger than "
+        f"without any weights ({times}). The value at the start may be right all the same; the "
+        "value function is not.",
+        "Use fewer features, perturbed_lstd with a larger eta, or lstd with a ridge.",
+        {"error": h.error, "error_of_zero": h.error_of_zero, "share": h.share},
+    )  # fmt: skip
+
+
+def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
+    """lstd's interval is short, and nothing in the log can tell whether its bias is."""
+    width = j.basic["lstd"][1].width
+    if not f.continuing and not checkable(j, f):
+        return None  # low_overlap says so already
+    d = None if f.continuing else _apart(j, "lstd", "dr")
+    bound = float("nan") if d is None else max(abs(d.lo), abs(d.hi))
+    if bound <= UNCHECKED * width / 2.0:
+        return None
+    known = "." if d is None else (
+        f": a bias of {bound:.3g} cannot be excluded, where lstd's interval is {width:.3g} wide."
+    )  # fmt: skip
+    return Finding(
+        "bias_unchecked", j.name, "note" if by_sampling(j, f) else "warning",
+        "intervals of the learners that trust the features hold only if these can represent the "
+        f"value, and the log cannot check that well{known}",
+        "Use dr where it is sharp enough, or compare several sets of features.",
+        {"width": width, "bound": bound},
+    )  # fmt: skip
+
+
+def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
+    """Episodes are cut so early that the value beyond the cuts, which nothing checks, decides."""
+    if f.continuing or not f.truncated:
+        return None
+    share = f.discount_left * f.truncated / max(f.episodes, 1)
+    beyond, half = share * j.size, j.basic["lstd"][1].width / 2.0
+    if not DOUBT * beyond > half:
+        return None
+    return Finding(
+        "cut_off", j.name, "warning",
+        f"{f.truncated} of {f.episodes} episodes are cut off with {share:.1%} of all weight still "
+        f"to come, about {beyond:.3g} of the value. There it rests on features alone: no reward "
+        f"was logged that could check it, and an error of {DOUBT:.0%} in it would be larger than "
+        f"half the interval ({half:.3g}).",
+        "Log longer episodes, or compare several sets of features before you trust the value.",
+        {"share": share, "beyond": beyond, "half_width": half, "truncated": f.truncated},
+    )  # fmt: skip
+
+
+def _disagree(j: Judged, f: LogFacts) -> Finding | None:
+    """Two learners whose values both should be right, and cannot both be."""
+    trusted = {v.learner for v in j.values if not v.eta and v.kind != "sampling"} | {"lstd"}
+    if checkable(j, f):
+        trusted |= {"dr"} | ({"snpdis", "pdis"} if f.discount_left * f.truncated == 0.0 else set())
+    worst: Difference | None = None
+    for d in j.differences:
+        both = {d.learner, d.other} <= trusted
+        surely = abs(d.difference) > MANY * d.stderr  # many pairs are compared
+        if both and d.agree is False and surely and _matters(j, d):
+            worst = d if worst is None or abs(d.difference) > abs(worst.difference) else worst
+    if worst is None:
+        return None
+    return Finding(
+        "learners_disagree", j.name, "warning",
+        f"{worst.learner} and {worst.other} differ by {abs(worst.difference):.3g}, more than "
+        "chance: with good features and ratios both would find the same value.",
+        "Use richer features, and check the probabilities; trust neither before they agree.",
+        {"learner": worst.learner, "other": worst.other, "difference": worst.difference,
+         "lo": worst.lo, "hi": worst.hi},
+    )  # fmt: skip
+
+
+def _unstable(j: Judged) -> Finding | None:
+    s = j.stability
+    if s.td_stable:
+        return None
+    return Finding(
+        "td_unstable", j.name, "note",
+        f"plain off-policy TD diverges on this log. A penalty above {s.eta_pd:.3g} (95 % interval "
+        f"{s.eta_pd_lo:.3g} to {s.eta_pd_hi:.3g}) makes it stable.",
+        "Do not train with plain TD; tdc, lstd and etd need no penalty.",
+        {"eta_pd": s.eta_pd, "lo": s.eta_pd_lo, "hi": s.eta_pd_hi, "eta": s.eta},
+    )  # fmt: skip
+
+
+def moved(j: Judged, v: Value, share: float = 1.0) -> float:
+    """How far a penalty moves a value away from lstd's; 0 up to a share of half lstd's interval."""
+    value, limits = j.basic["lstd"]
+    if not v.eta or v.fixed_point is None or not np.isfinite(v.fixed_point):
+        return 0.0
+    apart = abs(v.fixed_point - value)
+    return apart if apart > max(share * limits.width / 2.0, TINY * abs(value)) else 0.0
+
+
+def _bias(j: Judged) -> Finding | None:
+    value = j.basic["lstd"][0]
+    worst = max(j.values, key=lambda v: moved(j, v))
+    if not moved(j, worst) or worst.fixed_point is None:
+        return None
+    return Finding(
+        "bias_dominates", j.name, "note",
+        f"the penalty eta = {worst.eta:.3g} moves the value from {value:.4g} to "
+        f"{worst.fixed_point:.4g}, by more than its interval is wide: the perturbed learners' "
+        "intervals do not cover that bias.",
+        "Use lstd or tdc, which need no penalty.",
+        {"eta": worst.eta, "value": worst.fixed_point, "without": value},
+    )  # fmt: skip
+
+
+def _online(j: Judged) -> list[Finding]:
+    followed = [v for v in j.values if v.kind == "online"]
+    return [f for part in (_diverged, _no_interval, _not_converged) for f in part(j, followed)]
+
+
+def _diverged(j: Judged, followed: list[Value]) -> list[Finding]:
+    return [
+        Finding(
+            "diverged",
+            j.name,
+            "note",
+            f"{v.learner} left the finite range after {v.diverged} steps.",
+            "Use a smaller alpha, or a learner that is stable here.",
+            {"learner": v.learner, "step": v.diverged},
+        )
+        for v in followed
+        if v.diverged is not None
+    ]
+
+
+def _no_interval(j: Judged, followed: list[Value]) -> list[Finding]:
+    return [
+        Finding(
+            "no_interval",
+            j.name,
+            "note",
+            f"{v.learner} has no interval: its fixed point does not follow from the sums kept.",
+            "Use lstd or lsetd for intervals.",
+            {"learner": v.learner},
+        )
+        for v in followed
+        if v.fixed_point is None and v.diverged is None
+    ]
+
+
+def _not_converged(j: Judged, followed: list[Value]) -> list[Finding]:
+    found = []
+    for v in followed:
+        if v.fixed_point is None or v.diverged is not None:
+            continue
+        if abs(v.value - v.fixed_point) > max(v.interval.width / 2, CLOSE * abs(v.fixed_point)):
+            text = (
+                f"{v.learner} ended at {v.value:.4g}, its fixed point on this log is "
+                f"{v.fixed_point:.4g}: it needs more data or another step size. The interval "
+                "belongs to the fixed point."
+            )
+            remedy = "Use the solved form (lstd, perturbed_lstd, lsetd)."
+            numbers = {"learner": v.learner, "value": v.value, "fixed_point": v.fixed_point}
+            found.append(Finding("not_converged", j.name, "note", text, remedy, numbers))
+    return found

@@ -1,0 +1,234 @@
+"""All learners' values for one target, with intervals, and how they compare."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.engine.learner import Learner
+from steadytd.evaluation.collect.plan import Plan
+from steadytd.evaluation.collect.requests import Kind, Request
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval
+from steadytd.evaluation.estimate.estimators import (
+    DR,
+    LSTD,
+    NOT_KNOWN,
+    PDIS,
+    SNPDIS,
+    Estimator,
+    Form,
+    HeldOut,
+)
+from steadytd.evaluation.estimate.overlap import Overlap
+from steadytd.evaluation.estimate.stability import EIGENVALUE_RANK, Stability, pencil
+from steadytd.evaluation.follow.online import Outcome
+
+SAMPLED = {"pdis": PDIS, "snpdis": SNPDIS, "dr": DR}
+CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
+
+
+@dataclass(frozen=True)
+class Value:
+    """One row of the results.
+
+    `lo` and `hi` are the 95 % interval of the learner's fixed point (of the estimate itself for
+    importance sampling), around `fixed_point`; an online learner's `value` is where it ended.
+    `stable` says whether the learner leads to its fixed point (None: it has none, or not known).
+    """
+
+    target: str
+    learner: str
+    value: float
+    lo: float
+    hi: float
+    stable: bool | None
+    eta: float | None
+    kind: Kind
+    alpha: float | None = None
+    ratio: float | None = None
+    fixed_point: float | None = None
+    diverged: int | None = None
+    recommended: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @property
+    def interval(self) -> Interval:
+        """The two limits."""
+        return Interval(self.lo, self.hi)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far the fixed points of two learners are apart, with a 99 % interval."""
+
+    target: str
+    learner: str
+    other: str
+    difference: float
+    lo: float
+    hi: float
+    stderr: float
+
+    @property
+    def agree(self) -> bool | None:
+        """Whether the difference may be 0; None where there is no interval."""
+        known = bool(np.isfinite([self.lo, self.hi]).all())
+        return self.lo <= 0.0 <= self.hi if known else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "agree": self.agree}
+
+
+@dataclass
+class Judged:
+    """What is known of one target."""
+
+    name: str
+    overlap: Overlap
+    stability: Stability
+    values: list[Value]
+    differences: list[Difference]
+    weights: dict[str, Floats]
+    basic: dict[str, tuple[float, Interval]] = field(default_factory=dict)
+    size: float = 0.0  # root mean square of lstd's value function over the logged states
+    held_out: HeldOut = NOT_KNOWN
+
+    def row(self, learner: str) -> Value:
+        """The row of a learner."""
+        return next(v for v in self.values if v.learner == learner)
+
+
+def judge(
+    e: Estimator,
+    target: int,
+    plan: Plan,
+    asked: list[Request],
+    outcomes: list[Outcome],
+    overlap: Overlap,
+    stability: Stability,
+    counts: Floats,
+) -> Judged:
+    """The values of all learners for one target."""
+    online = iter([one for one in outcomes if one.target == target])
+    rows: list[Value] = []
+    forms: dict[str, Form] = {}
+    weights: dict[str, Floats] = {}
+    for one in asked:
+        lane = next(online) if one.kind == "online" else None
+        row, form = _row(e, target, plan, one, lane, stability)
+        rows.append(row)
+        if form is not None:
+            forms[row.learner] = form
+        if lane is not None:
+            weights[row.learner] = lane.weights
+        elif form is not None and form.kind == "solved":
+            weights[row.learner] = e.weights(target, form)
+    basic = {"lstd": LSTD} if e.where == "states" else {"lstd": LSTD, **SAMPLED}
+    everything = list(dict.fromkeys([*forms.values(), *basic.values()]))
+    point = dict(zip(everything, e.values(e.ones(), target, everything)[0], strict=True))
+    drawn = e.values(counts, target, everything) if e.n_units > 1 else np.empty((0, 0))
+    replicates = {f: drawn[:, i] for i, f in enumerate(everything)} if drawn.size else {}
+
+    def limits(form: Form, level: float = 0.95) -> Interval:
+        found = replicates.get(form)
+        return NONE if found is None else interval(float(point[form]), found, e.n_units, level)
+
+    for i, row in enumerate(rows):
+        form = forms.get(row.learner)
+        if form is not None:
+            rows[i] = _finished(row, float(point[form]), limits(form))
+    differences = []
+    listed = list(forms.items()) + [(n, f) for n, f in basic.items() if n not in forms]
+    for i, (name, form) in enumerate(listed):
+        for other, against in listed[:i]:
+            if form != against and replicates:
+                apart = float(point[form] - point[against])
+                with np.errstate(invalid="ignore", over="ignore"):  # huge ones of tiny logs
+                    drawn_apart = replicates[form] - replicates[against]
+                    finite = drawn_apart[np.isfinite(drawn_apart)]
+                    error = float(np.std(finite)) if len(finite) else float("nan")
+                found = interval(apart, drawn_apart, e.n_units, CHECKED)
+                differences.append(Difference(overlap.target, name, other, apart, *found, error))
+    known = {name: (float(point[form]), limits(form)) for name, form in basic.items()}
+    return Judged(
+        overlap.target, overlap, stability, rows, differences, weights, known, _size(e, target),
+        e.held_out(target),
+    )  # fmt: skip
+
+
+def _size(e: Estimator, target: int) -> float:
+    """sqrt(w' G w / rows) for lstd's weights w."""
+    w = e.weights(target, LSTD)
+    square = float(w @ e.units.G.sum(axis=0) @ w) / max(float(e.units.counts[:, 0].sum()), 1.0)
+    return float(np.sqrt(max(square, 0.0)))
+
+
+def _finished(row: Value, fixed_point: float, limits: Interval) -> Value:
+    changed = {"lo": limits.lo, "hi": limits.hi, "fixed_point": fixed_point}
+    if row.kind != "online" or (row.diverged is None and np.isnan(row.value)):
+        changed["value"] = fixed_point
+    return Value(**{**asdict(row), **changed})
+
+
+def _row(
+    e: Estimator, target: int, plan: Plan, one: Request, lane: Outcome | None, s: Stability
+) -> tuple[Value, Form | None]:
+    """A row without its interval, and the form of the learner's fixed point."""
+    nan = float("nan")
+    if one.learner is None:
+        return Value(s.target, one.name, nan, nan, nan, None, None, "sampling"), SAMPLED[one.name]
+    learner = lane.learner if lane is not None else _resolved(one.learner, s)
+    values = learner.values
+    eta = float(values["eta"]) if "eta" in values else None
+    ratio = float(values["ratio"]) if "ratio" in values else None
+    form = None
+    if one.system is not None:
+        penalty = eta or 0.0 if one.penalised else 0.0
+        form = Form("solved", plan.systems.index(one.system), penalty, _ridge(learner))
+    value, diverged, alpha = nan, None, None
+    if lane is not None:
+        diverged, alpha = lane.diverged, float(values["alpha"])
+        value = float(e.start_mean @ lane.weights) if diverged is None else nan
+    stable = True if one.kind == "solved" else _stable(e, target, plan, one, learner, form)
+    row = Value(
+        s.target, one.label, value, nan, nan, stable, eta, one.kind, alpha, ratio, None, diverged
+    )
+    return row, form
+
+
+def _resolved(learner: Learner, s: Stability) -> Learner:
+    from steadytd.evaluation.follow.pilot import with_numbers
+
+    return with_numbers(learner, s)
+
+
+def _ridge(learner: Learner) -> float:
+    return float(learner.values.get("ridge", 0.0)) if learner.law.block is not None else 0.0
+
+
+def _stable(
+    e: Estimator, target: int, plan: Plan, one: Request, learner: Learner, form: Form | None
+) -> bool | None:
+    """Whether the mean update of an online learner leads to its fixed point, by the log's sums."""
+    if form is None or e.rank > EIGENVALUE_RANK:
+        return None
+    p = pencil(e, target)
+    rows = float(e.units.counts[:, 0].sum())
+    A = p.Q.T @ e.units.systems[:, target, form.system, :, :-1].sum(axis=0) @ p.Q / rows
+    if one.name in {"td", "perturbed_td", "etd", "etd_beta", "vtrace", "tree_backup"}:
+        M = A + form.eta * p.G
+    elif one.name == "tdc":
+        ratio = float(learner.values["ratio"])
+        M = np.block([[A, p.G - A.T], [ratio * A, ratio * p.G]])
+    elif one.name in {"gtd", "gtd2"}:
+        return True
+    else:
+        return None
+    return bool((np.linalg.eigvals(M).real > 0.0).all())

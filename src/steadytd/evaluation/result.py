@@ -1,0 +1,180 @@
+"""The result of an evaluation: values, what they rest on, and value functions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steadytd.base.errors import InputError, unknown
+from steadytd.evaluation.judge.log_findings import Finding, LogFacts
+from steadytd.evaluation.judge.recommend import Recommendation
+from steadytd.evaluation.judge.values import Judged
+from steadytd.evaluation.value_function import ValueFunction
+from steadytd.features import FeatureMap
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NOTES = (
+    "A value is the expected discounted return of the target policy from {states}.",
+    "Intervals are 95 % bootstrap intervals over {units} units of the log ({episodes} episodes); "
+    "they cover the chance of which episodes were logged.",
+    "They do not cover: bias because the features cannot represent the value (dr is checked "
+    "against that, see features_poor and bias_unchecked), bias of a penalty eta (see "
+    "bias_dominates), wrong or estimated probabilities, actions that the log never shows, or a "
+    "world that has changed since.",
+    "An online learner's interval is that of its fixed point on this log; not_converged says where "
+    "the learner has not reached it.",
+)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What every target policy is worth, by every learner asked for, and how far to trust it.
+
+    `values`, `overlap`, `stability`, `path`, `agreement` and `histogram` are Polars frames;
+    `warnings` a list of findings; `recommended` a dictionary from target to recommendation.
+    """
+
+    log: LogFacts
+    features: FeatureMap
+    judged: tuple[Judged, ...]
+    warnings: list[Finding]
+    recommended: dict[str, Recommendation]
+    path_rows: list[dict[str, Any]]
+    histogram_rows: list[dict[str, Any]]
+    settings: dict[str, Any]
+
+    @property
+    def targets(self) -> list[str]:
+        """The target policies' names."""
+        return [j.name for j in self.judged]
+
+    @cached_property
+    def values(self) -> pl.DataFrame:
+        """target, learner, value, lo, hi, stable, eta, kind, alpha, ratio, ... of each learner."""
+        import polars as pl
+
+        types = {"diverged": pl.Int64, "stable": pl.Boolean}
+        types |= dict.fromkeys(("eta", "alpha", "ratio", "fixed_point"), pl.Float64)
+        return _frame([v.to_dict() for v in self._rows()], **types)
+
+    def _rows(self) -> list[Any]:
+        return [
+            replace(v, recommended=self.recommended[j.name].learner == v.learner)
+            for j in self.judged
+            for v in j.values
+        ]
+
+    @cached_property
+    def overlap(self) -> pl.DataFrame:
+        """One row per target; see `Overlap`."""
+        import polars as pl
+
+        return _frame([j.overlap.to_dict() for j in self.judged], violation_rows=pl.List(pl.Int64))
+
+    @cached_property
+    def histogram(self) -> pl.DataFrame:
+        """Rows of the log by ratio: target, lo, hi, rows."""
+        return _frame(self.histogram_rows)
+
+    @cached_property
+    def stability(self) -> pl.DataFrame:
+        """One row per target; see `Stability`."""
+        import polars as pl
+
+        return _frame([j.stability.to_dict() for j in self.judged], td_stable_share=pl.Float64)
+
+    @cached_property
+    def path(self) -> pl.DataFrame:
+        """The value over eta: target, eta, value, stable."""
+        import polars as pl
+
+        return _frame(self.path_rows, stable=pl.Boolean)
+
+    @cached_property
+    def agreement(self) -> pl.DataFrame:
+        """Differences of learners: target, learner, other, difference, lo, hi, agree."""
+        rows = [d.to_dict() for j in self.judged for d in j.differences]
+        import polars as pl
+
+        floats = dict.fromkeys(("difference", "lo", "hi", "stderr"), pl.Float64)
+        texts = dict.fromkeys(("target", "learner", "other"), pl.String)
+        return pl.DataFrame(rows, schema={**texts, **floats, "agree": pl.Boolean})
+
+    @property
+    def notes(self) -> list[str]:
+        """What intervals do and do not cover."""
+        f = self.log
+        states = "a state of the log" if f.continuing else "the logged episodes' first states"
+        return [n.format(states=states, units=f.units, episodes=f.episodes) for n in NOTES]
+
+    def value_function(self, target: str, learner: str | None = None) -> ValueFunction:
+        """The value function of a target, by a learner (default: the recommended or lstd-like one).
+
+        Importance sampling has no value function; where it is recommended, that of the solved
+        learner which `dr` corrects is given.
+        """
+        found = next((j for j in self.judged if j.name == target), None)
+        if found is None:
+            raise unknown("target", target, self.targets)
+        name = learner or self.recommended[target].learner
+        if learner is None and name not in found.weights:
+            solved = ("lstd", "perturbed_lstd", "lsetd", *found.weights)
+            name = next((n for n in solved if n in found.weights), name)
+        if name not in found.weights:
+            if any(v.learner == name for v in found.values):
+                raise InputError(
+                    f"{name} gives a value, not a value function; use one of: "
+                    f"{', '.join(found.weights) or 'none was asked for'}."
+                )
+            raise unknown("learner of this evaluation", name, list(found.weights))
+        if not np.isfinite(found.weights[name]).all():
+            raise InputError(f"{name} has diverged for {target} and has no value function.")
+        return ValueFunction(target, name, found.weights[name], self.features)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: numbers that are not finite become null."""
+        document = {
+            "values": [v.to_dict() for v in self._rows()],
+            "recommended": [r.to_dict() for r in self.recommended.values()],
+            "overlap": [j.overlap.to_dict() for j in self.judged],
+            "stability": [j.stability.to_dict() for j in self.judged],
+            "held_out": [
+                {"target": j.name, **j.held_out._asdict(), "share": j.held_out.share}
+                for j in self.judged
+            ],
+            "agreement": [d.to_dict() for j in self.judged for d in j.differences],
+            "path": self.path_rows,
+            "warnings": [w.to_dict() for w in self.warnings],
+            "notes": self.notes,
+            "log": vars(self.log),
+            "settings": self.settings,
+        }
+        cleaned: dict[str, Any] = _plain(document)
+        return cleaned
+
+
+def _frame(rows: list[dict[str, Any]], **types: Any) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)
+
+
+def _plain(value: Any) -> Any:
+    """The value with Python numbers only, and None for what is not finite."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

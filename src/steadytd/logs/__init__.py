@@ -1,0 +1,1 @@
+"""Logs of transitions: opened, checked and read in batches of bounded size."""

@@ -1,0 +1,197 @@
+"""One batch of a log as the evaluator sees it, and how it is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytd.base.arrays import Bools, Floats, Ints, Longs
+
+
+@dataclass(frozen=True)
+class LogBatch:
+    """Consecutive transitions in the log's order; an episode may span batches.
+
+    ================= ============= ===========================================================
+    `obs`             [m, k]        rows 0..n-1 are the observations of the n transitions, the
+                                    others are next observations that are no following row's
+    `row_next`        [n]           where x_next of a transition stands in `obs` (its own row
+                                    where the discount is 0: x_next then does not matter)
+    `reward`          [n]
+    `discount`        [n]           of the next state: 0 at termination
+    `behavior_prob`   [n] or None   None: not known
+    `target_prob`     [targets, n]  probability of the logged action under each target
+    `episode`         [n]           running number of the episode in the log
+    `first`           [n]           the transition begins an episode
+    `action`          [n] or [n,k]  as logged; None if the log has no numeric actions
+    `row`                           number of the batch's first row in the log, over all files
+    `rows`            [n]           number of each row in the log (left-out rows make gaps)
+    ================= ============= ===========================================================
+
+    The arrays of numbers are contiguous, writable copies.
+    """
+
+    obs: NDArray[Any]
+    row_next: Ints
+    reward: Floats
+    discount: Floats
+    behavior_prob: Floats | None
+    target_prob: Floats
+    episode: Longs
+    first: Bools
+    action: NDArray[Any] | None
+    row: int
+    rows: Longs
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Decoded and checked rows of a log, before each is joined with its next observation.
+
+    Numbers have the type of their column, until `join` makes them float64.
+    """
+
+    obs: NDArray[Any]
+    next_obs: NDArray[Any] | None  # meaningful where has_next
+    has_next: Bools | None
+    reward: NDArray[Any]
+    discount: Floats
+    behavior_prob: NDArray[Any] | None
+    target_prob: Sequence[NDArray[Any]] | Floats  # a row for each target
+    episode: Longs
+    first: Bools
+    action: NDArray[Any] | None
+    row: int
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+
+def last(n: int, rows: Rows) -> Rows:
+    """A copy of the last n rows alone, so that the batch they come from can be freed."""
+    begin = len(rows) - n
+
+    def cut(array: Any) -> Any:
+        return None if array is None else array[begin:].copy()
+
+    return Rows(
+        obs=cut(rows.obs), next_obs=cut(rows.next_obs), has_next=cut(rows.has_next),
+        reward=cut(rows.reward), discount=cut(rows.discount),
+        behavior_prob=cut(rows.behavior_prob), target_prob=[cut(p) for p in rows.target_prob],
+        episode=cut(rows.episode), first=cut(rows.first), action=cut(rows.action),
+        row=rows.row + begin,
+    )  # fmt: skip
+
+
+def join(held: Rows | None, rows: Rows) -> Rows:
+    """The held row followed by the new ones: one copy of each array."""
+    if held is None:
+        held = replace(last(0, rows), row=rows.row)
+    if (held.next_obs is None) != (rows.next_obs is None):
+        held, rows = _with_next(held), _with_next(rows)
+
+    def both(a: Any, b: Any, dtype: Any = None) -> Any:
+        return None if a is None or b is None else np.concatenate([a, b], dtype=dtype)
+
+    targets = np.empty((len(rows.target_prob), len(held) + len(rows)))
+    for p, a, b in zip(targets, held.target_prob, rows.target_prob, strict=True):
+        np.concatenate([a, b], out=p)
+    return Rows(
+        obs=both(held.obs, rows.obs), next_obs=both(held.next_obs, rows.next_obs),
+        has_next=both(held.has_next, rows.has_next),
+        reward=both(held.reward, rows.reward, np.float64),
+        discount=both(held.discount, rows.discount),
+        behavior_prob=both(held.behavior_prob, rows.behavior_prob, np.float64),
+        target_prob=targets,
+        episode=both(held.episode, rows.episode), first=both(held.first, rows.first),
+        action=both(held.action, rows.action), row=held.row,
+    )  # fmt: skip
+
+
+def _with_next(rows: Rows) -> Rows:
+    """The rows with a column of next observations, none of them given, if they had no column."""
+    if rows.next_obs is not None:
+        return rows
+    return replace(rows, next_obs=rows.obs, has_next=np.zeros(len(rows), dtype=np.bool_))
+
+
+def assemble(held: Rows | None, new: Rows) -> tuple[LogBatch | None, Rows | None, int]:
+    """The transitions that are complete, the row that waits for the next batch, rows left out.
+
+    x_next of a row is its own `next_obs` if there is one, else the observation of the following
+    row of the same episode. A row without either, and with a discount above 0, cannot be learned
+    from and is left out; the last row of a batch waits for the next batch.
+    """
+    rows = join(held, new)
+    L = len(rows)
+    follows = np.zeros(L, dtype=np.bool_)  # the next row belongs to the same episode
+    np.logical_not(rows.first[1:], out=follows[:-1])
+    stop = rows.discount == 0.0
+    own = np.zeros(L, dtype=np.bool_)
+    if rows.next_obs is not None and rows.has_next is not None:
+        own = rows.has_next & ~stop
+        same = (rows.next_obs[:-1] == rows.obs[1:]).all(axis=1)
+        own[:-1] &= ~(follows[:-1] & same)
+    complete = stop | own | follows
+    waits = not complete[-1]
+    n = L - 1 if waits else L
+    left = n - int(np.count_nonzero(complete[:n]))
+    kept = last(1, rows) if waits else None
+    if left == n:
+        return None, kept, left
+    if left == 0 and not own.any():
+        index = np.arange(n, dtype=np.int32)
+        row_next = np.where(stop[:n], index, index + np.int32(1))
+        return _batch(rows, slice(0, n), own_copy(rows.obs), row_next), kept, 0
+    keep = np.flatnonzero(complete[:n])
+    return _compact(rows, keep, stop, own), kept, left
+
+
+def _compact(rows: Rows, keep: Longs, stop: Bools, own: Bools) -> LogBatch:
+    """A batch of the rows `keep`, with further rows in `obs` for next observations."""
+    n = len(keep)
+    after = keep + 1
+    uses_following = ~(stop | own)[keep]
+    position = np.full(len(rows) + 1, -1, dtype=np.int32)
+    position[keep] = np.arange(n)
+    dropped = after[uses_following & (position[after] < 0)]
+    position[dropped] = n + np.arange(len(dropped))
+    given = keep[own[keep]]
+    m = n + len(dropped)
+    obs = np.empty((m + len(given), rows.obs.shape[1]), rows.obs.dtype)
+    np.take(rows.obs, keep, axis=0, out=obs[:n])
+    obs[n:m] = rows.obs[dropped]
+    row_next = np.where(uses_following, position[after], np.arange(n, dtype=np.int32))
+    if rows.next_obs is not None:
+        obs[m:] = rows.next_obs[given]
+        row_next[own[keep]] = m + np.arange(len(given), dtype=np.int32)
+    return _batch(rows, keep, obs, row_next)
+
+
+def _batch(rows: Rows, keep: Longs | slice, obs: NDArray[Any], row_next: Ints) -> LogBatch:
+    numbers = rows.row + (np.arange(keep.stop) if isinstance(keep, slice) else keep)
+    return LogBatch(
+        obs=obs,
+        row_next=row_next,
+        reward=own_copy(rows.reward[keep]),
+        discount=own_copy(rows.discount[keep]),
+        behavior_prob=None if rows.behavior_prob is None else own_copy(rows.behavior_prob[keep]),
+        target_prob=own_copy(np.asarray(rows.target_prob)[:, keep]),
+        episode=own_copy(rows.episode[keep]),
+        first=own_copy(rows.first[keep]),
+        action=None if rows.action is None else own_copy(rows.action[keep]),
+        row=int(numbers[0]),
+        rows=numbers,
+    )
+
+
+def own_copy(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, copied only if it is a view of Arrow's read-only memory or not contiguous."""
+    return np.require(array, requirements=["C", "W"])

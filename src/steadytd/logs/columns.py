@@ -1,0 +1,166 @@
+"""Which column of a log means what: names, aliases and the user's column map."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from steadytd.base.errors import InputError, unknown
+
+TARGET = "target_prob_"
+BEHAVIOR = ("behavior_prob", "pscore", "action_prob")
+BEHAVIOR_LOG = ("behavior_logp", "action_logp")
+PLAIN = ("episode_id", "t", "action", "reward", "terminated", "truncated", "discount")
+MAPPABLE = (*PLAIN, "obs", "next_obs", *BEHAVIOR, *BEHAVIOR_LOG)
+
+ColumnMap = Mapping[str, str | Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names, in the file, of the columns that a log is read from; None where there is none."""
+
+    episode_id: str
+    t: str
+    obs: tuple[str, ...]
+    reward: str
+    terminated: str
+    truncated: str | None = None
+    action: str | None = None
+    next_obs: tuple[str, ...] = ()
+    discount: str | None = None
+    behavior: str | None = None
+    behavior_is_log: bool = False
+    targets: dict[str, str] = field(default_factory=dict)
+
+    def names(self) -> list[str]:
+        """Every column that is read, once."""
+        single = (self.episode_id, self.t, self.reward, self.terminated, self.truncated)
+        further = (self.action, self.discount, self.behavior)
+        every = (*single, *further, *self.obs, *self.next_obs, *self.targets.values())
+        return list(dict.fromkeys(name for name in every if name is not None))
+
+
+def resolve(
+    file: str, present: Sequence[str], given: ColumnMap | None, targets: Sequence[str] | None
+) -> Columns:
+    """Find the log's columns among those present in `file`; `targets=None` takes every target."""
+    finder = _Finder(file, list(present), dict(given or {}))
+    behavior, is_log = finder.behavior()
+    found = Columns(
+        episode_id=finder.need("episode_id"),
+        t=finder.need("t"),
+        obs=finder.wide("obs", required=True),
+        reward=finder.need("reward"),
+        terminated=finder.need("terminated"),
+        truncated=finder.maybe("truncated"),
+        action=finder.maybe("action"),
+        next_obs=finder.wide("next_obs", required=False),
+        discount=finder.maybe("discount"),
+        behavior=behavior,
+        behavior_is_log=is_log,
+        targets=finder.targets(targets),
+    )
+    finder.misspelt(found)
+    return found
+
+
+class _Finder:
+    def __init__(self, file: str, present: list[str], given: dict[str, str | Sequence[str]]):
+        self.file, self.present, self.given = file, present, given
+        for key, value in given.items():
+            if key not in MAPPABLE and not key.startswith(TARGET):
+                raise unknown("name in the column map", key, (*MAPPABLE, TARGET + "<name>"))
+            many = (value,) if isinstance(value, str) else tuple(value)
+            if len(many) != 1 and key not in ("obs", "next_obs"):
+                raise InputError(f"the column map gives {len(many)} columns for '{key}'; name one.")
+            for name in many:
+                if name and name not in present and f"{name}_0" not in present:
+                    raise self.missing(name, f"the column map says {key}={name}, but ")
+        twice = [name for name in present if present.count(name) > 1]
+        if twice:
+            raise InputError(f"{file}: two columns are named '{twice[0]}'; rename one of them.")
+
+    def missing(self, name: str, why: str = "") -> InputError:
+        hint = str(unknown("column", name, self.present))
+        return InputError(
+            f"{self.file}: {why}there is no column '{name}' ({hint[:-1]}); if it has another name, "
+            f"say so in the column map: columns={{'{name}': 'its name'}}, or --map {name}=its_name."
+        )
+
+    def maybe(self, name: str) -> str | None:
+        mapped = self.given.get(name, name)
+        column = mapped if isinstance(mapped, str) else mapped[0]
+        return column if column in self.present else None
+
+    def need(self, name: str) -> str:
+        column = self.maybe(name)
+        if column is None:
+            raise self.missing(name)
+        return column
+
+    def wide(self, name: str, *, required: bool) -> tuple[str, ...]:
+        """One column of lists (or numbers), or the numbered columns name_0, name_1, ..."""
+        mapped = self.given.get(name, name)
+        if not isinstance(mapped, str):
+            return tuple(mapped)
+        if not mapped and not required:
+            return ()
+        if mapped in self.present:
+            return (mapped,)
+        pattern = re.compile(re.escape(mapped) + r"_(\d+)")
+        numbered = {int(m[1]): m[0] for m in map(pattern.fullmatch, self.present) if m}
+        if not numbered:
+            if required:
+                raise self.missing(name)
+            return ()
+        lacking = [i for i in range(max(numbered) + 1) if i not in numbered]
+        if lacking:
+            raise InputError(
+                f"{self.file}: column '{mapped}_{lacking[0]}' is missing, though there is "
+                f"'{numbered[max(numbered)]}'; number the columns 0, 1, 2, ... without gaps."
+            )
+        return tuple(numbered[i] for i in range(len(numbered)))
+
+    def misspelt(self, found: Columns) -> None:
+        """A column that is nearly an optional one would silently not be used: refuse it."""
+        optional = {
+            "truncated": found.truncated, "action": found.action, "discount": found.discount,
+            "next_obs": found.next_obs or None, BEHAVIOR[0]: found.behavior,
+            BEHAVIOR_LOG[0]: found.behavior,
+        }  # fmt: skip
+        spare = [name for name in self.present if name not in found.names()]
+        for name, column in optional.items():
+            close = difflib.get_close_matches(name, spare, n=1, cutoff=0.88)
+            if column is None and name not in self.given and close:
+                raise InputError(
+                    f"{self.file}: there is a column '{close[0]}' but none named '{name}'; did you "
+                    f"mean it? If so rename it or map it: columns={{'{name}': '{close[0]}'}}, or "
+                    f"--map {name}={close[0]}; if not, map '{name}' to '' (nothing)."
+                )
+
+    def behavior(self) -> tuple[str | None, bool]:
+        """The behaviour policy's column; one from the column map goes before any alias."""
+        aliases = (*BEHAVIOR, *BEHAVIOR_LOG)
+        for name in sorted(aliases, key=lambda alias: alias not in self.given):
+            column = self.maybe(name)
+            if column is not None:
+                return column, name in BEHAVIOR_LOG
+        return None, False
+
+    def targets(self, wanted: Sequence[str] | None) -> dict[str, str]:
+        mapped = [key for key in self.given if key.startswith(TARGET)]
+        found = [name for name in self.present if name.startswith(TARGET)]
+        known = dict.fromkeys(key.removeprefix(TARGET) for key in (*found, *mapped))
+        if wanted is None and not known:
+            raise InputError(
+                f"{self.file}: there is no target policy; add a column '{TARGET}<name>' with the "
+                "target's probability of the logged action, or give targets={'name': function}."
+            )
+        for name in wanted or ():
+            if name not in known:
+                hint = str(unknown("target", name, known)) if known else "the log has no targets."
+                raise InputError(f"{self.file}: there is no column '{TARGET}{name}' ({hint[:-1]}).")
+        return {name: self.need(TARGET + name) for name in (known if wanted is None else wanted)}

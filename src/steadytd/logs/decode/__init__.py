@@ -1,0 +1,1 @@
+"""From Arrow columns to checked arrays in the order of the episodes."""

@@ -1,0 +1,104 @@
+"""The values of a log: probabilities, rewards, discounts and observations within their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytd.base.arrays import Bools, Floats
+from steadytd.engine.block import read_only
+from steadytd.logs.decode.kernels import all_within
+from steadytd.logs.faults import Place, fault, first_true
+
+Numbers = NDArray[Any]  # of the column's own type
+
+BELOW_ZERO = float(np.nextafter(0.0, -1.0))  # every number above it is at least 0
+SLACK = 1e-6  # a float32 softmax may end a little above 1: taken as 1
+IS_LOG = "it looks like a log-probability: give it as action_logp, or take exp"
+
+
+def finite(values: Numbers, name: str, place: Place) -> None:
+    """Fail at the first NaN or infinite number."""
+    with np.errstate(all="ignore"):
+        fine = np.isfinite(values.sum())  # infinite or NaN if any number is
+    if not fine and (index := first_true(~np.isfinite(values))) is not None:
+        raise fault(
+            place, name, index, "must be finite", values[index], "correct it or drop the episode"
+        )
+
+
+def finite_rows(matrix: NDArray[Any], name: str, place: Place, use: Bools | None = None) -> None:
+    """Fail at the first row (among those of `use`) with a NaN or infinite number."""
+    with np.errstate(all="ignore"):
+        fine = np.isfinite(matrix.sum())
+    if fine:
+        return
+    bad = ~np.isfinite(matrix)
+    rows = bad.any(axis=1) if use is None else bad.any(axis=1) & use
+    index = first_true(rows)
+    if index is not None:
+        number = first_true(bad[index]) or 0
+        raise fault(
+            place, name, index, "observations must be finite",
+            f"{matrix[index, number]} as number {number}", "correct it or drop the episode",
+        )  # fmt: skip
+
+
+def discounts(values: Floats, name: str, place: Place) -> None:
+    """Discounts lie in [0, 1]."""
+    index = first_true(~((values >= 0.0) & (values <= 1.0)))
+    if index is not None:
+        raise fault(
+            place, name, index, "a discount must lie in [0, 1]", values[index], "correct it"
+        )
+
+
+def target(values: Numbers, name: str, place: Place) -> Numbers:
+    """Target probabilities lie in [0, 1]."""
+    if all_within(read_only(values), BELOW_ZERO, 1.0):
+        return values
+    index = first_true(~((values >= 0.0) & (values <= 1.0 + SLACK)))
+    if index is not None:
+        remedy = IS_LOG if values[index] < 0 else "correct it (densities: see docs/logs.md)"
+        raise fault(place, name, index, "a probability must lie in [0, 1]", values[index], remedy)
+    return np.minimum(values, 1.0)
+
+
+def behavior(
+    values: Numbers, name: str, place: Place, is_log: bool, targets: Mapping[str, Numbers]
+) -> Numbers:
+    """Behaviour probabilities of logged actions lie in (0, 1], their logarithms are <= 0."""
+    if is_log:
+        index = first_true(~((values <= SLACK) & np.isfinite(values)))
+        if index is not None:
+            raise fault(
+                place, name, index, "a log-probability must be finite and at most 0",
+                values[index], "if these are probabilities, map them to behavior_prob",
+            )  # fmt: skip
+        probability = np.exp(values.astype(np.float64))
+    else:
+        probability = values
+    if all_within(read_only(probability), 0.0, 1.0):
+        return probability
+    index = first_true(~((probability > 0.0) & (probability <= 1.0 + SLACK)))
+    if index is None:
+        return np.minimum(probability, 1.0)
+    value = probability[index]
+    if value < 0:
+        remedy = IS_LOG
+    elif value == 0:
+        for label, chance in targets.items():
+            if chance[index] > 0:
+                raise fault(
+                    place, name, index, f"the target '{label}' takes the logged action with "
+                    f"probability {chance[index]:.6g}, so the behaviour's must be above 0", value,
+                    "the log cannot speak about this target: correct the probability, or leave "
+                    "the target out",
+                )  # fmt: skip
+        remedy = "an action that was taken cannot have probability 0: correct it"
+    else:
+        remedy = "correct it (densities: see docs/logs.md)"
+    raise fault(place, name, index, "a probability must lie in (0, 1]", value, remedy)

@@ -1,0 +1,184 @@
+"""Logs of transitions: opened once, checked while read, in batches of bounded size."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytd.base.errors import InputError, unknown
+from steadytd.logs.ahead import ahead
+from steadytd.logs.batch import LogBatch, Rows, assemble
+from steadytd.logs.columns import ColumnMap
+from steadytd.logs.decode.order import Cursor
+from steadytd.logs.decode.rows import Meaning, Policy, decode
+from steadytd.logs.schema import understand
+from steadytd.logs.sources.source import Chunk, Source, open_source
+
+OPTIONAL = frozenset({"action", "behavior_prob", "target_prob"})
+
+__all__ = ["Log", "LogBatch", "open_log"]
+
+
+@dataclass(repr=False)
+class Log:
+    """A log, or a part of one: what it holds, and how to go through it. Nothing is kept open.
+
+    `left_out` is the number of rows of the last complete pass that could not be learned from
+    (no next observation is known and the episode has not terminated), None before the first one.
+    """
+
+    source: Source
+    meaning: Meaning
+    batch_rows: int
+    notes: tuple[str, ...] = ()
+    begin: int = 0
+    end: int | None = None
+    start: Cursor = field(default_factory=Cursor)
+    left_out: int | None = None
+    behavior_estimated: bool = False
+
+    def __repr__(self) -> str:
+        rows = "rows not counted" if self.rows is None else f"{self.rows:,} rows"
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        targets = ", ".join(self.targets) or "none"
+        return f"<log {self.files[0]}{more}: {rows}, {self.n_obs} numbers, targets: {targets}>"
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of the target policies, in the order of `LogBatch.target_prob`."""
+        return list(self.meaning.targets)
+
+    @property
+    def n_obs(self) -> int:
+        """How many numbers an observation has."""
+        return self.meaning.width
+
+    @property
+    def rows(self) -> int | None:
+        """Number of rows, None where it is not known before reading (CSV)."""
+        total = self.source.rows if self.end is None else self.end
+        return None if total is None else total - self.begin
+
+    @property
+    def files(self) -> list[str]:
+        """The files' names."""
+        return list(self.source.files)
+
+    @property
+    def has_behavior(self) -> bool:
+        """Whether the behaviour policy's probabilities are known."""
+        return self.meaning.columns.behavior is not None or self.meaning.behavior is not None
+
+    def batches(self, columns: Collection[str] | None = None) -> Generator[LogBatch, None, None]:
+        """Go through the log in order.
+
+        `columns` names the optional fields that are wanted among `action`, `behavior_prob` and
+        `target_prob` (default: all); columns of the others are not read.
+        """
+        fields = self._fields(columns)
+        chunks = self.source.read(self.meaning.names(fields), self.begin, self.end, self.batch_rows)
+        yield from ahead(self._decoded(ahead(chunks), fields))
+
+    def _decoded(
+        self, chunks: Generator[Chunk, None, None], fields: frozenset[str]
+    ) -> Generator[LogBatch, None, None]:
+        """The batches of the chunks that were read."""
+        cursor, row = self.start, self.begin
+        held: Rows | None = None
+        left_out, used = 0, 0
+        with closing(chunks):  # whatever happens, the thread that reads them ends here
+            for chunk in chunks:
+                if not chunk.batch.num_rows:
+                    continue
+                rows, cursor = decode(chunk, self.meaning, fields, cursor, row)
+                row += len(rows)
+                batch, held, left = assemble(held, rows)
+                left_out += left
+                if batch is not None:
+                    used += len(batch)
+                    yield batch
+        self.left_out = left_out + (held is not None)
+        whole = self.begin == 0 and self.end is None
+        if whole and not used:
+            raise InputError(
+                f"{self.files[0]}: no row can be learned from: no episode has two rows, a "
+                "next_obs or a termination; log whole episodes, or add the column next_obs."
+            )
+
+    def _fields(self, columns: Collection[str] | None) -> frozenset[str]:
+        for name in columns or ():
+            if name not in LogBatch.__dataclass_fields__:
+                raise unknown("field of a batch", name, LogBatch.__dataclass_fields__)
+        wanted = OPTIONAL if columns is None else OPTIONAL.intersection(columns)
+        if columns is not None and "action" in wanted:
+            self.meaning.need_actions(self.files[0], "actions are asked for")
+        if not self.meaning.numeric_actions:
+            wanted -= {"action"}
+        return wanted
+
+    def sample(self, n: int, seed: int = 0) -> NDArray[Any]:
+        """At most `n` observations, spread over the log; see `log_sample`."""
+        from steadytd.logs.sample import sample
+
+        return sample(self.source, self.meaning, self.begin, self.end, n, seed)
+
+    def parts(self, k: int) -> list[Log]:
+        """At most `k` logs that together are this one, each beginning and ending with an episode.
+
+        Reads the columns `episode_id` and `t` once. An episode that crosses the border of two row
+        groups belongs to the part in which it begins.
+        """
+        from steadytd.logs.parts import cuts
+
+        edges = cuts(self.source, self.meaning, self.begin, self.end, self.start, k)
+        ends: list[int | None] = [begin for begin, _ in edges[1:]]
+        return [
+            replace(self, begin=begin, end=end, start=cursor, left_out=None)
+            for (begin, cursor), end in zip(edges, [*ends, self.end], strict=True)
+        ]
+
+    def where(self, row: int) -> str:
+        """File and row in the file of a row of the log, for messages."""
+        for chunk in self.source.read([self.meaning.columns.episode_id], row, row + 1, 1):
+            return f"{chunk.place.file}, row {chunk.place.row}"
+        raise InputError(f"the log has no row {row}.")
+
+    def fingerprint(self) -> str:
+        """A hash of the files' names, sizes, schemas and row groups, and of what is read from them.
+
+        Functions enter with their names only.
+        """
+        m = self.meaning
+        what = [self.source.identity(), vars(m.columns), m.discount, list(m.targets)]
+        range_ = [self.begin, self.end, sorted(m.policies), m.behavior is not None]
+        text = json.dumps([what, range_], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def open_log(
+    source: Any,
+    *,
+    discount: float | None,
+    targets: Sequence[str] | Mapping[str, Policy] | None = None,
+    columns: ColumnMap | None = None,
+    behavior: Policy | None = None,
+    batch_rows: int = 65_536,
+) -> Log:
+    """Open a log: a path, glob, directory or list of paths, a data frame or a Minari data set.
+
+    `targets` are names of `target_prob_<name>` columns (default: all) or functions
+    `(obs [n, k], action [n]) -> probability [n]`; `behavior` is such a function for the policy that
+    made the log, in place of a column. `columns` maps the names of the schema to the log's own.
+    """
+    if not isinstance(batch_rows, int | np.integer) or batch_rows < 1:
+        raise InputError(f"batch_rows must be a whole number of at least 1, got {batch_rows!r}.")
+    found = open_source(source)
+    opened, meaning, notes = understand(found, discount, targets, columns, behavior)
+    return Log(opened, meaning, int(batch_rows), notes)

@@ -1,0 +1,68 @@
+"""Where a log may be cut: at beginnings of episodes, near the borders of row groups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steadytd.base.arrays import Longs
+from steadytd.base.errors import InputError
+from steadytd.logs.decode import arrays
+from steadytd.logs.decode.order import Cursor, advance
+from steadytd.logs.decode.rows import Meaning
+from steadytd.logs.sources.source import Source
+
+BATCH = 1 << 18
+
+
+def cuts(
+    source: Source, meaning: Meaning, begin: int, end: int | None, start: Cursor, k: int
+) -> list[tuple[int, Cursor]]:
+    """First row of each part and the state of the order check before it; at most `k` parts.
+
+    Borders of row groups that share the rows as evenly as possible are chosen, and each is moved
+    on to the next beginning of an episode. Episode numbers need the whole column `episode_id`.
+    """
+    if k < 1:
+        raise InputError(f"the number of parts must be at least 1, got {k}.")
+    if k == 1:
+        return [(begin, start)]
+    wanted = _borders(source, begin, end, k)
+    found, cursor, row = [(begin, start)], start, begin
+    c = meaning.columns
+    for chunk in source.read([c.episode_id, c.t], begin, end, BATCH):
+        ids = arrays.whole(chunk.batch.column(c.episode_id), c.episode_id, chunk.place)
+        t = arrays.whole(chunk.batch.column(c.t), c.t, chunk.place)
+        if not len(ids):
+            continue
+        before = cursor
+        never = np.zeros(len(ids), dtype=np.bool_)
+        cursor, first, number = advance(cursor, ids, t, never, chunk.place, c)
+        starts = np.flatnonzero(first)
+        while wanted:
+            i = np.searchsorted(starts, max(wanted[0] - row, 0))
+            if i == len(starts):
+                break
+            at = int(starts[i])
+            seen = before if at == 0 else _after(cursor, ids, t, number, at - 1)
+            found.append((row + at, seen))
+            wanted = [border for border in wanted if border > row + at]
+        row += len(ids)
+    return found
+
+
+def _after(cursor: Cursor, ids: Longs, t: Longs, number: Longs, i: int) -> Cursor:
+    return Cursor(int(number[i]), int(ids[i]), int(t[i]), False, cursor.t0)
+
+
+def _borders(source: Source, begin: int, end: int | None, k: int) -> list[int]:
+    """Rows inside (begin, end) at which to cut, before they are moved to an episode's beginning."""
+    edges = np.cumsum(source.units())
+    if len(edges) < 2:
+        return []
+    last = int(edges[-1]) if end is None else end
+    inside = edges[(edges > begin) & (edges < last)]
+    if not len(inside):
+        return []
+    ideal = begin + (last - begin) * np.arange(1, k) / k
+    nearest = [int(inside[np.abs(inside - place).argmin()]) for place in ideal]
+    return sorted(set(nearest))

@@ -1,0 +1,78 @@
+"""A sample of a log's observations, to fit feature maps on, without reading everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytd.base.errors import InputError
+from steadytd.logs.decode import arrays, checks
+from steadytd.logs.decode.rows import Meaning
+from steadytd.logs.sources.source import Chunk, Source
+
+SPREAD = 32  # row groups that are looked into
+FULL = 262_144  # a log of at most this many rows is read whole
+BATCH = 65_536
+
+
+def sample(
+    source: Source, meaning: Meaning, begin: int, end: int | None, n: int, seed: int
+) -> NDArray[Any]:
+    """At most `n` observations in the log's order, without replacement.
+
+    A small log, or one of few row groups, is read whole and every row has the same chance. Of a
+    large one the beginnings of up to 32 row groups are read, evenly spread over the log.
+    """
+    if n < 1:
+        raise InputError(f"a sample needs at least one row, got {n}.")
+    rng = np.random.default_rng(seed)
+    keys = np.empty(0)
+    kept = np.empty((0, meaning.width))
+    names = meaning.columns.obs
+    for chunk in _chunks(source, meaning, begin, end, n):
+        columns = [chunk.batch.column(name) for name in names]
+        obs = arrays.matrix(columns, names, chunk.place, meaning.width)
+        checks.finite_rows(obs, names[0], chunk.place)
+        # the n smallest of independent uniform keys mark a uniform sample without replacement
+        drawn = rng.random(len(obs))
+        bound = np.partition(keys, n - 1)[n - 1] if len(keys) >= n else np.inf
+        chosen = drawn < bound
+        kept = np.concatenate([kept, obs[chosen]]) if len(kept) else obs[chosen].copy()
+        keys = np.concatenate([keys, drawn[chosen]])
+        if len(keys) > 2 * n:
+            kept, keys = _smallest(kept, keys, n)
+    return _smallest(kept, keys, n)[0]
+
+
+def _smallest(kept: NDArray[Any], keys: NDArray[Any], n: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    chosen = np.sort(np.argsort(keys, kind="stable")[:n])
+    return kept[chosen], keys[chosen]
+
+
+def _chunks(
+    source: Source, meaning: Meaning, begin: int, end: int | None, n: int
+) -> Iterator[Chunk]:
+    names = meaning.columns.obs
+    total = source.rows
+    if total is None:
+        yield from source.read(names, begin, end, BATCH)
+        return
+    last = total if end is None else end
+    starts = np.cumsum([0, *source.units()])
+    inside = [
+        (max(int(low), begin), min(int(high), last))
+        for low, high in pairwise(starts)
+        if low < last and high > begin and low < high
+    ]
+    if last - begin <= max(FULL, 2 * n) or len(inside) < SPREAD // 4:
+        yield from source.read(names, begin, end, BATCH)
+        return
+    places = np.unique(np.linspace(0, len(inside) - 1, SPREAD).round().astype(int))
+    share = -(-4 * n // len(places))
+    for place in places:
+        low, high = inside[place]
+        yield from source.read(names, low, min(high, low + share), min(share, BATCH))

@@ -1,0 +1,146 @@
+"""Logs in CSV files: slower than Parquet and without row groups, but read in the same way."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from steadytd.base.errors import InputError
+from steadytd.logs.columns import Columns
+from steadytd.logs.faults import Place
+from steadytd.logs.sources.source import Chunk, cannot_read
+
+CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+BLOCK = 1 << 22  # bytes parsed at a time
+NULLS = ["", "null", "NULL", "None", "NA"]
+CONVERSION = re.compile(
+    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+): invalid value '(.*)'",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class CsvSource:
+    """One or many CSV files with a header; observations stand in numbered columns.
+
+    Rows are counted from 0 after the header, without empty lines.
+    """
+
+    files: tuple[str, ...]
+    schemas: tuple[Any, ...]
+    types: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
+
+    @classmethod
+    def of(cls, paths: Sequence[Path]) -> CsvSource:
+        """Read the headers, and guess the types from each file's first block."""
+        names = tuple(map(str, paths))
+        return cls(names, tuple(_open(name, {}, None, ()).schema for name in names))
+
+    def with_types(self, columns: Columns) -> CsvSource:
+        """Types from what the columns mean: a number that looks whole at first may not stay so."""
+        import pyarrow as pa
+
+        single = (columns.reward, columns.discount, columns.behavior, *columns.targets.values())
+        numbers = (*columns.obs, *columns.next_obs, *single)
+        types = {name: pa.float64() for name in numbers if name is not None}
+        types |= {name: pa.int64() for name in (columns.episode_id, columns.t)}
+        flags = (columns.terminated, columns.truncated)
+        types |= {name: pa.bool_() for name in flags if name is not None}
+        schemas = tuple(
+            pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
+            for schema in self.schemas
+        )
+        return replace(self, types=types, schemas=schemas)
+
+    def units(self) -> list[int]:
+        """The files, if there are several: they have to be read to be counted."""
+        if len(self.files) == 1:
+            return []
+        first = [schema.names[0] for schema in self.schemas]
+        pairs = zip(self.files, first, strict=True)
+        return [sum(c.batch.num_rows for c in self._file(name, [one])) for name, one in pairs]
+
+    def read(
+        self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
+    ) -> Iterator[Chunk]:
+        """Parse from the beginning and pass on the rows asked for."""
+        row = 0
+        for file in self.files:
+            for place, batch in self._file(file, names):
+                low = max(begin - row, 0)
+                high = batch.num_rows if end is None else min(end - row, batch.num_rows)
+                for i in range(low, high, batch_rows):
+                    part = batch.slice(i, min(batch_rows, high - i))
+                    yield Chunk(Place(file, place.row + i), part)
+                row += batch.num_rows
+                if end is not None and row >= end:
+                    return
+        if row == 0:
+            raise InputError(f"'{self.files[0]}' holds no rows; a log needs at least one.")
+
+    def _file(self, name: str, names: Sequence[str]) -> Iterator[Chunk]:
+        row = 0
+        header = self.schemas[self.files.index(name)].names
+        reader = _open(name, self.types, names, header)
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except Exception as error:
+                raise _explain(name, header, error) from error
+            yield Chunk(Place(name, row), batch)
+            row += batch.num_rows
+
+    def identity(self) -> object:
+        """Names, sizes, and hashes of the contents."""
+        return [[Path(name).name, Path(name).stat().st_size, _hash(name)] for name in self.files]
+
+
+def _hash(name: str) -> str:
+    with Path(name).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _open(
+    name: str, types: Mapping[str, Any], names: Sequence[str] | None, header: Sequence[str]
+) -> Any:
+    import pyarrow.csv as pc
+
+    chosen = {key: kind for key, kind in types.items() if names is None or key in names}
+    tab = Path(name).name.lower().removesuffix(".gz").endswith(".tsv")
+    try:
+        return pc.open_csv(
+            name,
+            # one thread: the error of a bad value then names its row
+            read_options=pc.ReadOptions(use_threads=False, block_size=BLOCK),
+            parse_options=pc.ParseOptions(delimiter="\t" if tab else ","),
+            convert_options=pc.ConvertOptions(
+                column_types=chosen,
+                include_columns=None if names is None else list(names),
+                null_values=NULLS,
+            ),
+        )
+    except Exception as error:
+        if "Empty CSV file" in str(error):
+            raise InputError(f"'{name}' is an empty file; a log needs at least one row.") from error
+        raise _explain(name, header, error) from error
+
+
+def _explain(name: str, header: Sequence[str], error: Exception) -> InputError:
+    """Arrow's conversion error, which counts the file's columns, in the words of other faults."""
+    found = CONVERSION.search(str(error))
+    if found is None or int(found[1]) >= len(header):
+        return cannot_read(name, error)
+    row = f"row {int(found[2]) - 2} (counted from 0)" if found[2] else "in one of its rows"
+    wanted = {"int64": "a whole number", "bool": "true or false", "double": "a number"}
+    return InputError(
+        f"{name}: column '{header[int(found[1])]}', {row}: must be "
+        f"{wanted.get(found[3], 'of type ' + found[3])}, got '{found[4].strip()}'; correct it, or "
+        "name another column in the column map."
+    )

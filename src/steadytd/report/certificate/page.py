@@ -1,0 +1,113 @@
+"""The certificate as a page with three pictures, and the words that page and terminal share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from steadytd.base.files import output_directory, write_whole
+from steadytd.base.wording import figures
+from steadytd.report.certificate.figures import eigenvalue_chart, path_chart, values_chart
+from steadytd.report.figures import save_figure
+from steadytd.report.pages import page
+from steadytd.theory.advice import advise_on
+from steadytd.theory.certificate import Certificate
+from steadytd.theory.finding import Finding
+
+BOUNDS = {
+    "numerical_range": "suffices: lambda_max(sym T) - 1, without looking at the features",
+    "operator_norm": "suffices: ||T|| - 1",
+    "sqrt_kappa": "suffices: gamma sqrt(kappa) - 1; from here on there is an error bound",
+    "gershgorin": "suffices: gamma (1 + kappa)/2 - 1",
+    "paper": "suffices: gamma kappa - 1, the paper's theorem",
+    "policies": "suffices: gamma sqrt(rho_max) - 1, from the policies alone",
+}
+
+
+def subject(c: Certificate) -> str:
+    """The problem's name; where there are several, the target policy; where it is active."""
+    p = c.problem
+    active = int(p.active_in(c.policy).sum())
+    policy = f", policy {c.policy}" if p.n_policies > 1 else ""
+    where = f" (active in {active} of {p.n_states} states)" if active < p.n_states else ""
+    return f"{p.name}{policy}{where}"
+
+
+def verdict(c: Certificate) -> str:
+    """The one line that comes first."""
+    if c.td_stable:
+        return f"{subject(c)}: off-policy TD is stable; no penalty is needed."
+    if c.moments.v_pi.any():
+        choice = f"the best choice is eta = {c.best_eta:.4g}."
+    else:
+        choice = "the value is zero, so each of them is right."
+    return (
+        f"{subject(c)}: off-policy TD diverges. Perturbed TD converges for eta > "
+        f"{c.eta_hurwitz:.4g}; {choice}"
+    )
+
+
+def findings(c: Certificate, etas: Sequence[float] = ()) -> list[Finding]:
+    """The general findings, and those about the penalties asked for."""
+    return [*c.advice, *(finding for eta in etas for finding in advise_on(c, eta))]
+
+
+def threshold_rows(c: Certificate) -> list[dict[str, str]]:
+    """Thresholds and bounds with their meaning."""
+    unstable = ", ".join(f"{lo:.4g} to {hi:.4g}" for lo, hi in c.unstable_etas) or "none"
+    found = "" if c.pencil.exact else " (found by a scan: very short intervals may be missing)"
+    rows = [
+        ("unstable", unstable, f"penalties with an unstable mean update{found}"),
+        ("Hurwitz", figures(c.eta_hurwitz), "stable for every larger eta"),
+        ("positive definite", figures(c.eta_pd), "exact: the theorem's condition holds from here"),
+    ]
+    rows += [(n.replace("_", " "), figures(c.bounds[n]), text) for n, text in BOUNDS.items()]
+    rows.append(("best", figures(c.best_eta), "least error clear of poles and crossings: eta=auto"))
+    return [{"name": name, "value": value, "text": text} for name, value, text in rows]
+
+
+def learner_rows(c: Certificate) -> list[dict[str, Any]]:
+    """Each learner with its parameters, stability, error and largest step size."""
+    size = 1e-9 * (1.0 + c.error(0.0 * c.problem.w0))
+    rows = []
+    for row in c.learners:
+        numbers = {k: v for k, v in row["params"].items() if not isinstance(v, str)}
+        shown = ", ".join(f"{k} {v:.4g}" for k, v in numbers.items() if k != "lam" or v)
+        error = row["error"] if row["error"] is None or row["error"] > size else 0.0
+        rows.append(
+            {
+                "name": f"{row['learner']}{f' ({shown})' if shown else ''}",
+                "stable": row["stable"],
+                "error": "none" if error is None else figures(error),
+                "alpha": figures(row["largest_alpha"]) if row["stable"] else "none",
+            }
+        )
+    return rows
+
+
+def write_certificate(c: Certificate, out: str | Path, etas: Sequence[float] = ()) -> Path:
+    """Write `certificate.html` and its three pictures (SVG, PNG, PDF); return the page's path."""
+    directory = output_directory(out)
+    charts = {"eigenvalues": eigenvalue_chart, "path": path_chart, "states": values_chart}
+    pictures = {name: save_figure(draw(c), directory, name) for name, draw in charts.items()}
+    path = [
+        {**row, "move": None if row["sensitivity"] is None else 0.01 * row["sensitivity"]}
+        for row in (c.path(etas).to_dicts() if etas else [])
+    ]
+    html = page(
+        "certify.html",
+        c=c,
+        name=c.problem.name,
+        summary=c.problem.summary,
+        verdict=verdict(c),
+        findings=findings(c, etas),
+        thresholds=threshold_rows(c),
+        learners=learner_rows(c),
+        path=path,
+        pictures=pictures,
+        rank=c.pencil.rank,
+        features=c.problem.n_features,
+        command=" ".join(["steadytd certify", c.problem.name, *(f"--eta {e:g}" for e in etas)]),
+    )
+    return write_whole(directory / "certificate.html", html)

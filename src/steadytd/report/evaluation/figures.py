@@ -1,0 +1,232 @@
+"""What an evaluation rests on, as pictures: the ratios, and the value over eta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from steadytd.evaluation.result import Evaluation
+from steadytd.report.figures import COLOURS, styled
+
+DRAWN = 6  # targets that have a panel of their own
+SHADE = "#d9480f"
+TAIL, FLOOR = 0.01, -8.0  # share of the least ratios, and power of two, that share a bar
+
+
+def heading(title: str, subtitle: str | list[str]) -> Any:
+    """A picture's title, to the left."""
+    import altair as alt
+
+    return alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
+
+
+def data(rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows inside the picture's description."""
+    import altair as alt
+
+    return alt.InlineData(values=list(rows))
+
+
+def more(e: Evaluation) -> str:
+    """What to add to a title where not all targets are drawn."""
+    some = len(e.targets) > DRAWN
+    return f" (the first {DRAWN} of {len(e.targets)} targets)" if some else ""
+
+
+def overlap_chart(e: Evaluation) -> Any:
+    """How often each ratio pi/mu occurs, a panel per target; ratios of 0 apart."""
+    import altair as alt
+
+    shown = e.overlap.to_dicts()[:DRAWN]
+    counts = {
+        o["target"]: [c for c in e.histogram_rows if c["target"] == o["target"]] for o in shown
+    }
+    low, high = _ratio_range(list(counts.values()))
+    gap = 0.06 * (high - low)
+    panels = []
+    for o in shown:
+        shares: dict[tuple[float, float], float] = {}
+        for c in counts[o["target"]]:
+            if c["hi"] == 0.0:
+                ends = (low - 3 * gap, low - 2 * gap)
+            else:
+                x = min(max(math.log2(c["lo"]), low), high - 0.5)
+                ends = (x, x + 0.5)
+            shares[ends] = shares.get(ends, 0.0) + c["rows"] / max(o["rows"], 1)
+        rows = [
+            {"x": x, "x2": x2, "share": share, "kind": "ratio 0" if x < low else "ratio"}
+            for (x, x2), share in shares.items()
+        ]
+        panels.append(_histogram(rows, o, (low - 3.6 * gap, high + gap / 2), low - 2.5 * gap))
+    chart = alt.concat(*panels, columns=2, spacing=26).properties(
+        title=heading(
+            "Overlap: how often each ratio pi/mu occurs" + more(e),
+            [
+                "around 1 the log is like the target's own; few rows far to the right decide much;",
+                "the bar at 0: actions that the target never takes; end bars hold all beyond them",
+            ],
+        )
+    )
+    return styled(chart)
+
+
+def _ratio_range(counts: list[list[dict[str, Any]]]) -> tuple[float, float]:
+    """Powers of two between which all but the tails of every target's ratios lie."""
+    lows, highs = [-1.0], [1.0]
+    for rows in counts:
+        bins = sorted((c["lo"], c["hi"], c["rows"]) for c in rows if c["hi"] > 0.0)
+        if bins:
+            below = np.cumsum([n for *_, n in bins]) / sum(n for *_, n in bins)
+            lows.append(max(math.log2(bins[int(np.searchsorted(below, TAIL))][0]), FLOOR))
+            highs.append(math.log2(bins[-1][1]))
+    return min(lows), max(highs)
+
+
+def _histogram(
+    rows: list[dict[str, Any]], o: dict[str, Any], domain: tuple[float, float], zero: float
+) -> Any:
+    import altair as alt
+
+    first, last = math.ceil(zero), math.floor(domain[1])
+    step = max(1, round((last - first) / 6))
+    ticks = [zero, *(t for t in range(first, last + 1) if t % step == 0 and t > zero + step / 2)]
+    label = (
+        f"datum.value < {zero + 1e-6} ? '0' : "
+        "(datum.value < 0 ? '1/' : '') + format(pow(2, abs(datum.value)), ',')"
+    )
+    x = alt.X(
+        "x:Q",
+        title="ratio pi/mu",
+        scale=alt.Scale(domain=list(domain), nice=False),
+        axis=alt.Axis(values=ticks, labelExpr=label, grid=False, labelOverlap=True),
+    )
+    y = alt.Y("share:Q", title="share of rows", axis=alt.Axis(format="~%", tickCount=4))
+    colour = alt.Color(
+        "kind:N",
+        scale=alt.Scale(domain=["ratio", "ratio 0"], range=[COLOURS[1], COLOURS[0]]),
+        legend=None,
+    )
+    bars = alt.Chart(data(rows)).mark_rect(stroke="white", strokeWidth=0.5)
+    one = alt.Chart(data([{"x": 0.0}])).mark_rule(strokeDash=[3, 3], color="#444444")
+    episodes = f"{o['episodes']:,} episodes for {o['ess_trajectory']:,.3g}"
+    words = [
+        f"{o['rows']:,} rows count for {o['ess_step']:,.0f}, {episodes}",
+        f"ratio 0 in {o['zero_share']:.1%}; largest ratio {o['rho_max']:.3g}",
+    ]
+    title = alt.TitleParams(
+        o["target"], subtitle=words, anchor="start", fontSize=13, subtitleFontSize=11
+    )
+    boxes = bars.encode(x=x, x2="x2:Q", y=y, y2=alt.datum(0.0), color=colour)
+    return alt.layer(boxes, one.encode(x=x)).properties(width=270, height=150, title=title)
+
+
+def path_chart(e: Evaluation) -> Any:
+    """The value over the penalty: the unstable range shaded, the chosen penalty marked."""
+    import altair as alt
+
+    shown = e.targets[:DRAWN]
+    panels = [_path(e, name) for name in shown]
+    chart = alt.concat(*panels, columns=2, spacing=26).properties(
+        title=heading(
+            "Value over the penalty eta" + more(e),
+            [
+                "shaded: the mean update is unstable, or (grey) was not looked at; dot: the "
+                "automatic choice;",
+                "vertical line: safe from here, with its interval; dashed: lstd, which needs no "
+                "penalty",
+            ],
+        )
+    )
+    return styled(chart)
+
+
+def _path(e: Evaluation, name: str) -> Any:
+    import altair as alt
+
+    rows = [r for r in e.path.to_dicts() if r["target"] == name]
+    s = next(r for r in e.stability.to_dicts() if r["target"] == name)
+    top = rows[-1]["eta"]
+    x_scale = alt.Scale(type="sqrt", domain=[0.0, top], nice=False)
+    y_scale = alt.Scale(domain=list(_visible(rows)), nice=False, zero=False)
+    x = alt.X(
+        "eta:Q",
+        title="eta",
+        scale=x_scale,
+        axis=alt.Axis(grid=False, tickCount=5, format="~g", labelOverlap=True),
+    )
+    y = alt.Y("value:Q", title="value", scale=y_scale)
+    layers = []
+    for stable, colour, opacity in ((False, SHADE, 0.16), (None, "#777777", 0.12)):
+        spans = _spans(rows, stable)
+        layers.append(
+            alt.Chart(data(spans))
+            .mark_rect(opacity=opacity, color=colour)
+            .encode(x=alt.X("lo:Q", scale=x_scale, title="eta"), x2="hi:Q")
+        )
+    if s["eta_pd"] > 0.0 and s["eta_pd"] < top:
+        ends = {"eta": s["eta_pd"], "lo": s["eta_pd_lo"], "hi": s["eta_pd_hi"]}
+        ends = {k: min(max(v, 0.0), top) for k, v in ends.items() if math.isfinite(v)}
+        threshold = alt.Chart(data([ends]))
+        if len(ends) == 3:
+            layers.append(
+                threshold.mark_rect(opacity=0.25, color="#999999").encode(
+                    x=alt.X("lo:Q", scale=x_scale, title="eta"), x2="hi:Q"
+                )
+            )
+        layers.append(threshold.mark_rule(color="#666666").encode(x=x))
+    drawn = [
+        {**r, "branch": str(r["stable"])}  # a pole lies where stability changes
+        for r in rows
+        if r["value"] is not None and math.isfinite(r["value"])
+    ]
+    layers.append(
+        alt.Chart(data(drawn))
+        .mark_line(clip=True, strokeWidth=2.2, color=COLOURS[1])
+        .encode(x=x, y=y, detail="branch:N")
+    )
+    solved = alt.Chart(data(drawn[:1]))
+    layers.append(solved.mark_rule(strokeDash=[5, 4], color="#444444", clip=True).encode(y=y))
+    chosen = [r for r in drawn if r["eta"] == s["eta"]]
+    layers.append(
+        alt.Chart(data(chosen[:1]))
+        .mark_point(size=100, filled=True, color=COLOURS[2], stroke="white", opacity=1, clip=True)
+        .encode(x=x, y=y)
+    )
+    words = (
+        f"plain TD {'stable' if s['td_stable'] else 'unstable'}; safe from "
+        f"{max(s['eta_pd'], 0.0):.3g}; chosen {s['eta']:.3g}"
+    )
+    title = alt.TitleParams(name, subtitle=words, anchor="start", fontSize=13, subtitleFontSize=11)
+    return alt.layer(*layers).properties(width=270, height=170, title=title)
+
+
+def _visible(rows: list[dict[str, Any]]) -> tuple[float, float]:
+    """Nearly all of the stable part, and lstd: near a pole a value has no bounds."""
+    found = [r["value"] for r in rows if r["stable"] is not False and r["value"] is not None]
+    finite = np.array([v for v in found if math.isfinite(v)] or [0.0, 1.0])
+    low, high = np.quantile(finite, [0.05, 0.95]).tolist()
+    first = rows[0]["value"]
+    if first is not None and math.isfinite(first):
+        near = abs(first - (low + high) / 2) < 20 * max(high - low, 1e-9)
+        low, high = (min(low, first), max(high, first)) if near else (low, high)
+    pad = 0.12 * max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-9)
+    return low - pad, high + pad
+
+
+def _spans(rows: list[dict[str, Any]], stable: bool | None) -> list[dict[str, float]]:
+    """The stretches of eta in which stability is `stable`, ending halfway to the next point."""
+    spans: list[dict[str, float]] = []
+    etas = [r["eta"] for r in rows]
+    edges = [etas[0], *((a + b) / 2 for a, b in pairwise(etas)), etas[-1]]
+    for i, row in enumerate(rows):
+        if row["stable"] is not stable:
+            continue
+        if spans and spans[-1]["hi"] == edges[i]:
+            spans[-1]["hi"] = edges[i + 1]
+        else:
+            spans.append({"lo": edges[i], "hi": edges[i + 1]})
+    return spans

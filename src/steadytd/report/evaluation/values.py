@@ -1,0 +1,150 @@
+"""Values with their intervals as a picture: a dot and a bar for every learner."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from steadytd.evaluation.result import Evaluation
+from steadytd.report.evaluation.figures import DRAWN, data, heading
+from steadytd.report.evaluation.words import number
+from steadytd.report.figures import COLOURS, styled
+
+KINDS = {
+    "solved": ("solved", COLOURS[1]),
+    "online": ("online, step by step", COLOURS[5]),
+    "sampling": ("importance sampling", COLOURS[2]),
+}
+MARKED, QUIET = "#111111", "#555555"
+WIDTH = 560
+REACH = 2.0  # times the recommended intervals' span: how far the values' axis looks beyond it
+
+
+def values_chart(e: Evaluation) -> Any:
+    """The recommended values of all targets, then a panel per target with all its learners."""
+    import altair as alt
+
+    rows = [_point(v) for v in e.values.iter_rows(named=True)]
+    best = [row for row in rows if row["recommended"]]
+    panels = []
+    if len(e.targets) > 1:
+        panels.append(_panel(best, "target").properties(title=_small("all targets, recommended")))
+    if len(e.targets) <= DRAWN:
+        for name in e.targets:
+            mine = [row for row in rows if row["target"] == name]
+            panels.append(_panel(mine, "learner").properties(title=_small(name)))
+    words = [
+        "diamond: the recommended learner, its interval behind all others; a number at the edge: "
+        "beyond it;",
+        "open circle: where an online learner ended, beside where it leads; every panel has its "
+        "own axis",
+    ]
+    chart = alt.vconcat(*panels, spacing=14)
+    return styled(chart.properties(title=heading("Values and 95 % intervals", words)))
+
+
+def _small(title: str) -> Any:
+    import altair as alt
+
+    return alt.TitleParams(title, anchor="start", fontSize=13)
+
+
+def _point(v: dict[str, Any]) -> dict[str, Any]:
+    """A row of the picture: the dot is at the fixed point, to which the interval belongs."""
+    at = v["fixed_point"] if v["fixed_point"] is not None else v["value"]
+    ended = v["value"] if v["kind"] == "online" and v["value"] != at else None
+    row = {"at": at, "lo": v["lo"], "hi": v["hi"], "ended": ended}
+    clean = {k: x if x is not None and math.isfinite(x) else None for k, x in row.items()}
+    names = ("target", "learner", "recommended")
+    return {**clean, **{n: v[n] for n in names}, "kind": KINDS[v["kind"]][0]}
+
+
+def _placed(row: dict[str, Any], domain: tuple[float, float]) -> dict[str, Any]:
+    """The row with the edge at which it is shown, and its number, where it lies beyond the axis."""
+    low, high = domain
+    at = row["at"]
+    if at is None or low <= at <= high:
+        return {**row, "beyond": "", "edge": low}
+    return {**row, "beyond": number(at), "edge": low if at < low else high}
+
+
+def _domain(rows: list[dict[str, Any]]) -> tuple[float, float]:
+    """What the axis shows: the recommended intervals, and whatever is not far from them."""
+    ends = ("at", "lo", "hi")
+    best = [r[k] for r in rows if r["recommended"] for k in ends if r[k] is not None]
+    if not best:
+        best = [r["at"] for r in rows if r["at"] is not None] or [0.0]
+    low, high = min(best), max(best)
+    span = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-9)
+    every = [r[k] for r in rows for k in ends if r[k] is not None]
+    near = [x for x in every if low - REACH * span <= x <= high + REACH * span]
+    low, high = min(near, default=low), max(near, default=high)
+    pad = 0.06 * max(high - low, span)
+    return low - pad, high + pad
+
+
+def _panel(given: list[dict[str, Any]], names: str) -> Any:
+    import altair as alt
+
+    domain = _domain(given)
+    rows = [_placed(row, domain) for row in given]
+    order = [row[names] for row in rows]
+    scale = alt.Scale(domain=list(domain), nice=False, zero=False)
+    x = alt.X("at:Q", title="value", scale=scale, axis=alt.Axis(tickCount=8))
+    y = alt.Y(f"{names}:N", sort=order, title=None, axis=alt.Axis(labelLimit=230, grid=False))
+    shown = [label for label, _ in KINDS.values()]
+    colour = alt.Color(
+        "kind:N",
+        scale=alt.Scale(domain=shown, range=[c for _, c in KINDS.values()]),
+        legend=alt.Legend(title=None, orient="bottom"),
+    )
+    has = [r for r in rows if r["at"] is not None]
+    inside = [r for r in has if not r["beyond"]]
+    best = [r for r in inside if r["recommended"]]
+    layers = []
+    if names == "learner":
+        band = alt.Chart(data([r for r in best if r["lo"] is not None]))
+        layers.append(
+            band.mark_rect(color="#e8eef4", clip=True).encode(
+                x=alt.X("lo:Q", scale=scale, title="value"), x2="hi:Q"
+            )
+        )
+    bars = alt.Chart(data([r for r in has if r["lo"] is not None]))
+    layers.append(
+        bars.mark_rule(strokeWidth=3, clip=True).encode(
+            x=alt.X("lo:Q", scale=scale, title="value"), x2="hi:Q", y=y, color=colour
+        )
+    )
+    dots = alt.Chart(data([r for r in inside if not r["recommended"]]))
+    layers.append(dots.mark_point(size=60, filled=True, opacity=1).encode(x=x, y=y, color=colour))
+    marked = alt.Chart(data(best)).encode(x=x, y=y)
+    layers.append(
+        marked.mark_point(
+            shape="diamond", size=150, filled=True, fill=MARKED, stroke="white", opacity=1
+        )
+    )
+    ended = [
+        {**r, "ended": min(max(r["ended"], domain[0]), domain[1])}
+        for r in rows
+        if r["ended"] is not None
+    ]
+    layers.append(
+        alt.Chart(data(ended))
+        .mark_point(size=55, strokeWidth=1.6, opacity=1)
+        .encode(x=alt.X("ended:Q", scale=scale, title="value"), y=y, color=colour)
+    )
+    beyond = [r for r in has if r["beyond"]]
+    sides: list[tuple[int, str, Literal["left", "right"], int]] = [
+        (0, "triangle-left", "left", 9),
+        (1, "triangle-right", "right", -9),
+    ]
+    for side, shape, align, dx in sides:
+        there = [r for r in beyond if r["edge"] == domain[side]]
+        outside = alt.Chart(data(there)).encode(x=alt.X("edge:Q", scale=scale, title="value"), y=y)
+        layers += [
+            outside.mark_point(shape=shape, size=60, filled=True, opacity=1).encode(color=colour),
+            outside.mark_text(align=align, dx=dx, dy=-7, fontSize=10, color=QUIET).encode(
+                text="beyond:N"
+            ),
+        ]
+    return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(21))

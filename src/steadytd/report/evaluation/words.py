@@ -1,0 +1,272 @@
+"""An evaluation in words and rows: what the terminal and the page share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from steadytd.base.wording import figures
+from steadytd.evaluation.judge.log_findings import Finding
+from steadytd.evaluation.judge.recommend import Recommendation
+from steadytd.evaluation.result import Evaluation
+
+Grade = Literal["good", "care", "bad"]
+
+# What a warning means for the value, after "do not trust it:" or "with care:".
+REASONS = {
+    "no_support": "the target takes actions that the behaviour policy cannot have logged",
+    "ratios_off": "the mean ratio pi/mu is not 1: probabilities are wrong, or actions are missing",
+    "low_overlap": "the log shows too little of what this policy would do",
+    "few_episodes": "the log has too few episodes",
+    "rows_left_out": "too many rows had to be left out",
+    "learners_disagree": "learners that should agree do not",
+    "features_poor": "the features are poor: too few for its value or too many for the log",
+    "bias_unchecked": "the log cannot check whether the features can represent its value",
+    "cut_off": "much of the value lies beyond the ends of cut-off episodes and is unchecked",
+    "behaviour_estimated": "the behaviour policy's probabilities are themselves estimates",
+    "not_converged": "the learner had not arrived at its fixed point when the log ended",
+    "no_interval": "this learner has no interval, so nothing says how far off it may be",
+    "diverged": "the learner diverged",
+    "bias_dominates": "its penalty moves the value by more than a quarter of lstd's interval",
+}
+MOST_ROWS = 0.5  # of the rows count: then only whole episodes are unlike the target's
+WHOLE_EPISODES = "whole episodes are too unlike this policy's to check the learners with them"
+# These leave the value usable under a condition that a person can judge.
+CONDITIONAL = {"bias_unchecked", "behaviour_estimated", "cut_off"}
+# Sampling does not rest on the features, only its continuation after a cut does.
+NOT_FOR_SAMPLING = {"features_poor"}
+SAMPLING = ("dr", "snpdis", "pdis")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One target's line: how far to trust it, and the sentence."""
+
+    target: str
+    grade: Grade
+    text: str
+
+
+def number(value: float | None, width: float = float("nan"), size: float = 0.0) -> str:
+    """A number with as many digits as an interval of this width deserves, at most six.
+
+    `size` is that of the largest number beside it, which is to have as many decimals.
+
+    >>> number(19.29484, 0.95), number(1234567.8, 30.0), number(18.4611, 1e-8), number(None)
+    ('19.29', '1234568', '18.4611', 'none')
+    """
+    if value is None or not math.isfinite(value):
+        return "none"
+    size = max(abs(value), size)
+    if not width > 0.0 or math.isinf(width) or not 1e-4 <= size < 1e9:
+        return figures(value)
+    digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(size)))
+    return f"{value:.{max(digits, 0)}f}"
+
+
+def limits(lo: float | None, hi: float | None) -> str:
+    """An interval for reading.
+
+    >>> limits(18.9427, 19.8941), limits(9.999999, 10.000001), limits(None, 1.0)
+    ('18.94 to 19.89', '10.0000 to 10.0000', 'none')
+    """
+    if lo is None or hi is None or not (math.isfinite(lo) and math.isfinite(hi)):
+        return "none"
+    size = max(abs(lo), abs(hi))
+    return f"{number(lo, hi - lo, size)} to {number(hi, hi - lo, size)}"
+
+
+def verdicts(e: Evaluation) -> list[Verdict]:
+    """One line per target, in the evaluation's order.
+
+    Where much of the episodes' weight is still to come when they are cut off, every learner goes on
+    with a value that no row of the log can check: a condition even where no warning applies.
+    """
+    cut = any(one.code == "truncated_returns" for one in e.warnings)
+    return [_verdict(e.recommended[name], _reasons(e.warnings, name), cut) for name in e.targets]
+
+
+def _reasons(found: list[Finding], target: str) -> dict[str, str]:
+    """What every warning means for this target."""
+    said = dict(REASONS)
+    for one in found:
+        like = one.code == "low_overlap" and one.target == target
+        if like and one.numbers.get("ess_step_share", 0.0) >= MOST_ROWS:
+            said[one.code] = WHOLE_EPISODES
+    return said
+
+
+def _verdict(r: Recommendation, said: dict[str, str], cut: bool) -> Verdict:
+    if not math.isfinite(r.value):
+        return Verdict(r.target, "bad", "do not trust anything here: no learner found a value.")
+    value = number(r.value, r.hi - r.lo)
+    known = limits(r.lo, r.hi)
+    interval = "no interval" if known == "none" else f"95 % interval {known}"
+    codes = list(dict.fromkeys(r.warnings))
+    soft = CONDITIONAL | (NOT_FOR_SAMPLING if r.learner in SAMPLING else set())
+    if not set(codes) <= soft:
+        reasons = "; ".join(said.get(code, code) for code in codes)
+        text = f"do not trust {value} ({interval}, by {r.learner}): {reasons}."
+        return Verdict(r.target, "bad", text)
+    conditions = [*codes, "truncated_returns"] if cut and "cut_off" not in codes else codes
+    if conditions:
+        text = f"{value} ({interval}), by {r.learner}; {_if(conditions)}."
+        return Verdict(r.target, "care", text)
+    return Verdict(r.target, "good", f"{value} ({interval}), by {r.learner}.")
+
+
+def _if(codes: list[str]) -> str:
+    """The condition under which a value can be used."""
+    said = {
+        "bias_unchecked": "trust it only if the features can represent the value, which the log "
+        "cannot check well",
+        "behaviour_estimated": "trust it only if the estimated behaviour probabilities are right",
+        "cut_off": "trust it only if the values of the states in which episodes are cut off are "
+        "right; they decide, and the log cannot check them",
+        "truncated_returns": "trust it only if the values of the states in which episodes are cut "
+        "off are right, which the log cannot check",
+        "features_poor": "the features are poor and the other learners biased; this one does not "
+        "rest on them",
+    }
+    return "; ".join(said[code] for code in codes)
+
+
+def value_rows(e: Evaluation, *, recommended_only: bool = False) -> list[dict[str, Any]]:
+    """The values table: target, learner, value, interval, choices, remark, recommended."""
+    rows = []
+    for v in e.values.iter_rows(named=True):
+        if recommended_only and not v["recommended"]:
+            continue
+        lo, hi = v["lo"], v["hi"]
+        rows.append(
+            {
+                "target": v["target"],
+                "learner": v["learner"],
+                "kind": v["kind"],
+                "value": "diverged" if v["diverged"] is not None else number(v["value"], hi - lo),
+                "interval": limits(lo, hi),
+                "choices": choices(v),
+                "penalty": choices(v, ("eta",)),
+                "remark": _remark(v),
+                "recommended": v["recommended"],
+            }
+        )
+    return rows
+
+
+def choices(row: dict[str, Any], names: tuple[str, ...] = ("eta", "ratio", "alpha")) -> str:
+    """The numbers that were chosen from the data or given."""
+    shown = {name: row[name] for name in names if row[name] is not None}
+    return ", ".join(f"{name} {value:.3g}" for name, value in shown.items())
+
+
+def _remark(v: dict[str, Any]) -> str:
+    if v["kind"] == "sampling":
+        return "sampling"
+    if v["kind"] == "solved":
+        return "solved"
+    if v["stable"] is False:
+        return "unstable here"
+    off = v["fixed_point"] is not None and math.isfinite(v["fixed_point"])
+    if off and math.isfinite(v["value"]) and not v["lo"] <= v["value"] <= v["hi"]:
+        return f"leads to {number(v['fixed_point'], v['hi'] - v['lo'])}"
+    return "online"
+
+
+def overlap_rows(e: Evaluation) -> list[dict[str, str]]:
+    """Overlap in words and shares."""
+    return [
+        {
+            "target": o["target"],
+            "rows": f"{o['ess_step']:,.0f} ({o['ess_step_share']:.0%})",
+            "episodes": f"{o['ess_trajectory']:,.1f} ({o['ess_trajectory_share']:.1%})",
+            "largest": f"{o['rho_max']:.3g}",
+            "row": f"{o['rho_max_row']:,}",
+            "zeros": f"{o['zero_share']:.1%}",
+            "mean": f"{o['rho_mean']:.3f}",
+            "violations": f"{o['violations']:,}" if o["violations"] else "none",
+        }
+        for o in e.overlap.iter_rows(named=True)
+    ]
+
+
+def stability_rows(e: Evaluation) -> list[dict[str, Any]]:
+    """What the data say about plain TD and its penalty."""
+    return [
+        {
+            "target": s["target"],
+            "stable": s["td_stable"],
+            "share": "unknown" if s["td_stable_share"] is None else f"{s['td_stable_share']:.0%}",
+            "threshold": figures(s["eta_pd"]) if s["eta_pd"] > 0.0 else "0",
+            "interval": _penalties(s["eta_pd_lo"], s["eta_pd_hi"]),
+            "eta": figures(s["eta"]),
+            "ratio": f"{s['ratio']:g}",
+        }
+        for s in e.stability.iter_rows(named=True)
+    ]
+
+
+def _penalties(lo: float | None, hi: float | None) -> str:
+    """The interval of a threshold; below 0 no penalty is needed."""
+    if lo is None or hi is None or math.isnan(lo) or math.isnan(hi):
+        return "none"
+    return limits(max(lo, 0.0), hi) if hi > 0.0 else "0"
+
+
+def stability_verdicts(e: Evaluation) -> list[Verdict]:
+    """One line per target about plain TD on this log."""
+    return [
+        _stability(row, raw)
+        for row, raw in zip(stability_rows(e), e.stability.to_dicts(), strict=True)
+    ]
+
+
+def _stability(row: dict[str, Any], raw: dict[str, Any]) -> Verdict:
+    known = "" if row["interval"] == "none" else f" (95 % interval {row['interval']})"
+    share = raw["td_stable_share"]
+    if not row["stable"]:
+        text = (
+            f"plain off-policy TD diverges on this log. A penalty above {row['threshold']}{known} "
+            f"makes it stable; eta = {row['eta']} is the automatic choice."
+        )
+        return Verdict(row["target"], "bad", text)
+    if share is not None and share < 0.95:
+        text = (
+            f"plain off-policy TD is stable on this log, but only in {row['share']} of its "
+            f"resamples. A penalty above {row['threshold']}{known} is enough for sure."
+        )
+        return Verdict(row["target"], "care", text)
+    text = "plain off-policy TD is stable on this log; no penalty is needed."
+    return Verdict(row["target"], "good", text)
+
+
+def calibration_rows(e: Evaluation) -> list[dict[str, Any]]:
+    """Where behaviour is estimated: of what was predicted with this chance, how much happened?"""
+    bins = e.log.behavior_numbers.get("bins") or []
+    return [
+        {
+            "range": f"{b['low']:.1f} to {b['high']:.1f}",
+            "pairs": f"{b['pairs']:,}",
+            "predicted": f"{b['predicted']:.1%}",
+            "happened": f"{b['happened']:.1%}",
+            "fine": b["fine"],
+        }
+        for b in bins
+        if b["pairs"]
+    ]
+
+
+def by_level(e: Evaluation) -> tuple[list[Finding], list[Finding]]:
+    """The warnings and the notes."""
+    warnings = [w for w in e.warnings if w.level == "warning"]
+    return warnings, [w for w in e.warnings if w.level != "warning"]
+
+
+def grouped(found: list[Finding]) -> list[dict[str, Any]]:
+    """Findings of one code together: code, remedy, items of target and text."""
+    groups: dict[str, dict[str, Any]] = {}
+    for one in found:
+        group = groups.setdefault(one.code, {"code": one.code, "remedy": one.remedy, "items": []})
+        group["items"].append({"target": one.target, "text": one.text})
+    return list(groups.values())

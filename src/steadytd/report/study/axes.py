@@ -1,0 +1,157 @@
+"""What the figures of a study share: error axes, ticks, labels, a shelf for what diverged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.studies.analysis.tables import power_of_two
+
+DECADES = 5.0  # a ratio beyond which an axis is logarithmic
+LEAST = 1e-12  # errors below are drawn as this
+
+
+def error_axis(values: Floats) -> tuple[bool, float, float]:
+    """Whether an axis for these errors is logarithmic, and its ends."""
+    found = np.maximum(values[np.isfinite(values)], LEAST)
+    low, high = float(found.min()), float(found.max())
+    if high > DECADES * low:
+        room = (high / low) ** 0.04
+        return True, low / room, high * room
+    room = 0.06 * (high - low) or 0.05 * high
+    return False, max(0.0, low - room), high + room
+
+
+def share_of(value: float, log: bool, low: float, high: float) -> float:
+    """Where a value lies on an axis: 0 at its lower, 1 at its upper end."""
+    value = min(max(value, low), high)
+    if log:
+        return float(np.log(value / low) / np.log(high / low))
+    return (value - low) / (high - low)
+
+
+def value_at(share: float, log: bool, low: float, high: float) -> float:
+    """The value at a place of an axis; beyond its ends too."""
+    return float(low * (high / low) ** share) if log else low + share * (high - low)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A vertical error axis from `low` to `clip` with room above for runs that have no error.
+
+    `top` is the axis' upper end in the units of the errors; `height` and `room` are in pixels.
+    """
+
+    log: bool
+    low: float
+    clip: float
+    height: float
+    room: float
+
+    @property
+    def top(self) -> float:
+        """The upper end of the scale."""
+        return value_at(1.0 + self.room / self.height, self.log, self.low, self.clip)
+
+    def place(self, pixels: float) -> float:
+        """The value that lies so many pixels above the clip line."""
+        return value_at(1.0 + pixels / self.height, self.log, self.low, self.clip)
+
+    def scale(self) -> Any:
+        """Altair's scale."""
+        import altair as alt
+
+        ends = [self.low, self.top]
+        if self.log:
+            return alt.Scale(type="log", domain=ends, nice=False)
+        return alt.Scale(domain=ends, nice=False, zero=False)
+
+    def axis(self) -> Any:
+        """Altair's axis, without ticks on the shelf."""
+        return tick_axis(self.log, self.low, self.clip, labelFontSize=10)
+
+
+def shelf(errors: Sequence[float], start: float, reach: float, height: float, room: float) -> Shelf:
+    """An axis for these errors that reaches `reach` times the error at w0, if need be."""
+    found = np.array([e for e in errors if np.isfinite(e)] or [start or 1.0])
+    low = max(LEAST, float(found.min()))
+    clip = max(min(float(found.max()), reach * start), 1.5 * low, 1.05 * start)
+    log = clip > DECADES * low
+    bottom = low / (clip / low) ** 0.06 if log else max(0.0, low - 0.08 * (clip - low))
+    return Shelf(log, bottom, clip, height, room)
+
+
+def tick_axis(log: bool, low: float, high: float, **more: Any) -> Any:
+    """An axis with round numbers: 0.001 and 1000 as they are, 1e-6 in short."""
+    import altair as alt
+
+    small = "datum.value != 0 && (abs(datum.value) < 0.0009 || abs(datum.value) > 99999)"
+    label = f"format(datum.value, {small} ? '~e' : '~g')"
+    return alt.Axis(values=ticks(log, low, high), labelExpr=label, **more)
+
+
+def ticks(log: bool, low: float, high: float) -> list[float]:
+    """A handful of round numbers between two ends.
+
+    >>> ticks(True, 0.08, 2.0), ticks(False, 0.1, 0.5)
+    ([0.1, 0.2, 0.5, 1.0, 2.0], [0.1, 0.2, 0.3, 0.4, 0.5])
+    >>> ticks(True, 0.08, 0.9)
+    [0.1, 0.2, 0.3, 0.5, 0.7]
+    """
+    if not log:
+        step = 10.0 ** np.floor(np.log10((high - low) / 2.0))
+        step *= next(k for k in (1.0, 2.0, 5.0, 10.0) if (high - low) / (k * step) <= 6.0)
+        first = np.ceil(low / step - 1e-9)
+        return [
+            float(f"{k * step:.9g}") for k in np.arange(first, np.floor(high / step + 1e-9) + 1)
+        ]
+    decades = np.log10(high / low)
+    factors: tuple[float, ...] = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
+    factors = (1.0, 2.0, 3.0, 5.0, 7.0) if decades < 1.3 else factors
+    stride = max(1, int(np.ceil(decades / 7.0)))
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    found = [f * 10.0**p for p in powers if p % stride == 0 for f in factors]
+    return [float(f"{v:.9g}") for v in found if low <= v * (1 + 1e-9) and v <= high * (1 + 1e-9)]
+
+
+def power_labels(exponents: Sequence[float]) -> str:
+    """A Vega expression for an axis of exponents: 2⁻⁵ for -5, the number itself in between.
+
+    Looked up by three decimals: the last digit of a number may change on its way to the picture.
+
+    >>> power_labels([5.0, 3.5])
+    "({'5.000': '2⁵', '3.500': '11.3'})[format(datum.value, '.3f')]"
+    """
+    listed = []
+    for exponent in exponents:
+        key = f"{exponent:.3f}".replace("-", "\N{MINUS SIGN}")  # as Vega writes it
+        whole = exponent == int(exponent)
+        text = power_of_two(int(exponent)) if whole else f"{2.0**exponent:.3g}"
+        listed.append(f"'{key}': '{text}'")
+    return f"({{{', '.join(listed)}}})[format(datum.value, '.3f')]"
+
+
+def spread(wanted: Sequence[float], gap: float, top: float) -> list[float]:
+    """Positions near the wanted ones (in order), at least `gap` apart and within [0, top].
+
+    >>> spread([10.0, 11.0, 12.0, 80.0], 10.0, 100.0)
+    [1.0, 11.0, 21.0, 80.0]
+    """
+    groups: list[list[float]] = []  # [sum of wanted minus offset, count], merged while they touch
+    for value in wanted:
+        groups.append([value, 1.0])
+        while len(groups) > 1:
+            (a, n), (b, m) = groups[-2], groups[-1]
+            if a / n + gap * n <= b / m + 1e-9:
+                break
+            groups[-2:] = [[a + b - gap * n * m, n + m]]
+    placed = [total / n + gap * i for total, n in groups for i in range(int(n))]
+    for i in range(len(placed)):
+        placed[i] = max(placed[i], placed[i - 1] + gap if i else 0.0)
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], placed[i + 1] - gap if i + 1 < len(placed) else top)
+    return placed

@@ -1,0 +1,227 @@
+"""A study's figures, part one: learning curves, and the best configurations side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.report.figures import POINTS, THOUSANDS, styled
+from steadytd.report.study.axes import LEAST, error_axis, share_of, spread, tick_axis, value_at
+from steadytd.studies.analysis.reading import Chapter
+from steadytd.studies.analysis.tables import half_width
+
+LINES = 12  # more cannot be told apart
+ALWAYS = ("td", "perturbed_td")  # drawn even if twelve others are better
+PALETTE = (
+    "#222222", "#D9480F", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#B8860B", "#2AA5C9",
+    "#8C3B1E", "#6B8E23", "#C2185B", "#5C6BC0",
+)  # fmt: skip
+DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3])
+WIDE, TALL = 620, 380
+GAP = 15.0  # pixels between two labels
+INK, SOFT = "#1d2329", "#5b6570"
+
+
+def colours(chapter: Chapter) -> dict[str, str]:
+    """A colour for each learner, the same in all figures; TD with and without penalty stand out."""
+    names = dict.fromkeys([*ALWAYS, *(learner.name for learner in chapter.task.learners)])
+    return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+
+
+def heading(title: str, subtitle: str | list[str]) -> Any:
+    """A title over a smaller line or two."""
+    import altair as alt
+
+    return alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
+
+
+def curves_shown(chapter: Chapter) -> list[str]:
+    """The learners whose curves are drawn: the best, and always TD with and without penalty."""
+    names = [b.algorithm for b in chapter.best]
+    wanted = [name for name in ALWAYS if name in names]
+    first = [n for n in names if n not in wanted][: LINES - len(wanted)]
+    return [name for name in names if name in first or name in wanted]
+
+
+def curves_chart(chapter: Chapter, what: str) -> Any | None:
+    """Error over steps of the best configurations: mean and 95 % band over the seeds."""
+    import altair as alt
+
+    names = [n for n in curves_shown(chapter) if np.isfinite(chapter.curves[n]).all()]
+    if not names:
+        return None
+    chosen = np.unique(np.linspace(0, len(chapter.points) - 1, POINTS).astype(int))
+    bands = {name: _band(chapter.curves[name][:, chosen]) for name in names}
+    steps = chapter.points[chosen]
+    log, low, high = error_axis(np.concatenate([band[1] for band in bands.values()]))
+    rows = [
+        {"learner": n, "step": int(t), "low": max(a, low), "mean": b, "high": min(c, high)}
+        for n, band in bands.items()
+        for t, (a, b, c) in zip(steps, np.maximum(band.T, LEAST).tolist(), strict=True)
+    ]
+    y_scale = alt.Scale(type="log" if log else "linear", domain=[low, high], nice=False)
+    x_scale = alt.Scale(domain=[0, int(steps[-1])], nice=False)
+    x = alt.X("step:Q", title="step", scale=x_scale,
+              axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6))  # fmt: skip
+    y_axis = tick_axis(log, low, high)
+    y = alt.Y("mean:Q", title=what, scale=y_scale, axis=y_axis)
+    known = colours(chapter)
+    colour = alt.Color("learner:N", legend=None,
+                       scale=alt.Scale(domain=names, range=[known[n] for n in names]))  # fmt: skip
+    dash = alt.StrokeDash("learner:N", legend=None,
+                          scale=alt.Scale(domain=names, range=_dashes(names, known)))  # fmt: skip
+    base = alt.Chart(alt.InlineData(values=rows))
+    band = base.mark_area(opacity=0.16, clip=True).encode(
+        x=x, y=alt.Y("low:Q", scale=y_scale), y2="high:Q", color=colour
+    )
+    line = base.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour, strokeDash=dash)
+    ends = {name: float(max(bands[name][1, -1], LEAST)) for name in names}
+    layers = [
+        band,
+        line,
+        *_labels(ends, int(steps[-1]), (log, low, high), colour, x_scale, y_scale),
+    ]
+    seeds = len(next(iter(chapter.curves.values())))
+    where = "fresh seeds" if chapter.fresh else "the grid's seeds"
+    note = f"mean over {seeds} {where}, band: 95 % interval of the mean"
+    if any(band[1].min() < LEAST for band in bands.values()):
+        note += f"; errors below {LEAST:g} are drawn as that"
+    title = heading(f"{chapter.label}: each learner at its best", note)
+    return styled(alt.layer(*layers).properties(width=WIDE, height=TALL, title=title))
+
+
+def _band(errors: Floats) -> Floats:
+    """Low, mean, high [3, points]."""
+    mean = errors.mean(axis=0)
+    half = np.array([half_width(column) for column in errors.T]) if len(errors) > 1 else 0.0 * mean
+    return np.stack([mean - half, mean, mean + half])
+
+
+def _dashes(names: Sequence[str], known: Mapping[str, str]) -> list[list[int]]:
+    """Solid first; a second learner of the same colour is dashed."""
+    order = [list(known).index(name) for name in names]
+    return [list(DASHES[i // len(PALETTE) % len(DASHES)]) for i in order]
+
+
+def _labels(
+    ends: Mapping[str, float],
+    last: int,
+    axis: tuple[bool, float, float],
+    colour: Any,
+    x_scale: Any,
+    y_scale: Any,
+) -> list[Any]:
+    """The learners' names at the ends of their lines, moved apart, each tied to its line."""
+    import altair as alt
+
+    log, low, high = axis
+    ordered = sorted(ends, key=lambda name: -ends[name])
+    share = [share_of(ends[name], log, low, high) for name in ordered]
+    places = spread([TALL * (1.0 - s) for s in share], GAP, float(TALL))
+    rows = [
+        {
+            "learner": name,
+            "x": last,
+            "x1": last * (1.0 + 18.0 / WIDE),
+            "x2": last * (1.0 + 23.0 / WIDE),
+            "y": min(max(ends[name], low), high),
+            "y1": value_at(1.0 - place / TALL, log, low, high),
+        }
+        for name, place in zip(ordered, places, strict=True)
+    ]
+    base = alt.Chart(alt.InlineData(values=rows)).encode(color=colour)
+    y1 = alt.Y("y1:Q", scale=y_scale)
+    x, x1, x2 = (alt.X(f"{k}:Q", scale=x_scale) for k in ("x", "x1", "x2"))
+    tie = base.mark_rule(strokeWidth=1, opacity=0.6).encode(
+        x=x, x2="x1:Q", y=alt.Y("y:Q", scale=y_scale), y2="y1:Q"
+    )
+    text = base.mark_text(align="left", baseline="middle", fontSize=12).encode(
+        x=x2, y=y1, text="learner:N"
+    )
+    anchor = base.mark_point(opacity=0).encode(x=x1, y=y1)
+    return [tie, anchor, text]
+
+
+def best_chart(chapter: Chapter, what: str, reference: str | None) -> Any | None:
+    """Left: error at the best configuration, on the grid and on fresh seeds. Right: differences."""
+    import altair as alt
+
+    shown = [b for b in chapter.best if np.isfinite(b.measured.value)]
+    if not shown:
+        return None
+    names = [b.algorithm for b in shown]
+    rows: list[dict[str, Any]] = []
+    for b in shown:
+        values = np.array(list(chapter.errors[b.algorithm].values()))
+        half = half_width(values) if len(values) > 1 else 0.0
+        rows.append(
+            {
+                "learner": b.algorithm,
+                "grid": b.grid.value if b.fresh and np.isfinite(b.grid.value) else None,
+                "mean": b.measured.value,
+                "low": max(b.measured.value - half, LEAST),
+                "high": b.measured.value + half,
+            }
+        )
+    values = np.array([r[k] for r in rows for k in ("grid", "mean", "low", "high") if r[k]])
+    log, low, high = error_axis(values)
+    low = max(low, 1e-2 * min(r["mean"] for r in rows)) if log else low
+    scale = alt.Scale(type="log" if log else "linear", domain=[low, high], nice=False, zero=False)
+    known = colours(chapter)
+    colour = alt.Color("learner:N", legend=None,
+                       scale=alt.Scale(domain=names, range=[known[n] for n in names]))  # fmt: skip
+    y = alt.Y("learner:N", sort=names, title=None, axis=alt.Axis(labelFontSize=12, grid=True))
+    base = alt.Chart(alt.InlineData(values=rows))
+    ends = tick_axis(log, low, high)
+    x = alt.X("mean:Q", scale=scale, title=what, axis=ends)
+    bar = base.mark_rule(strokeWidth=2, clip=True).encode(
+        x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour
+    )
+    dot = base.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour)
+    layers = [bar, dot]
+    if chapter.fresh:
+        hollow = base.mark_point(filled=False, size=70, strokeWidth=1.4).encode(
+            x=alt.X("grid:Q", scale=scale), y=y, color=colour
+        )
+        layers.append(hollow)
+    tall = 24 * len(names) + 10
+    side = alt.TitleParams("error and 95 % interval", fontSize=12, color=SOFT, anchor="start")
+    parts = [alt.layer(*layers).properties(width=330, height=tall, title=side)]
+    if reference is not None and len(names) > 1:
+        parts.append(_differences(chapter, names, reference, colour, tall))
+    note = "filled: fresh seeds; hollow: the grid, where the configuration was chosen"
+    title = heading(
+        f"{chapter.label}: best configurations compared",
+        note if chapter.fresh else "on the grid's seeds: there was no rerun on fresh seeds",
+    )
+    return styled(alt.hconcat(*parts, spacing=24).properties(title=title))
+
+
+def _differences(
+    chapter: Chapter, names: Sequence[str], reference: str, colour: Any, tall: int
+) -> Any:
+    import altair as alt
+
+    rows = [
+        {"learner": p.learner, "difference": p.difference, "low": p.low, "high": p.high}
+        for p in chapter.against(reference)
+        if p.low is not None and p.learner in names
+    ]
+    y = alt.Y("learner:N", sort=list(names), title=None, scale=alt.Scale(domain=list(names)),
+              axis=alt.Axis(labels=False, ticks=False, grid=True))  # fmt: skip
+    base = alt.Chart(alt.InlineData(values=rows or [{"learner": names[0]}]))
+    x = alt.X("difference:Q", title="difference of the errors",
+              axis=alt.Axis(tickCount=5), scale=alt.Scale(zero=True))  # fmt: skip
+    zero = alt.Chart(alt.InlineData(values=[{"zero": 0.0}])).mark_rule(color=INK)
+    layers = [
+        zero.encode(x="zero:Q"),
+        base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q", y=y, color=colour),
+        base.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour),
+    ]
+    side = alt.TitleParams(
+        f"paired difference to {reference}, 95 % interval", fontSize=12, color=SOFT, anchor="start"
+    )
+    return alt.layer(*layers).properties(width=300, height=tall, title=side)

@@ -1,0 +1,248 @@
+"""The report of a study: tables, figures, and one page that begins with the findings in words."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steadytd.base.files import output_directory, write_whole
+from steadytd.report.figures import save_figure
+from steadytd.report.pages import page
+from steadytd.report.study.figures import LINES, best_chart, curves_chart
+from steadytd.report.study.overview import overview_chart
+from steadytd.report.study.sensitivity import grid_axes, sensitivity_chart
+from steadytd.studies.analysis import summary as words
+from steadytd.studies.analysis.penalty import PENALISED, Penalty, by_lam, penalty
+from steadytd.studies.analysis.reading import Chapter, Reading, read_study
+from steadytd.studies.analysis.tables import Best, Mean, short
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Say = Callable[[str], None]
+
+
+def study_document(reading: Reading) -> dict[str, Any]:
+    """Everything the report says, as data: what `steadytd report --json` prints."""
+    spec = reading.results.spec
+    what = words.criterion(spec.file.confirm)
+    return {
+        "study": spec.name,
+        "title": spec.file.title,
+        "complete": reading.results.complete,
+        "share": reading.share,
+        "criterion": what,
+        "configurations": spec.runs,
+        "seeds": spec.file.seeds,
+        "learner_updates": spec.updates,
+        "size": words.size(reading),
+        "problems": [_chapter_document(reading, chapter, what) for chapter in reading.chapters],
+    }
+
+
+def _chapter_document(reading: Reading, chapter: Chapter, what: str) -> dict[str, Any]:
+    found = penalty(chapter)
+    references = _references(chapter)
+    return {
+        "problem": chapter.label,
+        "steps": chapter.task.steps,
+        "error_at_w0": chapter.start,
+        "fresh_seeds": chapter.fresh,
+        "summary": [
+            {"topic": topic, "text": text} for topic, text in words.sentences(chapter, what, found)
+        ],
+        "caveats": words.caveats(reading, chapter),
+        "ranking": chapter.groups,
+        "failed": chapter.failed,
+        "best": [_best_document(chapter, b) for b in chapter.best],
+        "paired": [p._asdict() for name in references for p in chapter.against(name)],
+        "penalty": None if found is None else _penalty_document(found),
+    }
+
+
+def _references(chapter: Chapter) -> list[str]:
+    """Whom the others are compared with: the best learner, and perturbed TD."""
+    names = [b.algorithm for b in chapter.best]
+    return list(dict.fromkeys([*names[:1], *(n for n in names if n == PENALISED)]))
+
+
+def _best_document(chapter: Chapter, b: Best) -> dict[str, Any]:
+    seen = chapter.theory.get(b.algorithm)
+    place = next(i for i, group in enumerate(chapter.groups) if b.algorithm in group)
+    return {
+        "algorithm": b.algorithm,
+        "run": b.run,
+        "rank": 1 + sum(len(group) for group in chapter.groups[:place]),
+        "settings": dict(b.params),
+        "grid": _mean_document(b.grid),
+        "measured": _mean_document(b.measured),
+        "fresh": b.fresh,
+        "fresh_minus_grid": b.bias,
+        "fresh_minus_grid_stderr": b.bias_stderr,
+        "final": _mean_document(b.final),
+        "predicted_stable_share": seen and seen.stable,
+        "predicted_asymptote": seen and seen.asymptote,
+        "predicted_final_of_mean_dynamics": seen and seen.last,
+        "configurations": b.configurations,
+        "never_diverged": b.never_diverged,
+        "better_than_w0": b.useful,
+        "diverges_from": words.diverges_from(chapter, b.algorithm),
+        "at_the_edge_of_the_grid": [f"{side} {name}" for name, side in b.edges],
+    }
+
+
+def _mean_document(mean: Mean) -> dict[str, Any]:
+    return mean._asdict()
+
+
+def _penalty_document(found: Penalty) -> dict[str, Any]:
+    return {
+        "by_eta": [
+            {
+                "eta": row.eta,
+                "configurations": row.configurations,
+                "never_diverged": row.never_diverged,
+                "better_than_w0": row.useful,
+                "least_grid_error": row.error,
+                "settings": row.settings,
+                "predicted_stable_share": row.prediction and row.prediction.stable,
+                "predicted_asymptote": row.prediction and row.prediction.asymptote,
+            }
+            for row in found.rows
+        ],
+        "step_sizes": found.step_sizes,
+        "td_steady": found.td_steady,
+        "perturbed_steady": found.perturbed_steady,
+        "td_better_than_w0": found.td_useful,
+        "perturbed_better_than_w0": found.perturbed_useful,
+    }
+
+
+def summary_table(document: Mapping[str, Any]) -> pl.DataFrame:
+    """One row per problem and learner: its best configuration in numbers."""
+    import polars as pl
+
+    rows = []
+    for problem in document["problems"]:
+        for b in problem["best"]:
+            flat = {k: v for k, v in b.items() if not isinstance(v, dict | list)}
+            for part in ("grid", "measured", "final"):
+                flat |= {f"{part}_{key}": value for key, value in b[part].items()}
+            flat["settings"] = ", ".join(f"{k}={v}" for k, v in b["settings"].items())
+            rows.append({"problem": problem["problem"], **flat})
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def write_study_report(
+    directory: str | Path, say: Say = lambda text: None
+) -> tuple[Path, dict[str, Any]]:
+    """Write DIR/report: the page, figures (SVG, PNG, PDF) and tables. Return page and document."""
+    from altair.utils.schemapi import debug_mode
+
+    say("reading")
+    reading = read_study(directory)
+    document = study_document(reading)
+    out = output_directory(Path(directory) / "report")
+    spec = reading.results.spec
+    what = words.criterion(spec.file.confirm)
+    measure = words.MEASURES[spec.file.confirm.measure]
+    shown: list[dict[str, Any]] = []
+    with debug_mode(False):  # Altair would check every dot of every figure
+        for chapter, content in zip(reading.chapters, document["problems"], strict=True):
+            say(f"drawing {chapter.label}")
+            key = _key(chapter.label, [str(done["key"]) for done in shown])
+            shown.append({"key": key, **_shown(chapter, content, (what, measure), out / key)})
+    html = page(
+        "study.html",
+        title=spec.file.title or spec.name,
+        about=spec.file.about.strip(),
+        document=document,
+        what=what,
+        chapters=shown,
+        short=short,
+        study_file=spec.text,
+        command=f"steadytd study study.toml --out {Path(directory).resolve().name}",
+        provenance=_provenance(Path(directory)),
+    )
+    write_whole(out / "summary.json", json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
+    write_whole(out / "summary.parquet", summary_table(document).write_parquet)
+    write_whole(out / "configurations.parquet", _configurations(reading).write_parquet)
+    return write_whole(out / "report.html", html), document
+
+
+def _key(label: str, taken: Sequence[str]) -> str:
+    """A name for files and links.
+
+    >>> _key("random walk, 5 states", []), _key("a/b", ["a_b"])
+    ('random_walk_5_states', 'a_b_2')
+    """
+    key = re.sub(r"[^A-Za-z0-9_-]+", "_", label)
+    return key if key not in taken else f"{key}_{len(taken) + 1}"
+
+
+def _shown(
+    chapter: Chapter, content: Mapping[str, Any], named: tuple[str, str], place: Path
+) -> dict[str, Any]:
+    """One chapter of the page: its figures are saved as PLACE_..., and embedded as SVG."""
+    what, measure = named
+    out, key = place.parent, place.name
+    references = _references(chapter)
+    charts: dict[str, Any] = {
+        f"{key}_curves": curves_chart(chapter, measure),
+        f"{key}_best": best_chart(chapter, what, references[-1] if references else None),
+        f"{key}_overview": overview_chart(chapter, what),
+    }
+    names = [*(b.algorithm for b in chapter.best), *chapter.failed]
+    grids = {f"{key}_sensitivity_{n}": sensitivity_chart(chapter, n, what) for n in names}
+    pictures = {
+        name: save_figure(chart, out, name)
+        for name, chart in (charts | grids).items()
+        if chart is not None
+    }
+    lams, rows = by_lam(chapter)
+    curves, best, overview = (pictures.get(f"{key}_{n}") for n in ("curves", "best", "overview"))
+    return {
+        "family": chapter.task.family,
+        "about": chapter.task.problem.summary,
+        "content": content,
+        "best": chapter.best,
+        "theory": chapter.theory,
+        "references": {name: chapter.against(name) for name in references},
+        "penalty": penalty(chapter),
+        "lams": lams,
+        "by_lam": rows,
+        "curves": curves,
+        "left_out": max(0, len(chapter.best) - LINES),
+        "best_picture": best,
+        "overview": overview,
+        "wide": [name for name in names if len(grid_axes(chapter, name)[1]) > 1],
+        "sensitivity": {n: pictures[f"{key}_sensitivity_{n}"] for n in names
+                        if f"{key}_sensitivity_{n}" in pictures},
+    }  # fmt: skip
+
+
+def _configurations(reading: Reading) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.concat([c.configurations for c in reading.chapters], how="diagonal_relaxed")
+
+
+def _provenance(directory: Path) -> dict[str, str]:
+    try:
+        found = json.loads((directory / "provenance.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+
+
+def plain(value: object) -> object:
+    """For JSON: numbers that are not finite become null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

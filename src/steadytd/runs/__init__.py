@@ -1,0 +1,1 @@
+"""Running learners on problems and environments, and what came out."""

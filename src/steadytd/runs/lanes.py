@@ -1,0 +1,202 @@
+"""Learners as lanes of one seed's stream, advanced chunk by chunk.
+
+Where a problem has states that are not active for a target policy, that policy's learners see only
+the steps in its active states: the others would change nothing, and are not even looked at. A
+learner's step size follows the stream's clock, its divergence is reported in the stream's steps.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.engine.block import Block, Goal, Transitions, group_key, lanes_per_block, make_block
+from steadytd.engine.learner import Learner
+from steadytd.engine.rows import Rows, sparse_rows
+from steadytd.engine.schedule import step_factors
+from steadytd.mdp.action_values import Task
+from steadytd.runs.measures import goal
+from steadytd.streams.finite import FiniteStream
+
+CHUNK = 32768  # steps generated at a time: few enough calls that threads do not wait for each other
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One learner for one target policy, and its place in the results."""
+
+    learner: Learner
+    policy: int
+    number: int
+
+
+class Tables(NamedTuple):
+    """What may differ from seed to seed in a family: features, goals of each policy, w0."""
+
+    rows: Rows
+    goals: list[Goal]
+    w0: Floats
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A problem, or a family of which each seed draws its own instance, ready to run.
+
+    The instances of a family differ in their features alone, so they share the stream.
+    """
+
+    problem: Task
+    points: Longs
+    measures: tuple[str, ...] = ("value",)
+    instance: Callable[[int], Task] | None = None
+    stream: FiniteStream = field(init=False)
+    _fixed: list[Tables] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stream", FiniteStream(self.problem))
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return int(self.points[-1])
+
+    def tables(self, seed: int) -> Tables:
+        """The tables of the instance that a seed draws."""
+        if self.instance is not None:
+            return _tables(self.instance(seed), self.measures)
+        if not self._fixed:
+            self._fixed.append(_tables(self.problem, self.measures))
+        return self._fixed[0]
+
+
+def _tables(problem: Task, measures: tuple[str, ...]) -> Tables:
+    goals = [goal(problem, k, measures) for k in range(problem.n_policies)]
+    return Tables(sparse_rows(problem.table), goals, problem.w0)
+
+
+def lanes_of(learners: Sequence[Learner], policies: int) -> list[Lane]:
+    """Every learner for every target policy, a learner's policies side by side."""
+    return [
+        Lane(learner, policy, i * policies + policy)
+        for i, learner in enumerate(learners)
+        for policy in range(policies)
+    ]
+
+
+def grouped(lanes: Sequence[Lane], features: int) -> list[list[Lane]]:
+    """The lanes in groups that advance together: one law, path, schedule and policy."""
+    groups: dict[object, list[Lane]] = {}
+    for lane in lanes:
+        groups.setdefault((group_key(lane.learner), lane.policy), []).append(lane)
+    result = []
+    for group in groups.values():
+        size = lanes_per_block(group[0].learner, features)
+        result += [group[i : i + size] for i in range(0, len(group), size)]
+    return result
+
+
+@dataclass
+class Outcome:
+    """Some lanes of one seed: errors [points, measures, lanes], weights [lanes, d], divergence."""
+
+    seed: int
+    numbers: list[int]
+    errors: Floats
+    weights: Floats
+    diverged: Longs
+
+
+class Seen(NamedTuple):
+    """What one policy's learners see of a chunk: its events and when they happen.
+
+    `positions[i]` is the place of event i in the chunk; None if they see all of it.
+    """
+
+    events: Ints
+    positions: Longs | None
+
+
+@dataclass
+class Group:
+    """A block of lanes on its way through the stream."""
+
+    lanes: list[Lane]
+    block: Block
+    diverged: Longs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.diverged = np.full(len(self.lanes), -1, dtype=np.int64)
+
+    def advance(
+        self,
+        seen: Seen,
+        before: int,
+        factor: Floats,
+        transitions: Transitions,
+        tables: Tables,
+        points: Longs,
+    ) -> Floats:
+        """Take a chunk that begins at step `before`; errors [points, measures, lanes]."""
+        own, goal = self.block.step, tables.goals[self.lanes[0].policy]
+        if seen.positions is None:
+            errors = self.block.advance(seen.events, factor, transitions, tables.rows, points, goal)
+            self.diverged[:] = self.block.first_divergence
+            return errors
+        local, where = np.unique(
+            own + np.searchsorted(seen.positions, points - before), return_inverse=True
+        )
+        errors = self.block.advance(
+            seen.events, factor[seen.positions], transitions, tables.rows, local, goal
+        )
+        gone = self.block.first_divergence
+        new = np.flatnonzero((gone >= 0) & (self.diverged < 0))
+        self.diverged[new] = before + seen.positions[gone[new] - own - 1] + 1
+        return np.asarray(errors[where])
+
+
+def run_seed(
+    scene: Scene,
+    seed: int,
+    groups: list[list[Lane]],
+    stop: threading.Event,
+    report: Callable[[int], None],
+) -> Outcome:
+    """Some groups of lanes on one seed's stream. `stop` ends it at the next chunk."""
+    tables = scene.tables(seed)
+    running = [Group(some, make_block([x.learner for x in some], tables.w0)) for some in groups]
+    numbers = [lane.number for some in groups for lane in some]
+    errors = np.empty((len(scene.points), len(scene.measures), len(numbers)))
+    position = scene.stream.begin(seed)
+    while position.step < scene.steps and not stop.is_set():
+        before = position.step
+        events, position = scene.stream.take(position, min(CHUNK, scene.steps - before))
+        first = 0 if before == 0 else int(np.searchsorted(scene.points, before, side="right"))
+        last = int(np.searchsorted(scene.points, position.step, side="right"))
+        look = lru_cache(maxsize=None)(lambda policy, events=events: _seen(scene, policy, events))
+        column = 0
+        for group in running:
+            learner, policy = group.lanes[0].learner, group.lanes[0].policy
+            factor = step_factors(before, len(events), *learner.schedule)
+            errors[first:last, :, column : column + len(group.lanes)] = group.advance(
+                look(policy), before, factor, scene.stream.transitions[policy], tables,
+                scene.points[first:last],
+            )  # fmt: skip
+            column += len(group.lanes)
+        report(len(events) * len(numbers))
+    weights = np.concatenate([group.block.shown.T for group in running])
+    diverged = np.concatenate([group.diverged for group in running])
+    return Outcome(seed, numbers, errors, weights, diverged)
+
+
+def _seen(scene: Scene, policy: int, events: Ints) -> Seen:
+    active = scene.stream.active[policy]
+    if active is None:
+        return Seen(events, None)
+    positions = np.flatnonzero(active[events])
+    return Seen(events[positions], positions)

@@ -1,0 +1,57 @@
+"""The errors that a run records: how far the values are from the truth, or from consistency.
+
+    value                sqrt(sum_s d(s) (phi(s).w - v_pi(s))^2), the paper's RMSE
+    projected_bellman    sqrt((b - A w)' G^-1 (b - A w)), the root of the MSPBE at lam = 0
+
+with d = d_mu, times the interest for the value error, over the states that count, scaled to sum 1.
+Both have the form sqrt(sum_i weight_i (row_i.w - target_i)^2), so one compiled loop measures both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError, unknown
+from steadytd.engine.block import Goal
+from steadytd.engine.rows import sparse_rows
+from steadytd.mdp.action_values import Task
+from steadytd.mdp.problem import Problem
+
+MEASURES = {
+    "value": "root mean squared value error",
+    "projected_bellman": "root mean squared projected Bellman error",
+}
+
+
+def goal(problem: Task, policy: int, measures: Sequence[str] = ("value",)) -> Goal:
+    """What the named errors of one target policy are measured against."""
+    parts = [_part(problem, policy, measure) for measure in measures]
+    rows, weight, target = (np.concatenate(some) for some in zip(*parts, strict=True))
+    ends = np.cumsum([len(part[1]) for part in parts])
+    return Goal(sparse_rows(rows), weight, target, ends)
+
+
+def _part(problem: Task, policy: int, measure: str) -> tuple[Floats, Floats, Floats]:
+    if measure not in MEASURES:
+        raise unknown("error measure", measure, MEASURES)
+    if measure == "value":
+        weight = problem.error_weights(policy)
+        return problem.table[: len(weight)], weight, problem.targets[policy]
+    if not isinstance(problem, Problem):
+        raise InputError("the projected Bellman error is that of state values; use 'value'.")
+    return _projected_bellman(problem, policy)
+
+
+def _projected_bellman(problem: Problem, policy: int) -> tuple[Floats, Floats, Floats]:
+    """With G = L L' on the row space: rows L^-1 A and targets L^-1 b, weights 1 / sum(d)."""
+    import scipy.linalg
+
+    m = problem.moments(policy)
+    Q = m.row_space
+    L = np.linalg.cholesky(Q.T @ m.G @ Q)
+    rows = scipy.linalg.solve_triangular(L, Q.T @ m.A(), lower=True)
+    target = scipy.linalg.solve_triangular(L, Q.T @ m.b(), lower=True)
+    return rows, np.full(len(target), 1.0 / m.d.sum()), target

@@ -1,0 +1,171 @@
+"""`run`: many learners, many seeds, one problem; every learner a lane of one stream per seed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steadytd.base.arrays import Longs
+from steadytd.base.errors import InputError
+from steadytd.engine.law import Law
+from steadytd.engine.learner import Learner
+from steadytd.learners import learner as make_learner
+from steadytd.mdp.action_values import ActionValues, Task, require_match
+from steadytd.mdp.problem import Problem
+from steadytd.problems import is_family
+from steadytd.problems import problem as make_problem
+from steadytd.runs.lanes import Lane, Outcome, Scene, grouped, lanes_of, run_seed
+from steadytd.runs.result import Result
+
+if TYPE_CHECKING:
+    from steadytd.runs.gym_stream import GymStream
+
+Progress = Callable[[int, int], None]
+
+
+def run(
+    problem: Task | GymStream | str,
+    learners: Sequence[Learner | Law | str] | Learner | str,
+    *,
+    steps: int,
+    seeds: int | Sequence[int] = 1,
+    points: int = 1000,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run learners on a problem and record their errors.
+
+    `seeds` is a number of seeds (0, 1, ...) or the seeds themselves; `points` the number of
+    recording points, evenly spaced with step 0 and the last step among them; `threads` the number
+    of threads (default: all processors). The result does not depend on `threads`, nor a learner's
+    numbers on the other learners. A family's name (collision) means that each seed draws its own
+    instance; a problem object means that one. A Gymnasium stream (`gym_stream`) may stand in the
+    place of a problem. `progress(done, total)` is called with
+    learner-updates.
+
+    >>> r = run("three_state", ["perturbed_td:alpha=0.01,eta=0.6"], steps=1000, seeds=2, points=3)
+    >>> r.curves["step"].to_list()
+    [0, 500, 1000, 0, 500, 1000]
+    """
+    if not isinstance(problem, str | Problem | ActionValues):
+        from steadytd.runs.gym_run import run_gym
+
+        return run_gym(
+            problem, _learners(learners), _seeds(seeds), _points(steps, points),
+            _threads(threads), progress,
+        )  # fmt: skip
+    found = make_problem(problem) if isinstance(problem, str) else problem
+    family = problem if isinstance(problem, str) and is_family(problem) else None
+    chosen = _learners(learners)
+    numbers = _seeds(seeds)
+    where, workers = _points(steps, points), _threads(threads)
+    asked = [str(one) for one in chosen]
+    chosen = [with_numbers(found, one, family is not None) for one in chosen]
+    instance = None if family is None else lambda seed: make_problem(family, seed=seed)
+    scene = Scene(found, where, instance=instance)
+    outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, progress)
+    return Result.collect(found, chosen, asked, numbers, scene.points, outcomes)
+
+
+def _points(steps: int, points: int) -> Longs:
+    require_at_least("steps", steps, 1)
+    require_at_least("points", points, 2)
+    return recording_points(steps, points)
+
+
+def _threads(threads: int | None) -> int:
+    workers = os.cpu_count() or 1 if threads is None else threads
+    require_at_least("threads", workers, 1)
+    return workers
+
+
+def recording_points(steps: int, points: int) -> Longs:
+    """At most `points` step numbers from 0 to `steps`, evenly spaced."""
+    return np.unique(np.rint(np.linspace(0, steps, points)).astype(np.int64))
+
+
+def _learners(given: Sequence[Learner | Law | str] | Learner | str) -> list[Learner]:
+    several = [given] if isinstance(given, str | Learner) else list(given)
+    if not several:
+        raise InputError("give at least one learner, for instance 'td:alpha=0.01'.")
+    chosen = [make_learner(one) for one in several]
+    for i, one in enumerate(chosen):
+        if str(one) in map(str, chosen[:i]):
+            raise InputError(f"learner '{one}' is given twice; leave one out.")
+    return chosen
+
+
+def with_numbers(problem: Task, learner: Learner, family: bool = False) -> Learner:
+    """The learner with its "auto" values chosen by the problem's exact model."""
+    for policy in range(problem.n_policies):
+        require_match(problem, learner, policy)
+    if not learner.automatic:
+        return learner
+    if family:
+        raise InputError(
+            f"{learner}: auto chooses for one problem, but each seed draws its own {problem.name}; "
+            f"give a number, or one instance: problem('{problem.name}', seed=0)."
+        )
+    if isinstance(problem, ActionValues):
+        raise InputError(f"{learner}: auto chooses for state values only; give a number.")
+    if problem.n_policies > 1:
+        raise InputError(
+            f"{learner}: auto chooses for one target policy, but {problem.name} has "
+            f"{problem.n_policies}; give a number."
+        )
+    from steadytd.theory.choose import resolve
+
+    return resolve(problem, learner)
+
+
+def _seeds(given: int | Sequence[int]) -> list[int]:
+    if isinstance(given, int):
+        require_at_least("seeds", given, 1)
+        return list(range(given))
+    numbers = list(given)
+    whole = all(isinstance(seed, int | np.integer) for seed in numbers)
+    if not numbers or not whole or len(set(numbers)) < len(numbers):
+        raise InputError(f"seeds must be different whole numbers, got {numbers}.")
+    return [int(seed) for seed in numbers]
+
+
+def require_at_least(name: str, value: int, low: int) -> None:
+    """Complain unless `value` is a whole number from `low` on."""
+    if not isinstance(value, int | np.integer) or value < low:
+        raise InputError(f"{name} must be a whole number >= {low}, got {value}.")
+
+
+def _execute(
+    scene: Scene,
+    lanes: list[Lane],
+    seeds: list[int],
+    workers: int,
+    progress: Progress | None,
+) -> list[Outcome]:
+    """All seeds and parts over threads. An interrupt stops every thread at its next chunk."""
+    groups = grouped(lanes, scene.problem.n_features)
+    parts = min(len(groups), max(1, -(-2 * workers // len(seeds))))
+    tasks = [(seed, groups[part::parts]) for seed in seeds for part in range(parts)]
+    stop = threading.Event()
+    done = 0
+    lock = threading.Lock()
+
+    def report(updates: int) -> None:
+        nonlocal done
+        if progress is not None:
+            with lock:
+                done += updates
+                progress(done, len(lanes) * len(seeds) * scene.steps)
+
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(run_seed, scene, *task, stop, report) for task in tasks]
+        try:
+            return [future.result() for future in as_completed(futures)]
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,1 @@
+"""Studies: many learners, grids of hyper-parameters and seeds, run into a directory."""

@@ -1,0 +1,1 @@
+"""What a study found: best configurations, differences, theory's predictions, sentences."""

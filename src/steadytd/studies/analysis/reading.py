@@ -1,0 +1,223 @@
+"""From a study's result directory to the numbers that its report shows, problem by problem.
+
+Only the curves of the best configurations are held in memory, so large studies can be read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steadytd.base.arrays import Floats, Longs
+from steadytd.base.errors import InputError
+from steadytd.engine.learner import Learner
+from steadytd.studies.analysis.tables import (
+    Best,
+    Mean,
+    Paired,
+    at_the_edge,
+    axes_of,
+    mean_of,
+    paired,
+    ranking,
+)
+from steadytd.studies.analysis.theory import Prediction, instances, predict
+from steadytd.studies.results import StudyResults
+from steadytd.studies.spec import Task
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Errors = dict[str, dict[int, float]]  # by algorithm, then seed
+
+
+@dataclass(frozen=True, eq=False)
+class Chapter:
+    """What a study found on one problem. `best` is in order, the least error first.
+
+    `configurations` has one row per finished configuration: its settings, `error` (the study's
+    criterion, infinite if a seed diverged), `stderr`, `diverged_share` and `seeds`. `start` is the
+    error at w0. `failed` are the algorithms with a diverged seed in every configuration.
+    """
+
+    task: Task
+    configurations: pl.DataFrame
+    start: float
+    best: list[Best]
+    failed: list[str]
+    errors: Errors
+    points: Longs
+    curves: dict[str, Floats] = field(default_factory=dict)
+    theory: dict[str, Prediction | None] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The problem's name in the study."""
+        return self.task.label
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the best configurations were rerun on fresh seeds."""
+        return bool(self.best) and all(b.fresh for b in self.best)
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """The ranking with ties."""
+        return ranking([b.algorithm for b in self.best], self.errors)
+
+    def against(self, reference: str) -> list[Paired]:
+        """Every other learner's difference to one."""
+        others = [b.algorithm for b in self.best if b.algorithm != reference]
+        return [paired(name, reference, self.errors) for name in others]
+
+    def of(self, algorithm: str) -> Best | None:
+        """The best configuration of an algorithm."""
+        return next((b for b in self.best if b.algorithm == algorithm), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A study, read: its results and one chapter per problem that has any."""
+
+    results: StudyResults
+    chapters: list[Chapter]
+
+    @property
+    def share(self) -> float:
+        """How much of the grid is there, in learner-updates."""
+        return self.updates / self.results.spec.updates
+
+    @property
+    def foreign(self) -> int:
+        """How many result files are not of this study, as it would be run now."""
+        known = {block.file for block in self.results.blocks}
+        found = (self.results.directory / "grid").glob("[!.]*.parquet")
+        return sum(path.name not in known for path in found)
+
+    @property
+    def updates(self) -> int:
+        """The learner-updates of the finished blocks of the grid."""
+        tasks = self.results.spec.tasks
+        return sum(
+            len(b.learners) * len(b.seeds) * tasks[b.task].problem.n_policies * tasks[b.task].steps
+            for b in self.results.finished
+        )
+
+
+def read_study(directory: str | Path) -> Reading:
+    """Read the results of a study, finished or not."""
+    import polars as pl
+
+    place = Path(directory)
+    if not place.is_dir():
+        raise InputError(
+            f"there is no directory '{place}'; name the one that `steadytd study` wrote."
+        )
+    results = StudyResults(place)
+    _require_blocks(results)
+    rows = results.rows("grid")
+    fresh = results.rows("confirm") if results.confirmation is not None else None
+    chapters = []
+    for i, task in enumerate(results.spec.tasks):
+        own = rows.filter(pl.col("problem") == task.label)
+        if len(own):
+            again = None if fresh is None else fresh.filter(pl.col("problem") == task.label)
+            learners = [learner for t, learner in results.best if t == i]
+            chapters.append(_chapter(results, task, own, again, learners))
+    return Reading(results, chapters)
+
+
+def _require_blocks(results: StudyResults) -> None:
+    """Say why there is nothing to report."""
+    if results.finished:
+        return
+    files = list((results.directory / "grid").glob("*.parquet"))
+    if files:
+        raise InputError(
+            f"'{results.directory}' holds {len(files)} result files, but none belongs to this "
+            "study as this version of steadytd would run it: the study file, a problem, a learner "
+            "or the engine has changed since. Run `steadytd study` again."
+        )
+    raise InputError(
+        f"'{results.directory}' has no finished block yet; run `steadytd study` to its end, or at "
+        "least until the first block is done."
+    )
+
+
+def _chapter(
+    results: StudyResults,
+    task: Task,
+    rows: pl.DataFrame,
+    fresh: pl.DataFrame | None,
+    learners: Sequence[Learner],
+) -> Chapter:
+    import polars as pl
+
+    confirm = results.spec.file.confirm
+    column = f"{confirm.by}_{confirm.measure}"
+    error = pl.when(pl.col("diverged").is_null()).then(pl.col(column)).otherwise(float("inf"))
+    means = rows.group_by("run", maintain_order=True).agg(
+        error.mean().alias("error"),
+        (pl.col(column).std() / pl.len().sqrt()).alias("stderr"),
+        pl.col("diverged").is_not_null().mean().alias("diverged_share"),
+        pl.len().alias("seeds"),
+    )
+    settings = results.settings.filter(pl.col("problem") == task.label)
+    settings = settings.select(
+        name for name in settings.columns if settings[name].null_count() < len(settings)
+    )
+    configurations = settings.join(means, on="run", how="inner")
+    points = results.points(task.label)
+    some = str(configurations["run"][0])
+    start = float(results.curves(task.label, some, confirm.measure)[1][:, 0].mean())
+    stage = "grid" if fresh is None or not len(fresh) else "confirm"
+    source = rows if stage == "grid" or fresh is None else fresh
+    errors: Errors = {}
+    best: list[Best] = []
+    curves: dict[str, Floats] = {}
+    for learner in learners:
+        run = str(learner)
+        own = source.filter(pl.col("run") == run).sort("seed")
+        if not len(own):
+            continue
+        errors[learner.name] = dict(zip(own["seed"], own[column], strict=True))
+        grid = settings.filter(pl.col("algorithm") == learner.name)
+        best.append(
+            Best(
+                algorithm=learner.name,
+                run=run,
+                params={k: learner[k] for k in axes_of(grid) if k in learner.values},
+                grid=_mean(rows.filter(pl.col("run") == run), column),
+                measured=_mean(own, column),
+                final=_mean(own, f"final_{confirm.measure}"),
+                fresh=stage == "confirm",
+                edges=at_the_edge(axes_of(grid), learner.values),
+                **_counts(configurations.filter(pl.col("algorithm") == learner.name), start),
+            )
+        )
+        curves[learner.name] = results.curves(task.label, run, confirm.measure, stage)[1]
+    best.sort(key=lambda b: (b.measured.value, b.measured.diverged, b.grid.value))
+    theory: dict[str, Prediction | None] = {}
+    if confirm.measure == "value":
+        seeds = sorted({seed for own_errors in errors.values() for seed in own_errors})
+        problems = instances(task, seeds)
+        theory = {x.name: predict(problems, x, task.steps) for x in learners if x.name in errors}
+    names = dict.fromkeys(str(name) for name in configurations["algorithm"])
+    failed = [name for name in names if name not in errors]
+    return Chapter(task, configurations, start, best, failed, errors, points, curves, theory)
+
+
+def _mean(rows: pl.DataFrame, column: str) -> Mean:
+    return mean_of(np.asarray(rows[column].to_numpy(), dtype=np.float64))
+
+
+def _counts(configurations: pl.DataFrame, start: float) -> dict[str, int]:
+    return {
+        "configurations": len(configurations),
+        "never_diverged": int((configurations["diverged_share"] == 0.0).sum()),
+        "useful": int((configurations["error"] < start).sum()),
+    }

@@ -1,0 +1,185 @@
+"""The tables of a study: the best configuration of each learner, paired differences, a ranking.
+
+A learner's best configuration was chosen on the grid's seeds, so its error there is too good. Its
+error on fresh seeds is not; the difference is the selection bias. Two learners are compared on the
+seeds that they share: a seed is a stream (and, in a family, an instance), so the differences
+x_i - y_i of the errors vary less than the errors do. Their mean has the interval
+
+    mean +- t(0.975, n - 1) sd / sqrt(n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LEVEL = 0.95
+FACTS = ("problem", "run", "algorithm")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Mean(NamedTuple):
+    """A mean over seeds: infinite if a seed diverged, without standard error then or for one."""
+
+    value: float
+    stderr: float | None
+    seeds: int
+    diverged: int
+
+
+class Paired(NamedTuple):
+    """The mean difference of a learner's error to a reference's, over their common seeds.
+
+    `verdict` is "better", "worse", "same" (zero lies in the interval) or "unknown" (one seed).
+    """
+
+    learner: str
+    reference: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    seeds: int
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best configuration of one learner on one problem, and how its whole grid fared.
+
+    `measured` is on fresh seeds if there are any. `never_diverged` and `useful` count
+    configurations: without a diverged seed, and with a mean error below that of w0.
+    """
+
+    algorithm: str
+    run: str
+    params: Mapping[str, float | str]
+    grid: Mean
+    measured: Mean
+    final: Mean
+    fresh: bool
+    configurations: int
+    never_diverged: int
+    useful: int
+    edges: tuple[tuple[str, str], ...]
+
+    @property
+    def bias(self) -> float | None:
+        """How much too good the grid's value is: fresh minus grid."""
+        found = self.measured.value - self.grid.value
+        return found if self.fresh and np.isfinite(found) else None
+
+    @property
+    def bias_stderr(self) -> float | None:
+        """The standard error of `bias`: the two sets of seeds are independent."""
+        one, other = self.grid.stderr, self.measured.stderr
+        if self.bias is None or one is None or other is None:
+            return None
+        return float(np.hypot(one, other))
+
+    @property
+    def shown(self) -> str:
+        """Its hyper-parameters that were varied, for reading."""
+        return ", ".join(f"{k} {short(v)}" for k, v in self.params.items()) or "no grid"
+
+
+def short(value: float | str) -> str:
+    """A hyper-parameter for reading; powers of two as such.
+
+    >>> short(0.03125), short(0.9), short(1.0), short("scaled"), short(2.0**-18)
+    ('2⁻⁵', '0.9', '1', 'scaled', '2⁻¹⁸')
+    """
+    if isinstance(value, str):
+        return value
+    fraction, exponent = np.frexp(value)
+    if value > 0.0 and fraction == 0.5 and not 0.25 <= value <= 8.0:
+        return power_of_two(int(exponent) - 1)
+    return f"{value:g}"
+
+
+def power_of_two(exponent: int) -> str:
+    """2 to a whole power, for reading.
+
+    >>> power_of_two(-12)
+    '2⁻¹²'
+    """
+    return f"2{str(exponent).translate(SUPERSCRIPTS)}"
+
+
+def mean_of(errors: Floats) -> Mean:
+    """Mean and standard error over the seeds."""
+    lost = int((~np.isfinite(errors)).sum())
+    if lost or not len(errors):
+        return Mean(float("inf"), None, len(errors), lost)
+    spread = float(errors.std(ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else None
+    return Mean(float(errors.mean()), spread, len(errors), 0)
+
+
+def half_width(differences: Floats) -> float:
+    """Half the 95 % interval of a mean, by Student's t."""
+    from scipy.special import stdtrit
+
+    n = len(differences)
+    quantile = float(stdtrit(n - 1, 0.5 + LEVEL / 2.0))
+    return quantile * float(differences.std(ddof=1)) / float(np.sqrt(n))
+
+
+def paired(learner: str, reference: str, errors: Mapping[str, Mapping[int, float]]) -> Paired:
+    """Compare two learners on the seeds that both have; `errors` is by learner, then seed."""
+    seeds = sorted(errors[learner].keys() & errors[reference].keys())
+    own, other = (np.array([errors[name][s] for s in seeds]) for name in (learner, reference))
+    lost, others = (int((~np.isfinite(e)).sum()) for e in (own, other))
+    if lost or others:
+        verdict = "same" if lost == others else "worse" if lost > others else "better"
+        return Paired(learner, reference, None, None, None, len(seeds), verdict)
+    difference = own - other
+    if len(seeds) < 2:
+        only = float(difference[0]) if seeds else None
+        return Paired(learner, reference, only, None, None, len(seeds), "unknown")
+    mean, half = float(difference.mean()), half_width(difference)
+    low, high = mean - half, mean + half
+    verdict = "better" if high < 0.0 else "worse" if low > 0.0 else "same"
+    return Paired(learner, reference, mean, low, high, len(seeds), verdict)
+
+
+def ranking(order: Sequence[str], errors: Mapping[str, Mapping[int, float]]) -> list[list[str]]:
+    """Learners, best first, in groups: a group's members do not differ from its first one."""
+    groups: list[list[str]] = []
+    for name in order:
+        tied = bool(groups) and paired(name, groups[-1][0], errors).verdict in ("same", "unknown")
+        if tied:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    return groups
+
+
+def axes_of(configurations: pl.DataFrame) -> dict[str, list[Any]]:
+    """The hyper-parameters that vary within one learner's grid, with their values in order."""
+    names = [name for name in configurations.columns if name not in FACTS]
+    values = {n: configurations[n].drop_nulls().unique().sort().to_list() for n in names}
+    return {name: found for name, found in values.items() if len(found) > 1}
+
+
+def at_the_edge(
+    axes: Mapping[str, Sequence[Any]], params: Mapping[str, Any]
+) -> tuple[tuple[str, str], ...]:
+    """Parameters whose best value is the first or last of three or more; 0 is no edge.
+
+    >>> at_the_edge({"alpha": [0.1, 0.2, 0.4], "lam": [0.0, 0.5, 0.9]}, {"alpha": 0.4, "lam": 0.0})
+    (('alpha', 'largest'),)
+    """
+    return tuple(
+        (name, side)
+        for name, values in axes.items()
+        if len(values) > 2 and not isinstance(params.get(name, ""), str)
+        for side, end in (("smallest", values[0]), ("largest", values[-1]))
+        if params[name] == end != 0.0
+    )

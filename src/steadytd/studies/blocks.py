@@ -1,0 +1,195 @@
+"""The blocks of a study: the unit of work, of parallelism and of the files on disk.
+
+A block is some configurations of one law on one problem with some of the seeds. How a study falls
+into blocks depends on the study alone, not on the machine or the number of threads, so a run may be
+stopped here and resumed there. A block is known by its *fingerprint*: a hash of everything that
+decides its numbers, from the problem's arrays to the text of the law and of the engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from steadytd.base.arrays import Floats, Longs
+from steadytd.engine.block import group_key, lanes_per_block
+from steadytd.engine.compile import law_functions
+from steadytd.engine.law import Law
+from steadytd.engine.learner import Learner
+from steadytd.mdp.problem import ARRAYS, Problem
+from steadytd.runs.lanes import Scene, grouped, lanes_of, run_seed
+from steadytd.studies.spec import Spec, Task
+
+FORMAT = 1  # of the numbers: raise it when the engine's arithmetic changes on purpose
+WORK = 1e10  # features x learner-updates of a block, at most: seconds, not minutes
+FRESH = 1_000_000  # the first seed of the second stage, far from those of the grid
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some configurations of one law on one problem, with some seeds."""
+
+    stage: str
+    task: int
+    number: int
+    learners: tuple[Learner, ...]
+    seeds: tuple[int, ...]
+    fingerprint: str
+    label: str
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        law = self.learners[0].name
+        return f"{self.label}-{law}-{self.number:04d}-{self.fingerprint[:12]}.parquet"
+
+
+@dataclass
+class Numbers:
+    """What a block found: errors [runs, seeds, measures, points], and the divergence."""
+
+    errors: Floats
+    diverged: Longs
+
+
+def recording_points(task: Task) -> Longs:
+    """Step 0, every `every`-th step, and the last."""
+    return np.unique(np.append(np.arange(0, task.steps, task.every), task.steps))
+
+
+def grid_blocks(spec: Spec) -> list[Block]:
+    """All blocks of the study's grid."""
+    seeds = range(spec.file.seeds)
+    return [
+        block
+        for i, task in enumerate(spec.tasks)
+        for block in _blocks(spec, "grid", i, task.learners, seeds)
+    ]
+
+
+def confirm_blocks(spec: Spec, best: Sequence[tuple[int, Learner]]) -> list[Block]:
+    """The blocks of the second stage: the best configurations, by task, on fresh seeds."""
+    wanted = spec.file.confirm.seeds
+    count = spec.file.seeds if wanted is None else wanted
+    seeds = range(FRESH, FRESH + count)
+    return [
+        block
+        for i in range(len(spec.tasks) if count else 0)
+        for block in _blocks(spec, "confirm", i, [x for t, x in best if t == i], seeds)
+    ]
+
+
+def _blocks(
+    spec: Spec, stage: str, index: int, learners: Sequence[Learner], seeds: Sequence[int]
+) -> Iterator[Block]:
+    task = spec.tasks[index]
+    groups: dict[object, list[Learner]] = {}
+    for learner in learners:
+        groups.setdefault((learner.name, group_key(learner)), []).append(learner)
+    number = 0
+    for group in groups.values():
+        size = lanes_per_block(group[0], task.problem.n_features)
+        for begin in range(0, len(group), size):
+            some = tuple(group[begin : begin + size])
+            for part in _parts(task, len(some), seeds):
+                fingerprint = _fingerprint(spec, task, some, part)
+                yield Block(stage, index, number, some, part, fingerprint, task.label)
+                number += 1
+
+
+def _parts(task: Task, lanes: int, seeds: Sequence[int]) -> list[tuple[int, ...]]:
+    """The seeds in equal parts, each within the limit of work."""
+    each = float(task.steps) * task.problem.n_features * task.problem.n_policies * lanes
+    parts = int(min(len(seeds), -(-each * len(seeds) // WORK)))
+    return [tuple(int(s) for s in some) for some in np.array_split(np.array(seeds), parts)]
+
+
+def _fingerprint(spec: Spec, task: Task, learners: Sequence[Learner], seeds: Sequence[int]) -> str:
+    content = {
+        "format": FORMAT,
+        "problem": problem_fingerprint(task.problem),
+        "family": [task.name, dict(task.options)] if task.family else None,
+        "steps": task.steps,
+        "every": task.every,
+        "errors": list(spec.measures),
+        "learners": [str(learner) for learner in learners],
+        "laws": sorted({law_fingerprint(learner.law) for learner in learners}),
+        "engine": engine_fingerprint(),
+        "seeds": list(seeds),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def problem_fingerprint(problem: Problem) -> str:
+    """A hash of a problem's arrays."""
+    digest = hashlib.sha256()
+    for name in ARRAYS:
+        array = np.ascontiguousarray(getattr(problem, name))
+        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+@cache
+def law_fingerprint(law: Law) -> str:
+    """A hash of the text of a law's functions."""
+    texts = [name + inspect.getsource(f) for name, f in sorted(law_functions(law).items())]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+@cache
+def engine_fingerprint() -> str:
+    """A hash of the text of the engine and of the stream."""
+    from steadytd.engine import block as engine
+    from steadytd.engine import kernels, loop, second_order
+    from steadytd.runs import lanes, measures
+    from steadytd.streams import finite
+
+    digest = hashlib.sha256()
+    for module in (engine, kernels, loop, second_order, finite, lanes, measures):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _scene(spec: Spec, index: int) -> Scene:
+    task = spec.tasks[index]
+    instance = task.instance if task.family else None
+    return Scene(task.problem, recording_points(task), spec.measures, instance)
+
+
+def compute(
+    spec: Spec,
+    block: Block,
+    stop: threading.Event | None = None,
+    report: Callable[[int], None] = lambda updates: None,
+) -> Numbers | None:
+    """Run a block. None if `stop` was set on the way."""
+    halt = stop or threading.Event()
+    scene = _scene(spec, block.task)
+    runs, policies = len(block.learners), scene.problem.n_policies
+    groups = grouped(lanes_of(block.learners, policies), scene.problem.n_features)
+    shape = (runs, len(block.seeds), len(scene.measures), len(scene.points))
+    errors, diverged = np.empty(shape), np.empty(shape[:2], dtype=np.int64)
+    never = np.iinfo(np.int64).max
+    for i, seed in enumerate(block.seeds):
+        outcome = run_seed(scene, seed, groups, halt, report)
+        if halt.is_set():
+            return None
+        order = np.argsort(outcome.numbers)
+        found = outcome.errors[:, :, order].reshape(*outcome.errors.shape[:2], runs, policies)
+        with np.errstate(over="ignore"):  # a mean beyond the range is infinite
+            errors[:, i] = found.mean(axis=3).transpose(2, 1, 0)
+        gone = outcome.diverged[order].reshape(runs, policies)
+        first = np.where(gone < 0, never, gone).min(axis=1)
+        diverged[:, i] = np.where(first == never, -1, first)
+    return Numbers(errors, diverged)

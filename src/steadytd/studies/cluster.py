@@ -1,0 +1,113 @@
+"""Studies on a Dask cluster: the same blocks, the same bits, on other machines.
+
+The cluster gets a study's text and a block's number and returns the content of the block's file,
+which this process writes; so workers need steadytd and nothing else, no shared disk. A worker that
+dies costs its blocks under way: Dask gives them to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from steadytd.base.cluster import connect, require_dask
+from steadytd.base.errors import InputError
+from steadytd.studies.blocks import Block, confirm_blocks, grid_blocks
+from steadytd.studies.spec import Spec, parse_spec
+
+if TYPE_CHECKING:
+    from steadytd.studies.study import Submit
+
+Address = Any  # "tcp://...", a Dask Client, a cluster object, or None
+
+PER_WORKER = 3  # blocks handed out per thread of the cluster: enough that none waits
+
+
+@contextmanager
+def cluster(address: Address, workers: int) -> Iterator[Submit]:
+    """Run blocks on the cluster at `address`, or on `workers` processes of this machine."""
+    require_dask()
+    from distributed import Client, LocalCluster, as_completed
+
+    own = None
+    if isinstance(address, Client):
+        client = address
+    elif address is None:
+        own = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        client = Client(own)
+    else:
+        client = connect(address)
+
+    def submit(spec: Spec, blocks: list[Block]) -> Iterator[tuple[Block, bytes]]:
+        waiting = iter(blocks)
+        room = PER_WORKER * max(1, sum(client.nthreads().values()))
+        running: dict[str, Block] = {}
+        stream = as_completed([], with_results=True)
+
+        def more() -> bool:
+            block = next(waiting, None)
+            if block is None:
+                return False
+            best = None if block.stage == "grid" else [str(x) for x in block.learners]
+            future = client.submit(
+                remote_block, spec.text, spec.name, block.stage, block.task, best, block.seeds,
+                block.fingerprint, key=f"{block.file}-{block.fingerprint}", pure=True,
+            )  # fmt: skip
+            running[future.key] = block
+            stream.add(future)
+            return True
+
+        while len(running) < room and more():
+            pass
+        while running:
+            future, content = next(stream)
+            yield running.pop(future.key), content
+            more()
+
+    try:
+        yield submit
+    finally:
+        if not isinstance(address, Client):
+            client.close()
+        if own is not None:
+            own.close()
+
+
+@lru_cache(maxsize=4)
+def _spec(text: str, name: str) -> Spec:
+    return parse_spec(text, name)
+
+
+@lru_cache(maxsize=4)
+def _grid(text: str, name: str) -> dict[str, Block]:
+    return {block.fingerprint: block for block in grid_blocks(_spec(text, name))}
+
+
+def remote_block(
+    text: str,
+    name: str,
+    stage: str,
+    task: int,
+    best: list[str] | None,
+    seeds: tuple[int, ...],
+    fingerprint: str,
+) -> bytes:
+    """Run one block of a study given by its text; what a worker does."""
+    from steadytd.learners import learner
+    from steadytd.studies.study import block_file
+
+    spec = _spec(text, name)
+    if stage == "grid":
+        block = _grid(text, name).get(fingerprint)
+    else:
+        chosen = [(task, learner(one)) for one in best or []]
+        found = [b for b in confirm_blocks(spec, chosen) if b.fingerprint == fingerprint]
+        block = found[0] if found else None
+    if block is None:
+        raise InputError(
+            "this worker's steadytd differs from that of the process which runs the study; install "
+            "the same version everywhere."
+        )
+    return block_file(spec, block)

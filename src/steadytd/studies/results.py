@@ -1,0 +1,199 @@
+"""Reading a study's results: settings, errors, curves, and the best configuration of a learner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steadytd.base.arrays import Floats, Longs
+from steadytd.base.errors import InputError
+from steadytd.engine.learner import Learner
+from steadytd.studies import dataset
+from steadytd.studies.blocks import Block, confirm_blocks, grid_blocks, recording_points
+from steadytd.studies.spec import Spec, parse_spec
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResults:
+    """What is in a result directory, finished or not. Reads the blocks of its own study only."""
+
+    directory: Path
+
+    @cached_property
+    def spec(self) -> Spec:
+        """The study that the directory belongs to."""
+        source = self.directory / "study.toml"
+        try:
+            text = source.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise InputError(
+                f"'{self.directory}' holds no study: there is no readable study.toml; name the "
+                "directory that `steadytd study` wrote."
+            ) from None
+        return parse_spec(text, self.directory.name, str(source))
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The blocks of the grid, finished or not."""
+        return grid_blocks(self.spec)
+
+    @cached_property
+    def finished(self) -> list[Block]:
+        """The blocks of the grid whose files are there."""
+        return [block for block in self.blocks if self._path(block).exists()]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole grid is there."""
+        return len(self.finished) == len(self.blocks)
+
+    @cached_property
+    def settings(self) -> pl.DataFrame:
+        """One row per configuration: problem, run, algorithm and every hyper-parameter."""
+        import polars as pl
+
+        rows: list[dict[str, Any]] = []
+        names = dict.fromkeys(
+            name for task in self.spec.tasks for x in task.learners for name in x.values
+        )
+        for task in self.spec.tasks:
+            rows += [
+                {
+                    "problem": task.label,
+                    "run": str(learner),
+                    "algorithm": learner.name,
+                    **{name: learner.values.get(name) for name in names},
+                }
+                for learner in task.learners
+            ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def points(self, problem: str) -> Longs:
+        """The recording points of a problem, by its label."""
+        return recording_points(next(t for t in self.spec.tasks if t.label == problem))
+
+    def rows(self, stage: str = "grid", columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """One row per run and seed: problem, run, seed, diverged, auc_*, final_* (and curve_*).
+
+        Without `columns` everything but the curves. A damaged file is named and not used.
+        """
+        import polars as pl
+        import pyarrow as pa
+
+        blocks = self.finished if stage == "grid" else self._confirmed
+        wanted = list(columns) if columns else [
+            "problem", "run", "seed", "diverged",
+            *(f"{what}_{m}" for m in self.spec.measures for what in ("auc", "final")),
+        ]  # fmt: skip
+        parts = [self._load(block).select(wanted) for block in blocks]
+        if not parts:
+            raise InputError(
+                f"'{self.directory}' has no finished block of the {stage} yet; run the study."
+            )
+        frame = pl.from_arrow(pa.concat_tables(parts).replace_schema_metadata(None))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def curves(
+        self, problem: str, run: str, measure: str = "value", stage: str = "grid"
+    ) -> tuple[list[int], Floats]:
+        """The seeds of a run and its errors [seeds, points]."""
+        import pyarrow.compute as pc
+
+        seeds: list[int] = []
+        found: list[Floats] = []
+        for block in self.finished if stage == "grid" else self._confirmed:
+            if block.label == problem and run in map(str, block.learners):
+                rows = self._load(block)
+                rows = rows.filter(pc.equal(rows["run"], run))
+                seeds += rows["seed"].to_pylist()
+                values = rows[f"curve_{measure}"].combine_chunks().flatten().to_numpy()
+                found.append(values.reshape(rows.num_rows, -1).astype(np.float64))
+        if not found:
+            raise InputError(f"there is no finished run '{run}' on {problem} in the {stage}.")
+        return seeds, np.concatenate(found)
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        """One row per configuration: settings, mean errors with standard errors, diverged share.
+
+        A configuration of which a seed diverged has infinite mean errors.
+        """
+        import polars as pl
+
+        return self.settings.join(self._means("grid"), on=["problem", "run"], how="left").filter(
+            pl.col("seeds").is_not_null()
+        )
+
+    def _means(self, stage: str) -> pl.DataFrame:
+        import polars as pl
+
+        kinds = [f"{what}_{m}" for m in self.spec.measures for what in ("auc", "final")]
+        return (
+            self.rows(stage)
+            .group_by(["problem", "run"], maintain_order=True)
+            .agg(
+                pl.len().alias("seeds"),
+                pl.col("diverged").is_not_null().mean().alias("diverged_share"),
+                *(pl.col(kind).mean() for kind in kinds),
+                *((pl.col(k).std() / pl.len().sqrt()).alias(f"{k}_stderr") for k in kinds),
+            )
+        )
+
+    @cached_property
+    def best(self) -> list[tuple[int, Learner]]:
+        """The best configuration of every algorithm on every problem; see `choose_best`."""
+        return choose_best(self)
+
+    @cached_property
+    def _confirmed(self) -> list[Block]:
+        if not self.complete:
+            return []
+        blocks = confirm_blocks(self.spec, self.best)
+        return [block for block in blocks if self._path(block).exists()]
+
+    @cached_property
+    def confirmation(self) -> pl.DataFrame | None:
+        """The best configurations on fresh seeds, as `summary`; None while there are none."""
+        if not self._confirmed:
+            return None
+        return self.settings.join(self._means("confirm"), on=["problem", "run"], how="inner")
+
+    def _path(self, block: Block) -> Path:
+        return self.directory / block.stage / block.file
+
+    def _load(self, block: Block) -> Any:
+        try:
+            return dataset.load(self._path(block), block)
+        except InputError as error:
+            raise InputError(
+                f"{error}; run `steadytd study` again, it computes what is damaged."
+            ) from None
+
+
+def choose_best(results: StudyResults) -> list[tuple[int, Learner]]:
+    """Per problem and algorithm, the configuration with the least mean error in the grid.
+
+    The error is the study's `confirm.by` and `confirm.measure`. Of equals the first is taken; an
+    algorithm of which every configuration diverged has none.
+    """
+    confirm = results.spec.file.confirm
+    column = f"{confirm.by}_{confirm.measure}"
+    means = results._means("grid")
+    error = {(p, r): e for p, r, e in means.select("problem", "run", column).iter_rows()}
+    best: list[tuple[int, Learner]] = []
+    for i, task in enumerate(results.spec.tasks):
+        for name in dict.fromkeys(learner.name for learner in task.learners):
+            own = [x for x in task.learners if x.name == name]
+            found = [error.get((task.label, str(x)), np.inf) for x in own]
+            if np.isfinite(min(found)):
+                best.append((i, own[int(np.argmin(found))]))
+    return best

@@ -1,0 +1,272 @@
+"""A study as data: which problems, learners and grids, how long, how often; from a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from steadytd.base.errors import InputError, unknown
+from steadytd.engine.learner import Learner
+from steadytd.learners import algorithm
+from steadytd.learners import learner as make_learner
+from steadytd.problems import is_family
+from steadytd.problems import problem as make_problem
+from steadytd.runs.measures import MEASURES
+from steadytd.runs.run import with_numbers
+from steadytd.studies.grid import GridError, points
+from steadytd.studies.lines import line_of
+
+if TYPE_CHECKING:
+    from steadytd.mdp.problem import Problem
+
+Count = Annotated[int, Field(ge=1, strict=True)]
+
+
+class Strict(BaseModel):
+    """A part of a study file: unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ProblemEntry(Strict):
+    """One problem of a study; what it does not say, the study says."""
+
+    name: str
+    options: dict[str, int | float | str] = Field(default_factory=dict)
+    steps: Count | None = None
+    every: Count | None = None
+    label: str = ""
+
+    @model_validator(mode="after")
+    def _known(self) -> ProblemEntry:
+        make_problem(self.name, **self.options)
+        return self
+
+
+class Confirm(Strict):
+    """The rerun of each learner's best configuration on fresh seeds.
+
+    `by` says what "best" means, `seeds` how many fresh seeds (default: as many as the study has).
+    """
+
+    by: Literal["auc", "final"] = "auc"
+    measure: str = "value"
+    seeds: Annotated[int, Field(ge=0, strict=True)] | None = None
+
+
+class Grid(BaseModel):
+    """One algorithm with its grid: every other key is an axis (see `study.grid`)."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+    on: list[str] | None = None
+    when: list[dict[str, Any]] = Field(default_factory=list)
+
+    @property
+    def axes(self) -> Mapping[str, Any]:
+        """The axes of the grid."""
+        return self.model_extra or {}
+
+    def learners(self) -> list[Learner]:
+        """All learners of the grid."""
+        algorithm(self.name)  # a misspelt name comes before a misspelt axis
+        return [make_learner(self.name, **point) for point in points(self.axes, self.when)]
+
+
+class StudyFile(Strict):
+    """The content of a study file."""
+
+    title: str = ""
+    about: str = ""
+    problem: str | None = None
+    problems: list[ProblemEntry] = Field(default_factory=list)
+    steps: Count | None = None
+    seeds: Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+    every: Count | None = None
+    errors: list[str] = Field(default_factory=lambda: ["value"], min_length=1)
+    confirm: Confirm = Confirm()
+    learners: list[Grid] = Field(min_length=1)
+
+    @field_validator("problem")
+    @classmethod
+    def _known(cls, name: str | None) -> str | None:
+        if name is not None:
+            make_problem(name)
+        return name
+
+    @field_validator("errors")
+    @classmethod
+    def _measures(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in MEASURES:
+                raise unknown("error measure", name, MEASURES)
+        if len(set(names)) < len(names):
+            raise InputError(f"errors names a measure twice: {', '.join(names)}.")
+        return names
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One problem of a study with all its learners."""
+
+    label: str
+    problem: Problem
+    name: str
+    options: Mapping[str, object]
+    steps: int
+    every: int
+    learners: tuple[Learner, ...]
+
+    @property
+    def family(self) -> bool:
+        """Whether each seed draws its own instance."""
+        return is_family(self.name) and "seed" not in self.options
+
+    def instance(self, seed: int) -> Problem:
+        """The instance that a seed draws."""
+        return make_problem(self.name, seed=seed, **self.options)
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """A study, checked and expanded."""
+
+    name: str
+    text: str
+    file: StudyFile
+    tasks: tuple[Task, ...]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The errors that are recorded."""
+        return tuple(self.file.errors)
+
+    @property
+    def runs(self) -> int:
+        """The number of configurations."""
+        return sum(len(task.learners) for task in self.tasks)
+
+    @property
+    def updates(self) -> int:
+        """The number of learner-updates of the grid, one per configuration, policy, seed, step."""
+        return self.file.seeds * sum(
+            len(task.learners) * task.problem.n_policies * task.steps for task in self.tasks
+        )
+
+
+def load_spec(path: str | Path) -> Spec:
+    """Read and check a study file."""
+    source = Path(path)
+    try:
+        text = source.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"there is no study file '{source}'.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the study file '{source}': {error}.") from None
+    return parse_spec(text, source.stem, str(source))
+
+
+def parse_spec(text: str, name: str, where: str = "the study") -> Spec:
+    """Check a study given as TOML text; mistakes are named with their line and key."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where} is not valid TOML: {error}.") from None
+    try:
+        file = StudyFile.model_validate(content)
+    except ValidationError as error:
+        raise _located(text, where, error) from None
+    tasks = _tasks(text, where, file)
+    if file.confirm.measure not in file.errors:
+        raise _at(text, where, ["confirm", "measure"], f"the study records {', '.join(file.errors)}"
+                  f", not {file.confirm.measure!r}; name one of them.")  # fmt: skip
+    return Spec(name=name, text=text, file=file, tasks=tasks)
+
+
+def _tasks(text: str, where: str, file: StudyFile) -> tuple[Task, ...]:
+    if (file.problem is None) == (not file.problems):
+        raise InputError(
+            f'{where}: name what to run on, either `problem = "NAME"` or [[problems]], not both.'
+        )
+    entries = file.problems or [ProblemEntry(name=str(file.problem))]
+    tasks: list[Task] = []
+    for i, entry in enumerate(entries):
+        place: list[str | int] = ["problems", i] if file.problems else ["problem"]
+        steps = entry.steps or file.steps
+        if steps is None:
+            raise _at(text, where, place, "steps is missing; say how many steps a run takes.")
+        label = entry.label or entry.name
+        if label in [task.label for task in tasks]:
+            raise _at(text, where, place, f"two problems are called '{label}'; give one a label.")
+        every = entry.every or file.every or max(1, steps // 100)
+        problem = make_problem(entry.name, **entry.options)
+        task = Task(label, problem, entry.name, entry.options, steps, every, ())
+        learners = _learners(text, where, file, task)
+        if not learners:
+            raise _at(text, where, place, f"no learner is to run on '{label}'; see `on`.")
+        tasks.append(Task(label, problem, entry.name, entry.options, steps, every, learners))
+    labels = [task.label for task in tasks]
+    for i, grid in enumerate(file.learners):
+        for name in grid.on or []:
+            if name not in labels:
+                problem_error = unknown("problem of this study:", name, labels)
+                raise _at(text, where, ["learners", i, "on"], str(problem_error))
+    return tuple(tasks)
+
+
+def _learners(text: str, where: str, file: StudyFile, task: Task) -> tuple[Learner, ...]:
+    """All configurations for one problem, each once, with numbers in place of "auto"."""
+    found: dict[str, Learner] = {}
+    for i, grid in enumerate(file.learners):
+        if grid.on is not None and task.label not in grid.on:
+            continue
+        try:
+            for learner in grid.learners():
+                numbers = with_numbers(task.problem, learner, task.family)
+                found.setdefault(str(numbers), numbers)
+        except GridError as error:
+            raise _at(text, where, ["learners", i, *error.key], str(error)) from None
+        except InputError as error:
+            key = next((k for k in grid.axes if {k, f"'{k}';"} & set(str(error).split())), "name")
+            raise _at(text, where, ["learners", i, key], str(error)) from None
+    return tuple(found.values())
+
+
+def _at(text: str, where: str, path: Sequence[str | int], message: str) -> InputError:
+    line = line_of(text, path)
+    place = f"{where}, line {line}" if line else where
+    return InputError(f"{place}, {dotted(path)}: {message}")
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """A path for reading.
+
+    >>> dotted(["learners", 0, "alpha"])
+    'learners[0].alpha'
+    """
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
+    return "".join(parts).removeprefix(".")
+
+
+def _located(text: str, where: str, error: ValidationError) -> InputError:
+    """The first mistake that Pydantic found, in our words."""
+    first = error.errors(include_url=False)[0]
+    path = list(first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        parts: dict[object, type[Strict]] = {"problems": ProblemEntry, "confirm": Confirm}
+        known = (
+            parts.get(path[0], StudyFile).model_fields if len(path) > 1 else StudyFile.model_fields
+        )
+        message = str(unknown("key", str(path[-1]), known))
+    elif first["type"] == "missing":
+        message = f"{path[-1]} is missing; a study needs it."
+    elif not message.endswith("."):
+        message = f"{message}, got {first['input']!r}."
+    return _at(text, where, path, message)

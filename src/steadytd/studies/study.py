@@ -1,0 +1,282 @@
+"""`study`: run a study file, block by block, into a directory; stop and resume at any moment."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from steadytd.base.errors import InputError, unknown
+from steadytd.base.files import output_directory, write_whole
+from steadytd.engine.learner import Learner
+from steadytd.runs.run import require_at_least
+from steadytd.studies import dataset
+from steadytd.studies.blocks import Block, compute, confirm_blocks, grid_blocks
+from steadytd.studies.results import StudyResults, choose_best
+from steadytd.studies.spec import Spec, load_spec, parse_spec
+
+if TYPE_CHECKING:
+    from steadytd.studies.cluster import Address
+
+ENGINES = ("local", "dask")
+Progress = Callable[[int, int], None]
+Say = Callable[[str], None]
+
+
+def study(source: str | Path) -> Study:
+    """A study from a TOML file: `study("studies/quick.toml").run(out="results/quick")`."""
+    return Study(load_spec(source))
+
+
+@dataclass(frozen=True)
+class Study:
+    """A checked study: `run` it, then read its `results`."""
+
+    spec: Spec
+
+    @property
+    def name(self) -> str:
+        """The name of the study: that of its file."""
+        return self.spec.name
+
+    def __repr__(self) -> str:
+        tasks = ", ".join(task.label for task in self.spec.tasks)
+        return f"<study {self.name}: {self.spec.runs:,} configurations on {tasks}>"
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        engine: Literal["local", "dask"] = "local",
+        address: Address = None,
+        threads: int | None = None,
+        fresh: bool = False,
+        progress: Progress | None = None,
+        say: Say = lambda text: None,
+    ) -> StudyResults:
+        """Run what is not finished yet, and return the results.
+
+        Finished blocks in `out` (default: results/NAME) are kept, unless `fresh`; `engine="dask"`
+        runs the blocks on a Dask cluster at `address`, or on one of this machine's processes. The
+        numbers do not depend on the engine or on `threads`. `progress(done, total)` gets
+        learner-updates, `say` short remarks on what was found in the directory.
+        """
+        if engine not in ENGINES:
+            raise unknown("engine", engine, ENGINES)
+        if address is not None and engine != "dask":
+            raise InputError("address is that of a Dask cluster; say engine='dask' as well.")
+        workers = os.cpu_count() or 1 if threads is None else threads
+        require_at_least("threads", workers, 1)
+        directory = output_directory(Path("results") / self.name if out is None else out)
+        with _only_run(directory):
+            self._prepare(directory, fresh)
+            meter = _Meter(self.spec, progress)
+            if engine == "dask":
+                from steadytd.studies.cluster import cluster
+
+                with cluster(address, workers) as submit:
+                    self._stages(directory, meter, say, submit)
+            else:
+                with _threads(self.spec, workers, meter.add) as submit:
+                    self._stages(directory, meter, say, submit)
+        return StudyResults(directory)
+
+    def _prepare(self, directory: Path, fresh: bool) -> None:
+        """Make sure that the directory is this study's."""
+        kept = directory / "study.toml"
+        if fresh:
+            for stage in dataset.STAGES:
+                for path in (directory / stage).glob("*.parquet"):
+                    path.unlink()
+        elif kept.exists():
+            _require_same(kept, self.spec)
+        elif any(directory.iterdir()) and not _ours(directory):
+            raise InputError(
+                f"'{directory}' holds other files and no study; name an empty or new directory."
+            )
+        for stage in dataset.STAGES:
+            output_directory(directory / stage)
+        dataset.sweep(directory)
+        dataset.write_provenance(directory)
+        with dataset.plain_disk_errors(directory):
+            write_whole(kept, self.spec.text)
+
+    def _stages(self, directory: Path, meter: _Meter, say: Say, submit: Submit) -> None:
+        """The grid, then the best configurations of each learner on fresh seeds."""
+        self._stage(directory, grid_blocks(self.spec), meter, say, submit)
+        best = choose_best(StudyResults(directory))
+        meter.confirming(best)
+        self._stage(directory, confirm_blocks(self.spec, best), meter, say, submit)
+
+    def _stage(
+        self, directory: Path, blocks: list[Block], meter: _Meter, say: Say, submit: Submit
+    ) -> None:
+        finished, remarks = dataset.standing(directory, blocks)
+        for remark in remarks:
+            say(remark)
+        if finished:
+            say(f"{len(finished)} of {len(blocks)} blocks of the {blocks[0].stage} are finished.")
+        done = {block.fingerprint for block in finished}
+        for block in finished:
+            meter.skip(block)
+        waiting = [block for block in blocks if block.fingerprint not in done]
+        for block, content in submit(self.spec, waiting):
+            dataset.save(directory, block, content)
+            meter.finish(block)
+
+
+Submit = Callable[[Spec, list[Block]], Iterator[tuple[Block, bytes]]]
+
+
+def block_file(
+    spec: Spec,
+    block: Block,
+    stop: threading.Event | None = None,
+    report: Callable[[int], None] = lambda updates: None,
+) -> bytes:
+    """Run a block and return the content of its file."""
+    numbers = compute(spec, block, stop, report)
+    if numbers is None:
+        raise InterruptedError
+    return dataset.to_bytes(dataset.table(block, numbers, spec.measures))
+
+
+@contextmanager
+def _threads(spec: Spec, workers: int, report: Callable[[int], None]) -> Iterator[Submit]:
+    """Run blocks over threads. Leaving, for whatever reason, stops every thread at its chunk."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(workers) as pool:
+
+        def submit(spec: Spec, blocks: list[Block]) -> Iterator[tuple[Block, bytes]]:
+            waiting = iter(blocks)
+            running: dict[Future[bytes], Block] = {}
+            while True:
+                for block in waiting:
+                    running[pool.submit(block_file, spec, block, stop, report)] = block
+                    if len(running) > 2 * workers:
+                        break
+                if not running:
+                    return
+                ready, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ready:
+                    yield running.pop(future), future.result()
+
+        try:
+            yield submit
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+@dataclass
+class _Meter:
+    """Counts learner-updates, those of finished blocks included."""
+
+    spec: Spec
+    progress: Progress | None
+    total: int = field(init=False)
+    done: int = 0
+    live: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.total = self.spec.updates
+
+    def updates(self, block: Block) -> int:
+        task = self.spec.tasks[block.task]
+        return len(block.learners) * len(block.seeds) * task.problem.n_policies * task.steps
+
+    def add(self, updates: int) -> None:
+        """While a block runs on this machine."""
+        self.live = True
+        self._count(updates)
+
+    def finish(self, block: Block) -> None:
+        """A block is done; those of a cluster are counted as a whole."""
+        if not self.live:
+            self._count(self.updates(block))
+
+    def skip(self, block: Block) -> None:
+        """A block need not run."""
+        self.total -= self.updates(block)
+
+    def confirming(self, best: Sequence[tuple[int, Learner]]) -> None:
+        """The second stage is known."""
+        self.total += sum(self.updates(block) for block in confirm_blocks(self.spec, best))
+
+    def _count(self, updates: int) -> None:
+        if self.progress is not None:
+            with self.lock:
+                self.done += updates
+                self.progress(self.done, max(self.total, self.done))
+
+
+@contextmanager
+def _only_run(directory: Path) -> Iterator[None]:
+    """Keep a second run out of the same directory. The lock goes away with the process."""
+    import fcntl
+
+    with (directory / ".lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"another run of a study is at work in '{directory}'; wait for it, or name another "
+                "directory."
+            ) from None
+        yield
+
+
+def _ours(directory: Path) -> bool:
+    return all(path.name in (*dataset.STAGES, ".lock") for path in directory.iterdir())
+
+
+def _require_same(kept: Path, spec: Spec) -> None:
+    """Complain, key by key, if the directory's study is another one than `spec`."""
+    try:
+        before = parse_spec(kept.read_text(encoding="utf-8"), spec.name, str(kept))
+    except InputError as error:
+        raise InputError(f"{error} It cannot be resumed; use --fresh.") from None
+    differences = list(_differences(before, spec))
+    if differences:
+        raise InputError(
+            f"the study has changed since '{kept.parent}' was begun: {'; '.join(differences)}. "
+            "Its results do not fit together: name another directory with --out, or discard the "
+            "old results with --fresh."
+        )
+
+
+def _differences(before: Spec, now: Spec) -> Iterator[str]:
+    """What differs in meaning; comments, order of keys and texts for readers do not count."""
+    for key in ("seeds", "errors", "confirm"):
+        old, new = getattr(before.file, key), getattr(now.file, key)
+        if old != new:
+            yield f"{key} was {_shown(old)} and is {_shown(new)}"
+    old_tasks = {task.label: task for task in before.tasks}
+    for label in old_tasks.keys() - {task.label for task in now.tasks}:
+        yield f"problem {label} was dropped"
+    for task in now.tasks:
+        old_task = old_tasks.get(task.label)
+        if old_task is None:
+            yield f"problem {task.label} was added"
+            continue
+        for key in ("name", "options", "steps", "every"):
+            old, new = getattr(old_task, key), getattr(task, key)
+            if old != new:
+                yield f"{key} on {task.label} was {_shown(old)} and is {_shown(new)}"
+        runs, old_runs = (list(map(str, t.learners)) for t in (task, old_task))
+        added, dropped = set(runs) - set(old_runs), set(old_runs) - set(runs)
+        if added or dropped:
+            example = sorted(added or dropped)[0]
+            yield (
+                f"on {task.label} {len(added)} configurations were added and {len(dropped)} "
+                f"dropped, for instance {example}"
+            )
+
+
+def _shown(value: object) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)

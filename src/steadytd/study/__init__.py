@@ -1,1 +1,0 @@
-"""Running learners on problems, and what came out."""

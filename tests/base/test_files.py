@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steadytd import InputError
+from steadytd.base.errors import unknown
+from steadytd.base.files import output_directory, replacing, write_whole
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(f.name for f in directory.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"\x00\xff\r\n", b"\x00\xff\r\n"),
+        ("Größe ≥ 0\n", "Größe ≥ 0\n".encode()),
+        (lambda path: path.write_bytes(b"written"), b"written"),
+        ("", b""),
+    ],
+)
+def test_write_whole(tmp_path: Path, content: Any, expected: bytes) -> None:
+    path = tmp_path / "a.txt"
+    assert write_whole(path, content) == path
+    assert path.read_bytes() == expected
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_write_whole_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("something much longer than what follows")
+    write_whole(path, "new")
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("old", [None, "old"])
+def test_a_writer_that_fails_leaves_nothing_behind(
+    tmp_path: Path, error: type[BaseException], old: str | None
+) -> None:
+    path = tmp_path / "a.txt"
+    if old is not None:
+        path.write_text(old)
+
+    def write(target: Path) -> None:
+        target.write_text("half of it")
+        raise error("stop")
+
+    with pytest.raises(error, match="stop"):
+        write_whole(path, write)
+    assert names(tmp_path) == ([] if old is None else ["a.txt"])
+    if old is not None:
+        assert path.read_text() == old
+
+
+def test_the_old_file_is_whole_until_the_new_one_is(tmp_path: Path) -> None:
+    """Seen from the writer, half-way: the new file has another name, in the same directory."""
+    path = tmp_path / "a.parquet"
+    path.write_text("old")
+    seen: list[tuple[Path, str]] = []
+
+    def write(target: Path) -> None:
+        target.write_text("half")
+        seen.append((target, path.read_text()))
+        target.write_text("whole")
+
+    write_whole(path, write)
+    assert path.read_text() == "whole"
+    [(target, old)] = seen
+    assert old == "old"
+    assert target.parent == tmp_path
+    assert target != path
+    assert target.suffix == ".parquet"  # some writers go by the suffix
+    assert target.name.startswith(".a-")  # hidden, and telling whose it is
+
+
+def test_a_reader_keeps_the_file_it_opened(tmp_path: Path) -> None:
+    """The file is replaced, not written over: who has it open reads on in the old one."""
+    path = write_whole(tmp_path / "a.txt", "old")
+    with path.open() as reader:
+        write_whole(path, "new")
+        assert reader.read() == "old"
+    assert path.read_text() == "new"
+
+
+def test_files_may_be_read_by_others(tmp_path: Path) -> None:
+    """Temporary files are private; the finished one is an ordinary file."""
+    path = write_whole(tmp_path / "a.txt", "x")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_a_directory_in_the_way_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "kept").touch()
+    with pytest.raises(OSError, match="directory"):
+        write_whole(tmp_path / "a", "x")
+    assert names(tmp_path) == ["a"]
+    assert names(tmp_path / "a") == ["kept"]
+
+
+def test_a_missing_directory_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_whole(tmp_path / "missing" / "a.txt", "x")
+    assert names(tmp_path) == []
+
+
+def test_replacing_deletes_the_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    with pytest.raises(ZeroDivisionError), replacing(path) as temporary:
+        temporary.write_text("x")
+        _ = 1 / 0
+    assert names(tmp_path) == []
+
+
+# Output directories
+
+
+def test_output_directory(tmp_path: Path) -> None:
+    wanted = tmp_path / "a" / "b"
+    assert output_directory(str(wanted)) == wanted
+    assert wanted.is_dir()
+    (wanted / "kept").touch()
+    assert output_directory(wanted) == wanted
+    assert names(wanted) == ["kept"]
+
+
+def unusable(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        output_directory(path)
+    start, end = f"cannot write to the output directory '{path}': ", "; name a directory that you"
+    assert str(caught.value).startswith(start)
+    assert str(caught.value).endswith(end + " may write to.")
+    return str(caught.value)[len(start) :].removesuffix(end + " may write to.")
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("kept")
+    assert unusable(path) == "File exists"
+    assert unusable(path / "b") == "Not a directory"
+    assert path.read_text() == "kept"
+
+
+def test_a_directory_that_may_not_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Simulated, since tests may run as a user who may write anywhere."""
+
+    def refuse(**options: object) -> None:
+        assert options == {"dir": tmp_path}
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    assert unusable(tmp_path) == "Permission denied"
+
+
+# "Did you mean"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("biard", "unknown thing 'biard'; did you mean 'baird'? Known: baird, other."),
+        ("zzz", "unknown thing 'zzz'. Known: baird, other."),
+        ("", "unknown thing ''. Known: baird, other."),
+    ],
+)
+def test_did_you_mean(name: str, message: str) -> None:
+    error = unknown("thing", name, {"other": 1, "baird": 2})
+    assert isinstance(error, InputError)
+    assert isinstance(error, ValueError)
+    assert str(error) == message

@@ -1,0 +1,464 @@
+"""`steadytd evaluate` and `steadytd certify LOG`: page, JSON, exit codes, nothing half-done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.cli.console import speed
+from steadytd.evaluation import evaluate as run
+from steadytd.logs.write import write_log
+from steadytd.report.evaluation import page as evaluation_page
+from tests.cli.test_cli import call
+from tests.support.log_helpers import log_table, write_problem_log
+from tests.support.logged_worlds import episodic, tabular
+
+ROW = {"target", "learner", "value", "lo", "hi", "stable", "eta"}  # INTERFACE.md
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log that can be trusted: a feature per state, a target near the behaviour policy."""
+    return write_log(tmp_path_factory.mktemp("good") / "good.parquet", tabular(0.3).log(0))
+
+
+@pytest.fixture(scope="module")
+def poor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log that says little about its target."""
+    return write_log(tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0).log(0))
+
+
+def test_json_is_what_the_library_returns(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "evaluate", str(good), "--seed", "3", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    expected = st.evaluate(good, seed=3).to_dict()
+    assert shown == json.loads(json.dumps(expected))
+    assert {"values", "overlap", "stability", "warnings"} <= set(shown)
+    assert len(shown["values"]) == 8
+    assert all(set(row) >= ROW for row in shown["values"])
+    assert [row["target"] for row in shown["overlap"]] == ["pi"]
+    assert [row["target"] for row in shown["stability"]] == ["pi"]
+
+
+def test_options_reach_the_library(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--features", "poly:2", "--learner", "lstd", "--learner", "td:alpha=0.01"]
+    assert call(monkeypatch, "evaluate", str(good), *options, "--threads", "1", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [row["learner"] for row in shown["values"]] == ["lstd", "td:alpha=0.01"]
+    assert shown["settings"]["features"] == "poly:2"
+    expected = st.evaluate(good, features="poly:2", learners=["lstd", "td:alpha=0.01"]).to_dict()
+    assert shown["values"] == json.loads(json.dumps(expected["values"]))
+
+
+def test_a_good_log_gets_its_value_first(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "evaluate", str(good)) == 0
+    text = capsys.readouterr().out
+    r = st.evaluate(good).recommended["pi"]
+    assert r.trusted
+    assert r.lo <= tabular(0.3).truth <= r.hi
+    assert text.startswith(f"pi: {r.value:.2f} (95 % interval {r.lo:.2f} to {r.hi:.2f}), by dr.")
+    assert "do not trust" not in text
+    order = [text.index(word) for word in ("Values", "Overlap", "Stability", "What the numbers")]
+    assert order == sorted(order)
+    for learner in ("perturbed_lstd", "lstd", "tdc", "etd", "snpdis"):
+        assert learner in text
+
+
+def test_a_poor_log_gets_a_plain_no(
+    poor: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "evaluate", str(poor)) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("pi: do not trust ")
+    assert "whole episodes are too unlike this policy's" in text
+    assert "Warnings low_overlap pi: " in text
+    assert "They do not cover: " in text
+
+
+def test_many_targets_are_shown_by_their_recommended_learner(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    problem = episodic(6, 0.3, np.eye(6))
+    mixed = {f"p{i}": (1 - i / 9) * problem.pi + i / 9 * problem.mu for i in range(8)}
+    path = write_problem_log(
+        tmp_path / "log.parquet", problem, episodes=200, length=200, targets=mixed
+    )
+    learners = ["--learner", "lstd", "--learner", "snpdis", "--learner", "dr"]
+    assert call(monkeypatch, "evaluate", str(path), *learners) == 0
+    text = capsys.readouterr().out
+    assert "Values of the recommended learners" in text
+    values = text[text.index("Values") : text.index("Overlap")]
+    assert all(values.count(f"p{i} ") == 1 for i in range(8))
+    assert values.count("*") == 8
+    assert "snpdis" not in values
+    some = ["--target", "p3", "--target", "p1"]
+    assert call(monkeypatch, "evaluate", str(path), *learners, *some, "--json") == 0
+    assert [o["target"] for o in json.loads(capsys.readouterr().out)["overlap"]] == ["p3", "p1"]
+
+
+def test_several_files_csv_and_a_column_map(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The same rows in two files, or as CSV under other names, give the same values."""
+    table = pq.read_table(good)
+    first = table.column("episode_id").to_numpy()
+    cut = int(np.flatnonzero(first >= 200)[0])
+    halves = [
+        write_log(tmp_path / f"part-{i}.parquet", part)
+        for i, part in enumerate((table.slice(0, cut), table.slice(cut)))
+    ]
+    obs = np.array(table.column("obs").to_pylist())
+    flat = table.drop(["obs", "next_obs", "reward", "behavior_prob"])
+    for k in range(obs.shape[1]):
+        flat = flat.append_column(f"s{k}", [obs[:, k]])
+    flat = flat.append_column("r", table.column("reward"))
+    flat = flat.append_column("mu", table.column("behavior_prob"))
+    pyarrow.csv.write_csv(flat, tmp_path / "log.csv")
+    found = []
+    columns = "obs=" + "+".join(f"s{k}" for k in range(obs.shape[1])) + ",reward=r"
+    for arguments in (
+        [str(good)],
+        [str(path) for path in halves],
+        [str(tmp_path / "part-*.parquet")],
+        [str(tmp_path / "log.csv"), "--map", columns, "--map", "behavior_prob=mu"],
+    ):
+        assert call(monkeypatch, "evaluate", *arguments, "--learner", "lstd", "--json") == 0
+        found.append(json.loads(capsys.readouterr().out)["values"][0]["value"])
+    assert found[1:] == pytest.approx([found[0]] * 3, rel=1e-9)
+
+
+def test_dask_gives_the_same_and_resumes(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    learners = ["--learner", "lstd", "--learner", "dr"]
+    assert call(monkeypatch, "evaluate", str(good), *learners, "--json") == 0
+    local = json.loads(capsys.readouterr().out)
+    parts = tmp_path / "parts"
+    dask = ["--engine", "dask", "--checkpoint", str(parts)]
+    for _ in range(2):
+        assert call(monkeypatch, "evaluate", str(good), *learners, *dask, "--json") == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert shown["values"] == local["values"]
+        assert len(list(parts.iterdir())) == 1
+
+
+def test_a_scheduler_that_does_not_answer(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    import distributed
+
+    def silent(*_: Any, **__: Any) -> None:
+        raise OSError("timed out")
+
+    monkeypatch.setattr(distributed, "Client", silent)
+    asked = ["--engine", "dask", "--address", "tcp://nowhere:1", "--out", str(tmp_path / "out")]
+    assert call(monkeypatch, "evaluate", str(good), "--learner", "lstd", *asked) == 2
+    assert "cannot reach a Dask scheduler at 'tcp://nowhere:1'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def changed(column: str, row: int, value: float) -> Callable[[Any], Any]:
+    """A table with another number in one place."""
+
+    def change(table: Any) -> Any:
+        values = table.column(column).to_numpy().copy()
+        values[row] = value
+        return table.set_column(table.schema.get_field_index(column), column, [values])
+
+    return change
+
+
+def renamed(old: str, new: str) -> Callable[[Any], Any]:
+    """A table with another name for a column."""
+    return lambda table: table.rename_columns([new if n == old else n for n in table.schema.names])
+
+
+BAD_LOGS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "misspelt column": (renamed("reward", "rewrad"), "did you mean 'rewrad'"),
+    "no behaviour": (renamed("behavior_prob", "behaviour_prob"), "behavior_prob=behaviour_prob"),
+    "no target": (lambda t: t.drop(["target_prob_pi"]), "there is no target policy"),
+    "probability above 1": (changed("behavior_prob", 7, 1.5), "'behavior_prob', row 7"),
+    "log-probability": (changed("behavior_prob", 9, -0.7), "'behavior_prob', row 9"),
+    "bad target": (changed("target_prob_pi", 3, -0.1), "'target_prob_pi', row 3"),
+    "no number": (changed("reward", 5, float("nan")), "'reward', row 5"),
+    "infinite": (changed("reward", 6, float("inf")), "'reward', row 6"),
+    "twice the same row": (lambda t: pa.concat_tables([t.slice(0, 3), t.slice(2)]), "row 3"),
+    "interleaved": (
+        lambda t: t.take(np.argsort(t.column("t").to_numpy(), kind="stable")),
+        "column 'episode_id', row 400",
+    ),
+    "empty": (lambda t: t.slice(0, 0), "no rows"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LOGS)
+def test_bad_logs(
+    name: str,
+    good: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    change, message = BAD_LOGS[name]
+    path = write_log(tmp_path / "bad.parquet", change(pq.read_table(good)))
+    out = tmp_path / "results" / "here"
+    assert call(monkeypatch, "evaluate", str(path), "--out", str(out), "--json") == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("error: ")
+    assert shown.err.count("\n") == 1
+    assert "bad.parquet" in shown.err
+    assert message in shown.err
+    assert "Traceback" not in shown.err
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.parquet"]
+
+
+def test_a_file_that_was_cut_short(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "cut.parquet"
+    path.write_bytes(good.read_bytes()[:-500])
+    parts = tmp_path / "parts"
+    asked = ["--engine", "dask", "--checkpoint", str(parts), "--out", str(tmp_path / "out")]
+    assert call(monkeypatch, "evaluate", str(path), *asked) == 2
+    assert "cut.parquet' cannot be read" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["cut.parquet"]
+
+
+def test_no_empty_checkpoint_is_left(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = changed("reward", 50, float("nan"))(pq.read_table(good))
+    path = write_log(tmp_path / "bad.parquet", table)
+    parts = tmp_path / "parts"
+    assert (
+        call(monkeypatch, "evaluate", str(path), "--engine", "dask", "--checkpoint", str(parts))
+        == 2
+    )
+    assert "'reward', row 50" in capsys.readouterr().err
+    assert not parts.exists()
+
+
+BAD_OPTIONS = {
+    "discount": (["--discount", "1.5"], "discount must lie in [0, 1], got 1.5"),
+    "discount that is no number": (["--discount", "nan"], "discount must lie in [0, 1]"),
+    "target": (["--target", "po"], "there is no column 'target_prob_po'"),
+    "target twice": (["--target", "pi", "--target", "pi"], "the target 'pi' is given twice"),
+    "learner": (["--learner", "lstdd"], "unknown learner 'lstdd'; did you mean 'lstd'"),
+    "learner twice": (["--learner", "lstd", "--learner", "lstd"], "'lstd' is given twice"),
+    "features": (["--features", "rfb:10"], "unknown features 'rfb'; did you mean 'rbf'"),
+    "number of features": (["--features", "rbf:0"], "features 'rbf' are written rbf:N"),
+    "map": (["--map", "obs"], "--map is written name=column,name=column, got 'obs'"),
+    "map twice": (["--map", "t=a", "--map", "t=b"], "--map gives 't' twice"),
+    "map to nowhere": (["--map", "reward=gain"], "the column map says reward=gain"),
+    "map of nothing": (["--map", "rewrd=reward"], "unknown name in the column map 'rewrd'; did"),
+    "engine": (["--engine", "dsk"], "unknown engine 'dsk'; did you mean 'dask'"),
+    "address": (["--address", "tcp://x:1"], "--address is for --engine dask"),
+    "checkpoint": (["--checkpoint", "parts"], "--checkpoint is for --engine dask"),
+    "threads": (["--threads", "0"], "threads must be at least 1, got 0"),
+    "seed": (["--seed", "-1"], "seed must be a whole number >= 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_OPTIONS)
+def test_bad_options(
+    name: str,
+    good: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    options, message = BAD_OPTIONS[name]
+    monkeypatch.chdir(tmp_path)
+    assert call(monkeypatch, "evaluate", str(good), *options, "--out", "results") == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("error: ")
+    assert shown.err.count("\n") == 1
+    assert message in shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_such_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("evaluate", "certify"):
+        assert call(monkeypatch, command, "nowhere.parquet", "--discount", "0.9") == 2
+        assert "there is no file 'nowhere.parquet'" in capsys.readouterr().err
+
+
+def test_an_output_that_cannot_be_written_is_noticed_before_the_work(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("the log was read")
+
+    monkeypatch.setattr(run, "evaluate", never)
+    assert call(monkeypatch, "evaluate", str(good), "--out", str(blocked / "deep" / "out")) == 2
+    assert "cannot write to the output directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("where", "what"), [(run, "follow"), (evaluation_page, "save_figure")], ids=["read", "draw"]
+)
+def test_interrupt_leaves_nothing(
+    where: Any,
+    what: str,
+    good: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    calls = []
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, what, interrupted)
+    out = tmp_path / "deep" / "out"
+    assert call(monkeypatch, "evaluate", str(good), "--learner", "lstd", "--out", str(out)) == 130
+    shown = capsys.readouterr()
+    assert calls == [1]
+    assert shown.out == ""
+    assert "interrupted" in shown.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rates_are_readable() -> None:
+    assert speed(999.0, "rows") == "999 rows/s"
+    assert speed(9_400.0, "rows") == "9.4 k rows/s"
+    assert speed(10_000_000.0, "rows") == "10 M rows/s"
+
+
+def unstable() -> st.Problem:
+    """Plain TD diverges here with standardised observations and a constant, found by search."""
+    after = [[2, 2], [6, 2], [3, 4], [3, 3], [1, 4], [2, 5], [2, 6]]
+    first = np.array([0.02, 0.98, 0.98, 0.02, 0.98, 0.02, 0.02])
+    obs = np.array([[1, 3], [4, -1], [5, 1], [5, 2], [2, 3], [5, -2], [1, -2]], dtype=np.float64)
+    P = np.full((7, 2, 7), 0.05 / 7)
+    for s in range(7):
+        for a in range(2):
+            P[s, a, after[s][a]] += 0.95
+
+    def made(start: Floats, Phi: Floats) -> st.Problem:
+        pi = np.stack([first, 1 - first], axis=1)
+        r = np.tile(np.arange(7.0)[:, None], 2)
+        return st.Problem(
+            name="unstable", P=P, r=r, gamma=0.99, mu=np.full((7, 2), 0.5), pi=pi, Phi=Phi,
+            start=start,
+        )  # fmt: skip
+
+    d = made(np.full(7, 1 / 7), obs).d_mu
+    centred = obs - d @ obs
+    return made(d, np.column_stack([np.ones(7), centred / np.sqrt(d @ centred**2)]))
+
+
+def test_certify_a_log_of_a_known_problem(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The log's threshold is the certificate's, but for chance: the interval is three times wider
+    than its own half on either side, so that a fixed seed fails only by a real difference."""
+    problem = unstable()
+    exact = st.certify(problem)
+    path = write_problem_log(tmp_path / "log.parquet", problem, episodes=200, length=50, seed=3)
+    etas = ["--eta", "0.05", "--eta", "1"]
+    assert call(monkeypatch, "certify", str(path), *etas, "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    (s,) = shown["stability"]
+    assert s["td_stable"] is exact.td_stable is False
+    width = s["eta_pd_hi"] - s["eta_pd_lo"]
+    assert 0.0 < width < 0.1
+    assert s["eta_pd_lo"] - width < exact.eta_pd < s["eta_pd_hi"] + width
+    assert [row["stable"] for row in shown["penalties"]] == [False, True]
+    assert exact.eta_hurwitz > 0.05  # so says theory
+    assert {"path", "warnings", "overlap", "settings", "log"} <= set(shown)
+    assert call(monkeypatch, "certify", str(path), *etas) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("pi: plain off-policy TD diverges on this log. A penalty above 0.13")
+    assert "unstable" in text
+    assert "Penalties asked about" in text
+
+
+def test_certify_a_calm_log(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "certify", str(good)) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("pi: plain off-policy TD is stable on this log; no penalty is needed.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["LOG", "--policy", "0"], "--policy is for problems"),
+        (["LOG", "--out", "here"], "--out is for problems"),
+        (["LOG", "--eta", "-1"], "eta must be a finite number >= 0, got -1"),
+        (["LOG", "--discount", "2"], "discount must lie in [0, 1]"),
+        (["baird", "--discount", "0.9"], "--discount is for logs"),
+        (["baird", "--target", "pi"], "--target is for logs"),
+        (["baird", "--features", "raw"], "--features is for logs"),
+        (["baird", "--estimate-behavior"], "--estimate-behavior is for logs"),
+    ],
+)
+def test_certify_options_of_the_other_kind(
+    arguments: list[str],
+    message: str,
+    good: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [str(good) if word == "LOG" else word for word in arguments]
+    assert call(monkeypatch, "certify", *given) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_discount_that_the_log_knows_better(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["evaluate", str(good), "--discount", "0.5", "--learner", "lstd", "--json"]
+    assert call(monkeypatch, *arguments) == 0
+    shown = capsys.readouterr()
+    assert "column 'discount' is used" in shown.err
+    assert (
+        json.loads(shown.out)["values"] == st.evaluate(good, learners=["lstd"]).to_dict()["values"]
+    )
+
+
+def test_an_unknown_behaviour_policy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Estimated only when asked for, then said in the verdict, with its calibration."""
+    table = log_table(episodic(6, 0.3, np.eye(6)), episodes=300, length=200)
+    path = write_log(tmp_path / "log.parquet", table.drop(["behavior_prob"]))
+    learners = ["--learner", "lstd", "--learner", "dr"]
+    assert call(monkeypatch, "evaluate", str(path), *learners) == 2
+    assert "--estimate-behavior" in capsys.readouterr().err
+    assert call(monkeypatch, "evaluate", str(path), *learners, "--estimate-behavior") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "trust it only if the estimated behaviour probabilities are right" in text
+    assert "Calibration of the estimated behaviour policy" in text
+    assert "behaviour_estimated: " in text

@@ -1,0 +1,238 @@
+"""Compiled kernels on disk: found again by the next process, never when they would be stale."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.engine.compile import kernel
+from steadytd.engine.law import Law
+
+library = ModuleType("library")
+GAIN = 0.5
+GAINS = np.array([0.5, 0.25])
+
+
+def helper(number: float, gain: float = 2.0) -> float:
+    return number * gain
+
+
+vars(library)["helper"] = helper
+
+
+def with_global(reward: float, alpha: float) -> float:
+    return alpha * reward * GAIN
+
+
+def with_array(reward: float, alpha: float) -> float:
+    return float(alpha * reward * GAINS[1])
+
+
+def with_helper(reward: float, alpha: float) -> float:
+    return helper(alpha * reward)
+
+
+def with_module(reward: float, alpha: float) -> float:
+    return float(math.sqrt(alpha) * library.helper(reward))
+
+
+def with_inner_function(reward: float, alpha: float) -> float:
+    def times_gain(number: float) -> float:
+        return number * GAIN
+
+    return times_gain(alpha * reward)
+
+
+def factorial(n: float) -> float:
+    return 1.0 if n < 2.0 else n * factorial(n - 1.0)
+
+
+def with_closure(gain: float) -> Callable[..., float]:
+    def update(reward: float, alpha: float) -> float:
+        return alpha * reward * gain
+
+    return update
+
+
+def law_of(function: Callable[..., float]) -> Law:
+    return st.law(writes={"w": "x"}, name="own")(function)
+
+
+def place(function: Callable[..., float]) -> str:
+    """The name under which a kernel is kept: different names cannot be mistaken."""
+    return kernel(law_of(function), False).__module__
+
+
+def one_step(function: Callable[..., float]) -> Floats:
+    """The weights after a step from zero with alpha = 1, reward 8 and the features (1, 0)."""
+    online = st.learner(law_of(function), alpha=1.0).start(2)
+    online.update([1.0, 0.0], 8.0, [0.0, 1.0])
+    return online.w
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "kernels"
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(directory))
+    return directory
+
+
+def altered(function: Any, **changes: Any) -> Any:
+    """The function with other globals, everything else the same."""
+    copy = FunctionType(
+        function.__code__,
+        {**function.__globals__, **changes},
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__module__ = function.__module__
+    return copy
+
+
+def test_the_same_function_has_the_same_place() -> None:
+    same = (with_global, with_array, with_helper, with_module, with_inner_function, with_closure(1))
+    for function in same:
+        assert place(function) == place(altered(function))
+    assert place(with_closure(1.0)) == place(with_closure(1.0))
+
+
+def test_another_code_has_another_place() -> None:
+    def twice(reward: float, alpha: float) -> float:
+        return alpha * reward * 2.0
+
+    def thrice(reward: float, alpha: float) -> float:
+        return alpha * reward * 3.0
+
+    def plus(reward: float, alpha: float) -> float:
+        return alpha + reward * 2.0
+
+    assert len({place(twice), place(thrice), place(plus)}) == 3
+
+
+def test_another_path_or_law_has_another_place() -> None:
+    td, etd = (st.learner(name, alpha=1).law for name in ("td", "etd"))
+    assert len({kernel(x, traced).__module__ for x in (td, etd) for traced in (False, True)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("function", "changes"),
+    [
+        (with_global, {"GAIN": np.nextafter(0.5, 1.0)}),
+        (with_global, {"GAIN": 1}),
+        (with_array, {"GAINS": np.array([0.5, 0.25 + 1e-12])}),
+        (with_array, {"GAINS": np.array([0.5, 0.25], dtype=np.float32)}),
+        (with_helper, {"helper": lambda number: number}),
+    ],
+    ids=["last bit", "type", "digits of an array", "type of an array", "helper"],
+)
+def test_another_global_has_another_place(function: Any, changes: dict[str, Any]) -> None:
+    assert place(function) != place(altered(function, **changes))
+
+
+def test_helpers_count_with_all_that_they_use() -> None:
+    other_default = altered(helper)
+    other_default.__defaults__ = (3.0,)
+    fast = njit(nogil=True)(helper), njit(nogil=True, error_model="numpy")(helper)
+    helpers = [
+        helper,
+        other_default,
+        altered(with_global, GAIN=0.5),
+        altered(with_global, GAIN=0.25),
+        *fast,
+    ]
+    assert len({place(altered(with_helper, helper=one)) for one in helpers}) == len(helpers)
+    other_library = ModuleType("library")
+    vars(other_library)["helper"] = other_default
+    assert place(with_module) != place(altered(with_module, library=other_library))
+    assert place(with_inner_function) != place(altered(with_inner_function, GAIN=2.0))
+
+
+def test_a_function_that_calls_itself_has_a_place() -> None:
+    assert place(altered(with_helper, helper=factorial)) != place(with_helper)
+
+
+def test_a_long_array_counts_to_its_last_number() -> None:
+    """Where NumPy's own printing would leave out the middle."""
+    long = np.zeros(5000)
+    other = long.copy()
+    other[2500] = 1.0
+    assert place(altered(with_array, GAINS=long)) != place(altered(with_array, GAINS=other))
+
+
+def test_another_closure_is_another_kernel() -> None:
+    assert place(with_closure(0.5)) != place(with_closure(0.25))
+    assert one_step(with_closure(0.5)).tolist() == [4.0, 0.0]
+    assert one_step(with_closure(0.25)).tolist() == [2.0, 0.0]
+
+
+def test_an_unwritable_directory_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file where the directory should be: not even root can write below it."""
+    obstacle = tmp_path / "file"
+    obstacle.write_text("in the way")
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(obstacle / "kernels"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert one_step(with_global).tolist() == [4.0, 0.0]
+    assert obstacle.read_text() == "in the way"
+    assert list(tmp_path.glob("steadytd-*/own.py"))
+
+
+def test_a_law_without_a_module_runs() -> None:
+    """As in an interactive session of some tools: compiled, but not kept."""
+    scope: dict[str, Any] = {"__name__": "nowhere_to_be_found"}
+    exec("def update(reward, alpha):\n    return alpha * reward\n", scope)
+    assert one_step(scope["update"]).tolist() == [8.0, 0.0]
+
+
+PROCESS = """
+import json
+import steadytd as st
+from steadytd.engine.block import Block
+
+learner = st.learner("td", alpha=0.01)
+found = st.run("three_state", learner, steps=20, points=3)
+stats = Block([learner], found.problem.w0).kernel.stats
+print(json.dumps({
+    "weights": found.final_weights.tolist(),
+    "hits": sum(stats.cache_hits.values()),
+    "misses": sum(stats.cache_misses.values()),
+}))
+"""
+
+
+def test_the_next_process_compiles_nothing(own_cache: Path) -> None:
+    def process() -> tuple[dict[str, Any], dict[str, int]]:
+        done = subprocess.run(
+            [sys.executable, "-c", PROCESS],
+            env={**os.environ, "STEADYTD_CACHE_DIR": str(own_cache)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        files = {str(p): p.stat().st_mtime_ns for p in own_cache.rglob("*") if p.is_file()}
+        return json.loads(done.stdout), files
+
+    first, files = process()
+    assert (first["hits"], first["misses"]) == (0, 1)
+    assert any(name.endswith(".nbc") for name in files)
+    second, files_after = process()
+    assert (second["hits"], second["misses"]) == (1, 0)
+    assert second["weights"] == first["weights"]
+    # The source too stays as it was: older versions of Numba go by its time stamp.
+    assert files_after == files

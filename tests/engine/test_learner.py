@@ -1,0 +1,501 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from steadytd import InputError, Law, Learner, Param, law, learner, learners
+from steadytd.engine.learner import parse_params, plain
+from steadytd.learners import algorithm
+
+
+@law(writes={"w": "x"}, params={"kappa": Param("a weight", default=2.0, low=1.0, high=4.0)})
+def weighted_td(
+    reward: float, rho: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float,
+    kappa: float,
+) -> float:  # fmt: skip
+    """TD with its step times kappa.
+
+    More text.
+    """
+    return kappa * alpha * rho * (reward + gamma_next * w_x_next - w_x)
+
+
+def values_for(name: str) -> dict[str, float]:
+    """A value for every hyper-parameter of an algorithm that has no default."""
+    return {n: 0.5 for n, p in algorithm(name).all_params.items() if p.default is None}
+
+
+# Text
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (learner("td", alpha=0.1), "td:alpha=0.1"),
+        (learner("td", alpha=1), "td:alpha=1"),
+        (learner("perturbed_td", alpha=1e-4, eta=1.0), "perturbed_td:alpha=0.0001,eta=1"),
+        (learner("perturbed_td", eta=0, alpha=1e-5), "perturbed_td:alpha=1e-5,eta=0"),
+        (learner("td:alpha=0.5,lam=0"), "td:alpha=0.5"),
+        (learner("td:alpha=0.5", lam=0.25), "td:alpha=0.5,lam=0.25"),
+        (learner("tdc:ratio=10,alpha=2e-7"), "tdc:alpha=2e-7"),
+        (learner("tdc:ratio=1e3,alpha=2e-7"), "tdc:alpha=2e-7,ratio=1000"),
+        (learner("td:alpha=1,power=0.75,delay=100"), "td:alpha=1,power=0.75,delay=100"),
+        (
+            learner("perturbed_td:alpha=1,eta=1,penalty=scaled"),
+            "perturbed_td:alpha=1,eta=1",
+        ),
+        (
+            learner("perturbed_td", alpha=1, eta=1, penalty="outside"),
+            "perturbed_td:alpha=1,eta=1,penalty=outside",
+        ),
+        (learner(weighted_td, alpha=0.1), "weighted_td:alpha=0.1"),
+        (learner(weighted_td, alpha=0.1, kappa=3), "weighted_td:alpha=0.1,kappa=3"),
+    ],
+)
+def test_text_form(made: Learner, text: str) -> None:
+    assert str(made) == text
+    assert repr(made) == f"<learner {text}>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "perturbed_td:alpha=1e-4,eta=1",
+        "perturbed_td:eta=1,alpha=1e-4",
+        " perturbed_td : alpha = 1e-4 , eta = 1.0 ",
+        "perturbed_td:alpha=0.0001,eta=1,lam=0,power=0,delay=1,penalty=scaled",
+        "perturbed_td:,alpha=1e-4,,eta=1,",
+    ],
+)
+def test_equal_texts(text: str) -> None:
+    expected = learner("perturbed_td", alpha=1e-4, eta=1)
+    made = learner(text)
+    assert made == expected
+    assert hash(made) == hash(expected)
+    assert str(made) == str(expected)
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    alpha=some.floats(0, 1e300, exclude_min=True),
+    eta=some.floats(0, 1e300),
+    lam=some.floats(0, 1),
+    penalty=some.sampled_from(["scaled", "outside"]),
+)
+def test_text_reads_back_the_same(alpha: float, eta: float, lam: float, penalty: str) -> None:
+    """Bit for bit: every number is written with all the digits that it needs."""
+    made = learner("perturbed_td", alpha=alpha, eta=eta, lam=lam, penalty=penalty)
+    again = learner(str(made))
+    assert again == made
+    assert str(again) == str(made)
+    assert dict(again.values) == {**made.values}
+
+
+@pytest.mark.parametrize("name", sorted(learners()))
+def test_every_algorithm_reads_back_the_same(name: str) -> None:
+    made = learner(name, **values_for(name))
+    assert learner(str(made)) == made
+    every = {n: plain(value) for n, value in made.values.items()}
+    assert learner(name, **every) == made
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0"),
+        (-3.0, "-3"),
+        (1e-5, "1e-5"),
+        (1.5e-10, "1.5e-10"),
+        (1e15, "1000000000000000"),
+        (1e16, "1e+16"),
+        (1e300, "1e+300"),
+        (0.1 + 0.2, "0.30000000000000004"),
+        (5e-324, "5e-324"),
+        ("outside", "outside"),
+    ],
+)
+def test_numbers_in_their_shortest_form(number: float | str, text: str) -> None:
+    assert plain(number) == text
+    if isinstance(number, float):
+        assert float(text) == number
+
+
+# Values
+
+
+def test_defaults() -> None:
+    made = learner("tdc:alpha=0.1")
+    assert dict(made.values) == {
+        "alpha": 0.1, "ratio": 10.0, "lam": 0.0, "power": 0.0, "delay": 1.0, "average": 0.0,
+    }  # fmt: skip
+    assert made["ratio"] == 10.0
+    assert made.name == "tdc"
+    assert made.algorithm is algorithm("tdc")
+
+
+def test_numbers_of_other_kinds_are_floats() -> None:
+    made = learner("td", alpha=np.float32(0.5), lam=np.int64(1), power="0.25")
+    assert made == learner("td:alpha=0.5,lam=1,power=0.25")
+    assert all(type(value) is float for value in made.values.values())
+
+
+def test_traces_only_where_lam_is_not_zero() -> None:
+    assert not learner("td:alpha=1").traced
+    assert learner("td:alpha=1,lam=1e-9").traced
+    assert not learner(weighted_td, alpha=1).traced
+
+
+def test_variants() -> None:
+    scaled, outside = (
+        learner(f"perturbed_td:alpha=1,eta=1,penalty={name}") for name in ("scaled", "outside")
+    )
+    assert scaled.law is scaled.algorithm
+    assert outside.law is not outside.algorithm
+    assert outside.law.writes == {"w": ("z", "x")}
+    assert outside.algorithm is scaled.algorithm
+    assert outside != scaled
+    assert outside.name == "perturbed_td"
+
+
+def test_automatic_values() -> None:
+    made = learner("perturbed_td:alpha=0.1,eta=auto")
+    assert made["eta"] == "auto"
+    assert made.automatic == ["eta"]
+    assert str(made) == "perturbed_td:alpha=0.1,eta=auto"
+    assert learner(str(made)) == made
+    assert made.replace(eta=1).automatic == []
+    with pytest.raises(InputError) as caught:
+        made.start(2)
+    assert str(caught.value) == (
+        "perturbed_td:alpha=0.1,eta=auto: eta=auto needs a known model, which a live stream does "
+        "not have; give a number, for instance the one that certify recommends."
+    )
+
+
+def test_averaging_is_asked_for() -> None:
+    assert not learner("td:alpha=1").averaged
+    assert learner("td:alpha=1,average=1").averaged
+    assert str(learner("td:alpha=1,average=1")) == "td:alpha=1,average=1"
+
+
+def test_replace() -> None:
+    made = learner("perturbed_td:alpha=0.1,eta=1,penalty=outside")
+    changed = made.replace(alpha=0.2, lam=0.5)
+    assert str(changed) == "perturbed_td:alpha=0.2,eta=1,lam=0.5,penalty=outside"
+    assert str(made) == "perturbed_td:alpha=0.1,eta=1,penalty=outside"
+    with pytest.raises(InputError) as caught:
+        made.replace(eta=-1)
+    assert str(caught.value) == "perturbed_td: eta (penalty) must be >= 0, or auto, got -1."
+
+
+def test_learner_of_a_learner() -> None:
+    made = learner("td:alpha=0.1")
+    assert learner(made) is made
+    assert learner(made, lam=0.5) == learner("td:alpha=0.1,lam=0.5")
+
+
+def test_equality() -> None:
+    made = learner("td:alpha=0.1")
+    assert made == learner("td", alpha=0.1)
+    assert made != learner("td", alpha=0.2)
+    assert made != learner("etd", alpha=0.1)
+    assert made != "td:alpha=0.1"
+    assert len({made, learner("td", alpha=0.1), learner("td:alpha=0.10"), "other"}) == 2
+
+
+def test_equal_numbers_are_not_equal_algorithms() -> None:
+    """gtd2 and tdc have the same hyper-parameters."""
+    a, b = learner("gtd2:alpha=0.1"), learner("tdc:alpha=0.1")
+    assert dict(a.values) == dict(b.values)
+    assert a != b
+
+
+def test_immutable() -> None:
+    made = learner("td:alpha=0.1")
+    for name in ("values", "law", "algorithm", "alpha", "_text"):
+        with pytest.raises(
+            AttributeError, match=rf"^a learner is immutable; use replace\({name}=\.\.\.\)$"
+        ):
+            setattr(made, name, 1.0)
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        made.values["alpha"] = 1.0  # type: ignore[index]
+    given_ones = {"alpha": 0.5}
+    own = Learner(algorithm("td"), given_ones)
+    given_ones["alpha"] = 0.75
+    assert own["alpha"] == 0.5
+
+
+# Errors
+
+
+def refused(*args: Any, **params: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        learner(*args, **params)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("perturbed", "; did you mean 'perturbed_td'?"),
+        ("preturbed_td:alpha=1,eta=1", "; did you mean 'perturbed_td'?"),
+        ("tdc_as_publishd:alpha=1", "; did you mean 'tdc_as_published'?"),
+        ("nothing:alpha=1", "."),
+        ("", "."),
+    ],
+)
+def test_unknown_learner(text: str, hint: str) -> None:
+    name = text.partition(":")[0]
+    known = ", ".join(sorted(learners()))
+    assert refused(text) == f"unknown learner '{name}'{hint} Known: {known}."
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            "td:alpa=0.1",
+            "unknown parameter of td: 'alpa'; did you mean 'alpha'? "
+            "Known: alpha, average, delay, lam, power.",
+        ),
+        ("td:alpha=1,eta=1", "unknown parameter of td: 'eta'"),
+        (
+            "perturbed_td:alpha=1,eta=1,penlty=outside",
+            "unknown parameter of perturbed_td: 'penlty'; did you mean 'penalty'? "
+            "Known: alpha, average, delay, eta, lam, penalty, power.",
+        ),
+        (
+            "perturbed_td:alpha=1,eta=1,penalty=outsid",
+            "unknown penalty of perturbed_td: 'outsid'; did you mean 'outside'? "
+            "Known: outside, scaled.",
+        ),
+        ("td", "td needs alpha (step size, > 0); write for instance 'td:alpha=...'."),
+        (
+            "perturbed_td:alpha=0.1",
+            "perturbed_td needs eta (penalty, >= 0, or auto); write for instance "
+            "'perturbed_td:eta=...'.",
+        ),
+        ("perturbed_td:eta=1", "perturbed_td needs alpha (step size, > 0);"),
+        ("td:alpha=-0.1", "td: alpha (step size) must be > 0, got -0.1."),
+        ("td:alpha=0", "td: alpha (step size) must be > 0, got 0."),
+        ("td:alpha=nan", "td: alpha (step size) must be > 0, got nan."),
+        ("td:alpha=inf", "td: alpha (step size) must be > 0, got inf."),
+        ("td:alpha=1,lam=1.5", "td: lam (trace decay) must be >= 0 and <= 1, got 1.5."),
+        ("td:alpha=1,lam=-0.5", "td: lam (trace decay) must be >= 0 and <= 1, got -0.5."),
+        ("td:alpha=1,lam=nan", "td: lam (trace decay) must be >= 0 and <= 1, got nan."),
+        (
+            "td:alpha=1,power=-1",
+            "td: power (decay of the step size, alpha / (1 + t/delay)^power) must be >= 0, got -1.",
+        ),
+        ("td:alpha=1,delay=0", "td: delay (steps before the step size decays) must be > 0, got 0."),
+        (
+            "tdc:alpha=1,ratio=0",
+            "tdc: ratio (second step size / alpha) must be > 0, or auto, got 0.",
+        ),
+        (
+            "perturbed_td:alpha=1,eta=-1",
+            "perturbed_td: eta (penalty) must be >= 0, or auto, got -1.",
+        ),
+        (
+            "perturbed_td:alpha=1,eta=nan",
+            "perturbed_td: eta (penalty) must be >= 0, or auto, got nan.",
+        ),
+        ("perturbed_td:alpha=1,eta=aut", "perturbed_td: eta must be a number or auto, got 'aut'."),
+        ("td:alpha=auto", "td: alpha must be a number, got 'auto'."),
+        ("td:alpha=fast", "td: alpha must be a number, got 'fast'."),
+        ("td:alpha=1;lam=1", "td: alpha must be a number, got '1;lam=1'."),
+        ("td:alpha=1,alpha=2", "td: alpha is given twice."),
+        ("td:alpha", "td: expected key=value, got 'alpha'."),
+        ("td:alpha=", "td: expected key=value, got 'alpha='."),
+        ("td:=1", "td: expected key=value, got '=1'."),
+        ("td:alpha=1,lam", "td: expected key=value, got 'lam'."),
+    ],
+)
+def test_bad_text(args: str, message: str) -> None:
+    assert refused(args).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": None}, "td needs alpha (step size, > 0);"),
+        ({"alpha": [0.1]}, "td: alpha must be a number, got [0.1]."),
+        ({"alpha": 1j}, "td: alpha must be a number, got 1j."),
+        ({"alpha": 1, "lambda_": 0.5}, "unknown parameter of td: 'lambda_'; did you mean 'lam'?"),
+        ({"alpha": math.nan}, "td: alpha (step size) must be > 0, got nan."),
+    ],
+)
+def test_bad_arguments(params: dict[str, Any], message: str) -> None:
+    assert refused("td", **params).startswith(message)
+
+
+def test_text_and_argument() -> None:
+    message = refused("td:alpha=1", alpha=2)
+    assert message == "td: alpha is given in the text and as an argument."
+
+
+def test_errors_of_own_laws() -> None:
+    assert refused(weighted_td, alpha=1, kappa=5) == (
+        "weighted_td: kappa (a weight) must be >= 1 and <= 4, got 5."
+    )
+    assert refused(weighted_td, alpha=1, kapa=2).startswith(
+        "unknown parameter of weighted_td: 'kapa'; did you mean 'kappa'?"
+    )
+
+
+def test_parse_params() -> None:
+    assert parse_params("x", " a = 1 ,b=two ") == {"a": "1", "b": "two"}
+    assert parse_params("x", "") == {}
+    assert parse_params("x", "a=b=c") == {"a": "b=c"}
+
+
+# Laws
+
+
+def test_own_law_declares_itself() -> None:
+    assert isinstance(weighted_td, Law)
+    assert weighted_td.name == "weighted_td"
+    assert weighted_td.summary == "TD with its step times kappa."
+    assert weighted_td.vectors == ("w",)
+    assert weighted_td.bases == ("x", "x_next")
+    assert not weighted_td.needs_policies
+    assert algorithm("tdc_as_published").needs_policies
+
+
+def test_own_law_has_the_name_it_is_given() -> None:
+    @law(name="mine", writes={"w": ("x", "x_next")})
+    def update(alpha: float, w_x: float) -> tuple[float, float]:
+        return alpha * w_x, alpha
+
+    assert str(learner(update, alpha=0.5)) == "mine:alpha=0.5"
+    assert dict(update.writes) == {"w": ("x", "x_next")}
+
+
+def test_own_law_learns_what_it_says() -> None:
+    """w <- w + kappa alpha rho delta x, by hand."""
+    online = learner(weighted_td, alpha=0.1, kappa=3).start(2, w0=[1.0, 2.0])
+    delta = online.update([1.0, 0.5], reward=1.0, x_next=[0.0, 1.0], rho=2.0, gamma=0.5)
+    assert delta == 1.0 + 0.5 * 2.0 - 2.0
+    online.update([2.0, 0.0], reward=4.0, x_next=[0.0, 1.0], rho=0.5, gamma=0.5)
+    step = 3 * 0.1 * 0.5 * (4.0 + 0.5 * 2.0 - 2.0)
+    np.testing.assert_allclose(online.w, [1.0 + 2.0 * step, 2.0], rtol=1e-15)
+
+
+def declare(**changes: Any) -> Law:
+    def update(reward: float, alpha: float) -> float:
+        return alpha * reward
+
+    arguments: dict[str, Any] = {"name": "mine", "writes": {"w": "x"}, "update": update, **changes}
+    function = arguments.pop("update")
+    return law(**arguments)(function)
+
+
+def test_declaration_is_valid_without_changes() -> None:
+    assert declare().name == "mine"
+
+
+def with_argument(name: str) -> Any:
+    """A function of one argument with the given name."""
+    scope: dict[str, Any] = {}
+    exec(f"def f({name}): return {name}", scope)
+    return scope["f"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"writes": {"h": "x"}}, "law mine: the first vector in `writes` must be 'w'."),
+        (
+            {"writes": {"h": "x", "w": "x"}},
+            "law mine: the first vector in `writes` must be 'w'.",
+        ),
+        ({"writes": {}}, "law mine: the first vector in `writes` must be 'w'."),
+        (
+            {"writes": {"w": "x_nxt"}},
+            "unknown vector in writes['w'] of law mine: 'x_nxt'; did you mean 'x_next'? "
+            "Known: w, x, x_next.",
+        ),
+        (
+            {"writes": {"w": ("x", "z")}},
+            "unknown vector in writes['w'] of law mine: 'z'. Known: w, x, x_next.",
+        ),
+        (
+            {"writes": {"w": "x", "h": ("x", "g")}},
+            "unknown vector in writes['h'] of law mine: 'g'. Known: h, w, x, x_next.",
+        ),
+        (
+            {"update": with_argument("gama_next")},
+            "unknown argument of law mine: 'gama_next'; did you mean 'gamma_next'? Known: ",
+        ),
+        (
+            {"update": with_argument("kapa"), "params": {"kappa": Param("a weight")}},
+            "unknown argument of law mine: 'kapa'; did you mean 'kappa'? Known: ",
+        ),
+        ({"update": with_argument("h_x")}, "unknown argument of law mine: 'h_x'; did you mean "),
+        ({"update": with_argument("w_z")}, "unknown argument of law mine: 'w_z'; did you mean "),
+        # traces and memory come before the inner products, so they cannot ask for them
+        (
+            {"traces": {"z": with_argument("w_x")}},
+            "unknown argument of law mine: 'w_x'",
+        ),
+        ({"memory": {"F": with_argument("w_x")}}, "unknown argument of law mine: 'w_x'"),
+        ({"memory": {"F": with_argument("f")}}, "unknown argument of law mine: 'f'"),
+        (
+            {"writes": {"w": "x", "F": "x"}, "memory": {"F": None}},
+            "unknown vector in writes['F'] of law mine: 'x'. Known: value.",
+        ),
+        (
+            {"writes": {"w": "x", "F": "value"}, "memory": {"F": None}, "idle_at_rho_zero": True},
+            "law mine: writes memory, so it is never idle.",
+        ),
+        (
+            {"maps": {"h": with_argument("value")}},
+            "unknown vector in maps of law mine: 'h'. Known: w.",
+        ),
+        ({"maps": {"w": with_argument("reward")}}, "unknown argument of law mine: 'reward'"),
+    ],
+)
+def test_declaration_errors(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        declare(**changes)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("changes", "argument"),
+    [
+        ({"traces": {"z": with_argument("rho")}}, "w_z"),
+        ({"writes": {"w": "x", "h": "x"}}, "h_x_next"),
+        ({"memory": {"F": with_argument("F")}}, "F"),
+        ({"params": {"kappa": Param("a weight")}}, "kappa"),
+        ({}, "interest"),
+        ({}, "mu_prev"),
+        ({}, "delay"),
+    ],
+)
+def test_what_a_law_may_ask_for(changes: dict[str, Any], argument: str) -> None:
+    made = declare(update=with_argument(argument), **changes)
+    assert made.needs_policies == (argument == "mu_prev")
+
+
+@pytest.mark.parametrize(
+    ("param", "rule"),
+    [
+        (Param("x"), "a finite number"),
+        (Param("x", low=0.0), ">= 0"),
+        (Param("x", low=0.0, above=True), "> 0"),
+        (Param("x", low=0.0, high=1.0), ">= 0 and <= 1"),
+        (Param("x", low=-1.0, high=0.5, above=True), "> -1 and <= 0.5"),
+        (Param("x", low=0.0, auto=True), ">= 0, or auto"),
+    ],
+)
+def test_rules_in_words(param: Param, rule: str) -> None:
+    assert param.rule == rule
+    with pytest.raises(InputError) as caught:
+        param.check("law", "x", math.nan)
+    assert str(caught.value) == f"law: x (x) must be {rule}, got nan."

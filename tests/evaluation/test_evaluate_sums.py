@@ -1,0 +1,305 @@
+"""The sums of a log against plain Python, however the log is cut."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from steadytd import InputError
+from steadytd.evaluation.collect.accumulate import Accumulator, few
+from steadytd.evaluation.collect.plan import ETD, TD, System, blocks_for, numbers_per_block
+from steadytd.evaluation.collect.products import Products
+from steadytd.evaluation.collect.room import Room
+from steadytd.evaluation.collect.statistics import Statistics, merged, units
+from steadytd.logs.log import Log, open_log
+from tests.support.evaluate_helpers import episodes_of, plan_of, slow_system, sums_of
+from tests.support.helpers import random_problem
+from tests.support.log_helpers import log_table, write_problem_log
+
+SYSTEMS = (
+    TD, ETD, System(0.7), System(0.4, True), System(0.0, True, 0.5), System(1.0),
+)  # fmt: skip
+
+
+def log_of(seed: int = 3, batch_rows: int = 65_536, **kwargs: Any) -> Log:
+    """Episodes of up to 12 steps, some terminated, some cut off, for two targets."""
+    problem = random_problem(seed, states=5, actions=3, features=3, policies=2)
+    table = log_table(problem, episodes=40, length=12, seed=seed, **kwargs)
+    return open_log(table, discount=None, batch_rows=batch_rows)
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    return log_of()
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=str)
+@pytest.mark.parametrize("target", [0, 1])
+def test_systems_are_the_plain_sums(log: Log, system: System, target: int) -> None:
+    s = sums_of(log, plan_of(log, (TD, system) if system != TD else (TD,)))
+    found = s.systems.sum(axis=0)[target, -1]
+    np.testing.assert_allclose(found, slow_system(episodes_of(log), target, system), rtol=1e-11)
+
+
+def test_more_targets_than_a_vector_holds() -> None:
+    """Eleven targets and two systems: 22 columns of weights in three eights, targets in two."""
+    problem = random_problem(5, states=5, actions=3, features=3, policies=11)
+    table = log_table(problem, episodes=40, length=12, seed=5)
+    log = open_log(table, discount=None, batch_rows=50)
+    assert len(log.targets) == 11
+    plan = plan_of(log, (TD, ETD))
+    assert few(plan)
+    s, episodes = sums_of(log, plan), episodes_of(log)
+    steps = [step for episode in episodes for step in episode]
+    for t in range(11):
+        for k, system in enumerate(plan.systems):
+            expected = slow_system(episodes, t, system)
+            np.testing.assert_allclose(s.systems.sum(axis=0)[t, k], expected, rtol=1e-11)
+        rho = np.array([p.rho[t] for p in steps])
+        np.testing.assert_allclose(s.ratios.sum(axis=0)[t, :2], (rho.sum(), (rho**2).sum()))
+        assert s.ratios[:, t, 2].sum() == (rho == 0.0).sum()
+        assert s.largest_row[t] == steps[int(rho.argmax())].number
+        assert s.histogram[t].sum() == len(steps)
+        products = [np.cumprod([p.rho[t] for p in e]) for e in episodes]
+        ended = np.bincount([len(c) for c in products], weights=[c[-1] for c in products])
+        np.testing.assert_allclose(s.ended.sum(axis=0)[t, : len(ended)], ended)
+        second = sum(float(c[1]) for c in products if len(c) > 1)
+        np.testing.assert_allclose(s.denominator.sum(axis=0)[t, 1], second)
+
+
+@pytest.mark.parametrize("features", [1, 2, 3, 5, 6, 7, 8, 17])
+@pytest.mark.parametrize("columns", [1, 5, 8, 9])
+def test_products_of_any_size(features: int, columns: int) -> None:
+    """Rows 5..225 of 240: sizes that fill the tiles of the sums and sizes that do not."""
+    rng = np.random.default_rng(features)
+    targets, room = (columns + 1) // 2, Room()
+    X = rng.standard_normal((241, features))
+    row_next = rng.integers(0, 241, 240).astype(np.int32)
+    discount, reward = rng.random(240), rng.standard_normal(240)
+    weight, trajectory = room.array("w", (240, columns)), room.array("t", (240, targets))
+    weight[:], trajectory[:] = rng.random((240, columns)), rng.random((240, targets))
+    sums = Products(features).sums(5, 225, X, row_next, discount, reward, weight, trajectory)
+    x = X[5:225]
+    v = np.column_stack([x - discount[5:225, None] * X[row_next[5:225]], reward[5:225]])
+    w, along = weight[5:225], trajectory[5:225]
+    np.testing.assert_allclose(
+        sums.systems, np.einsum("iq,ik,il->qkl", w, x, v), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(sums.weighted, along.T @ v, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sums.G, x.T @ x, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sums.x, x.sum(axis=0), rtol=1e-9, atol=1e-9)
+
+
+def test_both_ways_to_add_up_are_the_same() -> None:
+    """Few features go through `Products`; BLAS, which takes the others, finds the same sums."""
+    log = log_of(batch_rows=37)
+    plan = plan_of(log, (TD, ETD, System(0.0, True, 0.5)))
+    own, blas = Accumulator(plan), Accumulator(plan)
+    assert own.products is not None
+    blas.products = None
+    for batch in log.batches():
+        X = np.asarray(batch.obs, dtype=np.float64)
+        own.add(batch, X)
+        blas.add(batch, X)
+    one, other = own.statistics(), blas.statistics()
+    for name in ("systems", "weighted", "G", "x"):
+        a, b = getattr(one, name), getattr(other, name)
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11, err_msg=name)
+
+
+def test_the_log_has_both_kinds_of_ends(log: Log) -> None:
+    ends = [episode[-1].discount for episode in episodes_of(log)]
+    assert 0 < sum(end == 0.0 for end in ends) < len(ends)
+
+
+def test_the_other_sums(log: Log) -> None:
+    episodes = episodes_of(log)
+    steps = [step for episode in episodes for step in episode]
+    s = sums_of(log, plan_of(log))
+    np.testing.assert_allclose(s.G.sum(axis=0), sum(np.outer(p.x, p.x) for p in steps))
+    np.testing.assert_allclose(s.x.sum(axis=0), sum(p.x for p in steps))
+    np.testing.assert_allclose(s.x_start.sum(axis=0), sum(e[0].x for e in episodes))
+    cut = [float(np.prod([p.discount for p in e])) for e in episodes if e[-1].discount > 0.0]
+    expected = (len(steps), len(episodes), len(cut), sum(cut))
+    np.testing.assert_allclose(s.counts.sum(axis=0), expected)
+    for t in range(2):
+        rho = np.array([p.rho[t] for p in steps])
+        product = np.array([np.prod([p.rho[t] for p in e]) for e in episodes])
+        total = s.ratios.sum(axis=0)[t]
+        np.testing.assert_allclose(total[:2], (rho.sum(), (rho**2).sum()))
+        assert total[2] == (rho == 0.0).sum()
+        assert s.ratios[:, t, 3].max() == rho.max()
+        np.testing.assert_allclose(total[4:6], (product.sum(), (product**2).sum()))
+        assert s.ratios[:, t, 6].max() == pytest.approx(product.max())
+        assert s.largest_row[t] == steps[int(rho.argmax())].number
+        assert s.histogram[t].sum() == len(steps)
+
+
+def test_importance_sampling_sums(log: Log) -> None:
+    """weighted = sum of g c (x - gamma' x', r); numerator and denominators step by step."""
+    horizon = 8  # shorter than the episodes: later steps fall into the last place
+    s = sums_of(log, plan_of(log, horizon=horizon))
+    for t in range(2):
+        weighted = np.zeros(4)
+        numerator, denominator, ended = np.zeros(horizon), np.zeros(horizon), np.zeros(horizon)
+        for episode in episodes_of(log):
+            g = c = 1.0
+            for step, p in enumerate(episode):
+                c *= float(p.rho[t])
+                weighted += g * c * np.append(p.x - p.discount * p.x_next, p.reward)
+                numerator[min(step, horizon - 1)] += g * c * p.reward
+                if step < horizon:
+                    denominator[step] += c
+                g *= p.discount
+            if len(episode) < horizon:
+                ended[len(episode)] += c
+        np.testing.assert_allclose(s.weighted.sum(axis=0)[t], weighted, rtol=1e-11)
+        np.testing.assert_allclose(s.numerator.sum(axis=0)[t], numerator, rtol=1e-11)
+        np.testing.assert_allclose(s.denominator.sum(axis=0)[t], denominator, rtol=1e-11)
+        np.testing.assert_allclose(s.ended.sum(axis=0)[t], ended, rtol=1e-11)
+
+
+def test_histogram_bins_hold_the_right_ratios(log: Log) -> None:
+    from steadytd.evaluation.estimate.overlap import histogram
+
+    rho = np.array([p.rho[1] for e in episodes_of(log) for p in e])
+    s = sums_of(log, plan_of(log))
+    rows = [row for row in histogram(s, tuple(log.targets)) if row["target"] == log.targets[1]]
+    assert len(rows) > 3
+    for row in rows:
+        inside = (rho >= row["lo"]) & (rho < row["hi"]) if row["hi"] else rho == 0.0
+        assert row["rows"] == inside.sum()
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 50])
+def test_batches_do_not_matter(log: Log, batch_rows: int) -> None:
+    """Up to the order of additions: relative 1e-11 of each array's size."""
+    whole, cut = log_of(), log_of(batch_rows=batch_rows)
+    plan = plan_of(whole, SYSTEMS)
+    one, other = sums_of(whole, plan), sums_of(cut, plan)
+    for f in fields(one):
+        a, b = getattr(one, f.name), getattr(other, f.name)
+        scale = max(float(np.abs(np.asarray(a, dtype=float)).max()), 1.0)
+        np.testing.assert_allclose(b, a, rtol=1e-11, atol=1e-11 * scale, err_msg=f.name)
+
+
+def test_episodes_stay_in_one_block(log: Log) -> None:
+    """Each block is the episodes that begin in its share of the rows, and nothing else."""
+    plan = plan_of(log, blocks=7)
+    s = sums_of(log, plan)
+    rows: dict[int, int] = {}
+    for episode in episodes_of(log):
+        block = episode[0].number * 7 // plan.rows
+        rows[block] = rows.get(block, 0) + len(episode)
+    assert s.block.tolist() == sorted(rows)
+    assert s.counts[:, 0].tolist() == [rows[b] for b in sorted(rows)]
+    assert not s.continues.any()
+
+
+def test_a_long_episode_is_cut_and_put_together_again() -> None:
+    problem = random_problem(1, states=4, features=2, gamma=0.9)
+    many = open_log(log_table(problem, episodes=30, length=50, seed=1), discount=None)
+    s = sums_of(many, plan_of(many, blocks=150))  # 10 rows a block: every episode is cut
+    assert s.continues.any()
+    whole = units(s)
+    assert len(whole.block) == 30
+    assert whole.counts[:, 0].tolist() == [50.0] * 30
+    np.testing.assert_allclose(whole.G.sum(axis=0), s.G.sum(axis=0))
+    few = open_log(log_table(problem, episodes=1, length=500, seed=1), discount=None)
+    s = sums_of(few, plan_of(few, blocks=50))
+    stretches = units(s)
+    assert len(stretches.block) > 40
+    assert stretches.rows == 500
+
+
+def test_units_keep_the_largest_ratio(log: Log) -> None:
+    s = sums_of(log, plan_of(log, blocks=200))
+    doubled = merged([s, s])
+    assert units(doubled).ratios[:, :, 3].max() == s.ratios[:, :, 3].max()
+
+
+def test_merging_is_exact_and_associative(tmp_path: Path) -> None:
+    problem = random_problem(3, states=5, actions=3, features=3, policies=2)
+    path = write_problem_log(tmp_path / "log.parquet", problem, episodes=60, row_group_rows=50)
+    log = open_log(path, discount=None)
+    plan = plan_of(log, (TD, ETD), blocks=5)
+    parts = [sums_of(part, plan) for part in log.parts(6)]
+    assert len(parts) > 3
+    left = merged([merged(parts[:2]), *parts[2:]])
+    right = merged([parts[0], merged(parts[1:])])
+    for f in fields(left):
+        assert np.array_equal(getattr(left, f.name), getattr(right, f.name)), f.name
+    whole = sums_of(log, plan)
+    assert units(left).block.tolist() == whole.block.tolist()
+    for name in ("systems", "G", "weighted", "numerator", "ended", "counts"):
+        a, b = getattr(units(left), name), getattr(whole, name)
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10, err_msg=name)
+    assert left.largest_row.tolist() == whole.largest_row.tolist()
+    assert left.histogram.tolist() == whole.histogram.tolist()
+
+
+def test_an_episode_counts_in_its_own_block(log: Log) -> None:
+    """Products of whole episodes, block by block: also of the last episode before a new block."""
+    s = sums_of(log, plan_of(log, blocks=7))
+    expected = np.zeros((7, 2))
+    for episode in episodes_of(log):
+        product = np.prod([p.rho for p in episode], axis=0)
+        expected[episode[0].number * 7 // (log.rows or 0)] += product
+    np.testing.assert_allclose(s.ratios[:, :, 4], expected[s.block], rtol=1e-11)
+
+
+def test_products_of_ratios_stay_finite() -> None:
+    """2,000 steps of ratio 2: the product would overflow, and its square long before."""
+    n = 2000
+    table = pa.table(
+        {
+            "episode_id": np.zeros(n, dtype=int), "t": np.arange(n), "obs_0": np.ones(n),
+            "action": np.zeros(n, dtype=int), "reward": np.ones(n),
+            "terminated": np.arange(n) == n - 1, "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": np.full(n, 0.5), "target_prob_pi": np.ones(n),
+        }
+    )  # fmt: skip
+    log = open_log(table, discount=1.0)
+    s = sums_of(log, plan_of(log, (TD, ETD)))
+    for name in ("systems", "weighted", "ratios", "numerator", "denominator", "ended"):
+        assert np.isfinite(getattr(s, name)).all(), name
+    assert s.ratios[:, 0, 6].max() == 1e100
+
+
+def test_missing_support_is_counted_with_its_rows() -> None:
+    """Such rows come from an estimated or user-given behaviour only; the reader refuses them."""
+    log = log_of()
+    plan = plan_of(log)
+    sums = Accumulator(plan)
+    for batch in log.batches():
+        assert batch.behavior_prob is not None
+        batch.behavior_prob[[4, 9]] = 0.0
+        sums.add(batch, np.asarray(batch.obs, dtype=np.float64))
+    s = sums.statistics()
+    assert s.violations.tolist() == [2, 2]
+    assert s.violating[0, :3].tolist() == [4, 9, -1]
+    assert np.isfinite(s.systems).all()
+
+
+def test_saved_sums_are_the_same_sums(log: Log, tmp_path: Path) -> None:
+    s = sums_of(log, plan_of(log))
+    s.save(tmp_path / "s.npz", left_out=np.array(3))
+    found, extra = Statistics.load(tmp_path / "s.npz")
+    assert int(extra["left_out"]) == 3
+    for f in fields(s):
+        assert np.array_equal(getattr(s, f.name), getattr(found, f.name)), f.name
+
+
+def test_blocks_follow_the_memory_rule() -> None:
+    assert blocks_for(targets=1, systems=2, features=4) == 200
+    middle = blocks_for(targets=2, systems=2, features=300)
+    assert 16 < middle < 200
+    assert middle * 8 * numbers_per_block(2, 2, 300) <= 300e6
+    assert blocks_for(targets=1, systems=1, features=2000) == 16
+    with pytest.raises(InputError, match="fewer features"):
+        blocks_for(targets=10, systems=2, features=5000)

@@ -1,0 +1,296 @@
+"""The evaluation's page: self-contained, complete, honest about odd logs, and whole or absent."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.evaluation.judge.log_findings import Finding
+from steadytd.evaluation.judge.recommend import Recommendation
+from steadytd.evaluation.result import Evaluation
+from steadytd.report.evaluation import page as evaluation_page
+from steadytd.report.evaluation.agreement import agreement_chart
+from steadytd.report.evaluation.figures import overlap_chart, path_chart
+from steadytd.report.evaluation.page import file_name, write_evaluation
+from steadytd.report.evaluation.values import values_chart
+from steadytd.report.evaluation.words import (
+    calibration_rows,
+    limits,
+    number,
+    stability_verdicts,
+    value_rows,
+    verdicts,
+)
+from steadytd.report.figures import save_figure
+from tests.support.log_helpers import log_table
+from tests.support.logged_worlds import episodic, tabular
+
+NASTY = "<b>[red]a</b>&\"'"
+PICTURES = {"values", "overlap", "path", "agreement"}
+
+
+def two_targets(**options: Any) -> Evaluation:
+    """A small log with two targets, one with a name that is markup."""
+    problem = episodic(6, 0.3, np.eye(6))
+    table = log_table(
+        problem, episodes=150, length=200, targets={NASTY: problem.pi, "calm": problem.mu}
+    )
+    return st.evaluate(table, **options)
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> Evaluation:
+    return two_targets()
+
+
+@pytest.fixture(scope="module")
+def written(evaluation: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("page") / "out"
+    files = [f"part-{i}.parquet" for i in range(7)]
+    page = write_evaluation(evaluation, out, files=files, command="steadytd evaluate '<i>'")
+    assert page == out / "evaluation.html"
+    return out
+
+
+def test_everything_is_there(written: Path, evaluation: Evaluation) -> None:
+    pictures = {f"{name}.{kind}" for name in PICTURES for kind in ("svg", "png", "pdf")}
+    models = {"value_b_red_a_b.npz", "value_calm.npz"}
+    found = {path.name for path in written.iterdir()}
+    assert found == pictures | models | {"evaluation.html", "evaluation.json"}
+    document = json.loads((written / "evaluation.json").read_text(encoding="utf-8"))
+    assert document == json.loads(json.dumps(evaluation.to_dict()))
+
+
+def test_the_value_functions_predict(written: Path, evaluation: Evaluation) -> None:
+    obs = np.eye(6)
+    for file, target in (("value_b_red_a_b.npz", NASTY), ("value_calm.npz", "calm")):
+        loaded = st.load_value_function(written / file)
+        assert loaded.target == target
+        expected = evaluation.value_function(target).predict(obs)
+        assert loaded.predict(obs).tolist() == expected.tolist()
+        assert np.ptp(expected) > 0.1
+
+
+def test_the_page_stands_alone_and_names_are_text(written: Path) -> None:
+    html = (written / "evaluation.html").read_text(encoding="utf-8")
+    assert html.count("<svg") == 4
+    assert "http" not in html.replace("http://www.w3.org", "")
+    for outside in ("<script", "<link", "<img", "src=", "@import", "url("):
+        assert outside not in html.replace("url(#clip", "")
+    assert "<b>" not in html
+    assert "<i>" not in html
+    assert "&lt;b&gt;[red]a&lt;/b&gt;&amp;" in html
+    assert "steadytd evaluate &#39;&lt;i&gt;&#39;" in html
+    assert "part-4.parquet and 2 more" in html
+    assert "prefers-color-scheme: dark" in html
+
+
+def test_the_page_says_what_matters(written: Path, evaluation: Evaluation) -> None:
+    html = (written / "evaluation.html").read_text(encoding="utf-8")
+    text = " ".join(re.sub(r"<[^>]*>", " ", html).split())
+    for line in verdicts(evaluation):
+        assert line.text.replace("'", "&#39;") in text
+    for row in value_rows(evaluation):
+        assert row["interval"] in text
+    for heading in ("Values", "Overlap", "Stability", "Do the learners agree?", "Settings"):
+        assert heading in text
+    for note in evaluation.notes:
+        assert note.replace("'", "&#39;") in text
+    assert html.count('<tr class="best">') == 2
+    assert html.index("What the target policies") < html.index("calm</span>: ") < html.index("<svg")
+
+
+def test_odd_logs_have_a_page(tmp_path: Path) -> None:
+    """One endless episode; importance sampling alone; a learner that diverged; one episode."""
+    problem = episodic(6, 0.3, np.eye(6))
+    endless = log_table(st.problem("three_state"), episodes=1, length=3000)
+    cases: dict[str, Evaluation] = {
+        "endless": st.evaluate(endless),
+        "sampling": two_targets(learners=["pdis"]),
+        "diverged": two_targets(learners=["lstd", "td:alpha=50"]),
+        "short": st.evaluate(log_table(problem, episodes=1, length=200, seed=2)),
+    }
+    for name, e in cases.items():
+        html = write_evaluation(e, tmp_path / name).read_text(encoding="utf-8")
+        shown = re.sub(r"<svg.*?</svg>", "", html, flags=re.DOTALL)
+        assert "nan" not in shown.replace("finance", "")
+        assert ">None<" not in shown
+        assert len(verdicts(e)) == len(e.targets)
+    assert ">diverged<" in (tmp_path / "diverged/evaluation.html").read_text(encoding="utf-8")
+    sampling = (tmp_path / "sampling/evaluation.html").read_text(encoding="utf-8")
+    assert "none: pdis gives a value, not a value function" in sampling
+    assert not list((tmp_path / "sampling").glob("*.npz"))
+    assert "continuing_log" in (tmp_path / "endless/evaluation.html").read_text(encoding="utf-8")
+
+
+def test_a_failure_while_drawing_changes_nothing(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "evaluation.html").write_text("earlier")
+    calls = 0
+
+    def fails_the_second_time(chart: Any, directory: Path, name: str) -> str:
+        nonlocal calls
+        calls += 1
+        if calls % 2 == 0:
+            raise RuntimeError("no space left")
+        return save_figure(chart, directory, name)
+
+    monkeypatch.setattr(evaluation_page, "save_figure", fails_the_second_time)
+    for out in (old, tmp_path / "new"):
+        with pytest.raises(RuntimeError, match="no space"):
+            write_evaluation(evaluation, out)
+    assert calls == 4
+    assert [p.name for p in tmp_path.iterdir()] == ["old"]
+    assert [p.name for p in old.iterdir()] == ["evaluation.html"]
+    assert (old / "evaluation.html").read_text() == "earlier"
+
+
+def data_of(chart: Any) -> list[dict[str, Any]]:
+    """All rows inside a picture's description."""
+    return [row for rows in chart.to_dict(validate=False)["datasets"].values() for row in rows]
+
+
+def test_the_values_picture_marks_the_recommended(evaluation: Evaluation) -> None:
+    rows = [r for r in data_of(values_chart(evaluation)) if "recommended" in r]
+    for target in evaluation.targets:
+        best = {r["learner"] for r in rows if r["recommended"] and r["target"] == target}
+        assert best == {evaluation.recommended[target].learner}
+    kinds = {r["learner"]: r["kind"] for r in rows}
+    assert kinds["pdis"] == kinds["snpdis"] == kinds["dr"] == "importance sampling"
+    assert kinds["lstd"] == "solved"
+    assert kinds["tdc"] == "online, step by step"
+
+
+def test_the_overlap_picture_has_every_row_once(evaluation: Evaluation) -> None:
+    rows = [r for r in data_of(overlap_chart(evaluation)) if "share" in r]
+    assert sum(r["share"] for r in rows) == pytest.approx(len(evaluation.targets))
+    assert all(r["kind"] == "ratio" for r in rows)
+    problem = episodic(6, 0.3, np.eye(6))
+    never = np.tile([0.0, 0.5, 0.5], (6, 1))
+    table = log_table(problem, episodes=150, length=200, targets={"never": never})
+    e = st.evaluate(table, learners=["lstd"])
+    zeros = [r["share"] for r in data_of(overlap_chart(e)) if r.get("kind") == "ratio 0"]
+    assert zeros == pytest.approx([np.mean(table.column("action").to_numpy() == 0)])
+    assert e.overlap["zero_share"][0] == pytest.approx(zeros[0])
+
+
+def test_the_path_picture_shades_what_is_unstable() -> None:
+    from tests.cli.test_evaluate_cli import unstable
+
+    problem = unstable()
+    e = st.evaluate(log_table(problem, episodes=100, length=50), learners=["lstd"])
+    spans = [r for r in data_of(path_chart(e)) if set(r) == {"lo", "hi"}]
+    hurwitz = st.certify(problem).eta_hurwitz
+    assert spans[0]["lo"] == 0.0
+    assert spans[0]["hi"] == pytest.approx(hurwitz, rel=0.5)
+    assert [v.grade for v in stability_verdicts(e)] == ["bad"]
+
+
+def test_the_disagreement_picture_is_a_triangle(evaluation: Evaluation) -> None:
+    cells = [r for r in data_of(agreement_chart(evaluation)) if "ink" in r]
+    order = list(dict.fromkeys(evaluation.values["learner"]))
+    assert cells
+    assert all(order.index(c["learner"]) > order.index(c["other"]) for c in cells)
+    lstd = evaluation.values.filter(evaluation.values["target"] == NASTY)
+    known = dict(zip(lstd["learner"], lstd["fixed_point"], strict=True))
+    shown = {(c["learner"], c["other"]): float(c["text"]) for c in cells[: len(cells) // 2]}
+    expected = known["snpdis"] - known["lstd"]
+    assert shown["snpdis", "lstd"] == pytest.approx(expected, rel=0.06, abs=1e-9)
+
+
+def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Recommendation:
+    return Recommendation("t", learner, 2.0, 1.0, hi, "because", not warnings, warnings)
+
+
+@pytest.mark.parametrize(
+    ("given", "grade", "text"),
+    [
+        (recommendation(), "good", "2.0 (95 % interval 1.0 to 3.0), by lstd."),
+        (recommendation("low_overlap"), "bad", "do not trust 2.0 (95 % interval 1.0 to 3.0, by"),
+        (recommendation("low_overlap", "brand_new"), "bad", "would do; brand_new."),
+        (recommendation("features_poor"), "bad", "the features are poor"),
+        (recommendation("features_poor", learner="dr"), "care", "does not rest on them"),
+        (recommendation("behaviour_estimated"), "care", "trust it only if the estimated"),
+        (recommendation("behaviour_estimated", "few_episodes"), "bad", "too few episodes"),
+        (recommendation(hi=float("nan")), "good", "2 (no interval), by lstd."),
+    ],
+)
+def test_verdicts(given: Recommendation, grade: str, text: str) -> None:
+    stub = SimpleNamespace(targets=["t"], recommended={"t": given}, warnings=[])
+    (line,) = verdicts(cast(Evaluation, stub))
+    assert line.grade == grade
+    assert text in line.text
+
+
+def test_a_log_that_is_cut_short_makes_a_condition() -> None:
+    cut = Finding("truncated_returns", "", "note", "", "", {})
+    for given, grade in ((recommendation(), "care"), (recommendation("low_overlap"), "bad")):
+        stub = SimpleNamespace(targets=["t"], recommended={"t": given}, warnings=[cut])
+        (line,) = verdicts(cast(Evaluation, stub))
+        assert line.grade == grade
+        assert ("episodes are cut off are right" in line.text) == (grade == "care")
+
+
+def test_low_overlap_of_rows_or_of_whole_episodes() -> None:
+    for share, text in ((0.03, "the log shows too little"), (0.9, "whole episodes are too unlike")):
+        found = Finding("low_overlap", "t", "warning", "", "", {"ess_step_share": share})
+        other = Finding("low_overlap", "u", "warning", "", "", {"ess_step_share": 0.9 - share})
+        given = {"t": recommendation("low_overlap")}
+        stub = SimpleNamespace(targets=["t"], recommended=given, warnings=[found, other])
+        (line,) = verdicts(cast(Evaluation, stub))
+        assert text in line.text
+
+
+def test_every_warning_of_the_library_has_a_reason() -> None:
+    """A new code must not reach the verdict as a bare word."""
+    from steadytd.report.evaluation.words import REASONS
+
+    source = Path(evaluation_page.__file__).parents[2] / "evaluation" / "judge"
+    texts = [p.read_text(encoding="utf-8") for p in source.glob("*findings.py")]
+    codes: set[str] = set()
+    for text in texts:
+        codes |= set(re.findall(r'"([a-z_]+)",\s*(?:""|j\.name),\s*"warning"', text))
+    assert "low_overlap" in codes
+    assert codes <= set(REASONS)
+
+
+def test_numbers_have_the_digits_that_they_deserve() -> None:
+    assert number(12.3456, 0.3) == "12.35"
+    assert number(12.3456, 3.0) == "12.3"
+    assert number(-7.04, 12.0) == "-7.0"
+    assert number(float("inf")) == number(float("nan")) == "none"
+    assert limits(-1e-3, 1e-3) == "-0.0010 to 0.0010"
+    assert limits(float("nan"), 1.0) == "none"
+
+
+def test_file_names_are_plain_and_distinct() -> None:
+    taken: set[str] = set()
+    for target in ("a/b", "a b", "A_B", "..", "ünï", "x" * 300):
+        file = file_name(target, taken)
+        assert re.fullmatch(r"value_[A-Za-z0-9_.-]+\.npz", file)
+        assert len(file) < 100
+        assert file.lower() not in taken
+        taken.add(file.lower())
+
+
+def test_calibration_is_shown_where_behaviour_is_estimated(
+    evaluation: Evaluation, tmp_path: Path
+) -> None:
+    assert calibration_rows(evaluation) == []
+    table = tabular(0.3).log(1).drop(["behavior_prob"])
+    e = st.evaluate(table, learners=["lstd", "dr"], behavior="estimate")
+    rows = calibration_rows(e)
+    assert sum(int(row["pairs"].replace(",", "")) for row in rows) == 3 * e.log.rows
+    html = write_evaluation(e, tmp_path).read_text(encoding="utf-8")
+    assert "Calibration of the estimated behaviour policy" in html
+    assert "estimated from the log" in html

@@ -1,0 +1,41 @@
+"""Registry = files on disk = documentation pages, and the pages are those of the present code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from steadytd.learners import algorithm, names
+from steadytd.report.learner_pages import SECTIONS, learner_pages, sections
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(p.stem for p in (ROOT / "src/steadytd/learners").glob("[a-z]*.py"))
+
+
+def test_registry_files_and_pages_are_the_same() -> None:
+    pages = {p.stem for p in (ROOT / "docs/learners").glob("*.md")} - {"index"}
+    assert list(names()) == FILES
+    assert pages == set(FILES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_page_is_up_to_date(name: str) -> None:
+    """If this fails, run `make docs`."""
+    page = (ROOT / "docs/learners" / f"{name}.md").read_text(encoding="utf-8")
+    assert page == learner_pages()[f"{name}.md"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_text_has_every_section(name: str) -> None:
+    found = sections(algorithm(name).doc)
+    assert list(found) == list(SECTIONS)
+    assert all(found.values())
+    assert "```" in found["Update"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file_is_short_and_holds_its_law(name: str) -> None:
+    text = (ROOT / "src/steadytd/learners" / f"{name}.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    assert algorithm(name).name == name

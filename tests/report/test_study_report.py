@@ -1,0 +1,689 @@
+"""The report of a study: its numbers against plain NumPy and SciPy, its page, its bad inputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.stats
+from typer.testing import CliRunner
+
+from steadytd.base.errors import InputError
+from steadytd.cli.main import app
+from steadytd.mdp.problem import Problem
+from steadytd.problems import problem as make_problem
+from steadytd.report.study import page as study_report
+from steadytd.report.study.axes import shelf, spread, ticks
+from steadytd.report.study.figures import _band, curves_chart, curves_shown
+from steadytd.report.study.overview import overview_chart
+from steadytd.report.study.page import study_document, summary_table, write_study_report
+from steadytd.report.study.sensitivity import envelope, grid_axes, sensitivity_chart
+from steadytd.studies.analysis import summary as words
+from steadytd.studies.analysis.penalty import by_lam, penalty
+from steadytd.studies.analysis.reading import Chapter, Reading, read_study
+from steadytd.studies.analysis.tables import at_the_edge, mean_of, paired, ranking
+from steadytd.studies.analysis.theory import Prediction
+from steadytd.studies.study import study
+
+STUDY = """
+title = "Half <b>open</b> & {{ title }}"
+about = "A <script>alert(1)</script> study."
+steps = 2_000
+seeds = 6
+every = 100
+
+[confirm]
+seeds = 5
+
+[[problems]]
+name = "three_state"
+
+[[problems]]
+name = "collision"
+label = "crash"
+steps = 1_500
+
+[[learners]]
+name = "td"
+alpha = [0.0078125, 0.03125, 0.125, 64]
+lam = [0, 0.9]
+
+[[learners]]
+name = "perturbed_td"
+alpha = [0.0078125, 0.03125, 0.125]
+eta = [0.1, 0.5]
+
+[[learners]]
+name = "lstd"
+
+[[learners]]
+name = "gtd2"
+alpha = [64, 128]
+ratio = 16
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("study")
+    (place / "small.toml").write_text(STUDY)
+    study(place / "small.toml").run(out=place / "out")
+    return place / "out"
+
+
+@pytest.fixture(scope="module")
+def reading(finished: Path) -> Reading:
+    return read_study(finished)
+
+
+@pytest.fixture(scope="module")
+def written(finished: Path) -> Iterator[Path]:
+    page, _ = write_study_report(finished)
+    yield page
+    shutil.rmtree(page.parent)
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> Path:
+    skip = shutil.ignore_patterns("report", ".lock")
+    return Path(shutil.copytree(finished, tmp_path / "copy", ignore=skip))
+
+
+def chapter(reading: Reading, label: str) -> Chapter:
+    return next(c for c in reading.chapters if c.label == label)
+
+
+def raw(directory: Path, stage: str, label: str) -> pl.DataFrame:
+    """The rows of a problem straight from the files."""
+    files = sorted((directory / stage).glob("*.parquet"))
+    parts = [pl.read_parquet(f).select(pl.exclude("^curve_.*$")) for f in files]
+    return pl.concat(parts).filter(pl.col("problem") == label)
+
+
+def of_run(rows: pl.DataFrame, run: str, column: str = "auc_value") -> np.ndarray:
+    return rows.filter(pl.col("run") == run).sort("seed")[column].to_numpy()
+
+
+LABELS = ("three_state", "crash")
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_best_configurations_are_those_of_the_raw_rows(
+    finished: Path, reading: Reading, label: str
+) -> None:
+    grid, fresh = (raw(finished, stage, label) for stage in ("grid", "confirm"))
+    own = chapter(reading, label)
+    assert {b.algorithm for b in own.best} == {"td", "perturbed_td", "lstd"}
+    for b in own.best:
+        runs = [r for r in grid["run"].unique() if r.split(":")[0] == b.algorithm]
+        means = {r: of_run(grid, r).mean() for r in runs}
+        assert means[b.run] == min(means.values())
+        assert b.configurations == len(runs)
+        assert b.never_diverged == sum(
+            grid.filter(pl.col("run") == r)["diverged"].null_count() == 6 for r in runs
+        )
+        assert b.useful == sum(m < own.start for m in means.values())
+        for mean, rows, column, n in (
+            (b.grid, grid, "auc_value", 6),
+            (b.measured, fresh, "auc_value", 5),
+            (b.final, fresh, "final_value", 5),
+        ):
+            values = of_run(rows, b.run, column)
+            assert mean.value == pytest.approx(values.mean(), rel=1e-12)
+            assert mean.stderr == pytest.approx(scipy.stats.sem(values), rel=1e-12)
+            assert (mean.seeds, mean.diverged) == (n, 0)
+        assert b.bias == pytest.approx(b.measured.value - b.grid.value)
+        parts = [scipy.stats.sem(of_run(rows, b.run)) for rows in (grid, fresh)]
+        assert b.bias_stderr == pytest.approx(np.sqrt(parts[0] ** 2 + parts[1] ** 2))
+    errors = [b.measured.value for b in own.best]
+    assert errors == sorted(errors)
+    td = own.of("td")
+    assert td is not None
+    assert 0 < td.never_diverged < td.configurations
+
+
+def test_start_error_is_that_of_the_start_weights(reading: Reading) -> None:
+    for label, name in zip(LABELS, ("three_state", "collision"), strict=True):
+        p = make_problem(name)
+        assert chapter(reading, label).start == pytest.approx(float(p.error(p.w0)), rel=1e-6)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_paired_differences_are_those_of_scipy(
+    finished: Path, reading: Reading, label: str
+) -> None:
+    fresh, own = raw(finished, "confirm", label), chapter(reading, label)
+    found = own.against("perturbed_td")
+    assert [p.learner for p in found] == [
+        b.algorithm for b in own.best if b.algorithm != "perturbed_td"
+    ]
+    reference = own.of("perturbed_td")
+    assert reference is not None
+    for p in found:
+        mine = own.of(p.learner)
+        assert mine is not None
+        a, b = of_run(fresh, mine.run), of_run(fresh, reference.run)
+        interval = scipy.stats.ttest_rel(a, b).confidence_interval(0.95)
+        assert p.difference == pytest.approx(np.mean(a - b), rel=1e-9)
+        assert (p.low, p.high) == pytest.approx((interval.low, interval.high), rel=1e-9)
+        inside = interval.low <= 0.0 <= interval.high
+        assert p.verdict == ("same" if inside else "worse" if interval.low > 0.0 else "better")
+
+
+def test_pairs_use_common_seeds_only_and_know_divergence() -> None:
+    errors = {
+        "a": {1: 1.0, 2: 2.0, 3: 4.0, 9: 100.0},
+        "b": {1: 0.5, 2: 1.0, 3: 1.5, 8: -7.0},
+        "lost": {1: np.inf, 2: 1.0, 3: 1.0},
+        "one": {1: 3.0},
+    }
+    found = paired("a", "b", errors)
+    interval = scipy.stats.ttest_rel([1.0, 2.0, 4.0], [0.5, 1.0, 1.5]).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert (found.seeds, found.verdict) == (3, "same")
+    worse = paired("lost", "a", errors)
+    assert (worse.difference, worse.low, worse.verdict) == (None, None, "worse")
+    assert paired("a", "lost", errors).verdict == "better"
+    assert paired("one", "a", errors)[2:] == (2.0, None, None, 1, "unknown")
+    same = paired("a", "a", errors)
+    assert same[2:] == (0.0, 0.0, 0.0, 4, "same")
+
+
+def test_ranking_groups_what_cannot_be_told_apart() -> None:
+    rng = np.random.default_rng(5)
+    base = rng.normal(1.0, 0.3, 40)
+    noise = rng.normal(0.0, 0.05, 40)
+
+    def by_seed(values: np.ndarray) -> dict[int, float]:
+        return dict(enumerate(values.tolist()))
+
+    errors = {
+        "first": by_seed(base),
+        "close": by_seed(base + noise - noise.mean() + 0.001),
+        "third": by_seed(base + 0.2 + noise),
+        "lost": by_seed(np.full(40, np.inf)),
+    }
+    assert ranking(["first", "close", "third", "lost"], errors) == [
+        ["first", "close"],
+        ["third"],
+        ["lost"],
+    ]
+
+
+def test_a_group_is_tied_to_its_first_member() -> None:
+    """b is like a, c is like b, but c is not like a: c begins a group of its own."""
+    rng = np.random.default_rng(6)
+    base, *noise = rng.normal(size=(3, 40))
+    scaled = [(n - n.mean()) / n.std(ddof=1) for n in noise]
+    half = float(scipy.stats.t.ppf(0.975, 39) / np.sqrt(40))
+    values = {"a": base, "b": base + scaled[0] + 0.75 * half, "c": base + scaled[1] + 1.5 * half}
+    errors = {name: dict(enumerate(x.tolist())) for name, x in values.items()}
+    assert paired("c", "b", errors).verdict == "same"
+    assert ranking(["a", "b", "c"], errors) == [["a", "b"], ["c"]]
+
+
+def test_means_without_spread() -> None:
+    assert mean_of(np.array([2.0])) == (2.0, None, 1, 0)
+    assert mean_of(np.array([2.0, np.inf, 1.0])) == (np.inf, None, 3, 1)
+
+
+def test_bands_are_student_intervals() -> None:
+    errors = np.random.default_rng(0).random((7, 4))
+    low, mean, high = _band(errors)
+    for i, column in enumerate(errors.T):
+        expected = scipy.stats.t.interval(0.95, 6, column.mean(), scipy.stats.sem(column))
+        assert (low[i], high[i]) == pytest.approx(expected)
+        assert mean[i] == pytest.approx(column.mean())
+
+
+def fixed_point_error(p: Problem, eta: float) -> float:
+    """By definition, lam = 0: (Phi' D ((1 + eta) I - gamma P_pi) Phi) w = Phi' D r_pi."""
+    S = p.n_states
+    chain, reward = np.zeros((S, S)), np.zeros(S)
+    gamma = np.broadcast_to(p.gamma, p.P.shape)  # a number, [t] or [s, a, t]
+    r = np.broadcast_to(p.r if p.r.ndim == 3 else p.r[:, :, None], p.P.shape)
+    for s, a, t in np.ndindex(*p.P.shape):
+        weight = p.pi[s, a] * p.P[s, a, t]
+        chain[s, t] += weight * gamma[s, a, t]
+        reward[s] += weight * r[s, a, t]
+    D = np.diag(p.d_mu)
+    A = p.Phi.T @ D @ ((1.0 + eta) * np.eye(S) - chain) @ p.Phi
+    w = np.linalg.lstsq(A, p.Phi.T @ D @ reward, rcond=None)[0]
+    return float(p.error(w))
+
+
+def test_predictions_are_fixed_points_over_the_seeds_instances(reading: Reading) -> None:
+    crash = chapter(reading, "crash")
+    best = crash.of("perturbed_td")
+    assert best is not None
+    eta = float(best.params["eta"])
+    expected = np.mean([
+        fixed_point_error(make_problem("collision", seed=1_000_000 + k), eta) for k in range(5)
+    ])  # fmt: skip
+    seen = crash.theory["perturbed_td"]
+    assert seen is not None
+    assert seen.stable == 1.0
+    assert seen.asymptote == pytest.approx(expected, rel=1e-8)
+
+
+def test_an_unstable_learner_is_called_so(reading: Reading) -> None:
+    small = chapter(reading, "three_state")
+    best, seen = small.of("td"), small.theory["td"]
+    assert best is not None
+    assert best.params["lam"] == 0.0
+    assert seen is not None
+    assert (seen.stable, seen.asymptote) == (0.0, None)
+    stable = small.theory["perturbed_td"]
+    assert stable is not None
+    assert stable.asymptote == pytest.approx(
+        fixed_point_error(make_problem("three_state"), 0.5), rel=1e-8
+    )
+
+
+def test_a_learner_that_always_diverged_is_named(reading: Reading, written: Path) -> None:
+    for own in reading.chapters:
+        assert own.failed == ["gtd2"]
+        assert sensitivity_chart(own, "gtd2", "error") is not None
+    assert "every configuration diverged in some run" in written.read_text()
+    document = json.loads((written.parent / "summary.json").read_text())
+    assert all(
+        "Of gtd2 every configuration did." in str(p["summary"]) for p in document["problems"]
+    )
+
+
+def test_the_penalty_table_counts_configurations(reading: Reading) -> None:
+    own = chapter(reading, "three_state")
+    found = penalty(own)
+    assert found is not None
+    assert [row.eta for row in found.rows] == [None, 0.1, 0.5]
+    assert [row.configurations for row in found.rows] == [8, 3, 3]
+    table = own.configurations
+    for row in found.rows:
+        chosen = table.filter(pl.col("algorithm") == ("td" if row.eta is None else "perturbed_td"))
+        if row.eta is not None:
+            chosen = chosen.filter(pl.col("eta") == row.eta)
+        errors = chosen["error"].to_numpy()
+        assert row.error == errors.min()
+        assert row.useful == int((errors < own.start).sum())
+        assert row.never_diverged == int(np.isfinite(errors).sum())
+    shared = {0.0078125, 0.03125, 0.125}
+    assert found.step_sizes == 3
+    seen: dict[str, list[int]] = {"steady": [], "useful": []}
+    for name in ("td", "perturbed_td"):
+        rows = table.filter(pl.col("algorithm") == name).select("alpha", "error").rows()
+        seen["steady"].append(len({a for a, e in rows if a in shared and np.isfinite(e)}))
+        seen["useful"].append(len({a for a, e in rows if a in shared and e < own.start}))
+    assert [found.td_steady, found.perturbed_steady] == seen["steady"]
+    assert [found.td_useful, found.perturbed_useful] == seen["useful"]
+    assert found.td_useful < found.perturbed_useful
+    assert found.difference == paired("perturbed_td", "td", own.errors)
+
+
+def test_least_errors_by_lam(reading: Reading) -> None:
+    own = chapter(reading, "crash")
+    lams, rows = by_lam(own)
+    assert lams == [0.0, 0.9]
+    assert [name for name, _ in rows] == ["td"]
+    td = own.configurations.filter(pl.col("algorithm") == "td")
+    expected = [td.filter(pl.col("lam") == lam)["error"].min() for lam in lams]
+    assert rows[0][1] == expected
+
+
+def test_sensitivity_takes_the_best_of_the_other_parameters(reading: Reading) -> None:
+    own = chapter(reading, "crash").configurations.filter(pl.col("algorithm") == "td")
+    points = envelope(own, "alpha", "lam")
+    assert len(points) == 8
+    alone = envelope(own, "alpha", None)
+    for alpha, error in alone.select("alpha", "error").iter_rows():
+        assert error == min(own.filter(pl.col("alpha") == alpha)["error"])
+    assert grid_axes(chapter(reading, "crash"), "td") == ("alpha", ["lam"])
+    assert grid_axes(chapter(reading, "crash"), "lstd") == (None, [])
+    assert sensitivity_chart(chapter(reading, "crash"), "lstd", "error") is None
+
+
+def test_page_stands_alone_and_escapes_texts(written: Path) -> None:
+    html = written.read_text()
+    assert "<b>open</b>" not in html
+    assert "Half &lt;b&gt;open&lt;/b&gt; &amp; {{ title }}" in html
+    assert "<script" not in html
+    addresses = set(
+        re.findall(r'(?:https?:)?//[^"\'\s<>)]+', re.sub(r'xmlns(:\w+)?="[^"]*"', "", html))
+    )
+    assert addresses == set()
+    assert not re.search(r"<(link|img|iframe)\b|@import|url\((?!#)", html)
+    assert len(html) < 5_000_000
+    assert html.count("<svg") == 3 * 2 + 3 * 2
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+
+
+def test_files_are_whole(written: Path) -> None:
+    folder = written.parent
+    names = {p.name for p in folder.iterdir()}
+    stems = {n.rpartition(".")[0] for n in names if n.endswith(".svg")}
+    assert len(stems) == 12
+    assert {f"{s}.{kind}" for s in stems for kind in ("svg", "png", "pdf")} < names
+    assert {"crash_curves", "crash_best", "crash_overview", "crash_sensitivity_td"} < stems
+    rest = {n for n in names if n.rpartition(".")[0] not in stems}
+    assert rest == {"report.html", "summary.json", "summary.parquet", "configurations.parquet"}
+    assert (folder / "crash_curves.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "crash_curves.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_tables_on_disk_hold_the_documents_numbers(written: Path, reading: Reading) -> None:
+    document = json.loads((written.parent / "summary.json").read_text())
+    fresh = study_document(reading)
+    assert document["problems"][1]["best"] == study_report.plain(fresh["problems"][1]["best"])
+    table = pl.read_parquet(written.parent / "summary.parquet")
+    assert table.equals(summary_table(fresh))
+    assert table["measured_value"].to_list() == [
+        b["measured"]["value"] for p in document["problems"] for b in p["best"]
+    ]
+    for p in document["problems"]:
+        order = [name for group in p["ranking"] for name in group]
+        assert [b["algorithm"] for b in p["best"]] == order
+        for group in p["ranking"]:
+            ranks = {b["rank"] for b in p["best"] if b["algorithm"] in group}
+            assert ranks == {order.index(group[0]) + 1}
+    every = pl.read_parquet(written.parent / "configurations.parquet")
+    assert len(every) == 2 * (8 + 6 + 1 + 2)
+    assert set(every.filter(pl.col("algorithm") == "gtd2")["error"]) == {np.inf}
+
+
+def test_a_failed_report_leaves_the_old_page(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (copied / "report").mkdir()
+    (copied / "report" / "report.html").write_text("old")
+
+    def broken(*args: object, **more: object) -> str:
+        raise RuntimeError("full stop")
+
+    monkeypatch.setattr(study_report, "page", broken)
+    monkeypatch.setattr(study_report, "save_figure", lambda chart, directory, name: "<svg/>")
+    with pytest.raises(RuntimeError, match="full stop"):
+        write_study_report(copied)
+    assert (copied / "report" / "report.html").read_text() == "old"
+
+
+def test_overview_has_a_dot_for_every_configuration(written: Path, reading: Reading) -> None:
+    svg = (written.parent / "crash_overview.svg").read_text()
+    dots = re.findall(r"M-?[\d.]+,-?[\d.]+Z", svg)
+    assert len(dots) == len(chapter(reading, "crash").configurations) == 17
+    assert len(set(dots)) == 17
+
+
+def test_overview_of_ten_thousand_configurations_is_small(reading: Reading) -> None:
+    import vl_convert
+    from altair.utils.schemapi import debug_mode
+
+    rng = np.random.default_rng(1)
+    n, own = 12_000, chapter(reading, "crash")
+    lost = rng.random(n) < 0.2
+    many = pl.DataFrame(
+        {
+            "problem": "crash",
+            "run": [f"td:alpha={i}" for i in range(n)],
+            "algorithm": rng.choice(["td", "perturbed_td", "lstd", "gtd2"], n),
+            "error": np.where(lost, np.inf, rng.lognormal(-1.0, 1.0, n)),
+            "diverged_share": np.where(lost, rng.random(n), 0.0),
+        }
+    )
+    large = dataclasses.replace(own, configurations=many)
+    with debug_mode(False):
+        chart = overview_chart(large, "error").to_dict(validate=False)
+    svg = vl_convert.vegalite_to_svg(json.dumps(chart))
+    assert len(re.findall(r"M-?[\d.]+,-?[\d.]+Z", svg)) == n
+    assert len(svg) < 400_000
+
+
+def test_an_incomplete_study_is_said_to_be_incomplete(copied: Path) -> None:
+    gone = sorted((copied / "grid").glob("crash-perturbed_td-*.parquet"))
+    assert gone
+    for path in gone:
+        path.unlink()
+    page, document = write_study_report(copied)
+    assert not document["complete"]
+    assert 0.0 < document["share"] < 1.0
+    assert document["share"] == pytest.approx(1.0 - 6 * 1_500 / (17 * 3_500))
+    assert "not complete" in document["size"]
+    crash = document["problems"][1]
+    assert not crash["fresh_seeds"]
+    assert any("none of perturbed_td" in text for text in crash["caveats"])
+    assert any("No rerun on fresh seeds" in text for text in crash["caveats"])
+    assert all(b["fresh_minus_grid"] is None for b in crash["best"])
+    assert "not complete" in page.read_text()
+
+
+def test_files_of_another_version_are_left_out_and_counted(copied: Path) -> None:
+    paths = sorted((copied / "grid").glob("*-td-*.parquet"))
+    for path in paths:
+        path.rename(path.with_name(f"old-{path.name}"))
+    (copied / "grid" / ".half-1.parquet").write_text("left behind by a kill")
+    assert len(paths) > 1
+    text = words.size(read_study(copied))
+    assert f" {len(paths)} result files of another version" in text
+
+
+def test_partial_seeds_are_a_caveat(reading: Reading) -> None:
+    own = chapter(reading, "crash")
+    assert not any("seeds" in text for text in words.caveats(reading, own))
+    some = own.configurations.with_columns(
+        pl.when(pl.col("algorithm") == "td").then(3).otherwise(pl.col("seeds")).alias("seeds")
+    )
+    found = words.caveats(reading, dataclasses.replace(own, configurations=some))
+    assert "8 configurations have only some of their 6 seeds." in found
+
+
+def test_a_whole_problem_may_be_missing(copied: Path) -> None:
+    for path in (copied / "grid").glob("three_state-*.parquet"):
+        path.unlink()
+    assert [c.label for c in read_study(copied).chapters] == ["crash"]
+
+
+def test_other_measures_and_one_seed(tmp_path: Path) -> None:
+    text = """
+    problem = "three_state"
+    steps = 500
+    seeds = 1
+    errors = ["value", "projected_bellman"]
+    confirm = { by = "final", measure = "projected_bellman", seeds = 0 }
+    [[learners]]
+    name = "td"
+    alpha = [0.001, 0.003]
+    [[learners]]
+    name = "etd"
+    alpha = 0.001
+    """
+    (tmp_path / "one.toml").write_text(text)
+    study(tmp_path / "one.toml").run(out=tmp_path / "out")
+    page, document = write_study_report(tmp_path / "out")
+    (found,) = document["problems"]
+    assert document["criterion"] == "projected Bellman error at the last step"
+    assert not found["fresh_seeds"]
+    assert {p["verdict"] for p in found["paired"]} == {"unknown"}
+    assert all(b["predicted_asymptote"] is None for b in found["best"])
+    assert all(b["measured"]["stderr"] is None for b in found["best"])
+    rows = raw(tmp_path / "out", "grid", "three_state")
+    least = min(b["measured"]["value"] for b in found["best"])
+    assert least == min(rows["final_projected_bellman"])
+    assert "What the certificate predicts" not in page.read_text()
+
+
+def test_nothing_but_divergence(tmp_path: Path) -> None:
+    text = """
+    problem = "baird"
+    steps = 2_000
+    seeds = 2
+    [[learners]]
+    name = "td"
+    alpha = [64, 128]
+    [[learners]]
+    name = "perturbed_td"
+    alpha = [64, 128]
+    eta = 1
+    """
+    (tmp_path / "lost.toml").write_text(text)
+    study(tmp_path / "lost.toml").run(out=tmp_path / "out")
+    page, document = write_study_report(tmp_path / "out")
+    (found,) = document["problems"]
+    assert (found["best"], found["ranking"]) == ([], [])
+    assert found["failed"] == ["td", "perturbed_td"]
+    (only,) = found["summary"]
+    assert only["text"].startswith("Every configuration of every learner on baird")
+    assert not found["fresh_seeds"]
+    assert "baird: all 4 configurations" in page.read_text()
+    assert pl.read_parquet(tmp_path / "out" / "report" / "summary.parquet").is_empty()
+
+
+def synthetic(reading: Reading, errors: dict[str, list[float]]) -> Chapter:
+    """A chapter with these errors by learner and seed, and nothing else changed."""
+    own = chapter(reading, "crash")
+    best = [
+        dataclasses.replace(
+            own.best[0], algorithm=name, measured=mean_of(np.array(x)), final=mean_of(np.array(x))
+        )
+        for name, x in errors.items()
+    ]
+    by_seed = {name: dict(enumerate(x)) for name, x in errors.items()}
+    return dataclasses.replace(own, best=best, errors=by_seed)
+
+
+def test_the_headline_names_winner_and_lead(reading: Reading) -> None:
+    apart = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [1.9, 2.1, 2.0], "c": [9.0, 9.0, 9.1]})
+    text = words.headline(apart, "error")
+    low, high = scipy.stats.ttest_rel([1.9, 2.1, 2.0], [1.0, 1.1, 0.9]).confidence_interval(0.95)
+    assert text.startswith("a has the least error: 1 ± 0.058 (3 fresh seeds), 50")
+    assert text.endswith(
+        f"% less than b (paired difference 1, 95 % interval {low:.4g} to {high:.4g})."
+    )
+    assert words.order(apart) == "1. a; 2. b; 3. c."
+    tied = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [0.9, 1.2, 0.9], "c": [9.0, 9.0, 9.1]})
+    assert words.headline(tied, "error").startswith("a and b cannot be told apart at the top;")
+    assert words.order(tied).startswith("1. a = b; 3. c (= means")
+    lost = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [np.inf, 1.0, 1.0]})
+    assert words.headline(lost, "error").endswith("while b diverged on some of the seeds.")
+
+
+def test_theory_is_held_against_the_measured_error(reading: Reading) -> None:
+    values = {"near": [1.05, 1.06], "above": [2.0, 2.01], "below": [0.5, 0.51], "off": [3.0, 3.1]}
+    own = synthetic(reading, values)
+    seen: dict[str, Prediction | None] = {name: Prediction(1.0, 1.0, 1.0) for name in values}
+    seen["off"] = Prediction(0.5, 3.0, None)  # not stable: not counted
+    text = words.theory_words(dataclasses.replace(own, theory=seen))
+    assert text is not None
+    assert "for 1 of the 3 learners that are stable" in text
+    assert "; above ends above it; below ends below it (" in text
+    wild = dataclasses.replace(synthetic(reading, {"x": [1.0, 99.0]}), theory={"x": seen["near"]})
+    assert "x ends above it" in str(words.theory_words(wild))
+
+
+def test_perturbed_td_beside_td_in_words(reading: Reading) -> None:
+    own = synthetic(reading, {"td": [1.0, 1.1, 0.9], "perturbed_td": [1.5, 1.6, 1.4]})
+    found = penalty(chapter(reading, "crash"))
+    assert found is not None
+    pair = paired("perturbed_td", "td", own.errors)
+    text = words.penalty_words(own, dataclasses.replace(found, difference=pair))[0]
+    assert text.startswith("perturbed_td comes 2nd of 2")
+    assert "its error is 50" in text
+    assert "% above that of td at its best (difference 0.5, 95 % interval 0.5 to 0.5)" in text
+
+
+def test_edges_of_the_grid() -> None:
+    axes: dict[str, list[float] | list[str]] = {
+        "alpha": [0.1, 0.2, 0.4],
+        "eta": [0.5, 1.0],
+        "lam": [0.0, 0.5, 0.9],
+        "mode": ["a", "b"],
+    }
+    inside = {"alpha": 0.2, "eta": 0.5, "lam": 0.0, "mode": "a"}
+    assert at_the_edge(axes, inside) == ()
+    edge = {"alpha": 0.1, "eta": 1.0, "lam": 0.9, "mode": "a"}
+    assert at_the_edge(axes, edge) == (("alpha", "smallest"), ("lam", "largest"))
+
+
+def test_labels_are_moved_apart_and_stay_inside() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        wanted = np.sort(rng.choice([rng.random(12) * 380, 370 + 10 * rng.random(12)]))
+        placed = np.array(spread(wanted.tolist(), 15.0, 380.0))
+        assert (np.diff(placed) >= 15.0 - 1e-9).all()
+        assert placed[0] >= -1e-9
+        assert placed[-1] <= 380.0 + 1e-9
+    assert spread([10.0, 50.0, 90.0], 15.0, 100.0) == [10.0, 50.0, 90.0]
+
+
+def test_axes_have_readable_ticks_and_a_shelf() -> None:
+    frame = shelf([0.1, 3.0, np.inf], 1.0, 2.0, 100.0, 20.0)
+    assert (frame.log, frame.clip) == (True, 2.0)
+    assert frame.place(20.0) == pytest.approx(frame.top)
+    assert np.log(frame.top / frame.low) / np.log(frame.clip / frame.low) == pytest.approx(1.2)
+    assert ticks(True, 1e-9, 1e3) == [1e-8, 1e-6, 1e-4, 1e-2, 1.0, 100.0]
+    for low, high in ((0.1, 0.37), (5.0, 1234.0), (0.0, 1e-5)):
+        assert 2 <= len(ticks(False, low, high)) <= 8
+    nothing = shelf([np.inf], 0.0, 2.0, 100.0, 20.0)
+    assert nothing.low < nothing.clip
+
+
+def test_at_most_twelve_curves_and_td_always(reading: Reading) -> None:
+    own = chapter(reading, "crash")
+    pattern = own.best[0]
+    names = [f"x{i}" for i in range(20)] + ["td", "perturbed_td"]
+    best = [dataclasses.replace(pattern, algorithm=name) for name in names]
+    large = dataclasses.replace(own, best=best)
+    assert curves_shown(large) == [*names[:10], "td", "perturbed_td"]
+    assert curves_chart(own, "error") is not None
+
+
+def run_cli(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["report", *map(str, arguments)])
+    if isinstance(result.exception, InputError):
+        return 2, str(result.exception)
+    return result.exit_code, result.stdout
+
+
+def test_command_prints_tables_or_json(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(study_report, "save_figure", lambda chart, directory, name: "<svg/>")
+    code, text = run_cli(copied, "--open")
+    assert code == 0
+    assert opened == [(copied / "report" / "report.html").resolve().as_uri()]
+    assert "Least error." in text
+    assert "perturbed_td" in text
+    code, text = run_cli(copied, "--json")
+    assert code == 0
+    document = json.loads(text)
+    assert [p["problem"] for p in document["problems"]] == ["three_state", "crash"]
+    assert len(opened) == 1
+
+
+def test_bad_directories_are_explained(copied: Path, tmp_path: Path) -> None:
+    assert run_cli(tmp_path / "none") == (
+        2,
+        f"there is no directory '{tmp_path / 'none'}'; name the one that `steadytd study` wrote.",
+    )
+    (tmp_path / "empty").mkdir()
+    code, text = run_cli(tmp_path / "empty")
+    assert code == 2
+    assert "holds no study" in text
+    for path in (copied / "grid").glob("crash-td-*.parquet"):
+        path.write_bytes(path.read_bytes()[:-100])
+    code, text = run_cli(copied)
+    assert code == 2
+    assert "crash-td-" in text
+    assert "damaged" in text
+    for path in (copied / "grid").glob("*.parquet"):
+        path.rename(path.with_name(f"other-{path.name}"))
+    code, text = run_cli(copied)
+    assert code == 2
+    assert "has changed since" in text
+    shutil.rmtree(copied / "grid")
+    code, text = run_cli(copied)
+    assert code == 2
+    assert "no finished block yet" in text

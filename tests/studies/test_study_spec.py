@@ -1,0 +1,194 @@
+"""Study files: grids, conditions, and mistakes that are named with their line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.studies.grid import points, values
+from steadytd.studies.lines import line_of
+from steadytd.studies.spec import load_spec, parse_spec
+
+TEXT = """
+title = "a study"
+problem = "three_state"
+steps = 1000
+seeds = 3
+
+[[learners]]
+name = "td"
+alpha = { log2 = [-3, 0] }
+
+[[learners]]
+name = "perturbed_td"
+alpha = { log2 = [-3, 0] }
+eta = [0.5, 1]
+lam = [0, 0.9]
+
+[[learners.when]]
+if = { lam = 0.9 }
+penalty = ["scaled", "outside"]
+"""
+
+
+def test_axes() -> None:
+    assert values("alpha", {"log2": [-18, 0]}) == [2.0**k for k in range(-18, 1)]
+    assert values("ratio", {"log2": [-6, 8, 2]}) == [2.0**k for k in range(-6, 9, 2)]
+    assert values("beta", {"linear": [0, 1, 6]}) == [0, 0.2, 0.4, 0.6, 0.8, 1]
+    assert values("penalty", "outside") == ["outside"]
+
+
+def test_the_grid_is_the_product_with_conditions() -> None:
+    found = list(points({"a": [1, 2], "b": [3, 4]}, [{"if": {"a": [2]}, "c": [5, 6]}]))
+    assert found == [
+        {"a": 1, "b": 3},
+        {"a": 1, "b": 4},
+        {"a": 2, "b": 3, "c": 5},
+        {"a": 2, "b": 3, "c": 6},
+        {"a": 2, "b": 4, "c": 5},
+        {"a": 2, "b": 4, "c": 6},
+    ]
+
+
+def test_configurations_of_a_study() -> None:
+    spec = parse_spec(TEXT, "s")
+    texts = [str(learner) for learner in spec.tasks[0].learners]
+    assert len(texts) == len(set(texts)) == spec.runs == 4 + 4 * 2 * (1 + 2)
+    assert "perturbed_td:alpha=0.125,eta=1,lam=0.9,penalty=outside" in texts
+    assert spec.updates == spec.runs * 1000 * 3
+
+
+def test_the_same_configuration_twice_runs_once() -> None:
+    twice = TEXT + '\n[[learners]]\nname = "td"\nalpha = [0.5, 3]\n'
+    assert parse_spec(twice, "s").runs == parse_spec(TEXT, "s").runs + 1
+
+
+def test_auto_becomes_the_number_that_is_used() -> None:
+    spec = parse_spec(TEXT.replace("[0.5, 1]", '"auto"').replace("[0, 0.9]", "0"), "s")
+    etas = [learner["eta"] for learner in spec.tasks[0].learners if learner.name != "td"]
+    assert etas == pytest.approx([0.5142857] * 4, abs=1e-6)
+
+
+def test_several_problems_with_their_own_steps_and_learners() -> None:
+    spec = parse_spec(
+        """
+        steps = 100
+        seeds = 1
+        [[problems]]
+        name = "baird"
+        [[problems]]
+        name = "random_mdp"
+        label = "small"
+        steps = 50
+        every = 7
+        options = { seed = 3, states = 6, actions = 2, features = 2 }
+        [[learners]]
+        name = "td"
+        alpha = 0.1
+        [[learners]]
+        name = "etd"
+        alpha = 0.1
+        on = ["small"]
+        """,
+        "s",
+    )
+    assert [(t.label, t.steps, len(t.learners)) for t in spec.tasks] == [
+        ("baird", 100, 1),
+        ("small", 50, 2),
+    ]
+    expected = st.problem("random_mdp", seed=3, states=6, actions=2, features=2)
+    np.testing.assert_array_equal(spec.tasks[1].problem.P, expected.P)
+
+
+MISTAKES = [
+    ("steps = 1000", "stebs = 1000", r"line 4, stebs: unknown key .* did you mean 'steps'"),
+    ("seeds = 3", "seeds = 0", r"line 5, seeds: .*greater than or equal to 1, got 0"),
+    ("seeds = 3", "seeds = 2.5", r"line 5, seeds: .*integer, got 2.5"),
+    ("seeds = 3", "", r"seeds: seeds is missing"),
+    ("steps = 1000", "", r"line 3, problem: steps is missing"),
+    ('"td"', '"tdd"', r"line 8, learners\[0\].name: unknown learner 'tdd'; did you mean 'td'"),
+    ("log2 = [-3, 0] }", "log3 = [-3, 0] }", r"line 9, .*alpha: .*log2 and linear, got log3"),
+    ("log2 = [-3, 0] }", "log2 = [3, 0] }", r"line 9, .*low <= high.*\[3, 0\]"),
+    ("log2 = [-3, 0] }", "log2 = [0.5, 3] }", r"line 9, .*whole numbers"),
+    ("log2 = [-3, 0] }", "log2 = 3 }", r"line 9, .*must be \[low, high\]"),
+    ("alpha = {", "alpa = {", r"line 9, .*did you mean 'alpha'"),
+    ("eta = [0.5, 1]", "eta = [0.5, -1]", r"line 14, .*eta .*must be >= 0.*got -1"),
+    ("eta = [0.5, 1]", "eta = []", r"line 14, .*empty list"),
+    ("eta = [0.5, 1]", "eta = true", r"line 14, .*must be a number.*True"),
+    ("if = { lam", "if = { lm", r"line 17, .*unknown axis in `if`.*did you mean 'lam'"),
+    ("if = { lam = 0.9 }", "", r"line 17, .*a condition needs `if`"),
+    ("penalty = [", "eta = [", r"line 17, .*eta is already an axis"),
+    ('"three_state"', '"three_stat"', r"line 3, problem: .*did you mean 'three_state'"),
+    ('title = "a study"', 'errors = ["val"]', r"line 2, errors: .*did you mean 'value'"),
+    ('title = "a study"', 'errors = ["value", "value"]', r"line 2, errors.*twice"),
+    ('title = "a study"', 'confirm = { by = "median" }', r"line 2, confirm.*'auc' or 'final'"),
+    ('title = "a study"', 'confirm = { bye = "auc" }', r"line 2, confirm.*did you mean 'by'"),
+    ("[[learners]]", "[[learners", r"not valid TOML.*line 7"),
+    ('name = "td"', 'name = "td"\non = ["baird"]', r"line 9, .*on: unknown problem.*'baird'"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), MISTAKES)
+def test_mistakes_are_named_with_their_line(old: str, new: str, message: str) -> None:
+    assert old in TEXT
+    with pytest.raises(st.InputError, match=rf"(?s)my\.toml.*{message}"):
+        parse_spec(TEXT.replace(old, new, 1), "my", "my.toml")
+
+
+def test_problem_or_problems() -> None:
+    with pytest.raises(st.InputError, match="not both"):
+        parse_spec(TEXT + '\n[[problems]]\nname = "baird"\n', "s")
+    with pytest.raises(st.InputError, match="name what to run on"):
+        parse_spec(TEXT.replace('problem = "three_state"', ""), "s")
+
+
+def test_a_measure_to_choose_by_must_be_recorded() -> None:
+    changed = TEXT.replace('title = "a study"', 'confirm = { measure = "projected_bellman" }')
+    with pytest.raises(st.InputError, match=r"line 2, confirm.measure: the study records value"):
+        parse_spec(changed, "s")
+
+
+def test_lines_of_nested_tables() -> None:
+    text = "a = 1\n[b]\nc.d = 2\n[[e]]\nf = 3\n[[e]]\ng = 4\n[[e.h]]\ni = 5\n"
+    wanted = {
+        ("a",): 1, ("b",): 2, ("b", "c", "d"): 3, ("e", 0, "f"): 5, ("e", 1, "g"): 7,
+        ("e", 1, "h", 0, "i"): 9, ("e", 1, "nothing"): 6,
+    }  # fmt: skip
+    assert {path: line_of(text, path) for path in wanted} == wanted
+    assert line_of(text, ("z",)) is None
+
+
+def test_missing_and_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(st.InputError, match="there is no study file"):
+        load_spec(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(st.InputError, match="cannot read the study file"):
+        load_spec(tmp_path / "bad.toml")
+
+
+SHIPPED = sorted((Path(__file__).parents[2] / "studies").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_studies_are_valid(path: Path) -> None:
+    assert load_spec(path).runs > 10
+
+
+def test_shipped_studies_hold_the_published_grids() -> None:
+    """51 combinations per lam and step size, without those that this project adds."""
+    sizes = {"collision": [0.1, 0.2, 0.3], "rooms": [0.1, 0.2, 0.3, 0.5, 0.75, 0.875, 0.9375]}
+    sizes["rooms"] += [0.96875, 0.984375, 1.0]
+    sizes["high_variance_rooms"] = sizes["rooms"]
+    for name, lams in sizes.items():
+        (path,) = [path for path in SHIPPED if path.stem == name]
+        learners = load_spec(path).tasks[0].learners
+        decay = [x.values["zeta" if x.name == "abtd" else "lam"] for x in learners]
+        published = [
+            x for x, lam in zip(learners, decay, strict=True)
+            if x.name != "perturbed_td" and lam in lams
+        ]  # fmt: skip
+        assert len(published) == 51 * 19 * len(lams)
+        assert {x["alpha"] for x in published} == {2.0**k for k in range(-18, 1)}

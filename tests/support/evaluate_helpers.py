@@ -1,0 +1,91 @@
+"""What the tests of the evaluation share: features as they are, and slow sums in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytd.base.arrays import Floats
+from steadytd.evaluation.collect.accumulate import Accumulator
+from steadytd.evaluation.collect.plan import TD, Plan, System
+from steadytd.evaluation.collect.statistics import Statistics
+from steadytd.features.base import ArrayMap
+from steadytd.logs.log import Log, LogBatch
+
+
+class Identity(ArrayMap):
+    """The observations themselves: for logs whose observations are a problem's features."""
+
+    kind: ClassVar[str] = "identity"
+    form: ClassVar[str] = "identity"
+    arrays: ClassVar[Mapping[str, str]] = {"size": "k"}
+
+    def _learn(self, sample: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return {"size": np.zeros(sample.shape[1])}
+
+    def _size(self, state: Mapping[str, NDArray[Any]]) -> int:
+        return len(state["size"])
+
+    def _apply(self, obs: NDArray[Any], out: Floats) -> None:
+        out[:] = obs
+
+
+def plan_of(
+    log: Log, systems: tuple[System, ...] = (TD,), blocks: int = 7, horizon: int = 50
+) -> Plan:
+    assert log.rows is not None
+    return Plan(tuple(log.targets), log.n_obs, log.rows, systems, blocks, horizon)
+
+
+def sums_of(log: Log, plan: Plan) -> Statistics:
+    sums = Accumulator(plan)
+    for batch in log.batches():
+        sums.add(batch, np.asarray(batch.obs, dtype=np.float64))
+    return sums.statistics()
+
+
+class Step:
+    """One transition in plain numbers."""
+
+    def __init__(self, batch: LogBatch, i: int) -> None:
+        assert batch.behavior_prob is not None
+        self.x = np.asarray(batch.obs[i], dtype=np.float64)
+        self.x_next = np.asarray(batch.obs[batch.row_next[i]], dtype=np.float64)
+        self.reward, self.discount = float(batch.reward[i]), float(batch.discount[i])
+        self.mu = float(batch.behavior_prob[i])
+        self.pi = batch.target_prob[:, i]
+        self.rho = batch.target_prob[:, i] / batch.behavior_prob[i]
+        self.first, self.number = bool(batch.first[i]), int(batch.rows[i])
+
+
+def episodes_of(log: Log) -> list[list[Step]]:
+    """The transitions of a log, episode by episode."""
+    found: list[list[Step]] = []
+    for batch in log.batches():
+        for i in range(len(batch)):
+            step = Step(batch, i)
+            if step.first:
+                found.append([])
+            found[-1].append(step)
+    return found
+
+
+def slow_system(episodes: list[list[Step]], target: int, system: System) -> Floats:
+    """sum of z (x - gamma' x')' and r z, one transition after the other."""
+    d = len(episodes[0][0].x)
+    total = np.zeros((d, d + 1))
+    for episode in episodes:
+        z, F, rho_before, gamma = np.zeros(d), 0.0, 0.0, 0.0
+        for step in episode:
+            rho = float(step.rho[target])
+            decay = gamma if system.beta is None else system.beta * (gamma > 0.0)
+            F = decay * rho_before * F + 1.0
+            M = system.lam + (1.0 - system.lam) * F if system.emphatic else 1.0
+            z = rho * (gamma * system.lam * z + M * step.x)
+            v = step.x - step.discount * step.x_next
+            total += np.outer(z, np.append(v, step.reward))
+            rho_before, gamma = rho, step.discount
+    return total

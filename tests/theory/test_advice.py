@@ -1,0 +1,456 @@
+"""Each finding where it belongs and nowhere else; the assumptions of the paper's theorem."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.theory.advice import advise_on
+from steadytd.theory.certificate import Certificate
+from steadytd.theory.finding import Finding
+from steadytd.theory.recommend import DIRECT, SLOW, Candidate, candidates, choice
+from tests.support.helpers import random_problem
+from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
+from tests.theory.test_certificate import absorbing, with_rewards
+
+
+def findings(p: st.Problem) -> dict[str, Finding]:
+    found = Certificate(p).advice
+    codes = {finding.code: finding for finding in found}
+    assert len(codes) == len(found)  # none twice
+    assert found[-1].code == "recommended"
+    return codes
+
+
+def changed(p: st.Problem, **parts: object) -> st.Problem:
+    """The problem with some of its arrays replaced."""
+    names = ("P", "r", "gamma", "mu", "pi", "Phi")
+    return st.Problem(**{"name": p.name, **{n: getattr(p, n) for n in names}, **parts})
+
+
+def on_policy() -> st.Problem:
+    p = random_problem(11, gamma=0.9)
+    return changed(p, pi=p.mu)
+
+
+EXPECTED = {
+    "theta2theta": {"td_unstable"},
+    "baird": {"td_unstable", "rank_deficient"},
+    "three_state": {"td_unstable", "bound_loose", "bias", "near_pole"},
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_findings_on_the_papers_problems(name: str) -> None:
+    assert set(findings(st.problem(name))) == EXPECTED[name] | {"recommended"}
+
+
+def test_td_unstable_gives_the_numbers() -> None:
+    finding = findings(st.problem("three_state"))["td_unstable"]
+    assert finding.numbers["eta_pd"] == pytest.approx(29 / 70)
+    assert finding.numbers["eta_hurwitz"] == pytest.approx(29 / 70)
+    least = np.linalg.eigvals(Certificate(st.problem("three_state")).A()).real.min()
+    assert finding.numbers["growth_rate"] == pytest.approx(-least)
+    assert "every eta above 0.4143" in finding.text
+    assert str(finding) == f"td_unstable: {finding.text}"
+    assert finding.to_dict() == {
+        "code": "td_unstable",
+        "text": finding.text,
+        "numbers": finding.numbers,
+    }
+
+
+def test_td_stable_on_policy() -> None:
+    codes = findings(on_policy())
+    assert {"td_stable", "bias", "recommended"} == set(codes)
+    c = Certificate(on_policy())
+    assert codes["td_stable"].numbers["td_error"] == pytest.approx(c.error(c.fixed_point("td")))
+
+
+def test_td_stable_does_not_blame_a_penalty_that_helps() -> None:
+    """TD is stable, and yet a penalty lowers the error: then it does not "only add bias"."""
+    seen = set()
+    for seed in range(12):
+        p = random_problem(seed, gamma=0.9)
+        c = Certificate(changed(p, pi=p.mu))
+        (td, *_) = c.advice
+        less = c.error(c.fixed_point("perturbed_td", eta=c.best_eta))
+        helps = less < td.numbers["td_error"] / 1.05
+        assert td.code == "td_stable"
+        assert ("only add bias" in td.text) is not helps
+        assert (f"eta = {c.best_eta:.4g}" in td.text) is helps
+        seen.add(helps)
+    assert seen == {True, False}
+
+
+def test_sign_reversal_is_said_and_another_learner_recommended() -> None:
+    codes = findings(with_rewards())
+    numbers = codes["sign_reversal"].numbers
+    assert numbers["mode"] == pytest.approx(-0.08)
+    assert numbers["share"] == pytest.approx(1.0)
+    eta = numbers["eta"]
+    assert numbers["factor"] == pytest.approx(-0.08 / (-0.08 + eta))
+    assert "wrong sign" in codes["sign_reversal"].text
+    assert codes["recommended"].numbers["learner"] == "tdc"
+    assert codes["recommended"].numbers["error"] == 0.0
+    # and the recommended ratio is stable on one time scale
+    params = codes["recommended"].numbers["params"]
+    assert Certificate(with_rewards()).is_stable("tdc", **params)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_sign_reversal_needs_value_on_the_unstable_mode(sign: float) -> None:
+    """Two copies of theta2theta that do not meet, the second with features that are stable.
+
+    With the value on the unstable copy the sign is reversed, with it on the stable one it is not,
+    however large the value is and whatever its sign.
+    """
+    P = np.zeros((4, 4))
+    P[:2, 1] = P[2:, 3] = 1.0
+    Phi = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
+    for weights, reversed_ in (([1.0, 0.0], True), ([0.0, 1.0], False), ([0.05, 1.0], False)):
+        V = sign * 100.0 * Phi @ np.array(weights)
+        r = np.repeat((V - 0.9 * P @ V)[:, None], 2, axis=1)
+        p = realised(P, np.full(4, 0.25), Phi, 0.9, r)
+        assert p.v_pi == pytest.approx(V)
+        codes = findings(p)
+        assert "td_unstable" in codes
+        assert ("sign_reversal" in codes) is reversed_
+
+
+def test_a_wrong_sign_that_is_not_the_penaltys_is_no_reversal() -> None:
+    """An unstable copy of theta2theta without value, and a stable one that TD itself gets wrong.
+
+    Rewards -1 and 1 with features 1 and 0.1: the values are 8 and 10, TD's b is -0.9 d.
+    """
+    P = np.zeros((4, 4))
+    P[:2, 1] = P[2:, 3] = 1.0
+    Phi = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 0.1]])
+    r = np.repeat([[0.0], [0.0], [-1.0], [1.0]], 2, axis=1)
+    p = realised(P, np.full(4, 0.25), Phi, 0.9, r)
+    assert p.v_pi == pytest.approx([0.0, 0.0, 8.0, 10.0])
+    c = Certificate(p)
+    assert c.fixed_point("perturbed_td", eta=c.best_eta)[1] < 0.0
+    codes = findings(p)
+    assert "td_unstable" in codes
+    assert "sign_reversal" not in codes
+
+
+def test_near_pole_says_how_far_it_reaches() -> None:
+    numbers = findings(st.problem("three_state"))["near_pole"].numbers
+    assert numbers["pole"] == pytest.approx(29 / 70)
+    assert numbers["error_of_zero"] == pytest.approx(10.0)
+    c = Certificate(st.problem("three_state"))
+    until = numbers["worse_than_zero_until"]
+    # 400 points over five decades: neighbours differ by 3 %
+    assert (
+        c.path([until])["error"][0] > 10.0 > c.path([until + 0.04 * (until - 29 / 70)])["error"][0]
+    )
+    assert numbers["clear_from"] == pytest.approx(29 / 70 / 0.9)
+    assert "near_pole" not in findings(on_policy())
+
+
+@pytest.mark.parametrize("kind", ["off_policy", "chain"])
+def test_near_pole_is_true(kind: str) -> None:
+    """Every penalty from the pole on as far as it says is worse than zero, and auto's is clear."""
+    seen = 0
+    for seed in [*range(25), 58]:
+        c = Certificate(drawn(kind, seed))
+        found = [finding for finding in c.advice if finding.code == "near_pole"]
+        for finding in found:
+            pole, until = finding.numbers["pole"], finding.numbers["worse_than_zero_until"]
+            errors = c.path(np.linspace(pole + 1e-4, until, 50))["error"]
+            # 400 points over five decades: a dip between two of them may be missed, by little
+            assert errors.min() > 0.97 * finding.numbers["error_of_zero"]
+            assert not pole < c.best_eta < finding.numbers["clear_from"]
+        seen += len(found)
+    assert seen >= 3
+
+
+def test_bias_compares_with_the_best_fit() -> None:
+    numbers = findings(st.problem("three_state"))["bias"].numbers
+    assert numbers["eta"] == pytest.approx(18 / 35, abs=1e-6)
+    assert numbers["error"] == pytest.approx(2.5482, abs=5e-5)
+    assert numbers["best_error"] == pytest.approx(2.5482, abs=5e-5)
+    assert numbers["size"] == pytest.approx(10.0)
+    assert "bias" not in findings(st.problem("baird"))  # nothing to be biased about
+
+
+def test_bound_loose_gives_the_price() -> None:
+    numbers = findings(st.problem("three_state"))["bound_loose"].numbers
+    assert numbers["paper"] == pytest.approx(8.0)
+    assert numbers["eta_pd"] == pytest.approx(29 / 70)
+    assert numbers["numerical_range"] == pytest.approx(0.565, abs=5e-4)
+    assert numbers["error"] == pytest.approx(9.88, abs=5e-3)
+    assert numbers["best_error"] == pytest.approx(2.5482, abs=5e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bound_loose_where_it_costs_something(kind: str) -> None:
+    """TD is unstable, and the fixed point at the paper's bound is over 5 % worse than the best.
+
+    That the bound is never less than twice the exact threshold, (1 + c)/2 - 1 = (c - 1)/2, is no
+    news then.
+    """
+    for seed in range(12):
+        c = Certificate(drawn(kind, seed))
+        codes = [finding.code for finding in c.advice]
+        paper, best = (
+            c.error(c.fixed_point("perturbed_td", eta=eta))
+            for eta in (c.bounds["paper"], c.best_eta)
+        )
+        needed = np.linalg.eigvals(c.pencil.A0).real.min() <= 0.0
+        assert ("bound_loose" in codes) == (needed and paper > 1.05 * best)
+        if c.eta_pd > 0.0:
+            assert c.bounds["paper"] >= 2.0 * c.eta_pd
+
+
+def test_rank_deficient_and_no_coverage() -> None:
+    rank = findings(st.problem("baird"))["rank_deficient"]
+    assert rank.numbers == {"rank": 7, "features": 8}
+    missing = findings(absorbing([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    assert missing["no_coverage"].numbers == {"states": [0, 1]}
+    assert missing["rank_deficient"].numbers == {"rank": 1, "features": 2}
+    assert not {"no_coverage", "rank_deficient"} & set(findings(st.problem("three_state")))
+
+
+def test_many_missing_states_are_abbreviated() -> None:
+    n = 12
+    P = np.zeros((n, 1, n))
+    P[:, 0, n - 1] = 1.0
+    one = np.ones((n, 1))
+    finding = findings(st.Problem(name="n", P=P, r=1.0, gamma=0.9, mu=one, pi=one, Phi=one))
+    assert finding["no_coverage"].numbers["states"] == list(range(11))
+    assert "11 of 12 states (0, 1, 2, 3, 4, 5, 6, 7, ...)" in finding["no_coverage"].text
+
+
+def test_three_state_recommends_perturbed_td() -> None:
+    finding = findings(st.problem("three_state"))["recommended"]
+    assert finding.numbers["learner"] == "perturbed_td"
+    assert finding.numbers["params"]["eta"] == pytest.approx(18 / 35, abs=1e-6)
+    assert finding.numbers["error"] == pytest.approx(2.5482, abs=5e-5)
+    assert "tdc 12.27" in finding.text
+    assert "etd 7.492 (infinite variance)" in finding.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_recommended_is_stable_good_and_fast(kind: str) -> None:
+    """Stable, finite variance, within 5 % of the least error of such candidates, none faster.
+
+    If even that one is slow, it is solved directly, with the same fixed point.
+    """
+    for seed in range(10):
+        c = Certificate(drawn(kind, seed))
+        numbers = c.advice[-1].numbers
+        learner = c.resolved(numbers["learner"], **numbers["params"])
+        assert c.is_stable(learner)
+        size = float(np.sqrt(c.moments.d @ c.moments.v_pi**2))
+        calm = [x for x in candidates(c) if not x.infinite_variance]
+        limit = 1.05 * min(x.error for x in calm) + 1e-8 * (1.0 + size)
+        assert numbers["error"] <= limit
+        assert c.error(c.fixed_point(learner)) == pytest.approx(numbers["error"], abs=1e-8 * size)
+        good = [x for x in calm if x.error <= limit]
+        assert numbers["speed"] == max(x.speed for x in good)
+        fastest = {x.learner.name for x in good if x.speed == numbers["speed"]}
+        if numbers["speed"] >= 1e-3:
+            assert learner.name in fastest
+        else:
+            assert learner.name in {DIRECT[name] for name in fastest}
+            assert "solved directly" in c.advice[-1].text
+
+
+def test_a_slow_learner_is_replaced_by_its_direct_solver() -> None:
+    """TDC would need tens of thousands of steps here, and LSTD has the same fixed point."""
+    c = Certificate(drawn("off_policy_wide", 1))
+    (tdc,) = [x for x in candidates(c) if x.learner.name == "tdc"]
+    assert tdc.speed < SLOW / 10
+    codes = findings(c.problem)
+    assert codes["recommended"].numbers["learner"] == "lstd"
+    assert "solved directly, since tdc would take 5.3e+04 steps" in codes["recommended"].text
+    for name, direct in DIRECT.items():
+        eta = {"eta": 0.7} if "perturbed" in name else {}
+        np.testing.assert_allclose(
+            c.problem.Phi @ c.fixed_point(direct, **eta),
+            c.problem.Phi @ c.fixed_point(name, **eta),
+            rtol=1e-6,
+        )
+
+
+def test_speed_is_the_contraction_of_a_step() -> None:
+    """The slowest mode's rate times the largest step: 2 min(l)/max(l) for real eigenvalues."""
+    for seed in range(5):
+        for x in candidates(Certificate(drawn("off_policy_wide", seed))):
+            c = Certificate(drawn("off_policy_wide", seed))
+            e = c.expectation(x.learner)
+            Q = np.kron(np.eye(len(e.g) // c.problem.n_features), c.moments.row_space)
+            modes = np.linalg.eigvals(Q.T @ e.M @ Q)
+            largest = min(2.0 * mode.real / abs(mode) ** 2 for mode in modes)
+            assert x.speed == pytest.approx(largest * modes.real.min(), rel=1e-9)
+
+
+def candidate(name: str, error: float, speed: float, infinite: bool = False) -> Candidate:
+    return Candidate(Certificate(st.problem("baird")).resolved(name), error, speed, infinite)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "possible"),
+    [
+        ("td", [candidate("td", 1.0, 0.2), candidate("etd", 1.0, 0.1)]),
+        ("etd", [candidate("td", 1.0, 0.1), candidate("etd", 1.0, 0.2)]),
+        ("td", [candidate("td", 1.0, 0.1), candidate("etd", 0.1, 0.2, infinite=True)]),
+        ("etd", [candidate("etd", 1.0, 0.1, infinite=True)]),
+        ("etd", [candidate("td", 1.0, 0.1), candidate("etd", 1.049, 0.2)]),
+        ("td", [candidate("td", 1.0, 0.1), candidate("etd", 1.051, 0.2)]),
+        ("etd", [candidate("td", 0.0, 0.1), candidate("etd", 1e-10, 0.2)]),
+        ("td", [candidate("td", 0.0, 0.1), candidate("etd", 1e-8, 0.2)]),
+    ],
+)
+def test_what_decides(chosen: str, possible: list[Candidate]) -> None:
+    """Finite variance first, then the error, and the speed among equally good ones."""
+    c = Certificate(st.problem("baird"))  # where the values are 0
+    for listed in (possible, possible[::-1]):
+        assert choice(c, listed).learner.name == chosen
+
+
+def test_predicting_zero_is_mentioned_where_it_is_no_worse() -> None:
+    seen = set()
+    for seed in range(8):
+        finding = findings(drawn("chain", seed))["recommended"]
+        worse = finding.numbers["error"] >= finding.numbers["error_of_zero"]
+        assert ("predicting zero everywhere has" in finding.text) is worse
+        seen.add(worse)
+    assert seen == {True, False}
+    assert "predicting zero" not in findings(st.problem("baird"))["recommended"].text
+
+
+def test_advice_on_one_penalty() -> None:
+    c = Certificate(st.problem("three_state"))
+    codes = {eta: [f.code for f in advise_on(c, eta)] for eta in (0.3, 29 / 70, 0.42, 1.0, 8.0)}
+    assert codes == {
+        0.3: ["eta_unstable"],
+        29 / 70: ["eta_unstable"],
+        0.42: ["near_pole"],
+        1.0: [],
+        8.0: [],
+    }
+    (pole,) = advise_on(c, 0.42)
+    # values 12/(14 (eta - 29/70)) times (1, 2, 1): at 0.4158 they are (0.42 - p)/(0.4158 - p) times
+    # as large as at 0.42, and at 0.4242 they are less
+    share = (0.42 - 29 / 70) / (0.4158 - 29 / 70) - 1.0
+    assert pole.numbers["move_per_percent"] == pytest.approx(share)
+    assert pole.numbers["pole"] == pytest.approx(29 / 70)
+    # the last penalty within reach of the pole, and the last from which 1 % moves more than 10 %
+    assert [len(advise_on(c, 29 / 70 / share)) for share in (0.901, 0.891, 0.889)] == [1, 1, 0]
+
+
+def test_advice_on_a_steep_stretch_and_beside_a_crossing() -> None:
+    c = Certificate(drawn("chain", 30))
+    (steep,) = advise_on(c, 0.516)
+    assert steep.code == "near_pole"
+    assert steep.numbers["pole"] is None
+    low, here = (c.path([eta]).select("^value_.*$").row(0) for eta in (0.99 * 0.516, 0.516))
+    moved = np.sqrt(c.moments.d @ np.subtract(low, here) ** 2 / (c.moments.d @ np.square(here)))
+    assert steep.numbers["move_per_percent"] == pytest.approx(moved)
+    assert moved == pytest.approx(0.15, abs=0.01)
+    assert "on a steep stretch: a change of eta by 1 %" in steep.text
+    c = Certificate(realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95))  # without rewards: nothing is steep
+    codes = {
+        eta: [finding.code for finding in advise_on(c, eta)]
+        for eta in (0.0, 0.027, 0.029, 0.034, 0.36, 0.38)
+    }
+    assert codes == {
+        0.0: [], 0.027: [], 0.029: ["near_crossing"], 0.034: ["near_crossing"],
+        0.36: ["near_crossing"], 0.38: [],
+    }  # fmt: skip
+    crossings = [advise_on(c, eta)[0].numbers["crossing"] for eta in (0.034, 0.36)]
+    assert crossings == pytest.approx([0.0346, 0.3337], abs=5e-5)
+    c = Certificate(drawn("chain", 46))  # 0.0034 to 0.0084 is stable, but what comes after is large
+    assert c.pencil.is_stable(0.0058)
+    assert [finding.code for finding in advise_on(c, 0.0058)] == ["near_crossing"]
+    c = Certificate(drawn("off_policy_wide", 137))  # a complex pair crosses, and there is no pole
+    assert c.poles == []
+    assert [f.code for eta in (0.14, 0.15, 0.16) for f in advise_on(c, eta)] == [
+        "near_crossing"
+    ] * 2
+
+
+# The theorem's assumptions
+
+
+def held(learner: str, p: st.Problem | None = None) -> dict[int, bool]:
+    found = Certificate(p or st.problem("three_state")).assumptions(learner)
+    assert [a.number for a in found] == [1, 2, 3, 4, 5, 6]
+    assert all(a.statement and a.why for a in found)
+    return {a.number: a.holds for a in found}
+
+
+def why(number: int, learner: str, p: st.Problem | None = None) -> str:
+    found = Certificate(p or st.problem("three_state")).assumptions(learner)
+    return found[number - 1].why
+
+
+@pytest.mark.parametrize(
+    ("schedule", "holds", "because"),
+    [
+        ("", False, "constant: the weights converge to a neighbourhood"),
+        (",power=0.3", False, "power 0.3 is at most 1/2"),
+        (",power=0.5", False, "power 0.5 is at most 1/2"),
+        (",power=0.7", True, "power 0.7 lies in (1/2, 1]"),
+        (",power=1.0", True, "power 1 lies in (1/2, 1]"),
+        (",power=1.5", False, "power 1.5 exceeds 1"),
+    ],
+)
+def test_step_sizes(schedule: str, holds: bool, because: str) -> None:
+    learner = f"perturbed_td:alpha=0.1,eta=0.5{schedule}"
+    assert held(learner) == {1: holds, 2: True, 3: True, 4: True, 5: True, 6: True}
+    assert because in why(1, learner)
+
+
+def test_a_matrix_that_is_not_definite() -> None:
+    assert held("perturbed_td:alpha=0.1,eta=0.4142,power=0.7")[4] is False
+    assert held("perturbed_td:alpha=0.1,eta=0.4144,power=0.7")[4] is True
+    assert "stable all the same" not in why(4, "perturbed_td:alpha=0.1,eta=0.4142")
+    chain = realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95)
+    assert held("perturbed_td:alpha=0.1,eta=0.5", chain)[4] is False
+    assert "stable all the same" in why(4, "perturbed_td:alpha=0.1,eta=0.5", chain)
+
+
+def test_definite_on_the_row_space() -> None:
+    learner = "perturbed_td:alpha=0.1,eta=1"
+    assert held(learner, st.problem("baird"))[4] is True
+    assert "on the row space of the features" in why(4, learner, st.problem("baird"))
+    for full in (learner, "tdc:alpha=0.1"):
+        assert "row space" not in why(4, full)
+
+
+@pytest.mark.parametrize("period", [1, 2, 3])
+def test_a_periodic_chain_does_not_mix(period: int) -> None:
+    """A ring of three sets of states; with period 1 one of them may also stay."""
+    n = 2 * period if period > 1 else 2
+    P = np.zeros((n, 2, n))
+    for s in range(n):
+        P[s, :, (s + 2) % n if period > 1 else s] = 0.5
+        P[s, :, (s + 2) % n + (1 if s % 2 == 0 else -1) if period > 1 else 1 - s] = 0.5
+    policy = np.full((n, 2), 0.5)
+    p = st.Problem(name="ring", P=P, r=1.0, gamma=0.9, mu=policy, pi=policy, Phi=np.eye(n))
+    learner = "perturbed_td:alpha=0.1,eta=1,power=0.7"
+    assert held(learner, p) == {1: True, 2: True, 3: True, 4: True, 5: period == 1, 6: True}
+    if period > 1:
+        assert f"has period {period}:" in why(5, learner, p)
+
+
+@pytest.mark.parametrize("learner", ["td:alpha=0.1,lam=0.5", "etd:alpha=0.1"])
+def test_traces_are_outside_the_theorem(learner: str) -> None:
+    assert [held(learner)[number] for number in (5, 6)] == [False, False]
+
+
+def test_a_law_without_closed_form() -> None:
+    @st.law(writes={"w": "x"})
+    def mine(reward: float, alpha: float) -> float:
+        return alpha * reward
+
+    found = Certificate(st.problem("baird")).assumptions(st.learner(mine, alpha=0.1, power=1))
+    assert [a.holds for a in found] == [True, True, False, False, True, True]
+    for number in (3, 4):
+        assert "no closed-form expectation" in found[number - 1].why

@@ -1,0 +1,196 @@
+"""Fixed points, mean dynamics and exact expected errors against independent answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.engine.law import STEP_FACTS
+from steadytd.theory.dynamics import (
+    best_error,
+    decay_rates,
+    expectation,
+    fixed_point,
+    follow_on_growth,
+    is_stable,
+    mean_weights,
+)
+from steadytd.theory.exact import affine_step, exact_error
+from tests.support.helpers import random_problem
+
+# THEORY.md's table of three_state and the facts of PROBLEMS.md, to the printed digits
+FIXED_POINT_ERRORS = {
+    "perturbed_td:alpha=1,eta=0.42": 159.6,
+    "perturbed_td:alpha=1,eta=0.45": 17.6,
+    "perturbed_td:alpha=1,eta=0.5": 3.015,
+    "perturbed_td:alpha=1,eta=0.6": 5.14,
+    "perturbed_td:alpha=1,eta=8": 9.88,
+    "perturbed_td:alpha=1,eta=0.5142857142857143": 2.548,
+    "etd:alpha=1": 7.49,
+    "td:alpha=1": 12.27,
+    "tdc:alpha=1": 12.27,
+    "gtd2:alpha=1": 12.27,
+}
+
+
+@pytest.mark.parametrize(("text", "error"), FIXED_POINT_ERRORS.items())
+def test_fixed_point_errors_on_three_state(text: str, error: float) -> None:
+    p = st.problem("three_state")
+    found = float(p.error(fixed_point(p, st.learner(text))))
+    digits = len(str(error).partition(".")[2])
+    assert round(found, digits) == pytest.approx(error, abs=1.01 * 10**-digits)
+
+
+def test_closed_form_of_the_perturbed_fixed_point() -> None:
+    p = st.problem("three_state")
+    for eta in (0.45, 0.5, 1.0, 8.0):
+        w = fixed_point(p, st.learner("perturbed_td", alpha=1, eta=eta))
+        a = 12 / (14 * (1 + eta) - 19.8)
+        assert p.Phi @ w == pytest.approx(a * np.array([1, 2, 1]), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("problem", "learner", "stable"),
+    [
+        ("theta2theta", "td:alpha=1", False),
+        ("theta2theta", "perturbed_td:alpha=1,eta=0.0799", False),
+        ("theta2theta", "perturbed_td:alpha=1,eta=0.0801", True),
+        ("baird", "td:alpha=1", False),
+        ("baird", "perturbed_td:alpha=1,eta=0.1220", False),
+        ("baird", "perturbed_td:alpha=1,eta=0.1221", True),
+        ("three_state", "td:alpha=1", False),
+        ("three_state", "perturbed_td:alpha=1,eta=0.4142", False),
+        ("three_state", "perturbed_td:alpha=1,eta=0.4143", True),
+        ("three_state", "tdc:alpha=1,ratio=0.41", False),
+        ("three_state", "tdc:alpha=1,ratio=0.42", True),
+        ("theta2theta", "tdrc:alpha=1,reg=1", False),
+        ("three_state", "tdrc:alpha=1,reg=1", False),
+        ("three_state", "tdrc:alpha=1,reg=0", True),
+        ("baird", "gtd2:alpha=1,ratio=0.01", True),
+        ("baird", "etd:alpha=1", True),
+    ],
+)
+def test_stability(problem: str, learner: str, stable: bool) -> None:
+    assert is_stable(st.problem(problem), st.learner(learner)) is stable
+
+
+def test_best_error_and_variance() -> None:
+    assert best_error(st.problem("three_state")) == pytest.approx(2.5482, abs=5e-5)
+    assert best_error(st.problem("baird")) == pytest.approx(0.0, abs=1e-12)
+    assert follow_on_growth(st.problem("theta2theta")) == pytest.approx(0.81 * 2)
+    assert follow_on_growth(st.problem("baird")) == pytest.approx(0.99**2 * 7)
+    on_policy = random_problem(3)
+    same = st.Problem(
+        name="on", P=on_policy.P, r=on_policy.r, gamma=0.9, mu=on_policy.mu, pi=on_policy.mu,
+        Phi=on_policy.Phi,
+    )  # fmt: skip
+    assert follow_on_growth(same) == pytest.approx(0.81)
+
+
+def test_mean_weights_are_the_iterated_mean_update() -> None:
+    p = random_problem(5)
+    for text in ("td:alpha=0.01,lam=0.4", "tdc:alpha=0.01", "td:alpha=0.01,power=0.7,delay=10"):
+        learner = st.learner(text)
+        e = expectation(p, learner)
+        y = np.concatenate([p.w0, np.zeros(len(e.g) - len(p.w0))])
+        for t in range(200):
+            alpha = 0.01 / (1 + t / 10) ** 0.7 if "power" in text else 0.01
+            y = y + alpha * (e.g - e.M @ y)
+        assert mean_weights(p, learner, 200) == pytest.approx(y[: p.n_features], rel=1e-9)
+
+
+def test_mean_dynamics_at_the_papers_size() -> None:
+    p = st.problem("three_state")
+    w = mean_weights(p, st.learner("perturbed_td:alpha=1e-4,eta=0.5"), 1_000_000)
+    assert p.error(w) == pytest.approx(2.990, abs=5e-4)
+
+
+def test_a_learner_without_expectation_is_a_clear_error() -> None:
+    @st.law(writes={"w": "x"})
+    def mine(reward: float, alpha: float) -> float:
+        return alpha * reward
+
+    with pytest.raises(st.InputError, match="mine has no closed-form expectation"):
+        expectation(st.problem("baird"), st.learner(mine, alpha=0.1))
+
+
+def test_no_fixed_point_at_the_pole_is_a_clear_error() -> None:
+    p = st.problem("three_state")
+    with pytest.raises(st.InputError, match="no fixed point on three_state"):
+        fixed_point(p, st.learner("perturbed_td", alpha=1, eta=29 / 70))
+
+
+def brute_force_moments(p: st.Problem, learner: st.Learner, steps: int) -> tuple[float, float]:
+    """E[w] and E[squared error] by walking through every path of the chain."""
+    m = p.moments()
+    paths = [(float(p.start[s]), s, np.concatenate([p.w0, np.zeros_like(p.w0)])) for s in range(3)]
+    if len(learner.law.vectors) == 1:
+        paths = [(q, s, y[: len(p.w0)]) for q, s, y in paths]
+    for _ in range(steps):
+        following = []
+        for q, s, y in paths:
+            for a in range(p.n_actions):
+                for t in range(p.n_states):
+                    chance = p.mu[s, a] * p.P[s, a, t]
+                    if chance == 0.0:
+                        continue
+                    rho = p.pi[s, a] / p.mu[s, a]
+                    known = (m.r[s, a, t], m.gamma[s, a, t], rho, p.pi[s, a], p.mu[s, a], 1, 1, 1)
+                    facts = dict(zip(STEP_FACTS, map(float, known), strict=True))
+                    B, c = affine_step(learner, p.Phi[s], p.Phi[t], facts)
+                    following.append((q * chance, t, B @ y + c))
+        paths = following
+    d = len(p.w0)
+    mean = sum(q * y[:d] for q, _, y in paths)
+    square = sum(q * float(p.error(y[:d])) ** 2 for q, _, y in paths)
+    return float(p.error(np.asarray(mean))), float(np.sqrt(square))
+
+
+@pytest.mark.parametrize("text", ["perturbed_td:alpha=0.3,eta=0.5", "tdc:alpha=0.2,ratio=2"])
+def test_exact_error_is_the_sum_over_all_paths(text: str) -> None:
+    base = st.problem("three_state")
+    p = st.Problem(
+        name="start", P=base.P, r=base.r, gamma=0.9, mu=base.mu, pi=base.pi, Phi=base.Phi,
+        w0=[1.0, -2.0], start=[0.2, 0.5, 0.3],
+    )  # fmt: skip
+    learner = st.learner(text)
+    found = exact_error(p, learner, 6)
+    assert found is not None
+    of_mean, root = brute_force_moments(p, learner, 6)
+    assert found.of_mean == pytest.approx(of_mean, rel=1e-11)
+    assert found.root_mean_square == pytest.approx(root, rel=1e-11)
+
+
+def test_affine_step_is_the_law() -> None:
+    facts = dict(zip(STEP_FACTS, (2.0, 0.9, 1.5, 0.3, 0.2, 1.0, 0.3, 1.0), strict=True))
+    x, x_next = np.array([1.0, 0.0]), np.array([0.5, 2.0])
+    B, c = affine_step(st.learner("perturbed_td:alpha=0.1,eta=0.5"), x, x_next, facts)
+    assert c == pytest.approx(0.1 * 1.5 * 2.0 * x)
+    assert pytest.approx(np.eye(2) + 0.15 * np.outer(x, 0.9 * x_next - 1.5 * x)) == B
+
+
+def test_exact_error_holds_in_simulation() -> None:
+    """Mean of 400 runs within 4 standard errors of the exact interval (1 alarm in 10,000)."""
+    p = st.problem("three_state")
+    for text in ("perturbed_td:alpha=0.01,eta=0.5", "tdc:alpha=0.01,ratio=2"):
+        learner = st.learner(text)
+        row = st.run(p, [learner], steps=3000, seeds=400, points=2).summary.row(0, named=True)
+        exact = exact_error(p, learner, 3000)
+        assert exact is not None
+        assert row["final"] > exact.of_mean - 4 * row["final_stderr"]
+        assert row["final"] < exact.root_mean_square + 4 * row["final_stderr"]
+        gap = exact.root_mean_square - exact.of_mean
+        assert 0 < gap < 0.2 * exact.of_mean  # the interval is narrow enough to mean something
+
+
+def test_exact_error_says_when_it_does_not_apply() -> None:
+    p = st.problem("three_state")
+    for text in ("etd:alpha=0.1", "td:alpha=0.1,lam=0.5", "td:alpha=0.1,power=1"):
+        assert exact_error(p, st.learner(text), 10) is None
+
+
+def test_decay_rates_leave_out_what_the_features_cannot_tell_apart() -> None:
+    p = st.problem("baird")
+    assert len(decay_rates(p, st.learner("td:alpha=1"))) == 7
+    assert decay_rates(p, st.learner("perturbed_td:alpha=1,eta=1")).real.min() > 0
