@@ -12,12 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from steadytd.base.errors import InputError
+from steadytd.base.finding import Finding
 from steadytd.engine.law import Law, Param, law
 from steadytd.engine.learner import Learner
 from steadytd.engine.online import OnlineLearner
-from steadytd.evaluation.judge.log_findings import (
-    Finding,
-)  # before the function `evaluate`, which keeps the name
 from steadytd.learners import learner, learners, load_learner
 from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
-from steadytd.evaluation.judge.log_findings import Finding
+from steadytd.base.finding import Finding
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import page as evaluation_page

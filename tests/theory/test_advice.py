@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.base.finding import Finding
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.finding import Finding
 from steadytd.theory.recommend import DIRECT, SLOW, Candidate, candidates, choice
 from tests.support.helpers import random_problem
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised

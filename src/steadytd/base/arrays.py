@@ -1,7 +1,8 @@
-"""Array types and the one way to make an array read-only."""
+"""Array types, read-only arrays, and memory that begins on a cache line."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,3 +19,18 @@ def frozen(values: ArrayLike, dtype: type[np.generic] = np.float64) -> NDArray[A
     array = np.array(values, dtype=dtype, order="C")
     array.flags.writeable = False
     return array
+
+
+def on_cache_line(shape: tuple[int, ...]) -> Floats:
+    """Zeros that begin on a cache line: a vector load that crosses two lines costs two loads."""
+    size = math.prod(shape)
+    room = np.zeros(size + 8)
+    begin = -room.ctypes.data % 64 // 8
+    return room[begin : begin + size].reshape(shape)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that may not be written to: to Numba, writable and read-only are different types."""
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.markup import escape
 
+from steadytd.base.finding import Finding
 from steadytd.cli.console import out, table
-from steadytd.evaluation.judge.log_findings import Finding
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.words import (
     Verdict,

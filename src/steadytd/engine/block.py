@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.base.arrays import Bools, Floats, Ints, Longs, on_cache_line, read_only
 from steadytd.engine.compile import kernel
 from steadytd.engine.law import CARRIED, Law
 from steadytd.engine.learner import Learner
@@ -149,21 +149,6 @@ class Block:
         )  # fmt: skip
         self.step += n
         return errors[:, 0] if goal.ends is None else errors
-
-
-def on_cache_line(shape: tuple[int, ...]) -> Floats:
-    """Zeros that begin on a cache line: a vector load that crosses two lines costs two loads."""
-    size = math.prod(shape)
-    room = np.zeros(size + 8)
-    begin = -room.ctypes.data % 64 // 8
-    return room[begin : begin + size].reshape(shape)
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that may not be written to: to Numba, writable and read-only are different types."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def group_key(learner: Learner) -> tuple[Law, bool, bool, float, float]:

@@ -45,6 +45,7 @@ def kernel(
     """The compiled loop of a law (compiled when first called); see `loop_source` for the flags."""
     from numba import njit
 
+    from steadytd.base import jit
     from steadytd.engine import kernels
 
     functions = law_functions(law)
@@ -52,8 +53,8 @@ def kernel(
     if any(inspect.getmodule(function) is None for function in functions.values()):
         source = source.replace("@njit(cache=True, ", "@njit(")  # Numba could not find it again
     module = _module(law.name, source, _fingerprint(source, functions))
-    names = ("Disjoint", "copy", "leaves_finite_range", "mark_diverged", "measure_all")
-    vars(module).update({name: getattr(kernels, name) for name in names})
+    names = ("copy", "leaves_finite_range", "mark_diverged", "measure_all")
+    vars(module).update({"Disjoint": jit.Disjoint, **{n: getattr(kernels, n) for n in names}})
     compiled = {n: njit(nogil=True, error_model="numpy")(f) for n, f in functions.items()}
     vars(module).update(compiled)
     assert module.__spec__ is not None and module.__spec__.loader is not None

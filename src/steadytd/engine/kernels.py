@@ -7,10 +7,9 @@ Numba's cache fresh. The random stream is specified in `docs/streams.md`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numba.core.compiler import Compiler
 
 from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.base.jit import compiled
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -19,16 +18,7 @@ S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 HUGE = 1e140  # beyond this a square may overflow, and the error is computed with a scale
 
 
-class Disjoint(Compiler):
-    """Numba's compiler, told that no two arrays given to the function overlap (`restrict` in C)."""
-
-    def define_pipelines(self) -> object:
-        """The usual passes."""
-        self.state.flags.noalias = True
-        return super().define_pipelines()
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def mix(z: np.uint64) -> np.uint64:
     """The output function of SplitMix64."""
     z = (z ^ (z >> S30)) * MIX_1
@@ -36,13 +26,13 @@ def mix(z: np.uint64) -> np.uint64:
     return z ^ (z >> S31)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def uniform(key: np.uint64, n: int) -> float:
     """The n-th number in [0, 1) of the stream `key`: SplitMix64's output n, its upper 53 bits."""
     return float(mix(key + (np.uint64(n) + np.uint64(1)) * GOLDEN) >> S11) * 2.0**-53
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def walk(
     key: np.uint64,
     step: int,
@@ -69,14 +59,14 @@ def walk(
     return state
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def copy(source: Floats, destination: Floats) -> None:
     """Copy one flat array into another."""
     for i in range(len(source)):
         destination[i] = source[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def leaves_finite_range(V: Floats, diverged: Longs) -> bool:
     """Whether a lane that has not diverged yet now holds a number that is not finite."""
     poison = _poison(V)
@@ -86,7 +76,7 @@ def leaves_finite_range(V: Floats, diverged: Longs) -> bool:
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def mark_diverged(V: Floats, diverged: Longs, step: int) -> None:
     """Note `step` for every lane that is not finite and was not noted before."""
     poison = _poison(V)
@@ -95,7 +85,7 @@ def mark_diverged(V: Floats, diverged: Longs, step: int) -> None:
             diverged[j] = step
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _poison(V: Floats) -> Floats:
     """0 for a lane of finite numbers, NaN otherwise: 0 * inf and 0 * NaN are NaN."""
     result = np.zeros(V.shape[2])
@@ -106,7 +96,7 @@ def _poison(V: Floats) -> Floats:
     return result
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def measure(
     w: Floats,
     first: Longs,
@@ -150,7 +140,7 @@ def measure(
             out[j] = np.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def measure_all(
     w: Floats,
     first: Longs,
@@ -173,7 +163,7 @@ def measure_all(
         begin = end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _difference(
     w: Floats,
     first: Longs,

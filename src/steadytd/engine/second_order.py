@@ -24,9 +24,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.base.arrays import Floats, Ints, Longs, read_only
 from steadytd.base.errors import unknown
-from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions, read_only
+from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions
 from steadytd.engine.law import CARRIED, STEP_FACTS, Function, Law, Param, Value, arguments, law
 from steadytd.engine.learner import Learner
 from steadytd.engine.loop import FEATURES, Loop, lane_params

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steadytd.base.errors import InputError, unknown
-from steadytd.evaluation.judge.log_findings import Finding, LogFacts
+from steadytd.base.finding import Finding
+from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.judge.values import Judged
 from steadytd.evaluation.value_function import ValueFunction

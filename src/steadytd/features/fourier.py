@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats
-from steadytd.engine.block import read_only
+from steadytd.base.arrays import Floats, read_only
 from steadytd.features.base import MOST, ArrayMap, State, too_many
 from steadytd.features.observations import ranged
 

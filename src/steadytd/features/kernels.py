@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.base.jit import compiled
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def standardise(
     obs: NDArray[Any], columns: Longs, mean: Floats, inverse: Floats, out: Floats
 ) -> None:
@@ -31,7 +31,7 @@ def standardise(
                 out[i, j + 1] = (obs[i, columns[j]] - mean[j]) * inverse[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def multiply_up(
     obs: NDArray[Any],
     columns: Longs,
@@ -51,7 +51,7 @@ def multiply_up(
             out[i, q] = out[i, parent[q]] * z[variable[q]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def minus_squared_distance(
     obs: NDArray[Any],
     columns: Longs,
@@ -71,7 +71,7 @@ def minus_squared_distance(
                 row[c + 1] -= (z - centres[j, c]) * (z - centres[j, c])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def angles(
     obs: NDArray[Any],
     columns: Longs,
@@ -91,7 +91,7 @@ def angles(
                 row[c] += waves[j, c] * s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def active_tiles(
     obs: NDArray[Any],
     columns: Longs,
@@ -113,7 +113,7 @@ def active_tiles(
             out[i, tiling] = number
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def find_rows(obs: NDArray[Any], known: Floats, out: Ints, found: Bools) -> None:
     """out[i]: where observation i stands among the sorted rows `known`, by bisection."""
     count, width = known.shape

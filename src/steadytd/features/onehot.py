@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steadytd.base.arrays import Bools, Floats, Ints
-from steadytd.engine.block import read_only
+from steadytd.base.arrays import Bools, Floats, Ints, read_only
 from steadytd.engine.rows import Rows
 from steadytd.features.base import MOST, ArrayMap, State, too_many
 

@@ -16,9 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Floats, Longs, read_only
 from steadytd.base.errors import InputError
-from steadytd.engine.block import read_only
 from steadytd.features.base import MOST, ArrayMap, State, too_many
 from steadytd.features.observations import standard
 

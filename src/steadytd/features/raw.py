@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats
-from steadytd.engine.block import read_only
+from steadytd.base.arrays import Floats, read_only
 from steadytd.features.base import ArrayMap, State
 from steadytd.features.observations import standard
 

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steadytd.base.arrays import Floats, Ints
+from steadytd.base.arrays import Floats, Ints, read_only
 from steadytd.base.errors import InputError
-from steadytd.engine.block import read_only
 from steadytd.engine.rows import Rows
 from steadytd.features.base import ArrayMap, State, too_many
 from steadytd.features.observations import ranged

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.linalg
 
+from steadytd.base.finding import Finding
 from steadytd.learners import learner as make_learner
 from steadytd.theory.choose import best_penalty
-from steadytd.theory.finding import CLOSE, SOME, Finding, norm, zeroed
+from steadytd.theory.finding import CLOSE, SOME, norm, zeroed
 from steadytd.theory.margin import STEEP, Path, path_of
 from steadytd.theory.recommend import recommended
 
@@ -43,9 +44,9 @@ def advise_on(c: Certificate, eta: float) -> list[Finding]:
         found.append(
             Finding(
                 "eta_unstable",
-                f"eta = {eta:g} does not stabilise the mean update: perturbed TD grows without "
-                f"bound. Every eta above {c.eta_hurwitz:.4g} is stable.",
-                {"eta": eta, "eta_hurwitz": c.eta_hurwitz},
+                text=f"eta = {eta:g} does not stabilise the mean update: perturbed TD grows "
+                f"without bound. Every eta above {c.eta_hurwitz:.4g} is stable.",
+                numbers={"eta": eta, "eta_hurwitz": c.eta_hurwitz},
             )
         )
     elif found_close := _too_close(c, eta):
@@ -68,17 +69,17 @@ def _too_close(c: Certificate, eta: float) -> Finding | None:
         where = "on a steep stretch" if pole is None else f"close to the pole at {pole:.4g}"
         return Finding(
             "near_pole",
-            f"eta = {eta:g} is {where}: a change of eta by 1 % moves the values by {move:.3g} of "
-            "their norm. Choose another eta.",
-            {"eta": eta, "pole": pole, "move_per_percent": move},
+            text=f"eta = {eta:g} is {where}: a change of eta by 1 % moves the values by {move:.3g} "
+            "of their norm. Choose another eta.",
+            numbers={"eta": eta, "pole": pole, "move_per_percent": move},
         )
     ends = [end for interval in path.unstable for end in interval]
     end = min(ends, key=lambda e: abs(e - eta), default=eta)  # none: a scan missed it
     return Finding(
         "near_crossing",
-        f"eta = {eta:g} is close to {end:.4g}, where the mean update becomes unstable: it is "
+        text=f"eta = {eta:g} is close to {end:.4g}, where the mean update becomes unstable: it is "
         "stable, but one mode hardly decays. Choose another eta.",
-        {"eta": eta, "crossing": end},
+        numbers={"eta": eta, "crossing": end},
     )
 
 
@@ -90,20 +91,21 @@ def _td(c: Certificate) -> Finding:
         helps = with_penalty < error / CLOSE
         return Finding(
             "td_stable",
-            "off-policy TD is stable here as it is: no penalty is needed"
+            text="off-policy TD is stable here as it is: no penalty is needed"
             + (", it would only add bias. " if not helps else " for that. ")
             + f"TD's fixed point has error {error:.4g}, "
             + f"the best linear fit {zeroed(c.best_error, size):.4g}"
             + (f", perturbed TD with eta = {c.best_eta:.4g} {with_penalty:.4g}." if helps else "."),
-            {"td_error": error, "best_error": c.best_error},
+            numbers={"td_error": error, "best_error": c.best_error},
         )
     slowest = c.pencil.slowest(0.0)
     return Finding(
         "td_unstable",
-        f"off-policy TD diverges: its mean update has a mode that grows at rate {-slowest:.4g} "
-        f"per unit of alpha. Perturbed TD is stable for every eta above {c.eta_hurwitz:.4g}, and "
-        f"its matrix is positive definite, as the theorem asks, from {c.eta_pd:.4g} on.",
-        {"growth_rate": -slowest, "eta_hurwitz": c.eta_hurwitz, "eta_pd": c.eta_pd},
+        text=f"off-policy TD diverges: its mean update has a mode that grows at rate "
+        f"{-slowest:.4g} per unit of alpha. Perturbed TD is stable for every eta above "
+        f"{c.eta_hurwitz:.4g}, and its matrix is positive definite, as the theorem asks, "
+        f"from {c.eta_pd:.4g} on.",
+        numbers={"growth_rate": -slowest, "eta_hurwitz": c.eta_hurwitz, "eta_pd": c.eta_pd},
     )
 
 
@@ -126,11 +128,11 @@ def _sign_reversal(c: Certificate) -> Finding | None:
             factor = float((learned / true).real)
             return Finding(
                 "sign_reversal",
-                "perturbed TD returns the wrong sign: the part of the value function along an "
+                text="perturbed TD returns the wrong sign: the part of the value function along an "
                 f"unstable mode ({share:.0%} of its size) is multiplied by {factor:.3g} at the "
                 f"best penalty, eta = {c.best_eta:.4g}, and by a negative number at every penalty "
                 "that stabilises it. Use a learner without this bias.",
-                {"mode": float(mode.real), "share": float(share), "factor": factor,
+                numbers={"mode": float(mode.real), "share": float(share), "factor": factor,
                  "eta": c.best_eta},
             )  # fmt: skip
     return None
@@ -152,11 +154,16 @@ def _near_pole(c: Certificate) -> Finding | None:
     clear = _path(c).edge_above(pole)
     return Finding(
         "near_pole",
-        f"w(eta) has a pole at {pole:.4g}: stable penalties just above it are the worst choice. "
-        f"From the pole up to {until:.3g}{'' if len(better) else ' at least'} perturbed TD is "
-        f"worse than predicting zero everywhere (error {zero:.4g}). eta=auto takes no penalty "
+        text=f"w(eta) has a pole at {pole:.4g}: stable penalties just above it are the worst "
+        f"choice. From the pole up to {until:.3g}{'' if len(better) else ' at least'} perturbed TD "
+        f"is worse than predicting zero everywhere (error {zero:.4g}). eta=auto takes no penalty "
         f"between the pole and {clear:.4g}.",
-        {"pole": pole, "worse_than_zero_until": until, "error_of_zero": zero, "clear_from": clear},
+        numbers={
+            "pole": pole,
+            "worse_than_zero_until": until,
+            "error_of_zero": zero,
+            "clear_from": clear,
+        },
     )
 
 
@@ -179,8 +186,8 @@ def _bias(c: Certificate) -> Finding | None:
         )
     return Finding(
         "bias",
-        text,
-        {"eta": c.best_eta, "error": error, "best_error": c.best_error, "size": size,
+        text=text,
+        numbers={"eta": c.best_eta, "error": error, "best_error": c.best_error, "size": size,
          "least_eta": eta, "least_error": least},
     )  # fmt: skip
 
@@ -199,10 +206,10 @@ def _bound_loose(c: Certificate) -> Finding | None:
     tight = c.bounds["numerical_range"]
     return Finding(
         "bound_loose",
-        f"the theorem's bound asks for eta >= {paper:.4g}; exactly {exact:.4g} is needed, and the "
-        f"tightest bound that does not look at the features is {tight:.4g}. With the theorem's eta "
-        f"the error is {there:.4g}, at the best penalty, eta = {c.best_eta:.4g}, {best:.4g}.",
-        {"paper": paper, "eta_pd": exact, "numerical_range": tight, "error": there,
+        text=f"the theorem's bound asks for eta >= {paper:.4g}; exactly {exact:.4g} is needed, and "
+        f"the tightest bound that does not look at the features is {tight:.4g}. With the theorem's "
+        f"eta the error is {there:.4g}, at the best penalty, eta = {c.best_eta:.4g}, {best:.4g}.",
+        numbers={"paper": paper, "eta_pd": exact, "numerical_range": tight, "error": there,
          "best_error": best},
     )  # fmt: skip
 
@@ -212,9 +219,9 @@ def _rank_deficient(c: Certificate) -> Finding | None:
         return None
     return Finding(
         "rank_deficient",
-        f"the features have rank {c.pencil.rank} of {c.problem.n_features}: the values converge, "
-        "the weights only on the row space; part of w0 stays as it is.",
-        {"rank": c.pencil.rank, "features": c.problem.n_features},
+        text=f"the features have rank {c.pencil.rank} of {c.problem.n_features}: the values "
+        "converge, the weights only on the row space; part of w0 stays as it is.",
+        numbers={"rank": c.pencil.rank, "features": c.problem.n_features},
     )
 
 
@@ -225,7 +232,7 @@ def _no_coverage(c: Certificate) -> Finding | None:
     shown = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
     return Finding(
         "no_coverage",
-        f"the behaviour policy does not return to {len(missing)} of {c.problem.n_states} states "
-        f"({shown}): nothing is learned about them, and the error does not count them.",
-        {"states": missing.tolist()},
+        text=f"the behaviour policy does not return to {len(missing)} of {c.problem.n_states} "
+        f"states ({shown}): nothing is learned about them, and the error does not count them.",
+        numbers={"states": missing.tolist()},
     )

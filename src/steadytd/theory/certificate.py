@@ -30,7 +30,7 @@ from steadytd.theory.thresholds import Interval, Pencil, bounds
 if TYPE_CHECKING:
     import polars as pl
 
-    from steadytd.theory.finding import Finding
+    from steadytd.base.finding import Finding
 
 
 @single_threaded

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,22 +11,6 @@ if TYPE_CHECKING:
 
 CLOSE = 1.05  # errors within 5 % are equally good
 SOME = 1e-9  # relative size below which a number counts as zero
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One finding: a code for programs, a sentence for people, the numbers behind it."""
-
-    code: str
-    text: str
-    numbers: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.text}"
 
 
 def zeroed(value: float, size: float) -> float:

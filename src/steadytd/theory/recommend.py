@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steadytd.base.finding import Finding
 from steadytd.engine.learner import Learner
 from steadytd.theory.dynamics import decay_rates, follow_on_growth
-from steadytd.theory.finding import CLOSE, SOME, Finding, norm, zeroed
+from steadytd.theory.finding import CLOSE, SOME, norm, zeroed
 
 if TYPE_CHECKING:
     from steadytd.theory.certificate import Certificate
@@ -84,7 +85,12 @@ def recommended(c: Certificate) -> Finding | None:
     )
     return Finding(
         "recommended",
-        f"use {learner.name}{f' with {shown}' if shown else ''}: {why}.",
-        {"learner": learner.name, "params": params, "error": best.error, "speed": best.speed,
-         "error_of_zero": zero},
-    )  # fmt: skip
+        text=f"use {learner.name}{f' with {shown}' if shown else ''}: {why}.",
+        numbers={
+            "learner": learner.name,
+            "params": params,
+            "error": best.error,
+            "speed": best.speed,
+            "error_of_zero": zero,
+        },
+    )

@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from steadytd.base.arrays import Floats, Ints
-from steadytd.engine.block import on_cache_line
-from steadytd.engine.kernels import Disjoint
+from steadytd.base.arrays import Floats, Ints, on_cache_line
+from steadytd.base.jit import compiled_disjoint
 from steadytd.engine.vectors import LANES, eight, put, same, spread
 
 CHUNK = 96  # rows whose weighted features stay in the cache
@@ -72,7 +70,7 @@ class Products:
         return Sums(found[:columns], along[:targets], S[:d, :d] + np.triu(S, 1)[:d, :d].T, S[:d, d])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
+@compiled_disjoint
 def add(
     lo: int,
     hi: int,
@@ -97,7 +95,7 @@ def add(
                 multiply(end - begin, k, m, down, U, V, C)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
+@compiled_disjoint
 def fill(
     lo: int,
     hi: int,
@@ -129,7 +127,7 @@ def fill(
         V[i, d] = reward[row]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
+@compiled_disjoint
 def multiply(n: int, k: int, m: int, down: int, U: Floats, V: Floats, C: Floats) -> None:
     """C[k, m] += sum_i U[i, k] V[i, m] over n rows, for three k and six m."""
     long = LANES * V.shape[1]
@@ -165,7 +163,7 @@ def multiply(n: int, k: int, m: int, down: int, U: Floats, V: Floats, C: Floats)
     put(C, c + 24, c3), put(C, c + 32, c4), put(C, c + 40, c5)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
+@compiled_disjoint
 def squares(lo: int, hi: int, X: Floats, Z: Floats, S: Floats) -> None:
     """S += sum of z z' with z = (x, 1), on and right of the diagonal's blocks of eight."""
     d, wide = X.shape[1], Z.shape[1]
@@ -182,7 +180,7 @@ def squares(lo: int, hi: int, X: Floats, Z: Floats, S: Floats) -> None:
                 square(n, k, m, wide, z, S)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
+@compiled_disjoint
 def square(n: int, k: int, m: int, wide: int, z: Floats, S: Floats) -> None:
     """S[k, m] += sum_i Z[i, k] Z[i, m] over n rows, for eight k and eight m."""
     at = k * wide + m

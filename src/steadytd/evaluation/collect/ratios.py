@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 
 from steadytd.base.arrays import Bools, Floats, Longs
-from steadytd.engine.kernels import Disjoint
+from steadytd.base.jit import compiled, compiled_disjoint
 from steadytd.engine.vectors import LANES, eight, equal, least, most, put, spread
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.statistics import BINS, LARGEST_OF, RATIO_SUMS
@@ -99,7 +98,7 @@ class Ratios:
         self.sums[:] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
+@compiled_disjoint
 def follow(
     lo: int,
     hi: int,
@@ -176,7 +175,7 @@ def follow(
     return steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def finish(
     steps: int, first_target: int, targets: int, horizon: int, state: Floats, sums: Floats,
     ended: Floats,
@@ -191,7 +190,7 @@ def finish(
         put(ended, at, eight(ended, at) + product)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def count(bits: Longs, histogram: Longs) -> None:
     """Count numbers >= 0, given by their bits, in bins that begin at 2^e and 1.5 2^e.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.base.jit import compiled
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def along(
     first: Bools,
     discount: Floats,
@@ -44,7 +44,7 @@ def along(
     state[0], state[1], state[2], state[3] = before, product, steps, own
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill(
     lo: int,
     hi: int,
@@ -82,7 +82,7 @@ def fill(
         U[columns * d + t, :n] = trajectory[lo:hi, t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def traces(
     lo: int,
     hi: int,

@@ -16,11 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numba import njit
 
-from steadytd.base.arrays import Floats, Ints
-from steadytd.engine.block import on_cache_line
-from steadytd.engine.kernels import Disjoint
+from steadytd.base.arrays import Floats, Ints, on_cache_line
+from steadytd.base.jit import compiled_disjoint
 from steadytd.engine.learner import Learner
 from steadytd.engine.vectors import LANES, eight, put, spread
 
@@ -65,7 +63,7 @@ class Lanes:
             weighted(*rows, self.alpha, self.penalty, W)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
+@compiled_disjoint
 def weighted(
     lo: int,
     hi: int,
@@ -95,7 +93,7 @@ def weighted(
             put(W, LANES * k, eight(W, LANES * k) + by * spread(X[i, k]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
+@compiled_disjoint
 def with_correction(
     lo: int,
     hi: int,

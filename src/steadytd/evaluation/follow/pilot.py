@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from steadytd.base.arrays import Bools, Floats
+from steadytd.base.jit import compiled
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import Plan
@@ -94,7 +94,7 @@ def sizes(batch: LogBatch, X: Floats) -> Sizes:
     return Sizes(np.linalg.norm(x, axis=1), np.linalg.norm(moved, axis=1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def follow_on(rho: Floats, discount: Floats, first: Bools) -> Floats:
     """F of ETD on the rows of a batch: F = gamma rho_prev F + 1, from 1 at an episode's start."""
     F = np.ones(len(rho))

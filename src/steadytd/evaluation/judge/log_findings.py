@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
+
+from steadytd.base.finding import Finding
 
 FEW_UNITS, FEW_EPISODES, FEW_ROWS = 10, 20, 100
 MUCH_LEFT = 0.05  # discount left where episodes are cut, on average
-
-Level = Literal["warning", "note"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A code for programs, a sentence for people, what to do, and the numbers behind it.
-
-    A `warning` may make the recommended value or its interval wrong; a `note` does not. `target` is
-    empty where the finding is about the whole log.
-    """
-
-    code: str
-    target: str
-    level: Level
-    text: str
-    remedy: str
-    numbers: dict[str, Any] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        about = f" [{self.target}]" if self.target else ""
-        return f"{self.code}{about}: {self.text} {self.remedy}"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from steadytd.evaluation.judge.log_findings import Finding, LogFacts
+from steadytd.base.finding import Finding
+from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.target_findings import (
     BY_SAMPLING,
     MATTERS,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.evaluation.judge.log_findings import Finding, LogFacts
+from steadytd.base.finding import Finding
+from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
 LOW_ROWS, LOW_EPISODES = 0.05, 30.0  # share of rows, number of episodes: below is low overlap

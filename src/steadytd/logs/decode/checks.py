@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Bools, Floats
-from steadytd.engine.block import read_only
+from steadytd.base.arrays import Bools, Floats, read_only
 from steadytd.logs.decode.kernels import all_within
 from steadytd.logs.faults import Place, fault, first_true
 

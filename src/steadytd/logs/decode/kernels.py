@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Longs
+from steadytd.base.jit import compiled
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def all_within(values: NDArray[Any], above: float, most: float) -> bool:
     """Whether above < value <= most for every value; NaN is not."""
     fine = True
@@ -25,7 +25,7 @@ def all_within(values: NDArray[Any], above: float, most: float) -> bool:
     return fine
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def in_order(
     ids: Longs, t: NDArray[Any], ended: Bools, episode: int, id_before: int, t_before: int,
     over: bool, t0: int, first: Bools, number: Longs,

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Longs
+from steadytd.base.arrays import Bools, Longs, read_only
 from steadytd.base.errors import InputError
-from steadytd.engine.block import read_only
 from steadytd.logs.columns import Columns
 from steadytd.logs.decode.kernels import in_order
 from steadytd.logs.faults import Place, fault

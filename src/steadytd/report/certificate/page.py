@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.files import output_directory, write_whole
+from steadytd.base.finding import Finding
 from steadytd.base.wording import figures
 from steadytd.report.certificate.figures import eigenvalue_chart, path_chart, values_chart
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.finding import Finding
 
 BOUNDS = {
     "numerical_range": "suffices: lambda_max(sym T) - 1, without looking at the features",

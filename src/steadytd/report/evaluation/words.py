@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from steadytd.base.finding import Finding
 from steadytd.base.wording import figures
-from steadytd.evaluation.judge.log_findings import Finding
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 
