@@ -280,9 +280,21 @@ def test_estimated_behaviour_is_marked() -> None:
     (warning,) = [w for w in e.warnings if w.code == "behaviour_estimated"]
     assert warning.level == "warning" and warning.numbers
     assert not e.recommended["pi"].trusted
-    blind = table.drop_columns(["behavior_prob"])
-    e = st.evaluate(blind, discount=0.97, features="poly:2", learners=["lstd", "dr"])
-    assert e.log.behavior_estimated
+
+
+def test_a_log_without_behaviour_probabilities_is_an_error() -> None:
+    """Nothing is estimated unasked; the message names both remedies, and the likely column."""
+    blind = line(-1.0).log(2).rename_columns({"behavior_prob": "prob_behavior"})
+    asked: dict[str, Any] = {"discount": 0.97, "features": "poly:2", "learners": ["lstd", "dr"]}
+    for source in (blind, st.open_log(blind, discount=0.97)):
+        with pytest.raises(st.InputError, match="no column 'behavior_prob'") as caught:
+            st.evaluate(source, **asked)
+        assert 'behavior="estimate" (--estimate-behavior)' in str(caught.value)
+        assert "columns={'behavior_prob': 'prob_behavior'}" in str(caught.value)
+    estimated = st.evaluate(blind, behavior="estimate", **asked)
+    assert estimated.log.behavior_estimated
+    named = st.evaluate(blind, columns={"behavior_prob": "prob_behavior"}, **asked)
+    assert not named.log.behavior_estimated
 
 
 def test_value_at_states_of_an_episodic_log(found: Evaluation) -> None:

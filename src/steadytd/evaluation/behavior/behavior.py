@@ -165,10 +165,19 @@ class EstimatedLog(Log):
 
 
 def with_estimated_behavior(
-    log: Log, classifier: Any = None, folds: int = 5, seed: int = 0, **further: Any
+    log: Log,
+    classifier: Any = None,
+    folds: int = 5,
+    seed: int = 0,
+    *,
+    features: Map | None = None,
+    sample_rows: int = SAMPLE,
+    floor: float = FLOOR,
 ) -> EstimatedLog:
     """The same log with `behavior_prob` estimated; see `estimate_behavior` for the arguments."""
-    fitted = estimate_behavior(log, classifier, folds, seed, **further)
+    fitted = estimate_behavior(
+        log, classifier, folds, seed, features=features, sample_rows=sample_rows, floor=floor
+    )
     given = {f.name: getattr(log, f.name) for f in fields(Log)}
     given.update(behavior_estimated=True, left_out=None)
     return EstimatedLog(**given, behavior=fitted)
