@@ -45,4 +45,5 @@ from steadytd.theory.certificate import Certificate as Certificate
 from steadytd.theory.certificate import certify as certify
 from steadytd.theory.thresholds import Pencil as Pencil
 
+__all__: list[str]
 __version__: str

@@ -291,6 +291,8 @@ def test_a_log_without_behaviour_probabilities_is_an_error() -> None:
             st.evaluate(source, **asked)
         assert 'behavior="estimate" (--estimate-behavior)' in str(caught.value)
         assert "columns={'behavior_prob': 'prob_behavior'}" in str(caught.value)
+    with pytest.raises(st.InputError, match="columns is settled in a log that is open; give it to"):
+        st.evaluate(source, columns={"behavior_prob": "prob_behavior"}, **asked)
     estimated = st.evaluate(blind, behavior="estimate", **asked)
     assert estimated.log.behavior_estimated
     named = st.evaluate(blind, columns={"behavior_prob": "prob_behavior"}, **asked)
@@ -338,7 +340,7 @@ def test_a_log_without_targets() -> None:
     seed=st_.integers(0, 100),
 )
 def test_tiny_logs_give_findings_not_exceptions(
-    lengths: list[tuple[int, bool]], discount: float, ratio: str, value_at: str, seed: int
+    lengths: list[tuple[int, bool]], discount: float, ratio: str, value_at: Any, seed: int
 ) -> None:
     """Few rows, singular systems, no rewards, targets that the log never follows."""
     rng = np.random.default_rng(seed)

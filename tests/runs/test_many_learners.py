@@ -17,10 +17,14 @@ def step(reward: float, rho: float, gamma_next: float, w_x: float, w_x_next: flo
 
 def test_weights_of_a_learner_in_any_spelling() -> None:
     own = st.law(writes={"w": "x"}, name="td")(step)  # the name of another law
-    asked = ["perturbed_td:alpha=1e-4,eta=auto", "td:alpha=0.1", st.learner(own, alpha=0.2)]
+    asked: list[str | Learner] = [
+        "perturbed_td:alpha=1e-4,eta=auto",
+        "td:alpha=0.1",
+        st.learner(own, alpha=0.2),
+    ]
     r = st.run("three_state", asked, steps=50, seeds=2)
     eta = r.learners[0]["eta"]
-    same = [
+    same: list[str | Learner] = [
         "perturbed_td:alpha=1e-4,eta=auto",
         "perturbed_td: eta=auto, alpha=0.0001",
         f"perturbed_td:alpha=.0001,eta={eta!r},lam=0.0,power=0",

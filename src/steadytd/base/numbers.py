@@ -35,9 +35,10 @@ def _integer(value: object) -> int | None:
 
 def one_seed(value: object, name: str = "seed") -> int:
     """A seed: an integer >= 0 and < 2^63; a float may have lost the digits that matter."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value <= LARGEST:
+    found = _integer(value) if isinstance(value, Integral) else None
+    if found is None or not 0 <= found <= LARGEST:
         raise InputError(f"{name} must be a whole number >= 0 and < 2^63, got {value!r}.")
-    return int(value)
+    return found
 
 
 def all_seeds(given: object) -> list[int]:

@@ -32,6 +32,8 @@ from steadytd.evaluation.judge.target_findings import about_target
 from steadytd.evaluation.judge.values import Judged, judge
 from steadytd.evaluation.result import Evaluation
 from steadytd.features import FeatureMap, feature_map
+from steadytd.logs.columns import ColumnMap
+from steadytd.logs.decode.rows import Policy
 from steadytd.logs.log import Log, open_log
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
@@ -45,10 +47,10 @@ def evaluate(
     source: Any,
     *,
     discount: float | None = None,
-    targets: Any = None,
-    features: Any = "raw",
+    targets: Sequence[str] | Mapping[str, Policy] | None = None,
+    features: object = "raw",
     learners: Sequence[str | Law | Learner] | str | None = None,
-    columns: Any = None,
+    columns: ColumnMap | None = None,
     behavior: Any = None,
     value_at: Literal["auto", "start", "states"] = "auto",
     engine: str = "local",
@@ -113,18 +115,21 @@ def evaluate(
 def _opened(
     source: Any,
     discount: float | None,
-    targets: Any,
-    columns: Any,
+    targets: Sequence[str] | Mapping[str, Policy] | None,
+    columns: ColumnMap | None,
     behavior: Any,
     batch_rows: int,
     seed: int,
 ) -> Log:
     """The log, with estimated behaviour where that is asked for, and only there."""
     estimating = behavior == "estimate" or hasattr(behavior, "predict_proba")
+    known = None if estimating else behavior
     if isinstance(source, Log):
+        for name, given in (("targets", targets), ("columns", columns), ("behavior", known)):
+            if given is not None:
+                raise InputError(f"{name} is settled in a log that is open; give it to open_log.")
         log = source
     else:
-        known = None if estimating else behavior
         log = open_log(
             source, discount=discount, targets=targets, columns=columns, behavior=known,
             batch_rows=batch_rows,
