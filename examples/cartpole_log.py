@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import steadytd as st
+
 DISCOUNT = 0.95
 LIMIT = 100  # steps of a logged episode; 0.6 % of a return's weight is still to come then
 ROLLOUTS = 4000
@@ -97,8 +99,6 @@ def make(
     """Write the log and the truth; return the truth."""
     import pyarrow as pa
 
-    from steadytd.logs.write import write_log
-
     path.parent.mkdir(parents=True, exist_ok=True)
     first, second = BEHAVIORS
     even = np.arange(episodes) % 2 == 0
@@ -124,7 +124,7 @@ def make(
         "behavior_prob": of_action(mixed, action),
     }
     columns |= {f"target_prob_{n}": of_action(p(obs), action) for n, p in TARGETS.items()}
-    write_log(path, pa.table(columns))
+    st.write_log(path, columns)
     found = {}
     for name, policy in TARGETS.items():
         value, stderr = truth(policy, ROLLOUTS, seed + 1_000_000)

@@ -67,6 +67,22 @@ def test_run_prints_what_the_library_returns(
     assert "perturbed_td:alpha=0.01,eta=0.5" in capsys.readouterr().out.replace("\n", "")
 
 
+def test_whole_numbers_as_a_user_writes_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = []
+    for steps, seeds in (("2000", "3"), ("2e3", "3.0"), ("2_000", "3")):
+        size = ["--steps", steps, "--seeds", seeds, "--points", "11", "--threads", "1e0"]
+        assert call(monkeypatch, "run", "collision:seed=1e1", "td:alpha=1e-2", *size, "--json") == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1] == found[2]
+    for steps in ("1.5", "many", "inf", "nan"):
+        assert call(monkeypatch, "run", "baird", "td:alpha=0.1", "--steps", steps) == 2
+        shown = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert "Invalid value for '--steps'" in shown
+        assert f"'{steps}' is not a whole number; write it as 1000000" in shown
+
+
 def test_a_diverged_learner_is_marked_and_json_stays_valid(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,7 +114,10 @@ BAD = {
     ),
     "no options": (["certify", "baird:seed=7"], "problem baird has no options, got seed"),
     "no value": (["run", "collision:seed=", "td:alpha=0.1"], "expected key=value, got 'seed='"),
-    "no number": (["run", "collision:seed=x", "td:alpha=0.1"], "must be a whole number, got 'x'"),
+    "no number": (["run", "collision:seed=x", "td:alpha=0.1"], ">= 0 and < 2^63, got 'x'"),
+    "half a step": (
+        ["run", "collision:seed=1.5", "td:alpha=0.1"], "seed must be a whole number >= 0 and < 2^63"
+    ),
     "no file": (["show", "problem", "nowhere.npz"], "there is no file 'nowhere.npz'"),
     "no runs": (["reproduce", "--runs", "0"], "runs must be a whole number >= 1, got 0"),
     "no such figure": (["reproduce", "--figure", "5"], "figures 1 to 4, got 5"),

@@ -271,7 +271,7 @@ BAD_OPTIONS = {
     "engine": (["--engine", "dsk"], "unknown engine 'dsk'; did you mean 'dask'"),
     "address": (["--address", "tcp://x:1"], "--address is for --engine dask"),
     "checkpoint": (["--checkpoint", "parts"], "--checkpoint is for --engine dask"),
-    "threads": (["--threads", "0"], "threads must be at least 1, got 0"),
+    "threads": (["--threads", "0"], "threads must be a whole number >= 1, got 0"),
     "seed": (["--seed", "-1"], "seed must be a whole number >= 0"),
 }  # fmt: skip
 
@@ -456,7 +456,13 @@ def test_an_unknown_behaviour_policy(
     path = write_log(tmp_path / "log.parquet", table.drop(["behavior_prob"]))
     learners = ["--learner", "lstd", "--learner", "dr"]
     assert call(monkeypatch, "evaluate", str(path), *learners) == 2
-    assert "--estimate-behavior" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "--estimate-behavior" in shown
+    with pytest.raises(st.InputError) as caught:
+        st.evaluate(path, learners=["lstd", "dr"])
+    assert shown.strip() == f"error: {caught.value}"  # one rule, one message
+    assert call(monkeypatch, "certify", str(path)) == 2
+    assert capsys.readouterr().err == shown
     assert call(monkeypatch, "evaluate", str(path), *learners, "--estimate-behavior") == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "trust it only if the estimated behaviour probabilities are right" in text

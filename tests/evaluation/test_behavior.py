@@ -245,9 +245,9 @@ def test_folds_are_even_and_depend_on_the_seed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"folds": 1}, "folds must be a whole number of at least 2, got 1"),
+        ({"folds": 1}, "folds must be a whole number >= 2, got 1"),
         ({"floor": 0.0}, "floor must lie between 0 and 1"),
-        ({"sample_rows": 1}, "sample_rows must be at least 2"),
+        ({"sample_rows": 1}, "sample_rows must be a whole number >= 2, got 1"),
         ({"classifier": object()}, "needs a method fit, object has none"),
     ],
 )

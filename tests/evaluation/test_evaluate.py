@@ -280,9 +280,23 @@ def test_estimated_behaviour_is_marked() -> None:
     (warning,) = [w for w in e.warnings if w.code == "behaviour_estimated"]
     assert warning.level == "warning" and warning.numbers
     assert not e.recommended["pi"].trusted
-    blind = table.drop_columns(["behavior_prob"])
-    e = st.evaluate(blind, discount=0.97, features="poly:2", learners=["lstd", "dr"])
-    assert e.log.behavior_estimated
+
+
+def test_a_log_without_behaviour_probabilities_is_an_error() -> None:
+    """Nothing is estimated unasked; the message names both remedies, and the likely column."""
+    blind = line(-1.0).log(2).rename_columns({"behavior_prob": "prob_behavior"})
+    asked: dict[str, Any] = {"discount": 0.97, "features": "poly:2", "learners": ["lstd", "dr"]}
+    for source in (blind, st.open_log(blind, discount=0.97)):
+        with pytest.raises(st.InputError, match="no column 'behavior_prob'") as caught:
+            st.evaluate(source, **asked)
+        assert 'behavior="estimate" (--estimate-behavior)' in str(caught.value)
+        assert "columns={'behavior_prob': 'prob_behavior'}" in str(caught.value)
+    with pytest.raises(st.InputError, match="columns is settled in a log that is open; give it to"):
+        st.evaluate(source, columns={"behavior_prob": "prob_behavior"}, **asked)
+    estimated = st.evaluate(blind, behavior="estimate", **asked)
+    assert estimated.log.behavior_estimated
+    named = st.evaluate(blind, columns={"behavior_prob": "prob_behavior"}, **asked)
+    assert not named.log.behavior_estimated
 
 
 def test_value_at_states_of_an_episodic_log(found: Evaluation) -> None:
@@ -326,7 +340,7 @@ def test_a_log_without_targets() -> None:
     seed=st_.integers(0, 100),
 )
 def test_tiny_logs_give_findings_not_exceptions(
-    lengths: list[tuple[int, bool]], discount: float, ratio: str, value_at: str, seed: int
+    lengths: list[tuple[int, bool]], discount: float, ratio: str, value_at: Any, seed: int
 ) -> None:
     """Few rows, singular systems, no rewards, targets that the log never follows."""
     rng = np.random.default_rng(seed)

@@ -116,11 +116,11 @@ def test_only_the_features_differ() -> None:
 @pytest.mark.parametrize(
     ("seed", "message"),
     [
-        (-1, "seed must be at least 0, got -1."),
-        (2**63, "seed must be at least 0, got 9223372036854775808."),
-        (1.0, "seed must be a whole number, got 1.0."),
-        (True, "seed must be a whole number, got True."),
-        ("7", "seed must be a whole number, got '7'."),
+        (-1, "seed must be a whole number >= 0 and < 2^63, got -1."),
+        (2**63, "seed must be a whole number >= 0 and < 2^63, got 9223372036854775808."),
+        (1.0, "seed must be a whole number >= 0 and < 2^63, got 1.0."),
+        (True, "seed must be a whole number >= 0 and < 2^63, got True."),
+        ("7", "seed must be a whole number >= 0 and < 2^63, got '7'."),
     ],
 )
 def test_bad_seeds(seed: object, message: str) -> None:

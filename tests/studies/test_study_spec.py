@@ -61,6 +61,15 @@ def test_configurations_of_a_study() -> None:
     assert spec.updates == spec.runs * 1000 * 3
 
 
+def test_whole_numbers_may_be_written_as_a_user_does() -> None:
+    text = TEXT.replace("steps = 1000", "steps = 1e3\nevery = 1e1").replace(
+        "seeds = 3", "seeds = 3.0"
+    )
+    (task,) = parse_spec(text, "s").tasks
+    assert (task.steps, task.every, parse_spec(text, "s").file.seeds) == (1000, 10, 3)
+    assert all(type(n) is int for n in (task.steps, task.every, parse_spec(text, "s").file.seeds))
+
+
 def test_the_same_configuration_twice_runs_once() -> None:
     twice = TEXT + '\n[[learners]]\nname = "td"\nalpha = [0.5, 3]\n'
     assert parse_spec(twice, "s").runs == parse_spec(TEXT, "s").runs + 1
@@ -105,8 +114,19 @@ def test_several_problems_with_their_own_steps_and_learners() -> None:
 
 MISTAKES = [
     ("steps = 1000", "stebs = 1000", r"line 4, stebs: unknown key .* did you mean 'steps'"),
-    ("seeds = 3", "seeds = 0", r"line 5, seeds: .*greater than or equal to 1, got 0"),
-    ("seeds = 3", "seeds = 2.5", r"line 5, seeds: .*integer, got 2.5"),
+    ("seeds = 3", "seeds = 0", r"line 5, seeds: seeds must be a whole number >= 1 .*, got 0"),
+    ("seeds = 3", "seeds = 2.5", r"line 5, seeds: seeds must be a whole number .*, got 2.5"),
+    (
+        "steps = 1000",
+        "steps = 1e-3",
+        r"line 4, steps: steps must be a whole number >= 1, got 0.001",
+    ),
+    (
+        "steps = 1000",
+        'steps = "1e3"',
+        r"line 4, steps: steps must be a whole number >= 1, got '1e3'",
+    ),
+    ("seeds = 3", "seeds = 2_000_000", r"line 5, .* >= 1 and <= 1000000, got 2000000"),
     ("seeds = 3", "", r"seeds: seeds is missing"),
     ("steps = 1000", "", r"line 3, problem: steps is missing"),
     ('"td"', '"tdd"', r"line 8, learners\[0\].name: unknown learner 'tdd'; did you mean 'td'"),

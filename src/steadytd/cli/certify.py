@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli.console import err, out, print_json, table
+from steadytd.cli.console import WHOLE, err, out, print_json, table
 from steadytd.cli.evaluate import Discount, Estimate, Features, Map, Target
 from steadytd.cli.experiments import Json, find_problem
 
@@ -22,7 +22,8 @@ def certify(
         list[float] | None, typer.Option("--eta", help="Look at this penalty too; repeatable.")
     ] = None,
     policy: Annotated[
-        int | None, typer.Option(help="Which target policy of a problem, if there are several.")
+        int | None,
+        typer.Option(**WHOLE, help="Which target policy of a problem, if there are several."),
     ] = None,
     discount: Discount = None,
     features: Features = None,

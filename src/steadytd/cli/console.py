@@ -10,13 +10,36 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from steadytd.base.numbers import from_text
+
 out = Console()
 err = Console(stderr=True)
+
+
+def whole_number(text: str | int) -> int:
+    """What a user writes for a whole number: 1000000, 1_000_000 or 1e6.
+
+    >>> whole_number("1e6"), whole_number("1_000_000")
+    (1000000, 1000000)
+    """
+    try:
+        number = from_text(str(text))
+        if number == int(number):
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise typer.BadParameter(
+        f"{text!r} is not a whole number; write it as 1000000, 1_000_000 or 1e6."
+    )
+
+
+WHOLE: dict[str, Any] = {"parser": whole_number, "metavar": "N"}
 
 
 def print_json(document: object) -> None:

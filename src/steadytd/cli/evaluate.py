@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadytd.cli.console import err, out, print_json, progress_bar
-from steadytd.cli.experiments import Json
+from steadytd.cli.console import WHOLE, err, out, print_json, progress_bar
+from steadytd.cli.experiments import Json, Threads
 
 if TYPE_CHECKING:
     from steadytd.logs.log import Log
@@ -54,8 +54,8 @@ def evaluate(
     directory: Annotated[
         Path | None, typer.Option("--out", help="Write evaluation.html, pictures, models here.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of features.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads; all processors by default.")] = None,
+    seed: Annotated[int, typer.Option(**WHOLE, help="Seed of the bootstrap and of features.")] = 0,
+    threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """What is a new policy worth, from the log of another? With what the answer rests on.
@@ -111,6 +111,7 @@ def opened(
 ) -> Log:
     """The log, with its behaviour probabilities or the wish to estimate them."""
     from steadytd.base.errors import InputError
+    from steadytd.evaluation.evaluate import require_behavior
     from steadytd.logs.log import open_log
 
     for i, name in enumerate(targets or []):
@@ -118,17 +119,8 @@ def opened(
             raise InputError(f"the target '{name}' is given twice; leave one out.")
     source = logs[0] if len(logs) == 1 else logs
     log = open_log(source, discount=discount, targets=targets or None, columns=mapped(columns))
-    if not log.has_behavior and not estimate:
-        import difflib
-
-        names = log.source.schemas[0].names
-        close = difflib.get_close_matches("behavior_prob", names, n=1)
-        hint = f" Is it '{close[0]}'? Then add --map behavior_prob={close[0]}." if close else ""
-        raise InputError(
-            f"{log.files[0]}: there is no column 'behavior_prob' with the probability of the "
-            f"logged action.{hint} Name it with --map behavior_prob=its_name, or estimate it from "
-            "the log with --estimate-behavior."
-        )
+    if not estimate:
+        require_behavior(log)
     return log
 
 

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadytd.cli.console import err, out, print_json, progress_bar, table
+from steadytd.base.numbers import from_text
+from steadytd.cli.console import WHOLE, err, out, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
     from steadytd.reproduction.verdict import Row
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Threads = Annotated[int | None, typer.Option(**WHOLE, help="Threads; all processors by default.")]
 
 
 def reproduce(
     figure: Annotated[
-        list[int] | None, typer.Option("--figure", help="Only this figure (1 to 4); repeatable.")
+        list[int] | None,
+        typer.Option("--figure", **WHOLE, help="Only this figure (1 to 4); repeatable."),
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs per learner; the paper has 10.")] = 10,
-    seed: Annotated[int, typer.Option(help="The first run's seed.")] = 0,
+    runs: Annotated[int, typer.Option(**WHOLE, help="Runs per learner; the paper has 10.")] = 10,
+    seed: Annotated[int, typer.Option(**WHOLE, help="The first run's seed.")] = 0,
     directory: Annotated[
         Path, typer.Option("--out", help="Where figures, curves and report go.")
     ] = Path("results/reproduce"),
@@ -89,10 +92,10 @@ def run(
         str, typer.Argument(help="A problem: name, name:key=value,..., or saved (.npz).")
     ],
     learners: Annotated[list[str], typer.Argument(help="Learners: name:key=value,key=value.")],
-    steps: Annotated[int, typer.Option(help="Steps of each run.")] = 100_000,
-    seeds: Annotated[int, typer.Option(help="Number of runs, with seeds 0, 1, ...")] = 10,
-    points: Annotated[int, typer.Option(help="Recording points of a curve.")] = 1000,
-    threads: Annotated[int | None, typer.Option(help="Threads; all processors by default.")] = None,
+    steps: Annotated[int, typer.Option(**WHOLE, help="Steps of each run.")] = 100_000,
+    seeds: Annotated[int, typer.Option(**WHOLE, help="Number of runs, with seeds 0, 1, ...")] = 10,
+    points: Annotated[int, typer.Option(**WHOLE, help="Recording points of a curve.")] = 1000,
+    threads: Threads = None,
     directory: Annotated[
         Path | None, typer.Option("--out", help="Write curves.parquet and summary.parquet here.")
     ] = None,
@@ -163,7 +166,7 @@ def _number(text: str) -> int | float | str:
     >>> _number("7"), _number("0.9"), _number("plain")
     (7, 0.9, 'plain')
     """
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return text
+    try:
+        return from_text(text)
+    except ValueError:
+        return text

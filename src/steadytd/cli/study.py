@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from steadytd.cli.console import err, out, print_json, progress_bar, table
-from steadytd.cli.experiments import Json
+from steadytd.cli.experiments import Json, Threads
 
 LONG = 10_000_000  # learner-updates that take longer than a person likes to wait without a word
 
@@ -23,7 +23,7 @@ def study(
     address: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler; default: a local cluster.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads; all processors by default.")] = None,
+    threads: Threads = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Discard earlier results of the directory.")
     ] = False,

@@ -26,7 +26,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from steadytd.base.errors import InputError, unknown
@@ -203,7 +203,7 @@ class Law:
         asked = {a for function in self.functions for a in arguments(function)}
         return bool(asked & {"pi", "mu", "pi_prev", "mu_prev", "peak_min", "peak_max"})
 
-    @property
+    @cached_property
     def all_params(self) -> dict[str, Param]:
         """The law's own hyper-parameters, and those that every learner with a step size has."""
         return {"alpha": ALPHA, **self.params, **GENERAL} if self.block is None else {**self.params}

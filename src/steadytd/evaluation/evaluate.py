@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.numbers import one_seed, whole
 from steadytd.base.threads import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
@@ -30,6 +32,8 @@ from steadytd.evaluation.judge.target_findings import about_target
 from steadytd.evaluation.judge.values import Judged, judge
 from steadytd.evaluation.result import Evaluation
 from steadytd.features import FeatureMap, feature_map
+from steadytd.logs.columns import ColumnMap
+from steadytd.logs.decode.rows import Policy
 from steadytd.logs.log import Log, open_log
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
@@ -43,10 +47,10 @@ def evaluate(
     source: Any,
     *,
     discount: float | None = None,
-    targets: Any = None,
-    features: Any = "raw",
+    targets: Sequence[str] | Mapping[str, Policy] | None = None,
+    features: object = "raw",
     learners: Sequence[str | Law | Learner] | str | None = None,
-    columns: Any = None,
+    columns: ColumnMap | None = None,
     behavior: Any = None,
     value_at: Literal["auto", "start", "states"] = "auto",
     engine: str = "local",
@@ -64,18 +68,19 @@ def evaluate(
     a map, or a scikit-learn transformer. `learners` are names or text forms of learners, also
     `pdis`, `snpdis` and `dr`; numbers that are not given (alpha, eta, ratio) are chosen from the
     data. `behavior` is a function for the behaviour policy's probability, or "estimate", or a
-    scikit-learn classifier to estimate it with. `value_at` says where: at the episodes' first
-    states (default), or over all logged states (default for a log of one endless episode).
-    `engine="dask"` spreads the sums over a cluster (at `address`, or threads here), one task per
-    part, kept in the directory `checkpoint`. `progress(done, total)` is called with rows.
+    scikit-learn classifier to estimate it with; without it the log must have a `behavior_prob`.
+    `value_at` says where: at the episodes' first states (default), or over all logged states
+    (default for a log of one endless episode). `engine="dask"` spreads the sums over a cluster (at
+    `address`, or threads here), one task per part, kept in the directory `checkpoint`.
+    `progress(done, total)` is called with rows.
     """
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if value_at not in ("auto", "start", "states"):
         raise unknown("place for values (value_at)", value_at, ("auto", "start", "states"))
-    for name, number in (("threads", threads), ("parts", parts)):
-        if number is not None and number < 1:
-            raise InputError(f"{name} must be at least 1, got {number}.")
+    threads = None if threads is None else whole("threads", threads, 1)
+    parts = None if parts is None else whole("parts", parts, 1)
+    seed = one_seed(seed)
     asked = requests(learners)
     log = _opened(source, discount, targets, columns, behavior, batch_rows, seed)
     if not log.targets:
@@ -110,28 +115,48 @@ def evaluate(
 def _opened(
     source: Any,
     discount: float | None,
-    targets: Any,
-    columns: Any,
+    targets: Sequence[str] | Mapping[str, Policy] | None,
+    columns: ColumnMap | None,
     behavior: Any,
     batch_rows: int,
     seed: int,
 ) -> Log:
-    """The log, with estimated behaviour where that is asked for or needed."""
+    """The log, with estimated behaviour where that is asked for, and only there."""
     estimating = behavior == "estimate" or hasattr(behavior, "predict_proba")
+    known = None if estimating else behavior
     if isinstance(source, Log):
+        for name, given in (("targets", targets), ("columns", columns), ("behavior", known)):
+            if given is not None:
+                raise InputError(f"{name} is settled in a log that is open; give it to open_log.")
         log = source
     else:
-        known = None if estimating else behavior
         log = open_log(
             source, discount=discount, targets=targets, columns=columns, behavior=known,
             batch_rows=batch_rows,
         )  # fmt: skip
-    if estimating or not log.has_behavior:
+    if not estimating:
+        require_behavior(log)
+    else:
         from steadytd.evaluation.behavior.behavior import with_estimated_behavior
 
         classifier = None if behavior == "estimate" else behavior
         log = with_estimated_behavior(log, classifier=classifier, seed=seed)
     return log
+
+
+def require_behavior(log: Log) -> None:
+    """Complain if the behaviour policy's probabilities are not known."""
+    if log.has_behavior:
+        return
+    close = difflib.get_close_matches("behavior_prob", log.source.schemas[0].names, n=1)
+    hint = f" Is it '{close[0]}'?" if close else ""
+    name = close[0] if close else "its_name"
+    raise InputError(
+        f"{log.files[0]}: there is no column 'behavior_prob' with the probability of the logged "
+        f"action.{hint} Name it with columns={{'behavior_prob': '{name}'}} (on the command line "
+        f'--map behavior_prob={name}), or estimate it from the log with behavior="estimate" '
+        "(--estimate-behavior)."
+    )
 
 
 def _fitted(features: Any, log: Log, seed: int) -> FeatureMap:

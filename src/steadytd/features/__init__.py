@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.numbers import one_seed
 from steadytd.features.base import ArrayMap, FeatureMap
 from steadytd.features.fourier import Fourier
 from steadytd.features.onehot import OneHot
@@ -50,16 +51,15 @@ def feature_map(spec: object, seed: int = 0) -> FeatureMap:
 
 
 def _from_text(spec: str, seed: int) -> ArrayMap:
-    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise InputError(f"seed must be a whole number >= 0 and < 2^63, got {seed!r}.")
+    seed = one_seed(seed)
     kind, colon, rest = spec.strip().partition(":")
     if kind not in KINDS:
         raise unknown("features", kind, KINDS)
     if kind not in EXAMPLE:
         if colon:
             raise InputError(f"features '{kind}' take no number, got '{spec}'; write '{kind}'.")
-        return KINDS[kind](seed=int(seed))
-    return KINDS[kind](_numbers(kind, spec, rest), int(seed))
+        return KINDS[kind](seed=seed)
+    return KINDS[kind](_numbers(kind, spec, rest), seed)
 
 
 def _numbers(kind: str, spec: str, text: str) -> tuple[int, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -76,3 +78,18 @@ def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
     online = made.start(n_features=n_features)
     online.restore(state, step)
     return online
+
+
+class _Package(ModuleType):
+    """The package itself: called, it lists what is in it.
+
+    `st.learners` is a function by contract, and importing this package gives `steadytd` an
+    attribute of the same name. As one object it is both, in whatever order things are imported.
+    """
+
+    def __call__(self) -> dict[str, str]:
+        """Every algorithm's name with its one-line description."""
+        return learners()
+
+
+sys.modules[__name__].__class__ = _Package

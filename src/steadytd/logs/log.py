@@ -9,10 +9,10 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.numbers import whole
 from steadytd.logs.ahead import ahead
 from steadytd.logs.batch import LogBatch, Rows, assemble
 from steadytd.logs.columns import ColumnMap
@@ -165,7 +165,7 @@ class Log:
 def open_log(
     source: Any,
     *,
-    discount: float | None,
+    discount: float | None = None,
     targets: Sequence[str] | Mapping[str, Policy] | None = None,
     columns: ColumnMap | None = None,
     behavior: Policy | None = None,
@@ -173,12 +173,12 @@ def open_log(
 ) -> Log:
     """Open a log: a path, glob, directory or list of paths, a data frame or a Minari data set.
 
-    `targets` are names of `target_prob_<name>` columns (default: all) or functions
-    `(obs [n, k], action [n]) -> probability [n]`; `behavior` is such a function for the policy that
-    made the log, in place of a column. `columns` maps the names of the schema to the log's own.
+    `discount` may be left out where the log has a column of that name. `targets` are names of
+    `target_prob_<name>` columns (default: all) or functions `(obs [n, k], action [n]) ->
+    probability [n]`; `behavior` is such a function for the policy that made the log, in place of a
+    column. `columns` maps the names of the schema to the log's own.
     """
-    if not isinstance(batch_rows, int | np.integer) or batch_rows < 1:
-        raise InputError(f"batch_rows must be a whole number of at least 1, got {batch_rows!r}.")
+    rows = whole("batch_rows", batch_rows, 1)
     found = open_source(source)
     opened, meaning, notes = understand(found, discount, targets, columns, behavior)
-    return Log(opened, meaning, int(batch_rows), notes)
+    return Log(opened, meaning, rows, notes)

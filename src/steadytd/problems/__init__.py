@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 from functools import cache
 from types import ModuleType
 
@@ -61,3 +62,18 @@ def problem(name: str, /, **options: object) -> Problem:
             raise unknown(f"option of problem {name}:", option, known)
     made: Problem = make(**options)
     return made
+
+
+class _Package(ModuleType):
+    """The package itself: called, it lists what is in it.
+
+    `st.problems` is a function by contract, and importing this package gives `steadytd` an
+    attribute of the same name. As one object it is both, in whatever order things are imported.
+    """
+
+    def __call__(self) -> dict[str, str]:
+        """Every problem's name with its one-line description."""
+        return problems()
+
+
+sys.modules[__name__].__class__ = _Package

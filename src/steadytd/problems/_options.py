@@ -6,18 +6,6 @@ import numpy as np
 
 from steadytd.base.errors import InputError, unknown
 
-MOST = 2**63 - 1
-
-
-def whole(name: str, value: object, least: int, most: int = MOST) -> int:
-    """A whole number in [least, most]."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InputError(f"{name} must be a whole number, got {value!r}.")
-    if not least <= value <= most:
-        rule = f"at least {least}" if most == MOST else f"between {least} and {most}"
-        raise InputError(f"{name} must be {rule}, got {value}.")
-    return int(value)
-
 
 def number(name: str, value: object, low: float, high: float, *, open_at: str = "") -> float:
     """A number in [low, high]; `open_at` "both" or "high" leaves the ends out."""

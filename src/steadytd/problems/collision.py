@@ -24,9 +24,9 @@ from itertools import combinations
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.numbers import one_seed
 from steadytd.mdp.problem import Problem
 from steadytd.problems._numbers import uniforms
-from steadytd.problems._options import whole
 
 FAMILY = True
 STATES, STARTS, FEATURES, ONES = 8, 4, 6, 3
@@ -64,7 +64,7 @@ def make(seed: int = 0) -> Problem:
 def features(seed: int) -> Floats:
     """State s takes pattern floor(20 u_s) of the 20 patterns in the order of their first ones."""
     patterns = list(combinations(range(FEATURES), ONES))
-    numbers = uniforms(whole("seed", seed, 0), STATES)
+    numbers = uniforms(one_seed(seed), STATES)
     Phi = np.zeros((STATES, FEATURES))
     for s, u in enumerate(numbers):
         Phi[s, list(patterns[int(u * len(patterns))])] = 1.0

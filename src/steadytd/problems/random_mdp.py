@@ -16,9 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.numbers import one_seed, whole
 from steadytd.mdp.problem import Problem
 from steadytd.problems._numbers import uniforms
-from steadytd.problems._options import number, whole
+from steadytd.problems._options import number
 
 
 def make(
@@ -28,7 +29,7 @@ def make(
     S, A = whole("states", states, 1), whole("actions", actions, 1)
     d = whole("features", features, 1)
     discount = number("gamma", gamma, 0.0, 1.0, open_at="high")
-    draw = _Draw(whole("seed", seed, 0))
+    draw = _Draw(one_seed(seed))
     P = draw.distributions(S * A, S).reshape(S, A, S)
     r = draw.signed(S * A).reshape(S, A)
     mu = (draw.distributions(S, A) + 1.0 / A) / 2.0

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from steadytd.base.errors import InputError
+from steadytd.base.numbers import one_seed, whole
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
@@ -50,10 +51,8 @@ def check_request(figures: Sequence[int], runs: int, seed: int) -> None:
     for number in figures:
         if number not in {f.number for f in FIGURES}:
             raise InputError(f"the paper has figures 1 to {len(FIGURES)}, got {number}.")
-    if runs < 1:
-        raise InputError(f"runs must be a whole number >= 1, got {runs}; the paper has {RUNS}.")
-    if seed < 0:
-        raise InputError(f"seed must be a whole number >= 0, got {seed}.")
+    whole("runs", runs, 1)
+    one_seed(seed)
 
 
 def reproduce(
@@ -61,6 +60,7 @@ def reproduce(
 ) -> Reproduction:
     """Run the learners of the chosen figures (all by default) and judge what came out."""
     check_request(figures, runs, seed)
+    first, last = int(seed), int(seed) + int(runs)
     chosen = [f for f in FIGURES if not figures or f.number in figures]
     results: dict[str, Result] = {}
     theories: dict[str, Future[dict[str, Theory]]] = {}
@@ -72,7 +72,7 @@ def reproduce(
                 problem,
                 list(dict.fromkeys(c.learner for f in some for c in f.claims)),
                 steps=steps,
-                seeds=range(seed, seed + runs),
+                seeds=range(first, last),
                 points=POINTS,
                 progress=partial(progress, name) if progress else None,
             )
@@ -83,7 +83,7 @@ def reproduce(
         for figure in chosen
         for claim in figure.claims
     ]
-    return Reproduction(chosen, results, rows, seed)
+    return Reproduction(chosen, results, rows, first)
 
 
 def _predict_all(problem: Problem, learners: list[Learner], steps: int) -> dict[str, Theory]:

@@ -26,12 +26,13 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.errors import InputError
+from steadytd.base.numbers import whole
 from steadytd.engine.law import ALPHA, GENERAL, LAM, RATIO
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import ActionValues, require_one_policy
 from steadytd.mdp.problem import value_error
 from steadytd.runs.lanes import CHUNK
-from steadytd.runs.run import recording_points, require_at_least
+from steadytd.runs.run import recording_points
 from steadytd.streams.finite import FiniteStream
 
 
@@ -63,7 +64,7 @@ def greedy_gq(
     alpha: float,
     ratio: float = 1.0,
     lam: float = 0.0,
-    steps: int,
+    steps: float,
     seed: int = 0,
     power: float = 0.0,
     delay: float = 1.0,
@@ -86,14 +87,12 @@ def greedy_gq(
     given = {"alpha": alpha, "ratio": ratio, "lam": lam, "power": power, "delay": delay}
     for name, value in given.items():
         params[name].check("greedy_gq", name, value)
-    require_at_least("steps", steps, 1)
-    require_at_least("points", points, 2)
+    where = recording_points(whole("steps", steps, 1), whole("points", points, 2))
     require_one_policy(action_values, "greedy_gq")
     _require_every_action(action_values)
     task, stream = action_values, FiniteStream(action_values)
     goal = task.error_weights()[None], task.q_star.reshape(1, -1)
     facts = np.ascontiguousarray(stream.transitions[0].facts[:, [0, 1, 4]])
-    where = recording_points(steps, points)
     errors = np.empty(len(where))
     w, h, z = np.array(task.w0), np.zeros_like(task.w0), np.zeros_like(task.w0)
     gamma, position = 0.0, stream.begin(seed)

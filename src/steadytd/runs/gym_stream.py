@@ -11,6 +11,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
+from steadytd.base.numbers import whole
 from steadytd.engine.block import Goal
 from steadytd.features import FeatureMap, feature_map
 from steadytd.streams.gymnasium_env import factory, name_of
@@ -99,9 +100,8 @@ def gym_stream(
     sample and the rollouts; the seeds of a run are `run`'s.
     """
     targets = _targets(target)
-    _require_whole("sample", sample, 1)
-    _require_whole("states", states, 1)
-    _require_whole("rollouts", rollouts, 2)
+    sample, states = whole("sample", sample, 1), whole("states", states, 1)
+    rollouts = whole("rollouts", rollouts, 2)
     if states > sample:
         raise InputError(f"states must be at most sample = {sample}, got {states}.")
     if not isinstance(gamma, int | float) or not 0.0 <= gamma <= 1.0:
@@ -111,8 +111,7 @@ def gym_stream(
     found = sample_states(source, seed, sample, states)
     features_map = feature_map(features, seed)
     fitted = features_map if features_map.fitted else features_map.fit(found.obs)
-    steps = default_horizon(float(gamma)) if horizon is None else horizon
-    _require_whole("horizon", steps, 1)
+    steps = default_horizon(float(gamma)) if horizon is None else whole("horizon", horizon, 1)
     return GymStream(name_of(make), source, fitted, seed, rollouts, steps, found, restore)
 
 
@@ -123,8 +122,3 @@ def _targets(given: Any) -> tuple[Policy, ...]:
     if any(callable(one) or np.ndim(one) > 0 for one in given):
         return tuple(given)
     return (given,)
-
-
-def _require_whole(name: str, value: int, low: int) -> None:
-    if not isinstance(value, int | np.integer) or value < low:
-        raise InputError(f"{name} must be a whole number >= {low}, got {value!r}.")

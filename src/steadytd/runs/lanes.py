@@ -27,8 +27,7 @@ from steadytd.streams.finite import FiniteStream
 CHUNK = 32768  # steps generated at a time: few enough calls that threads do not wait for each other
 
 
-@dataclass(frozen=True)
-class Lane:
+class Lane(NamedTuple):
     """One learner for one target policy, and its place in the results."""
 
     learner: Learner
@@ -92,8 +91,11 @@ def lanes_of(learners: Sequence[Learner], policies: int) -> list[Lane]:
 def grouped(lanes: Sequence[Lane], features: int) -> list[list[Lane]]:
     """The lanes in groups that advance together: one law, path, schedule and policy."""
     groups: dict[object, list[Lane]] = {}
+    learner, key = None, None
     for lane in lanes:
-        groups.setdefault((group_key(lane.learner), lane.policy), []).append(lane)
+        if lane.learner is not learner:  # a learner's policies stand side by side
+            learner, key = lane.learner, group_key(lane.learner)
+        groups.setdefault((key, lane.policy), []).append(lane)
     result = []
     for group in groups.values():
         size = lanes_per_block(group[0].learner, features)

@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.numbers import whole
 from steadytd.engine.law import ALPHA, GENERAL, RATIO
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp import checks
@@ -40,7 +41,7 @@ from steadytd.mdp.action_values import require_one_policy
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.runs.lanes import CHUNK
-from steadytd.runs.run import recording_points, require_at_least
+from steadytd.runs.run import recording_points
 from steadytd.streams.finite import FiniteStream
 
 RULES = ("td", "tdc", "gtd2")
@@ -86,7 +87,7 @@ def nonlinear(
     w0: ArrayLike,
     alpha: float,
     ratio: float = 1.0,
-    steps: int,
+    steps: float,
     seed: int = 0,
     power: float = 0.0,
     delay: float = 1.0,
@@ -111,15 +112,14 @@ def nonlinear(
         raise InputError(f"nonlinear: {rule} needs hessian_vector(w, s, h), the Hessian times h.")
     task = make_problem(problem) if isinstance(problem, str) else problem
     require_one_policy(task, "nonlinear")
-    require_at_least("steps", steps, 1)
-    require_at_least("points", points, 2)
+    where = recording_points(whole("steps", steps, 1), whole("points", points, 2))
     params = {"alpha": ALPHA, "ratio": RATIO, **GENERAL}
     for name, given in (("alpha", alpha), ("ratio", ratio), ("power", power), ("delay", delay)):
         params[name].check("nonlinear", name, given)
     w = checks.array("w0", w0, 1)
     functions: Functions = (value, gradient, hessian_vector or _no_hessian)
     _check_shapes(w, task.n_states, *functions)
-    stream, where = FiniteStream(task), recording_points(steps, points)
+    stream = FiniteStream(task)
     facts = np.ascontiguousarray(stream.transitions[0].facts[:, :3])
     h = np.zeros_like(w)
 

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs, frozen
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import output_directory, write_whole
-from steadytd.engine.learner import Learner
+from steadytd.engine.law import Law
+from steadytd.engine.learner import Learner, parse_params, plain
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem
 
@@ -76,8 +77,9 @@ class Result:
         errors = np.empty((len(seeds), lanes, len(steps)))
         weights = np.empty((len(seeds), lanes, problem.n_features))
         diverged = np.empty((len(seeds), lanes), dtype=np.int64)
+        place = {seed: i for i, seed in enumerate(seeds)}
         for part in outcomes:
-            seed = seeds.index(part.seed)
+            seed = place[part.seed]
             errors[seed, part.numbers] = part.errors[:, 0].T
             weights[seed, part.numbers] = part.weights
             diverged[seed, part.numbers] = part.diverged
@@ -128,33 +130,73 @@ class Result:
         """
         import polars as pl
 
-        return pl.DataFrame([self._row(i) for i in range(len(self.learners))])
+        auc, final = self.errors.mean(axis=2), np.ascontiguousarray(self.errors[:, :, -1])
+        gone = self.first_divergence >= 0
+        first = np.where(gone, self.first_divergence, np.iinfo(np.int64).max).min(axis=1)
+        return pl.DataFrame(
+            {
+                "learner": [str(learner) for learner in self.learners],
+                "algorithm": [learner.name for learner in self.learners],
+                **self._hyper_parameters(),
+                "auc": auc.mean(axis=1),
+                "auc_stderr": pl.Series(standard_errors(auc), dtype=pl.Float64),
+                "final": final.mean(axis=1),
+                "final_stderr": pl.Series(standard_errors(final), dtype=pl.Float64),
+                "diverged": gone.sum(axis=1),
+                "first_divergence": pl.select(
+                    pl.when(pl.Series(gone.any(axis=1))).then(pl.Series(first))
+                ).to_series(),
+            }
+        )
 
-    def _row(self, i: int) -> dict[str, Any]:
-        learner, first = self.learners[i], self.first_divergence[i]
-        every = dict.fromkeys(name for other in self.learners for name in other.values)
-        auc, final = self.errors[i].mean(axis=1), self.errors[i, :, -1]
-        gone = first[first >= 0]
-        return {
-            "learner": str(learner),
-            "algorithm": learner.name,
-            **{name: learner.values.get(name) for name in every},
-            "auc": float(auc.mean()),
-            "auc_stderr": standard_error(auc),
-            "final": float(final.mean()),
-            "final_stderr": standard_error(final),
-            "diverged": len(gone),
-            "first_divergence": int(gone.min()) if len(gone) else None,
-        }
+    def _hyper_parameters(self) -> dict[str, pl.Series]:
+        """A column per hyper-parameter: numbers, or texts where one of them is a word."""
+        import polars as pl
 
-    def weights(self, learner: Learner | str) -> Floats:
-        """The final weights of a learner: [seeds, d], or [seeds, policies, d] with several."""
-        texts = [str(x) for x in self.learners]
-        if str(learner) not in texts and str(learner) not in self.asked:
-            raise unknown("learner of this run:", str(learner), texts)
-        names = texts if str(learner) in texts else self.asked
-        found: Floats = self.final_weights[names.index(str(learner))]
+        columns: dict[str, pl.Series] = {}
+        for name in dict.fromkeys(name for learner in self.learners for name in learner.values):
+            found = [learner.values.get(name) for learner in self.learners]
+            words = any(isinstance(value, str) for value in found)
+            shown = [None if v is None else plain(v) for v in found] if words else found
+            columns[name] = pl.Series(shown, dtype=pl.String if words else pl.Float64)
+        return columns
+
+    def weights(self, learner: Learner | Law | str) -> Floats:
+        """The final weights of a learner: [seeds, d], or [seeds, policies, d] with several.
+
+        A text may be written in any way that means the learner, with the number that it ran with
+        or with "auto" where that was asked for.
+        """
+        found: Floats = self.final_weights[self._place(learner)]
         return found[:, 0] if self.problem.n_policies == 1 else found
+
+    def _place(self, learner: Learner | Law | str) -> int:
+        if isinstance(learner, Learner):
+            written = [str(learner)]
+        else:
+            name, _, rest = (learner.name if isinstance(learner, Law) else learner).partition(":")
+            laws = self._laws.get(name.strip(), ())
+            written = [str(Learner(law, parse_params(law.name, rest))) for law in laws]
+        for text in written:
+            if text in self._places:
+                return self._places[text]
+        ran = [str(one) for one in self.learners]
+        raise unknown("learner of this run:", next(iter(written), str(learner)), ran)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """The place of each learner by its text; where two have the same, that of the first."""
+        texts = [*map(str, self.learners), *self.asked]
+        places = [*range(len(self.learners)), *range(len(self.asked))]
+        return dict(zip(reversed(texts), reversed(places), strict=True))
+
+    @cached_property
+    def _laws(self) -> dict[str, list[Law]]:
+        """The laws that ran, by name: a user's own may have the name of another."""
+        found: dict[str, list[Law]] = {}
+        for law in dict.fromkeys(learner.algorithm for learner in self.learners):
+            found.setdefault(law.name, []).append(law)
+        return found
 
     def save(self, directory: str | Path) -> list[Path]:
         """Write `curves.parquet` and `summary.parquet` into a directory."""
@@ -167,9 +209,18 @@ class Result:
 
 def standard_error(values: Floats) -> float | None:
     """The standard error of the mean; None for one value, infinite if a value is."""
-    if len(values) < 2:
-        return None
-    if not np.isfinite(values).all():
-        return float("inf")
-    scale = float(np.abs(values).max()) or 1.0
-    return float(scale * np.std(values / scale, ddof=1) / np.sqrt(len(values)))
+    return standard_errors(values[None])[0]
+
+
+def standard_errors(values: Floats) -> list[float | None]:
+    """The standard error of the mean of each row."""
+    rows, n = values.shape
+    if n < 2:
+        return [None] * rows
+    finite = np.isfinite(values).all(axis=1)
+    some = values[finite]
+    scale = np.abs(some).max(axis=1, keepdims=True)
+    scale[scale == 0.0] = 1.0
+    found = np.full(rows, np.inf)
+    found[finite] = scale[:, 0] * np.std(some / scale, axis=1, ddof=1) / np.sqrt(n)
+    return [float(x) for x in found]

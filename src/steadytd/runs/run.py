@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,8 @@ import numpy as np
 
 from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
-from steadytd.engine.law import Law
+from steadytd.base.numbers import all_seeds, whole
+from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.action_values import ActionValues, Task, require_match
@@ -30,23 +31,23 @@ Progress = Callable[[int, int], None]
 
 def run(
     problem: Task | GymStream | str,
-    learners: Sequence[Learner | Law | str] | Learner | str,
+    learners: Sequence[Learner | Law | str] | Learner | Law | str,
     *,
-    steps: int,
-    seeds: int | Sequence[int] = 1,
-    points: int = 1000,
+    steps: float,
+    seeds: float | Iterable[int] = 1,
+    points: float = 1000,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Run learners on a problem and record their errors.
 
-    `seeds` is a number of seeds (0, 1, ...) or the seeds themselves; `points` the number of
-    recording points, evenly spaced with step 0 and the last step among them; `threads` the number
-    of threads (default: all processors). The result does not depend on `threads`, nor a learner's
-    numbers on the other learners. A family's name (collision) means that each seed draws its own
-    instance; a problem object means that one. A Gymnasium stream (`gym_stream`) may stand in the
-    place of a problem. `progress(done, total)` is called with
-    learner-updates.
+    `steps` is a whole number, also written 1e6; `seeds` a number of seeds (0, 1, ...) or the seeds
+    themselves, a list or a range; `points` the number of recording points, evenly spaced with step
+    0 and the last step among them; `threads` the number of threads (default: all processors). The
+    result does not depend on `threads`, nor a learner's numbers on the other learners. A family's
+    name (collision) means that each seed draws its own instance; a problem object means that one.
+    A Gymnasium stream (`gym_stream`) may stand in the place of a problem. `progress(done, total)`
+    is called with learner-updates.
 
     >>> r = run("three_state", ["perturbed_td:alpha=0.01,eta=0.6"], steps=1000, seeds=2, points=3)
     >>> r.curves["step"].to_list()
@@ -56,32 +57,28 @@ def run(
         from steadytd.runs.gym_run import run_gym
 
         return run_gym(
-            problem, _learners(learners), _seeds(seeds), _points(steps, points),
+            problem, _learners(learners), all_seeds(seeds), _points(steps, points),
             _threads(threads), progress,
         )  # fmt: skip
     found = make_problem(problem) if isinstance(problem, str) else problem
     family = problem if isinstance(problem, str) and is_family(problem) else None
     chosen = _learners(learners)
-    numbers = _seeds(seeds)
+    numbers = all_seeds(seeds)
     where, workers = _points(steps, points), _threads(threads)
     asked = [str(one) for one in chosen]
-    chosen = [with_numbers(found, one, family is not None) for one in chosen]
+    chosen = _numbered(found, chosen, family is not None)
     instance = None if family is None else lambda seed: make_problem(family, seed=seed)
     scene = Scene(found, where, instance=instance)
     outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, progress)
     return Result.collect(found, chosen, asked, numbers, scene.points, outcomes)
 
 
-def _points(steps: int, points: int) -> Longs:
-    require_at_least("steps", steps, 1)
-    require_at_least("points", points, 2)
-    return recording_points(steps, points)
+def _points(steps: float, points: float) -> Longs:
+    return recording_points(whole("steps", steps, 1), whole("points", points, 2))
 
 
-def _threads(threads: int | None) -> int:
-    workers = os.cpu_count() or 1 if threads is None else threads
-    require_at_least("threads", workers, 1)
-    return workers
+def _threads(threads: float | None) -> int:
+    return os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
 
 
 def recording_points(steps: int, points: int) -> Longs:
@@ -89,15 +86,25 @@ def recording_points(steps: int, points: int) -> Longs:
     return np.unique(np.rint(np.linspace(0, steps, points)).astype(np.int64))
 
 
-def _learners(given: Sequence[Learner | Law | str] | Learner | str) -> list[Learner]:
-    several = [given] if isinstance(given, str | Learner) else list(given)
+def _learners(given: Sequence[Learner | Law | str] | Learner | Law | str) -> list[Learner]:
+    several = [given] if isinstance(given, str | Law | Learner) else list(given)
     if not several:
         raise InputError("give at least one learner, for instance 'td:alpha=0.01'.")
     chosen = [make_learner(one) for one in several]
-    for i, one in enumerate(chosen):
-        if str(one) in map(str, chosen[:i]):
+    seen: set[str] = set()
+    for one in chosen:
+        if str(one) in seen:
             raise InputError(f"learner '{one}' is given twice; leave one out.")
+        seen.add(str(one))
     return chosen
+
+
+def _numbered(problem: Task, learners: list[Learner], family: bool) -> list[Learner]:
+    """`with_numbers` of all; whether a learner matches the problem is a matter of its law alone."""
+    for one in {learner.law: learner for learner in learners}.values():
+        with_numbers(problem, one, family)
+    return [with_numbers(problem, one, family) if AUTO in one.values.values() else one
+            for one in learners]  # fmt: skip
 
 
 def with_numbers(problem: Task, learner: Learner, family: bool = False) -> Learner:
@@ -121,23 +128,6 @@ def with_numbers(problem: Task, learner: Learner, family: bool = False) -> Learn
     from steadytd.theory.choose import resolve
 
     return resolve(problem, learner)
-
-
-def _seeds(given: int | Sequence[int]) -> list[int]:
-    if isinstance(given, int):
-        require_at_least("seeds", given, 1)
-        return list(range(given))
-    numbers = list(given)
-    whole = all(isinstance(seed, int | np.integer) for seed in numbers)
-    if not numbers or not whole or len(set(numbers)) < len(numbers):
-        raise InputError(f"seeds must be different whole numbers, got {numbers}.")
-    return [int(seed) for seed in numbers]
-
-
-def require_at_least(name: str, value: int, low: int) -> None:
-    """Complain unless `value` is a whole number from `low` on."""
-    if not isinstance(value, int | np.integer) or value < low:
-        raise InputError(f"{name} must be a whole number >= {low}, got {value}.")
 
 
 def _execute(

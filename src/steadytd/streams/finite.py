@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Ints
-from steadytd.base.errors import InputError
+from steadytd.base.numbers import one_seed
 from steadytd.engine.block import Transitions
 from steadytd.mdp.action_values import Task
 
@@ -59,9 +59,7 @@ class FiniteStream:
         """The stream of a seed before its first step."""
         from steadytd.engine.kernels import mix, uniform
 
-        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-            raise InputError(f"seed must be a whole number >= 0 and < 2^63, got {seed!r}.")
-        key = np.uint64(mix(np.uint64(seed)))
+        key = np.uint64(mix(np.uint64(one_seed(seed))))
         state = int(np.searchsorted(self.start, uniform(key, 0), side="right"))
         return Position(key, 0, state)
 

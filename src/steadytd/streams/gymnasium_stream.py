@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.errors import InputError
+from steadytd.base.numbers import one_seed
 from steadytd.engine.block import Transitions
 from steadytd.streams.gymnasium_env import action_count, vectoriser
 
@@ -71,16 +72,15 @@ class Walk:
     """A behaviour policy on its way through an environment."""
 
     def __init__(self, source: Source, seed: int, use: int) -> None:
-        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-            raise InputError(f"seed must be a whole number >= 0 and < 2^63, got {seed!r}.")
+        seed = one_seed(seed)
         self.source = source
         self.env: Env = source.make()
         count = action_count(self.env)
         self.vector = vectoriser(self.env)
         self.behavior = probabilities("behavior", source.behavior, count)
         self.targets = [probabilities("target", one, count) for one in source.targets]
-        self._uniform = np.random.default_rng([use, ACTIONS, int(seed)])
-        self._resets = np.random.default_rng([use, RESETS, int(seed)])
+        self._uniform = np.random.default_rng([use, ACTIONS, seed])
+        self._resets = np.random.default_rng([use, RESETS, seed])
         self.peaks = [[1.0, 0.0] for _ in self.targets]  # least and largest max(pi, mu) so far
         self.step = 0
         self.was_cut = False

@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.numbers import LARGEST, whole
 from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm
 from steadytd.learners import learner as make_learner
@@ -24,7 +34,19 @@ from steadytd.studies.lines import line_of
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
 
-Count = Annotated[int, Field(ge=1, strict=True)]
+MOST_SEEDS = 1_000_000  # of a study: beyond that it is a slip of the pen
+
+
+def _count(least: int, most: int = LARGEST) -> BeforeValidator:
+    """A whole number in a range, also written 1e6."""
+
+    def check(value: object, info: ValidationInfo) -> int:
+        return whole(str(info.field_name), value, least, most)
+
+    return BeforeValidator(check)
+
+
+Count = Annotated[int, _count(1)]
 
 
 class Strict(BaseModel):
@@ -56,7 +78,7 @@ class Confirm(Strict):
 
     by: Literal["auc", "final"] = "auc"
     measure: str = "value"
-    seeds: Annotated[int, Field(ge=0, strict=True)] | None = None
+    seeds: Annotated[int, _count(0)] | None = None
 
 
 class Grid(BaseModel):
@@ -87,7 +109,7 @@ class StudyFile(Strict):
     problem: str | None = None
     problems: list[ProblemEntry] = Field(default_factory=list)
     steps: Count | None = None
-    seeds: Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+    seeds: Annotated[int, _count(1, MOST_SEEDS)]
     every: Count | None = None
     errors: list[str] = Field(default_factory=lambda: ["value"], min_length=1)
     confirm: Confirm = Confirm()

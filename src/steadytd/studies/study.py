@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import output_directory, write_whole
+from steadytd.base.numbers import whole
 from steadytd.engine.learner import Learner
-from steadytd.runs.run import require_at_least
 from steadytd.studies import dataset
 from steadytd.studies.blocks import Block, compute, confirm_blocks, grid_blocks
 from steadytd.studies.results import StudyResults, choose_best
@@ -69,8 +69,7 @@ class Study:
             raise unknown("engine", engine, ENGINES)
         if address is not None and engine != "dask":
             raise InputError("address is that of a Dask cluster; say engine='dask' as well.")
-        workers = os.cpu_count() or 1 if threads is None else threads
-        require_at_least("threads", workers, 1)
+        workers = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
         directory = output_directory(Path("results") / self.name if out is None else out)
         with _only_run(directory):
             self._prepare(directory, fresh)

@@ -20,8 +20,10 @@ from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm
 from steadytd.learners import learner as make_learner
+from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
+from steadytd.problems import problem as make_problem
 from steadytd.theory import dynamics
 from steadytd.theory.assumptions import Assumption, check_assumptions
 from steadytd.theory.choose import best_penalty, resolve
@@ -34,15 +36,20 @@ if TYPE_CHECKING:
 
 
 @single_threaded
-def certify(problem: Problem, policy: int = 0) -> Certificate:
-    """The certificate of a problem (and, where it has several, of one of its target policies).
+def certify(problem: Problem | str, policy: int = 0) -> Certificate:
+    """Will a learner converge on this problem, to what, and how good is that? See `Certificate`.
+
+    `problem` may be a name; `policy` says which of its target policies, where it has several.
 
     >>> import steadytd as st
     >>> c = st.certify(st.problem("three_state"))
     >>> c.td_stable, round(c.eta_pd, 4), round(c.best_eta, 4)
     (False, 0.4143, 0.5143)
     """
-    certificate = Certificate(problem, policy)
+    if isinstance(problem, ActionValues):
+        raise InputError("certify knows state values only; for gq see steadytd.theory.dynamics.")
+    found = make_problem(problem) if isinstance(problem, str) else problem
+    certificate = Certificate(found, policy)
     certificate.to_dict()  # computes everything, so that later look-ups are instant
     return certificate
 

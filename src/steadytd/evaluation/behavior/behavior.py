@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
+from steadytd.base.numbers import whole
 from steadytd.evaluation.behavior.calibration import Calibration, calibrate
 from steadytd.evaluation.behavior.sample import dealt, distinct, numbered, sample_rows_of
 from steadytd.logs.log import Log, LogBatch
@@ -93,7 +94,8 @@ def estimate_behavior(
     `classifier` has `fit` and `predict_proba`, and is copied, not changed; by default multinomial
     logistic regression on standardised observations, or on `features(obs)` where that is given.
     """
-    _check(classifier, folds, sample_rows, floor)
+    folds, sample_rows = whole("folds", folds, 2), whole("sample_rows", sample_rows, 2)
+    _check(classifier, floor)
     log.meaning.need_actions(log.files[0], "the behaviour policy is to be estimated")
     obs, action, episode, rows = sample_rows_of(log, sample_rows, seed)
     actions = distinct(action, log)
@@ -165,20 +167,25 @@ class EstimatedLog(Log):
 
 
 def with_estimated_behavior(
-    log: Log, classifier: Any = None, folds: int = 5, seed: int = 0, **further: Any
+    log: Log,
+    classifier: Any = None,
+    folds: int = 5,
+    seed: int = 0,
+    *,
+    features: Map | None = None,
+    sample_rows: int = SAMPLE,
+    floor: float = FLOOR,
 ) -> EstimatedLog:
     """The same log with `behavior_prob` estimated; see `estimate_behavior` for the arguments."""
-    fitted = estimate_behavior(log, classifier, folds, seed, **further)
+    fitted = estimate_behavior(
+        log, classifier, folds, seed, features=features, sample_rows=sample_rows, floor=floor
+    )
     given = {f.name: getattr(log, f.name) for f in fields(Log)}
     given.update(behavior_estimated=True, left_out=None)
     return EstimatedLog(**given, behavior=fitted)
 
 
-def _check(classifier: Any, folds: int, sample_rows: int, floor: float) -> None:
-    if not isinstance(folds, int) or folds < 2:
-        raise InputError(f"folds must be a whole number of at least 2, got {folds!r}.")
-    if sample_rows < 2:
-        raise InputError(f"sample_rows must be at least 2, got {sample_rows}.")
+def _check(classifier: Any, floor: float) -> None:
     if not 0.0 < floor < 1.0:
         raise InputError(f"floor must lie between 0 and 1, got {floor}.")
     if classifier is None:
