@@ -24,8 +24,8 @@ from itertools import combinations
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.random import PROBLEM, uniforms
 from steadytd.mdp.problem import Problem
-from steadytd.problems._numbers import uniforms
 from steadytd.problems._options import whole
 
 FAMILY = True
@@ -64,7 +64,7 @@ def make(seed: int = 0) -> Problem:
 def features(seed: int) -> Floats:
     """State s takes pattern floor(20 u_s) of the 20 patterns in the order of their first ones."""
     patterns = list(combinations(range(FEATURES), ONES))
-    numbers = uniforms(whole("seed", seed, 0), STATES)
+    numbers = uniforms(whole("seed", seed, 0), PROBLEM, STATES)
     Phi = np.zeros((STATES, FEATURES))
     for s, u in enumerate(numbers):
         Phi[s, list(patterns[int(u * len(patterns))])] = 1.0

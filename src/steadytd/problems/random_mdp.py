@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.random import PROBLEM, uniforms
 from steadytd.mdp.problem import Problem
-from steadytd.problems._numbers import uniforms
 from steadytd.problems._options import number, whole
 
 
@@ -54,7 +54,7 @@ class _Draw:
 
     def numbers(self, count: int) -> Floats:
         """The next numbers, each in [0, 1)."""
-        found = uniforms(self.seed, count, self.used)
+        found = uniforms(self.seed, PROBLEM, count, self.used)
         self.used += count
         return found
 

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
+from steadytd.base.random import dealt
 from steadytd.evaluation.behavior.calibration import Calibration, calibrate
-from steadytd.evaluation.behavior.sample import dealt, distinct, numbered, sample_rows_of
+from steadytd.evaluation.behavior.sample import distinct, numbered, sample_rows_of
 from steadytd.logs.log import Log, LogBatch
 
 SAMPLE = 100_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.base.files import output_directory, write_whole
+from steadytd.base.json import json_text
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
@@ -44,8 +44,7 @@ def write_evaluation(
             charts["agreement"] = agreement_chart
         pictures = {key: save_figure(draw(e), made, key) for key, draw in charts.items()}
         models = _save_models(e, made)
-        document = json.dumps(e.to_dict(), indent=2, allow_nan=False) + "\n"
-        (made / "evaluation.json").write_text(document, encoding="utf-8")
+        (made / "evaluation.json").write_text(json_text(e.to_dict()), encoding="utf-8")
         html = _html(e, pictures, models, files, command)
         (made / "evaluation.html").write_text(html, encoding="utf-8")
         contents = {path.name: path.read_bytes() for path in sorted(made.iterdir())}
