@@ -19,7 +19,8 @@ from steadytd.logs.columns import ColumnMap
 from steadytd.logs.decode.order import Cursor
 from steadytd.logs.decode.rows import Meaning, Policy, decode
 from steadytd.logs.schema import understand
-from steadytd.logs.sources.source import Chunk, Source, open_source
+from steadytd.logs.sources.choose import open_source
+from steadytd.logs.sources.source import Chunk, Source
 
 OPTIONAL = frozenset({"action", "behavior_prob", "target_prob"})
 
