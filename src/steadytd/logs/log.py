@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.logs.ahead import ahead
-from steadytd.logs.batch import LogBatch, Rows, assemble
+from steadytd.logs.batch import Decoded, LogBatch, assemble
 from steadytd.logs.columns import ColumnMap
-from steadytd.logs.decode.order import Cursor
+from steadytd.logs.decode.kernels import Cursor
 from steadytd.logs.decode.rows import Meaning, Policy, decode
 from steadytd.logs.schema import understand
 from steadytd.logs.sources.choose import open_source
-from steadytd.logs.sources.source import Chunk, Source
+from steadytd.logs.sources.source import Chunk, LogSource
 
 OPTIONAL = frozenset({"action", "behavior_prob", "target_prob"})
 
@@ -35,7 +35,7 @@ class Log:
     (no next observation is known and the episode has not terminated), None before the first one.
     """
 
-    source: Source
+    source: LogSource
     meaning: Meaning
     batch_rows: int
     notes: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Log:
     ) -> Generator[LogBatch, None, None]:
         """The batches of the chunks that were read."""
         cursor, row = self.start, self.begin
-        held: Rows | None = None
+        held: Decoded | None = None
         left_out, used = 0, 0
         with closing(chunks):  # whatever happens, the thread that reads them ends here
             for chunk in chunks:

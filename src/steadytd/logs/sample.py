@@ -13,7 +13,7 @@ from steadytd.base.errors import InputError
 from steadytd.base.random import OBSERVATIONS, Reservoir
 from steadytd.logs.decode import arrays, checks
 from steadytd.logs.decode.rows import Meaning
-from steadytd.logs.sources.source import Chunk, Source
+from steadytd.logs.sources.source import Chunk, LogSource
 
 SPREAD = 32  # row groups that are looked into
 FULL = 262_144  # a log of at most this many rows is read whole
@@ -21,7 +21,7 @@ BATCH = 65_536
 
 
 def sample(
-    source: Source, meaning: Meaning, begin: int, end: int | None, n: int, seed: int
+    source: LogSource, meaning: Meaning, begin: int, end: int | None, n: int, seed: int
 ) -> NDArray[Any]:
     """At most `n` observations in the log's order, without replacement.
 
@@ -41,7 +41,7 @@ def sample(
 
 
 def _chunks(
-    source: Source, meaning: Meaning, begin: int, end: int | None, n: int
+    source: LogSource, meaning: Meaning, begin: int, end: int | None, n: int
 ) -> Iterator[Chunk]:
     names = meaning.columns.obs
     total = source.rows

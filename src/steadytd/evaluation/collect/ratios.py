@@ -37,7 +37,7 @@ class Steps(NamedTuple):
     rho: Floats  # [n, targets]
 
 
-class Kinds(NamedTuple):
+class Emphases(NamedTuple):
     """What the systems of equations ask for."""
 
     emphatic: Bools
@@ -45,7 +45,7 @@ class Kinds(NamedTuple):
     beta: Floats
 
 
-class Group(NamedTuple):
+class EightTargets(NamedTuple):
     """Eight targets, from target `first` on: where they stand, and their sums."""
 
     first: int
@@ -77,13 +77,13 @@ class Ratios:
         self.sums = np.zeros((groups, len(RATIO_SUMS) * LANES))
         self.along = [Padded((plan.horizon, T)) for _ in range(3)]  # numerator, denominator, ended
         self.histogram = np.zeros((T, BINS), dtype=np.int64)
-        self.kinds = Kinds(
+        self.kinds = Emphases(
             np.array([s.emphatic for s in plan.systems]),
             np.array([s.lam for s in plan.systems]),
             np.array([-1.0 if s.beta is None else s.beta for s in plan.systems]),
         )
         self.groups = [
-            Group(
+            EightTargets(
                 g * LANES, T, plan.horizon, np.zeros((2 + K) * LANES), self.sums[g],
                 *map(memory_of, self.along),
             )
@@ -124,7 +124,7 @@ class Ratios:
 
 
 @compiled_disjoint
-def follow(lo: int, hi: int, steps: int, rows: Steps, kinds: Kinds, group: Group) -> int:
+def follow(lo: int, hi: int, steps: int, rows: Steps, kinds: Emphases, group: EightTargets) -> int:
     """Eight targets on rows lo..hi; returns the number of steps of the episode under way."""
     target, behavior, first, gamma = rows.target, rows.behavior, rows.first, rows.gamma
     step, discounted = rows.step, rows.discounted
@@ -176,7 +176,7 @@ def follow(lo: int, hi: int, steps: int, rows: Steps, kinds: Kinds, group: Group
 
 
 @compiled
-def finish(steps: int, group: Group) -> None:
+def finish(steps: int, group: EightTargets) -> None:
     """Count an episode that has ended after so many steps."""
     sums, product, at = group.sums, eight(group.state, 0), 4 * LANES
     put(sums, at, eight(sums, at) + product)

@@ -11,10 +11,10 @@ from steadytd.logs.sources.arrow import MemorySource
 from steadytd.logs.sources.csv import CSV_SUFFIXES, CsvSource
 from steadytd.logs.sources.minari import minari_source
 from steadytd.logs.sources.parquet import ParquetSource
-from steadytd.logs.sources.source import Source
+from steadytd.logs.sources.source import LogSource
 
 
-def open_source(source: Any) -> Source:
+def open_source(source: Any) -> LogSource:
     """Recognise what the user gave."""
     if isinstance(source, str) and source.startswith("minari:"):
         return minari_source(source.removeprefix("minari:"))
@@ -60,7 +60,7 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]
 
 
-def _from_paths(paths: list[Path]) -> Source:
+def _from_paths(paths: list[Path]) -> LogSource:
     if not paths:
         raise InputError("a log needs at least one file, got an empty list.")
     twice = {str(p) for p in paths if paths.count(p) > 1}

@@ -18,7 +18,7 @@ class Chunk(NamedTuple):
     batch: Any
 
 
-class Source(Protocol):
+class LogSource(Protocol):
     """Rows 0, 1, 2, ... over all files, readable again and again and from the middle."""
 
     @property
@@ -33,7 +33,7 @@ class Source(Protocol):
     def rows(self) -> int | None:
         """Rows over all files; None: not known before reading."""
 
-    def with_types(self, columns: Columns) -> Source:
+    def with_types(self, columns: Columns) -> LogSource:
         """The same source, once it is known what its columns mean."""
 
     def units(self) -> list[int]:
