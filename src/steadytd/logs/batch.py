@@ -18,7 +18,7 @@ class LogBatch:
 
     ================= ============= ===========================================================
     `obs`             [m, k]        rows 0..n-1 are the observations of the n transitions, the
-                                    others are next observations that are no following row's
+                                    others are next observations that no row has as its own
     `row_next`        [n]           where x_next of a transition stands in `obs` (its own row
                                     where the discount is 0: x_next then does not matter)
     `reward`          [n]

@@ -18,6 +18,8 @@ from steadytd.logs.batch import Decoded, LogBatch, assemble
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.decode.kernels import Cursor
 from steadytd.logs.decode.rows import Meaning, Policy, decode
+from steadytd.logs.parts import cuts
+from steadytd.logs.sample import sample
 from steadytd.logs.schema import understand
 from steadytd.logs.sources.choose import open_source
 from steadytd.logs.sources.source import Chunk, LogSource
@@ -125,9 +127,7 @@ class Log:
         return wanted
 
     def sample(self, n: int, seed: int = 0) -> NDArray[Any]:
-        """At most `n` observations, spread over the log; see `log_sample`."""
-        from steadytd.logs.sample import sample
-
+        """At most `n` observations, spread over the log."""
         return sample(self.source, self.meaning, self.begin, self.end, n, seed)
 
     def parts(self, k: int) -> list[Log]:
@@ -136,8 +136,6 @@ class Log:
         Reads the columns `episode_id` and `t` once. An episode that crosses the border of two row
         groups belongs to the part in which it begins.
         """
-        from steadytd.logs.parts import cuts
-
         edges = cuts(self.source, self.meaning, self.begin, self.end, self.start, k)
         ends: list[int | None] = [begin for begin, _ in edges[1:]]
         return [

@@ -29,7 +29,7 @@ class Problem:
     `r`        [s, a, s'] or [s, a]    rewards
     `gamma`    number, [s'], [s,a,s']  discount of a transition; 0 where an episode ends
     `mu`, `pi` [s, a]                  behaviour and target policy
-    `Phi`      [s, k]                  features, one row a state
+    `Phi`      [s, k]                  features, one row per state
     `w0`       [k]                     start weights (default: zero)
     `start`    [s]                     distribution of the first state (default: `d_mu`)
     `interest` [s]                     weight of a state in the error and in ETD (default: 1)
@@ -131,7 +131,7 @@ class Problem:
 
     @property
     def table(self) -> Floats:
-        """The feature table that the rows of a stream refer to; it begins with one row a value."""
+        """The feature table that a stream's rows refer to; it begins with one row per value."""
         return self.Phi
 
     @property

@@ -35,7 +35,7 @@ Map = Callable[[NDArray[Any]], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Behavior:
-    """A fitted behaviour policy: one classifier a fold, and how well they are calibrated."""
+    """A fitted behaviour policy: one classifier per fold, and how well they are calibrated."""
 
     models: tuple[Any, ...]
     actions: NDArray[Any]
@@ -62,7 +62,7 @@ class Behavior:
                 predicted = np.asarray(model.predict_proba(inputs[mine]))
                 if predicted.shape != (len(mine), len(columns)):
                     raise InputError(
-                        f"predict_proba must return one column an action, ({len(mine)}, "
+                        f"predict_proba must return one column per action, ({len(mine)}, "
                         f"{len(columns)}), got the shape {predicted.shape}."
                     )
                 found[np.ix_(mine, columns)] = predicted

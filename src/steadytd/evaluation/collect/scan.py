@@ -91,6 +91,7 @@ def fill(lo: int, hi: int, rows: Weighted, Y: Floats, U: Floats, V: Floats) -> N
 def traces(X: Floats, decay: Floats, emphasis: Floats, z: Floats, U: Floats) -> None:
     """U = z with z = decay z + emphasis x: rho gamma lam and rho M; a decay of 0 forgets z."""
     for i in range(len(X)):
+        by, weight = decay[i], emphasis[i]
         for k in range(len(z)):
-            z[k] = (decay[i] * z[k] if decay[i] != 0.0 else 0.0) + emphasis[i] * X[i, k]
+            z[k] = (by * z[k] if by != 0.0 else 0.0) + weight * X[i, k]
             U[k, i] = z[k]

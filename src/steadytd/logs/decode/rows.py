@@ -175,7 +175,7 @@ def called(policy: Policy, what: str, obs: NDArray[Any], action: NDArray[Any] | 
     result = np.asarray(policy(obs, action))
     if result.shape != (len(obs),) or result.dtype.kind not in "fiub":
         raise InputError(
-            f"{what} must return one probability a row, an array of shape ({len(obs)},), got an "
+            f"{what} must return one probability per row, an array of shape ({len(obs)},), got an "
             f"array of shape {result.shape} and type {result.dtype}."
         )
     return result.astype(np.float64)

@@ -27,7 +27,7 @@ class LogSource(Protocol):
 
     @property
     def schemas(self) -> tuple[Any, ...]:
-        """One Arrow schema a file."""
+        """One Arrow schema per file."""
 
     @property
     def rows(self) -> int | None:
