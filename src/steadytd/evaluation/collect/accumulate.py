@@ -204,12 +204,12 @@ class Accumulator:
         d, T = self.plan.features, len(self.plan.targets)
         here = slice(lo, hi)
         for k, system in enumerate(self.plan.systems):
-            for t in range(T):
-                if system.lam > 0.0:
+            if system.lam > 0.0:
+                decay = p.rho.array[here] * p.gamma[here, None] * system.lam
+                for t in range(T):
                     j = k * T + t
                     part, z = self.U[j * d : (j + 1) * d], self.z[t, k]
-                    decay = p.rho.array[here, t] * p.gamma[here] * system.lam
-                    scan.traces(X[here], decay, p.weight.array[here, j], z, part)
+                    scan.traces(X[here], decay[:, t], p.weight.array[here, j], z, part)
 
     def _piece(self, block: int, at_start: bool) -> BlockSums:
         if not self.pieces or self.pieces[-1].block != block:
