@@ -5,11 +5,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from steadytd import InputError
 from steadytd.base.errors import unknown
-from steadytd.base.files import output_directory, replacing, write_whole
+from steadytd.base.files import (
+    output_directory,
+    reading_arrays,
+    replacing,
+    write_arrays,
+    write_whole,
+)
 
 
 def names(directory: Path) -> list[str]:
@@ -177,3 +184,46 @@ def test_did_you_mean(name: str, message: str) -> None:
     assert isinstance(error, InputError)
     assert isinstance(error, ValueError)
     assert str(error) == message
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_arrays_come_back(tmp_path: Path, compressed: bool) -> None:
+    arrays = {"a": np.arange(6.0).reshape(2, 3), "text": np.array("x = 1"), "none": np.empty(0)}
+    path = write_arrays(tmp_path / "kept.bin", arrays, compressed=compressed)
+    with reading_arrays(path, "thing") as file:
+        assert sorted(file.files) == sorted(arrays)
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(file[name], array)
+    assert names(tmp_path) == ["kept.bin"]
+
+
+def test_arrays_that_fail_half_way_leave_the_old_file(tmp_path: Path) -> None:
+    class Broken:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise OSError("no space left")
+
+    path = write_arrays(tmp_path / "kept.npz", {"a": np.ones(1)})
+    with pytest.raises(OSError, match="no space left"):
+        write_arrays(path, {"a": np.zeros(1), "b": Broken()})
+    with reading_arrays(path, "thing") as file:
+        assert file["a"].tolist() == [1.0]
+    assert names(tmp_path) == ["kept.npz"]
+
+
+def test_what_is_no_archive_is_named(tmp_path: Path) -> None:
+    def read(path: Path) -> None:
+        with reading_arrays(path, "thing") as file:
+            file["a"]
+
+    with pytest.raises(InputError, match=r"there is no file '.*gone\.npz'\."):
+        read(tmp_path / "gone.npz")
+    text = write_whole(tmp_path / "text.npz", "hello")
+    with pytest.raises(InputError, match=r"'.*text\.npz' is not a saved thing \(.*\)\."):
+        read(text)
+    other = write_arrays(tmp_path / "other.npz", {"b": np.ones(1)})
+    with pytest.raises(InputError, match=r"is not a saved thing .*a is not a file in the archive"):
+        read(other)
+    pickled = tmp_path / "pickled.npz"
+    np.savez(pickled, a=np.array([{}], dtype=object))
+    with pytest.raises(InputError, match=r"is not a saved thing .*allow_pickle=False"):
+        read(pickled)

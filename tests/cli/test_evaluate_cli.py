@@ -467,4 +467,4 @@ def test_an_unknown_behaviour_policy(
     text = " ".join(capsys.readouterr().out.split())
     assert "trust it only if the estimated behaviour probabilities are right" in text
     assert "Calibration of the estimated behaviour policy" in text
-    assert "behaviour_estimated: " in text
+    assert "behavior_estimated: " in text

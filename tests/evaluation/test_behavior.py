@@ -13,13 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 from steadytd import InputError
+from steadytd.base.random import dealt
 from steadytd.evaluation.behavior.behavior import (
     EstimatedLog,
     estimate_behavior,
     with_estimated_behavior,
 )
 from steadytd.evaluation.behavior.calibration import calibrate
-from steadytd.evaluation.behavior.sample import dealt
 from steadytd.logs.log import Log, open_log
 from tests.support.log_helpers import fixed_lists
 

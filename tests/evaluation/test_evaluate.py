@@ -277,7 +277,7 @@ def test_csv_of_unknown_length(file: Path, tmp_path: Path) -> None:
 def test_estimated_behaviour_is_marked() -> None:
     table = line(-1.0).log(2)
     e = st.evaluate(table, discount=0.97, features="poly:2", behavior="estimate")
-    (warning,) = [w for w in e.warnings if w.code == "behaviour_estimated"]
+    (warning,) = [w for w in e.warnings if w.code == "behavior_estimated"]
     assert warning.level == "warning" and warning.numbers
     assert not e.recommended["pi"].trusted
 

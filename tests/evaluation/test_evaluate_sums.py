@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 
 from steadytd import InputError
+from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.accumulate import Accumulator, few
 from steadytd.evaluation.collect.plan import ETD, TD, System, blocks_for, numbers_per_block
 from steadytd.evaluation.collect.products import Products
-from steadytd.evaluation.collect.room import Room
+from steadytd.evaluation.collect.room import Padded, Room, memory_of
+from steadytd.evaluation.collect.scan import Weighted
 from steadytd.evaluation.collect.statistics import Statistics, merged, units
 from steadytd.logs.log import Log, open_log
 from tests.support.evaluate_helpers import episodes_of, plan_of, slow_system, sums_of
@@ -77,22 +79,55 @@ def test_more_targets_than_a_vector_holds() -> None:
 def test_products_of_any_size(features: int, columns: int) -> None:
     """Rows 5..225 of 240: sizes that fill the tiles of the sums and sizes that do not."""
     rng = np.random.default_rng(features)
-    targets, room = (columns + 1) // 2, Room()
+    targets = (columns + 1) // 2
     X = rng.standard_normal((241, features))
     row_next = rng.integers(0, 241, 240).astype(np.int32)
     discount, reward = rng.random(240), rng.standard_normal(240)
-    weight, trajectory = room.array("w", (240, columns)), room.array("t", (240, targets))
-    weight[:], trajectory[:] = rng.random((240, columns)), rng.random((240, targets))
-    sums = Products(features).sums(5, 225, X, row_next, discount, reward, weight, trajectory)
+    weight, trajectory = Padded((240, columns)), Padded((240, targets))
+    weight.array[:], trajectory.array[:] = rng.random((240, columns)), rng.random((240, targets))
+    along_rows = (memory_of(weight), columns, memory_of(trajectory), targets)
+    rows = Weighted(X, row_next, discount, reward, *along_rows)
+    sums = Products(features).sums(5, 225, rows)
     x = X[5:225]
     v = np.column_stack([x - discount[5:225, None] * X[row_next[5:225]], reward[5:225]])
-    w, along = weight[5:225], trajectory[5:225]
+    w, along = weight.array[5:225], trajectory.array[5:225]
     np.testing.assert_allclose(
         sums.systems, np.einsum("iq,ik,il->qkl", w, x, v), rtol=1e-9, atol=1e-9
     )
     np.testing.assert_allclose(sums.weighted, along.T @ v, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(sums.G, x.T @ x, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(sums.x, x.sum(axis=0), rtol=1e-9, atol=1e-9)
+
+
+def test_room_behind_the_last_number() -> None:
+    """What a loop of eight may touch behind the last row belongs to the array's own memory."""
+    numbers = Padded((3, 2))
+    memory = memory_of(numbers)
+    assert memory.shape == (3 * 2 + 8,)
+    memory[:] = np.arange(14.0)
+    assert numbers.array.tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    again = Room()
+    for rows in (5, 40, 7):  # also where memory is used again
+        made = again.padded("w", (rows, 3))
+        assert made.array.shape == (rows, 3) and len(memory_of(made)) == 3 * rows + 8
+
+
+@pytest.mark.parametrize(
+    "memory", [np.zeros(13), np.zeros((2, 7)), np.zeros(14, dtype=np.float32), np.zeros(28)[::2]]
+)
+def test_memory_without_room_is_refused(memory: Floats) -> None:
+    with pytest.raises(ValueError, match=r"of shape \(3, 2\) need .* at least 14 numbers"):
+        Padded((3, 2), memory)
+
+
+def test_an_array_without_room_cannot_be_passed_to_the_loops() -> None:
+    log = log_of(batch_rows=37)
+    sums, batch = Accumulator(plan_of(log)), next(log.batches())
+    prepared = sums.prepare(batch, Room())
+    bare: Any = prepared.weight.array
+    prepared.weight = bare
+    with pytest.raises(TypeError, match="give it Padded numbers, not ndarray"):
+        sums.add_rows(prepared, np.asarray(batch.obs, dtype=np.float64))
 
 
 def test_both_ways_to_add_up_are_the_same() -> None:

@@ -311,6 +311,15 @@ def test_sample_is_uniform_without_replacement_and_repeatable() -> None:
     assert abs(counts[:500].sum() - 10_000) < 400
 
 
+@pytest.mark.parametrize("seed", [0, 5])
+def test_sample_of_data_from_numpys_own_generator_is_not_biased(seed: int) -> None:
+    """Observations that are the first draws of default_rng(seed), sampled with the same seed."""
+    drawn = np.random.default_rng(seed).random(2000)
+    rows = [one_row(t=t, terminated=t == 1999, obs=[x, 1.0]) for t, x in enumerate(drawn.tolist())]
+    picked = open_log(as_table(rows), discount=0.9).sample(200, seed=seed)[:, 0]
+    assert abs(picked.mean() - 0.5) < 4.0 * np.sqrt(1.0 / 12.0 / 200)
+
+
 def test_sample_of_a_long_log_is_spread_over_row_groups(tmp_path: Path) -> None:
     n = 400_000
     table = pa.table(

@@ -346,7 +346,7 @@ def test_non_numeric_actions_where_numbers_are_needed() -> None:
     [
         (
             lambda obs, action: 0.5,
-            r"one probability a row.*shape \(15,\), got an array of shape \(\)",
+            r"one probability per row.*shape \(15,\), got an array of shape \(\)",
         ),
         (lambda obs, action: obs, r"got an array of shape \(15, 2\)"),
         (lambda obs, action: np.full(len(obs), 2.0), r"'target_prob_x', row 0 .*\[0, 1\], got 2"),

@@ -11,9 +11,8 @@ from scipy.linalg import null_space
 from steadytd import InputError, Problem, problem
 from steadytd.base.arrays import Floats
 from steadytd.problems import is_family, names
-from steadytd.problems._numbers import DOMAIN, uniforms
+from tests.support.splitmix import problem_uniform
 
-WORD = 2**64
 MAPS = 600
 PUBLISHED_MAPS = 50
 OTHERS = ("P", "r", "gamma", "mu", "pi", "w0", "start", "interest", "active", "d_mu", "v_pi")
@@ -54,34 +53,6 @@ def test_error_of_the_start_weights(seed: int) -> None:
 # The feature maps
 
 
-def plain_uniform(seed: int, n: int) -> float:
-    """docs/problems.md in plain Python: number n of a problem's seed."""
-
-    def mix(z: int) -> int:
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
-        return z ^ (z >> 31)
-
-    key = mix(seed ^ 0xB5AD4ECEDA1CE2A9)
-    return (mix((key + (n + 1) * 0x9E3779B97F4A7C15) % WORD) >> 11) * 2.0**-53
-
-
-@pytest.mark.parametrize("seed", [0, 1, 12345678901234567, 2**63 - 1])
-def test_numbers_as_specified(seed: int) -> None:
-    assert uniforms(seed, 6).tolist() == [plain_uniform(seed, n) for n in range(6)]
-    later = [plain_uniform(seed, 1000 + n) for n in range(3)]
-    assert uniforms(seed, 3, first=1000).tolist() == later
-
-
-def test_numbers_are_those_of_no_stream() -> None:
-    """The same generator as a stream's, but under a key that no stream has."""
-    from steadytd.engine.kernels import mix, uniform
-
-    key = np.uint64(mix(np.uint64(5 ^ DOMAIN)))
-    assert uniforms(5, 4).tolist() == [uniform(key, n) for n in range(4)]
-    assert DOMAIN >= 2**63  # mix is one to one, and seeds of streams are smaller
-
-
 def test_instance_zero_is_pinned() -> None:
     rows = ["".join(str(int(x)) for x in row) for row in problem("collision").Phi]
     assert rows == [
@@ -93,7 +64,7 @@ def test_instance_zero_is_pinned() -> None:
 def test_features_as_specified(seed: int) -> None:
     """The 20 patterns with three ones, largest binary number first, and number s for state s."""
     patterns = [bits for bits in product((1.0, 0.0), repeat=6) if sum(bits) == 3]
-    expected = [list(patterns[int(20 * plain_uniform(seed, s))]) for s in range(8)]
+    expected = [list(patterns[int(20 * problem_uniform(seed, s))]) for s in range(8)]
     assert problem("collision", seed=seed).Phi.tolist() == expected
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 import steadytd as st
 from steadytd import InputError, Problem, problem
 from steadytd.base.arrays import Floats
-from tests.problems.test_collision import plain_uniform
+from tests.support.splitmix import problem_uniform
 
 # random_walk
 
@@ -259,7 +259,7 @@ def test_kolter_error_grows_without_bound() -> None:
 def test_random_mdp_as_specified() -> None:
     """A small one, drawn with plain Python from the numbers of the seed, in the stated order."""
     S, A, d, seed = 3, 2, 2, 11
-    numbers = iter([plain_uniform(seed, n) for n in range(100)])
+    numbers = iter([problem_uniform(seed, n) for n in range(100)])
 
     def distribution(n: int) -> list[float]:
         edges = [0.0, *sorted(next(numbers) for _ in range(n - 1)), 1.0]

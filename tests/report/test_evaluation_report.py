@@ -220,8 +220,8 @@ def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Re
         (recommendation("low_overlap", "brand_new"), "bad", "would do; brand_new."),
         (recommendation("features_poor"), "bad", "the features are poor"),
         (recommendation("features_poor", learner="dr"), "care", "does not rest on them"),
-        (recommendation("behaviour_estimated"), "care", "trust it only if the estimated"),
-        (recommendation("behaviour_estimated", "few_episodes"), "bad", "too few episodes"),
+        (recommendation("behavior_estimated"), "care", "trust it only if the estimated"),
+        (recommendation("behavior_estimated", "few_episodes"), "bad", "too few episodes"),
         (recommendation(hi=float("nan")), "good", "2 (no interval), by lstd."),
     ],
 )

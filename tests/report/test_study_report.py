@@ -16,6 +16,7 @@ import scipy.stats
 from typer.testing import CliRunner
 
 from steadytd.base.errors import InputError
+from steadytd.base.json import plain
 from steadytd.cli.main import app
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
@@ -380,7 +381,7 @@ def test_files_are_whole(written: Path) -> None:
 def test_tables_on_disk_hold_the_documents_numbers(written: Path, reading: Reading) -> None:
     document = json.loads((written.parent / "summary.json").read_text())
     fresh = study_document(reading)
-    assert document["problems"][1]["best"] == study_report.plain(fresh["problems"][1]["best"])
+    assert document["problems"][1]["best"] == plain(fresh["problems"][1]["best"])
     table = pl.read_parquet(written.parent / "summary.parquet")
     assert table.equals(summary_table(fresh))
     assert table["measured_value"].to_list() == [

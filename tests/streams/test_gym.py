@@ -25,7 +25,7 @@ from steadytd.runs.gym_stream import GymStream, gym_stream
 from steadytd.runs.result import Result
 from steadytd.runs.run import recording_points
 from steadytd.streams import gymnasium_env, rollouts
-from steadytd.streams.gymnasium_stream import Chunk, Source, draw
+from steadytd.streams.gymnasium_stream import Source, Walked, draw
 
 GAMMA, LIMIT = 0.9, 4
 STATES, ACTIONS = 5, 2
@@ -153,7 +153,7 @@ def test_a_chunk_tells_what_happened() -> None:
     assert again.take(400).obs.tobytes() == chunk.obs.tobytes()
 
 
-def joined(parts: list[Chunk]) -> list[Floats]:
+def joined(parts: list[Walked]) -> list[Floats]:
     """What happened in several chunks, with features in place of rows."""
     at = np.cumsum([0] + [len(part.row) for part in parts])
     return [

@@ -19,22 +19,9 @@ from steadytd.engine import kernels
 from steadytd.engine.law import STEP_FACTS
 from steadytd.streams.finite import FiniteStream, Position, exact_frequencies
 from tests.support.helpers import random_problem
-
-WORD = 2**64
-GOLDEN = 0x9E3779B97F4A7C15
-MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+from tests.support.splitmix import GOLDEN, MIX_1, MIX_2, WORD, mix, uniform
 
 Step = tuple[int, int, int]
-
-
-def mix(z: int) -> int:
-    z = (z ^ (z >> 30)) * MIX_1 % WORD
-    z = (z ^ (z >> 27)) * MIX_2 % WORD
-    return z ^ (z >> 31)
-
-
-def uniform(key: int, n: int) -> float:
-    return (mix((key + (n + 1) * GOLDEN) % WORD) >> 11) * 2.0**-53
 
 
 def invert(probabilities: Iterable[float], u: float) -> int:

@@ -1,12 +1,18 @@
-"""Files appear whole or not at all: written under a temporary name, then renamed."""
+"""Files appear whole or not at all: written under a temporary name, then renamed.
+
+Arrays are kept in NumPy archives without pickle: reading a file never runs code.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from steadytd.base.errors import InputError
 
@@ -35,6 +41,31 @@ def write_whole(path: Path, content: bytes | str | Callable[[Path], object]) -> 
         else:
             content(temporary)
     return path
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any], *, compressed: bool = False) -> Path:
+    """Write arrays to a NumPy archive under their names."""
+
+    def write(where: Path) -> None:
+        with where.open("wb") as file:
+            (np.savez_compressed if compressed else np.savez)(file, **arrays)
+
+    return write_whole(path, write)
+
+
+@contextmanager
+def reading_arrays(path: Path, what: str) -> Iterator[Any]:
+    """Yield the archive at `path`, which is to be a saved `what`; one sentence if it is not.
+
+    The same sentence is given for anything that is found wrong while the archive is open.
+    """
+    try:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            yield file
+    except FileNotFoundError:
+        raise InputError(f"there is no file '{path}'.") from None
+    except Exception as error:
+        raise InputError(f"'{path}' is not a saved {what} ({error}).") from None
 
 
 def output_directory(path: str | Path) -> Path:

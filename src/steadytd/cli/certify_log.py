@@ -81,7 +81,7 @@ def certify_log(
 
 ABOUT_RATIOS = {
     "no_support", "ratios_off", "low_overlap", "few_episodes", "rows_left_out",
-    "behaviour_estimated",
+    "behavior_estimated",
 }  # fmt: skip
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from steadytd.base.json import json_text
 from steadytd.base.numbers import from_text
 
 out = Console()
@@ -44,20 +43,7 @@ WHOLE: dict[str, Any] = {"parser": whole_number, "metavar": "N"}
 
 def print_json(document: object) -> None:
     """One JSON document on standard output. Numbers that are not finite become null."""
-    json.dump(_plain(document), sys.stdout, indent=2, allow_nan=False)
-    sys.stdout.write("\n")
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    sys.stdout.write(json_text(document))
 
 
 def print_prose(text: str) -> None:

@@ -1,35 +1,25 @@
 """Compiled helpers that know nothing of laws: random numbers, walks, errors, divergence.
 
-This file calls no compiled code of another file, so that its own time stamp is enough to keep
-Numba's cache fresh. The random stream is specified in `docs/streams.md`.
+This file calls no compiled code of another file but SplitMix64, which never changes, so that its
+own time stamp is enough to keep Numba's cache fresh. `docs/streams.md` specifies the random stream.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from steadytd.base import random
 from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.jit import compiled
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-MIX_2 = np.uint64(0x94D049BB133111EB)
-S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 HUGE = 1e140  # beyond this a square may overflow, and the error is computed with a scale
-
-
-@compiled
-def mix(z: np.uint64) -> np.uint64:
-    """The output function of SplitMix64."""
-    z = (z ^ (z >> S30)) * MIX_1
-    z = (z ^ (z >> S27)) * MIX_2
-    return z ^ (z >> S31)
+mix = compiled(random.mix)
 
 
 @compiled
 def uniform(key: np.uint64, n: int) -> float:
     """The n-th number in [0, 1) of the stream `key`: SplitMix64's output n, its upper 53 bits."""
-    return float(mix(key + (np.uint64(n) + np.uint64(1)) * GOLDEN) >> S11) * 2.0**-53
+    return float(mix(key + (np.uint64(n) + np.uint64(1)) * random.GOLDEN) >> random.S11) * 2.0**-53
 
 
 @compiled

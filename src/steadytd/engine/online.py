@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.base.files import write_whole
+from steadytd.base.files import write_arrays
 from steadytd.engine.rows import sparse_rows
 
 if TYPE_CHECKING:
@@ -115,12 +115,8 @@ class OnlineLearner:
         """Save the learner's whole state; `steadytd.load_learner` reads it back."""
         settings = {"learner": str(self.learner), "step": self.step}
         state = {name: getattr(self._block, name) for name in STATE}
-
-        def write(target: Path) -> None:
-            with target.open("wb") as file:
-                np.savez(file, settings=np.array(json.dumps(settings)), **state)
-
-        return write_whole(Path(path), write)
+        content = {"settings": np.array(json.dumps(settings)), **state}
+        return write_arrays(Path(path), content)
 
     def restore(self, state: dict[str, Floats], step: int) -> None:
         """Take over a saved state, whose arrays must have the shapes of this learner's own."""

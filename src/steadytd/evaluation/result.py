@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.finding import Finding
+from steadytd.base.json import plain
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.judge.values import Judged
@@ -156,7 +156,7 @@ class Evaluation:
             "log": vars(self.log),
             "settings": self.settings,
         }
-        cleaned: dict[str, Any] = _plain(document)
+        cleaned: dict[str, Any] = plain(document)
         return cleaned
 
 
@@ -164,18 +164,3 @@ def _frame(rows: list[dict[str, Any]], **types: Any) -> pl.DataFrame:
     import polars as pl
 
     return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)
-
-
-def _plain(value: Any) -> Any:
-    """The value with Python numbers only, and None for what is not finite."""
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.base.files import write_whole
+from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.features import FeatureMap, feature_map_from
 
 PREFIX = "features_"
@@ -35,31 +34,20 @@ class ValueFunction:
     def save(self, path: str | Path) -> Path:
         """Write weights and feature map to a NumPy archive."""
         about = json.dumps({"target": self.target, "learner": self.learner})
-        arrays: dict[str, Any] = {
-            PREFIX + name: array for name, array in self.features.save_arrays().items()
-        }
-
-        def write(where: Path) -> None:
-            with where.open("wb") as handle:
-                np.savez(handle, about=np.array(about), weights=self.weights, **arrays)
-
-        return write_whole(Path(path), write)
+        arrays = {PREFIX + name: array for name, array in self.features.save_arrays().items()}
+        content = {"about": np.array(about), "weights": self.weights, **arrays}
+        return write_arrays(Path(path), content)
 
 
 def load_value_function(path: str | Path) -> ValueFunction:
     """Read a value function that `save` wrote."""
     source = Path(path)
-    try:
-        with source.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            weights = np.array(file["weights"], dtype=np.float64)
-            prefixed = [name for name in file.files if name.startswith(PREFIX)]
-            arrays = {name.removeprefix(PREFIX): file[name] for name in prefixed}
+    with reading_arrays(source, "value function") as file:
+        about = json.loads(str(file["about"]))
+        weights = np.array(file["weights"], dtype=np.float64)
+        prefixed = [name for name in file.files if name.startswith(PREFIX)]
+        arrays = {name.removeprefix(PREFIX): file[name] for name in prefixed}
         target, learner = str(about["target"]), str(about["learner"])
-    except FileNotFoundError:
-        raise InputError(f"there is no file '{source}'.") from None
-    except Exception as error:
-        raise InputError(f"'{source}' is not a saved value function ({error}).") from None
     features = feature_map_from(arrays)
     if weights.shape != (features.n_features,) or not np.isfinite(weights).all():
         raise InputError(

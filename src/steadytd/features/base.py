@@ -115,7 +115,7 @@ class FeatureMap(ABC):
 class ArrayMap(FeatureMap):
     """A map that is wholly described by its text form, its seed and the arrays that it learnt."""
 
-    arrays: ClassVar[Mapping[str, str]]  # the axes of each array of `state`, one letter an axis
+    arrays: ClassVar[Mapping[str, str]]  # the axes of each array of `state`, one letter per axis
 
     state: State = field(default_factory=dict, repr=False)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, read_only
 from steadytd.features.base import MOST, ArrayMap, State, too_many
-from steadytd.features.observations import ranged
+from steadytd.features.observations import ranged, scaling
 
 BLOCK = 256  # rows whose angles stay in the cache until their cosines are taken
 
@@ -52,11 +52,11 @@ class Fourier(ArrayMap):
 
         s = self.state
         waves = read_only(frequencies(len(s["columns"]), *self.numbers))
-        inverse = read_only(1.0 / s["width"])
+        by = scaling(s["columns"], s["low"], s["width"])
         for begin in range(0, len(obs), BLOCK):
             part = out[begin : begin + BLOCK]
             given = read_only(obs[begin : begin + BLOCK])
-            angles(given, s["columns"], s["low"], inverse, waves, part)
+            angles(given, by, waves, part)
             np.cos(part, out=part)
 
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.base.jit import compiled
+from steadytd.features.observations import Scaling
 
 
 @compiled
-def standardise(
-    obs: NDArray[Any], columns: Longs, mean: Floats, inverse: Floats, out: Floats
-) -> None:
+def standardize(obs: NDArray[Any], scaling: Scaling, out: Floats) -> None:
     """out[i] = 1, then (obs - mean) * inverse of the chosen columns."""
+    columns, mean, inverse = scaling
     every = len(columns) == obs.shape[1]  # then they stand in order, and the loop can be unrolled
     for i in range(len(obs)):
         out[i, 0] = 1.0
@@ -33,15 +33,10 @@ def standardise(
 
 @compiled
 def multiply_up(
-    obs: NDArray[Any],
-    columns: Longs,
-    mean: Floats,
-    inverse: Floats,
-    parent: Longs,
-    variable: Longs,
-    out: Floats,
+    obs: NDArray[Any], scaling: Scaling, parent: Longs, variable: Longs, out: Floats
 ) -> None:
     """out[i, q] = out[i, parent[q]] * z[variable[q]], with out[i, 0] = 1."""
+    columns, mean, inverse = scaling
     z = np.empty(len(columns))
     for i in range(len(obs)):
         for j in range(len(columns)):
@@ -53,34 +48,24 @@ def multiply_up(
 
 @compiled
 def minus_squared_distance(
-    obs: NDArray[Any],
-    columns: Longs,
-    mean: Floats,
-    inverse: Floats,
-    centres: Floats,
-    out: Floats,
+    obs: NDArray[Any], scaling: Scaling, centers: Floats, out: Floats
 ) -> None:
-    """out[i] = 0, then minus the squared distances of z to the columns of `centres`."""
-    dimensions, count = centres.shape
+    """out[i] = 0, then minus the squared distances of z to the columns of `centers`."""
+    columns, mean, inverse = scaling
+    dimensions, count = centers.shape
     for i in range(len(obs)):
         row = out[i]
         row[:] = 0.0
         for j in range(dimensions):
             z = (obs[i, columns[j]] - mean[j]) * inverse[j]
             for c in range(count):
-                row[c + 1] -= (z - centres[j, c]) * (z - centres[j, c])
+                row[c + 1] -= (z - centers[j, c]) * (z - centers[j, c])
 
 
 @compiled
-def angles(
-    obs: NDArray[Any],
-    columns: Longs,
-    low: Floats,
-    inverse: Floats,
-    waves: Floats,
-    out: Floats,
-) -> None:
+def angles(obs: NDArray[Any], scaling: Scaling, waves: Floats, out: Floats) -> None:
     """out[i, c] = sum_j waves[j, c] s_j, with s the observation clipped into [0, 1]."""
+    columns, low, inverse = scaling
     dimensions, count = waves.shape
     for i in range(len(obs)):
         row = out[i]
@@ -93,15 +78,10 @@ def angles(
 
 @compiled
 def active_tiles(
-    obs: NDArray[Any],
-    columns: Longs,
-    low: Floats,
-    inverse: Floats,
-    offsets: Floats,
-    tiles: int,
-    out: Ints,
+    obs: NDArray[Any], scaling: Scaling, offsets: Floats, tiles: int, out: Ints
 ) -> None:
     """out[i, tiling]: the number of the tile that holds the observation."""
+    columns, low, inverse = scaling
     tilings, dimensions = offsets.shape
     for i in range(len(obs)):
         for tiling in range(tilings):

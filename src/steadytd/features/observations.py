@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, Longs, read_only
 from steadytd.base.errors import InputError
 
 SAME = 1e-12  # a column whose values differ by less than this, relatively, is constant
@@ -42,7 +42,7 @@ def observations(obs: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def varying(sample: NDArray[Any]) -> NDArray[np.int64]:
+def varying(sample: NDArray[Any]) -> Longs:
     """The columns that are not constant; the others say nothing that a constant does not."""
     low, high = sample.min(axis=0).astype(np.float64), sample.max(axis=0).astype(np.float64)
     size = np.maximum(np.abs(low), np.abs(high))
@@ -84,7 +84,20 @@ def ranged(sample: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {"columns": columns, "low": low, "width": width}
 
 
-def _require_moderate(columns: NDArray[np.int64], at: Floats, width: Floats) -> None:
+class Scaling(NamedTuple):
+    """How compiled loops scale the chosen columns: (observation - middle) * inverse."""
+
+    columns: Longs
+    middle: Floats
+    inverse: Floats
+
+
+def scaling(columns: Longs, middle: Floats, width: Floats) -> Scaling:
+    """(observation - middle) / width."""
+    return Scaling(columns, middle, read_only(1.0 / width))
+
+
+def _require_moderate(columns: Longs, at: Floats, width: Floats) -> None:
     usable = np.isfinite(at) & np.isfinite(width) & (width > np.finfo(np.float64).tiny)
     if not usable.all():
         raise InputError(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats, Longs, read_only
 from steadytd.base.errors import InputError
 from steadytd.features.base import MOST, ArrayMap, State, too_many
-from steadytd.features.observations import standard
+from steadytd.features.observations import scaling, standard
 
 
 class Poly(ArrayMap):
@@ -51,8 +51,8 @@ class Poly(ArrayMap):
 
         s = self.state
         parent, variable = map(read_only, monomials(len(s["columns"]), *self.numbers))
-        inverse = read_only(1.0 / s["scale"])
-        multiply_up(read_only(obs), s["columns"], s["mean"], inverse, parent, variable, out)
+        by = scaling(s["columns"], s["mean"], s["scale"])
+        multiply_up(read_only(obs), by, parent, variable, out)
         with np.errstate(all="ignore"):
             fine = np.isfinite(out.sum()) or np.isfinite(out).all()
         if not fine:

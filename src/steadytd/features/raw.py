@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, read_only
 from steadytd.features.base import ArrayMap, State
-from steadytd.features.observations import standard
+from steadytd.features.observations import scaling, standard
 
 
 class Raw(ArrayMap):
@@ -36,7 +36,7 @@ class Raw(ArrayMap):
         return 1 + len(state["columns"])
 
     def _apply(self, obs: NDArray[Any], out: Floats) -> None:
-        from steadytd.features.kernels import standardise
+        from steadytd.features.kernels import standardize
 
         s = self.state
-        standardise(read_only(obs), s["columns"], s["mean"], read_only(1.0 / s["scale"]), out)
+        standardize(read_only(obs), scaling(s["columns"], s["mean"], s["scale"]), out)

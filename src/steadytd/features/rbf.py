@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats, read_only
 from steadytd.base.errors import InputError
 from steadytd.features.base import MOST, ArrayMap, State, too_many
-from steadytd.features.observations import standard
+from steadytd.features.observations import Scaling, standard
 
 ENOUGH = 20_000  # observations among which centres are looked for
 BLOCK = 256  # rows whose distances stay in the cache until they are exponentiated
@@ -52,10 +52,10 @@ class Rbf(ArrayMap):
         scaled = standard(sample)
         every = len(sample) // ENOUGH + 1
         z = (sample[::every, scaled["columns"]] - scaled["mean"]) / scaled["scale"]
-        centres = self._centres(z, count)
-        return {**scaled, "centres": centres.T.copy(), "width": np.array(_width(centres))}
+        centers = self._centers(z, count)
+        return {**scaled, "centres": centers.T.copy(), "width": np.array(_width(centers))}
 
-    def _centres(self, z: Floats, count: int) -> Floats:
+    def _centers(self, z: Floats, count: int) -> Floats:
         from steadytd.engine.kernels import mix, uniform
 
         key = np.uint64(mix(np.uint64(self.seed)))
@@ -83,22 +83,23 @@ class Rbf(ArrayMap):
         s = self.state
         shrink = np.sqrt(0.5) / float(s["width"])
         with np.errstate(under="ignore", over="ignore"):
-            centres, inverse = read_only(s["centres"] * shrink), read_only(shrink / s["scale"])
+            centers = read_only(s["centres"] * shrink)
+            by = Scaling(s["columns"], s["mean"], read_only(shrink / s["scale"]))
             for begin in range(0, len(obs), BLOCK):
                 part = out[begin : begin + BLOCK]
                 given = read_only(obs[begin : begin + BLOCK])
-                minus_squared_distance(given, s["columns"], s["mean"], inverse, centres, part)
+                minus_squared_distance(given, by, centers, part)
                 np.exp(part, out=part)
 
 
-def _width(centres: Floats) -> float:
+def _width(centers: Floats) -> float:
     """The median distance from a centre to its 2m-th nearest neighbour."""
-    count, m = centres.shape
+    count, m = centers.shape
     if count == 1 or m == 0:
         return 1.0
     near = min(2 * m, count - 1)
     rank = np.empty(count)
-    for i, centre in enumerate(centres):
-        squared = ((centres - centre) ** 2).sum(axis=1)
+    for i, center in enumerate(centers):
+        squared = ((centers - center) ** 2).sum(axis=1)
         rank[i] = np.sqrt(np.partition(squared, near)[near])
     return float(np.median(rank))

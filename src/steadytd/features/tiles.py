@@ -21,7 +21,7 @@ from steadytd.base.arrays import Floats, Ints, read_only
 from steadytd.base.errors import InputError
 from steadytd.engine.rows import Rows
 from steadytd.features.base import ArrayMap, State, too_many
-from steadytd.features.observations import ranged
+from steadytd.features.observations import ranged, scaling
 
 MOST_TILES = 1_000_000
 MOST_BYTES = 4 * 2**30  # of a dense answer
@@ -64,8 +64,8 @@ class Tiles(ArrayMap):
         tilings, tiles = self.numbers
         out: Ints = np.empty((len(given), tilings), dtype=np.int32)
         shift = read_only(offsets(tilings, len(s["columns"])))
-        inverse = read_only(1.0 / s["width"])
-        active_tiles(read_only(given), s["columns"], s["low"], inverse, shift, tiles, out)
+        by = scaling(s["columns"], s["low"], s["width"])
+        active_tiles(read_only(given), by, shift, tiles, out)
         return out
 
     def sparse(self, obs: ArrayLike) -> Rows:

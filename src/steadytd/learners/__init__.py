@@ -11,9 +11,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
-
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.files import reading_arrays
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params
 from steadytd.engine.online import STATE, OnlineLearner
@@ -61,17 +60,11 @@ def learner(algorithm_or_text: str | Law | Learner, /, **params: object) -> Lear
 
 def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
     """Read an online learner that `save` wrote. Name your own laws in `laws`."""
-    source = Path(path)
-    try:
-        with source.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            settings = json.loads(str(file["settings"]))
-            state = {name: file[name] for name in STATE}
+    with reading_arrays(Path(path), "learner") as file:
+        settings = json.loads(str(file["settings"]))
+        state = {name: file[name] for name in STATE}
         text, step = str(settings["learner"]), int(settings["step"])
         _, n_features, _ = state["V"].shape
-    except FileNotFoundError:
-        raise InputError(f"there is no file '{source}'.") from None
-    except Exception as error:
-        raise InputError(f"'{source}' is not a saved learner ({error}).") from None
     name, _, rest = text.partition(":")
     own = {law.name: law for law in laws}
     made = Learner(own[name], parse_params(name, rest)) if name in own else learner(text)

@@ -18,7 +18,7 @@ class LogBatch:
 
     ================= ============= ===========================================================
     `obs`             [m, k]        rows 0..n-1 are the observations of the n transitions, the
-                                    others are next observations that are no following row's
+                                    others are next observations that no row has as its own
     `row_next`        [n]           where x_next of a transition stands in `obs` (its own row
                                     where the discount is 0: x_next then does not matter)
     `reward`          [n]
@@ -52,7 +52,7 @@ class LogBatch:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Decoded:
     """Decoded and checked rows of a log, before each is joined with its next observation.
 
     Numbers have the type of their column, until `join` makes them float64.
@@ -74,14 +74,14 @@ class Rows:
         return len(self.reward)
 
 
-def last(n: int, rows: Rows) -> Rows:
+def last(n: int, rows: Decoded) -> Decoded:
     """A copy of the last n rows alone, so that the batch they come from can be freed."""
     begin = len(rows) - n
 
     def cut(array: Any) -> Any:
         return None if array is None else array[begin:].copy()
 
-    return Rows(
+    return Decoded(
         obs=cut(rows.obs), next_obs=cut(rows.next_obs), has_next=cut(rows.has_next),
         reward=cut(rows.reward), discount=cut(rows.discount),
         behavior_prob=cut(rows.behavior_prob), target_prob=[cut(p) for p in rows.target_prob],
@@ -90,7 +90,7 @@ def last(n: int, rows: Rows) -> Rows:
     )  # fmt: skip
 
 
-def join(held: Rows | None, rows: Rows) -> Rows:
+def join(held: Decoded | None, rows: Decoded) -> Decoded:
     """The held row followed by the new ones: one copy of each array."""
     if held is None:
         held = replace(last(0, rows), row=rows.row)
@@ -103,7 +103,7 @@ def join(held: Rows | None, rows: Rows) -> Rows:
     targets = np.empty((len(rows.target_prob), len(held) + len(rows)))
     for p, a, b in zip(targets, held.target_prob, rows.target_prob, strict=True):
         np.concatenate([a, b], out=p)
-    return Rows(
+    return Decoded(
         obs=both(held.obs, rows.obs), next_obs=both(held.next_obs, rows.next_obs),
         has_next=both(held.has_next, rows.has_next),
         reward=both(held.reward, rows.reward, np.float64),
@@ -115,14 +115,14 @@ def join(held: Rows | None, rows: Rows) -> Rows:
     )  # fmt: skip
 
 
-def _with_next(rows: Rows) -> Rows:
+def _with_next(rows: Decoded) -> Decoded:
     """The rows with a column of next observations, none of them given, if they had no column."""
     if rows.next_obs is not None:
         return rows
     return replace(rows, next_obs=rows.obs, has_next=np.zeros(len(rows), dtype=np.bool_))
 
 
-def assemble(held: Rows | None, new: Rows) -> tuple[LogBatch | None, Rows | None, int]:
+def assemble(held: Decoded | None, new: Decoded) -> tuple[LogBatch | None, Decoded | None, int]:
     """The transitions that are complete, the row that waits for the next batch, rows left out.
 
     x_next of a row is its own `next_obs` if there is one, else the observation of the following
@@ -154,7 +154,7 @@ def assemble(held: Rows | None, new: Rows) -> tuple[LogBatch | None, Rows | None
     return _compact(rows, keep, stop, own), kept, left
 
 
-def _compact(rows: Rows, keep: Longs, stop: Bools, own: Bools) -> LogBatch:
+def _compact(rows: Decoded, keep: Longs, stop: Bools, own: Bools) -> LogBatch:
     """A batch of the rows `keep`, with further rows in `obs` for next observations."""
     n = len(keep)
     after = keep + 1
@@ -175,7 +175,7 @@ def _compact(rows: Rows, keep: Longs, stop: Bools, own: Bools) -> LogBatch:
     return _batch(rows, keep, obs, row_next)
 
 
-def _batch(rows: Rows, keep: Longs | slice, obs: NDArray[Any], row_next: Ints) -> LogBatch:
+def _batch(rows: Decoded, keep: Longs | slice, obs: NDArray[Any], row_next: Ints) -> LogBatch:
     numbers = rows.row + (np.arange(keep.stop) if isinstance(keep, slice) else keep)
     return LogBatch(
         obs=obs,

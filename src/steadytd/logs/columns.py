@@ -63,7 +63,7 @@ def resolve(
         behavior_is_log=is_log,
         targets=finder.targets(targets),
     )
-    finder.misspelt(found)
+    finder.misspelled(found)
     return found
 
 
@@ -124,7 +124,7 @@ class _Finder:
             )
         return tuple(numbered[i] for i in range(len(numbered)))
 
-    def misspelt(self, found: Columns) -> None:
+    def misspelled(self, found: Columns) -> None:
         """A column that is nearly an optional one would silently not be used: refuse it."""
         optional = {
             "truncated": found.truncated, "action": found.action, "discount": found.discount,

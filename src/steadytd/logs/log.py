@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import whole
 from steadytd.logs.ahead import ahead
-from steadytd.logs.batch import LogBatch, Rows, assemble
+from steadytd.logs.batch import Decoded, LogBatch, assemble
 from steadytd.logs.columns import ColumnMap
-from steadytd.logs.decode.order import Cursor
+from steadytd.logs.decode.kernels import Cursor
 from steadytd.logs.decode.rows import Meaning, Policy, decode
+from steadytd.logs.parts import cuts
+from steadytd.logs.sample import sample
 from steadytd.logs.schema import understand
-from steadytd.logs.sources.source import Chunk, Source, open_source
+from steadytd.logs.sources.choose import open_source
+from steadytd.logs.sources.source import Chunk, LogSource
 
 OPTIONAL = frozenset({"action", "behavior_prob", "target_prob"})
 
@@ -34,7 +37,7 @@ class Log:
     (no next observation is known and the episode has not terminated), None before the first one.
     """
 
-    source: Source
+    source: LogSource
     meaning: Meaning
     batch_rows: int
     notes: tuple[str, ...] = ()
@@ -91,7 +94,7 @@ class Log:
     ) -> Generator[LogBatch, None, None]:
         """The batches of the chunks that were read."""
         cursor, row = self.start, self.begin
-        held: Rows | None = None
+        held: Decoded | None = None
         left_out, used = 0, 0
         with closing(chunks):  # whatever happens, the thread that reads them ends here
             for chunk in chunks:
@@ -124,9 +127,7 @@ class Log:
         return wanted
 
     def sample(self, n: int, seed: int = 0) -> NDArray[Any]:
-        """At most `n` observations, spread over the log; see `log_sample`."""
-        from steadytd.logs.sample import sample
-
+        """At most `n` observations, spread over the log."""
         return sample(self.source, self.meaning, self.begin, self.end, n, seed)
 
     def parts(self, k: int) -> list[Log]:
@@ -135,8 +136,6 @@ class Log:
         Reads the columns `episode_id` and `t` once. An episode that crosses the border of two row
         groups belongs to the part in which it begins.
         """
-        from steadytd.logs.parts import cuts
-
         edges = cuts(self.source, self.meaning, self.begin, self.end, self.start, k)
         ends: list[int | None] = [begin for begin, _ in edges[1:]]
         return [

@@ -7,15 +7,16 @@ import numpy as np
 from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
 from steadytd.logs.decode import arrays
-from steadytd.logs.decode.order import Cursor, advance
+from steadytd.logs.decode.kernels import Cursor
+from steadytd.logs.decode.order import advance
 from steadytd.logs.decode.rows import Meaning
-from steadytd.logs.sources.source import Source
+from steadytd.logs.sources.source import LogSource
 
 BATCH = 1 << 18
 
 
 def cuts(
-    source: Source, meaning: Meaning, begin: int, end: int | None, start: Cursor, k: int
+    source: LogSource, meaning: Meaning, begin: int, end: int | None, start: Cursor, k: int
 ) -> list[tuple[int, Cursor]]:
     """First row of each part and the state of the order check before it; at most `k` parts.
 
@@ -54,7 +55,7 @@ def _after(cursor: Cursor, ids: Longs, t: Longs, number: Longs, i: int) -> Curso
     return Cursor(int(number[i]), int(ids[i]), int(t[i]), False, cursor.t0)
 
 
-def _borders(source: Source, begin: int, end: int | None, k: int) -> list[int]:
+def _borders(source: LogSource, begin: int, end: int | None, k: int) -> list[int]:
     """Rows inside (begin, end) at which to cut, before they are moved to an episode's beginning."""
     edges = np.cumsum(source.units())
     if len(edges) < 2:

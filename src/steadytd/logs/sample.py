@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
+from steadytd.base.random import OBSERVATIONS, Reservoir
 from steadytd.logs.decode import arrays, checks
 from steadytd.logs.decode.rows import Meaning
-from steadytd.logs.sources.source import Chunk, Source
+from steadytd.logs.sources.source import Chunk, LogSource
 
 SPREAD = 32  # row groups that are looked into
 FULL = 262_144  # a log of at most this many rows is read whole
@@ -20,7 +21,7 @@ BATCH = 65_536
 
 
 def sample(
-    source: Source, meaning: Meaning, begin: int, end: int | None, n: int, seed: int
+    source: LogSource, meaning: Meaning, begin: int, end: int | None, n: int, seed: int
 ) -> NDArray[Any]:
     """At most `n` observations in the log's order, without replacement.
 
@@ -29,32 +30,18 @@ def sample(
     """
     if n < 1:
         raise InputError(f"a sample needs at least one row, got {n}.")
-    rng = np.random.default_rng(seed)
-    keys = np.empty(0)
-    kept = np.empty((0, meaning.width))
+    found = Reservoir(n, seed, OBSERVATIONS)
     names = meaning.columns.obs
     for chunk in _chunks(source, meaning, begin, end, n):
         columns = [chunk.batch.column(name) for name in names]
         obs = arrays.matrix(columns, names, chunk.place, meaning.width)
         checks.finite_rows(obs, names[0], chunk.place)
-        # the n smallest of independent uniform keys mark a uniform sample without replacement
-        drawn = rng.random(len(obs))
-        bound = np.partition(keys, n - 1)[n - 1] if len(keys) >= n else np.inf
-        chosen = drawn < bound
-        kept = np.concatenate([kept, obs[chosen]]) if len(kept) else obs[chosen].copy()
-        keys = np.concatenate([keys, drawn[chosen]])
-        if len(keys) > 2 * n:
-            kept, keys = _smallest(kept, keys, n)
-    return _smallest(kept, keys, n)[0]
-
-
-def _smallest(kept: NDArray[Any], keys: NDArray[Any], n: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    chosen = np.sort(np.argsort(keys, kind="stable")[:n])
-    return kept[chosen], keys[chosen]
+        found.add(obs)
+    return found.rows()[0]
 
 
 def _chunks(
-    source: Source, meaning: Meaning, begin: int, end: int | None, n: int
+    source: LogSource, meaning: Meaning, begin: int, end: int | None, n: int
 ) -> Iterator[Chunk]:
     names = meaning.columns.obs
     total = source.rows

@@ -9,16 +9,16 @@ from steadytd.base.errors import InputError
 from steadytd.logs.columns import ColumnMap, Columns, resolve
 from steadytd.logs.decode import arrays
 from steadytd.logs.decode.rows import Meaning, Policy
-from steadytd.logs.sources.source import Source
+from steadytd.logs.sources.source import LogSource
 
 
 def understand(
-    source: Source,
+    source: LogSource,
     discount: float | None,
     targets: Sequence[str] | Mapping[str, Policy] | None,
     given: ColumnMap | None,
     behavior: Policy | None,
-) -> tuple[Source, Meaning, tuple[str, ...]]:
+) -> tuple[LogSource, Meaning, tuple[str, ...]]:
     """The source with its types settled, what its columns mean, and notes for the user."""
     policies = dict(targets) if isinstance(targets, Mapping) else {}
     for name, policy in policies.items():
@@ -104,7 +104,7 @@ def _types(file: str, schema: Any, columns: Columns) -> None:
                 raise arrays.wrong_type(file, name, "numbers or lists of numbers", kind)
 
 
-def _widths(source: Source, columns: Columns, width: int) -> None:
+def _widths(source: LogSource, columns: Columns, width: int) -> None:
     """Fixed sizes of lists agree with the first file's; a damaged size could fill the memory."""
     for file, schema in zip(source.files, source.schemas, strict=True):
         for name in (columns.obs[0], *columns.next_obs[:1]):
@@ -118,7 +118,7 @@ def _widths(source: Source, columns: Columns, width: int) -> None:
                 )
 
 
-def _dtype(source: Source, columns: Columns) -> str:
+def _dtype(source: LogSource, columns: Columns) -> str:
     """float32 if every file has its observations so (or shorter), else float64."""
     import pyarrow.types as pt
 
@@ -128,14 +128,14 @@ def _dtype(source: Source, columns: Columns) -> str:
     return "float32" if short else "float64"
 
 
-def _numeric(source: Source, columns: Columns) -> bool:
+def _numeric(source: LogSource, columns: Columns) -> bool:
     if columns.action is None:
         return False
     kinds = [schema.field(columns.action).type for schema in source.schemas]
     return all(arrays.is_number(arrays.element_type(arrays.decoded_type(kind))) for kind in kinds)
 
 
-def _width(source: Source, columns: Columns) -> int:
+def _width(source: LogSource, columns: Columns) -> int:
     """How many numbers an observation has: from the schema, or from the log's first row."""
     if len(columns.obs) > 1:
         return len(columns.obs)

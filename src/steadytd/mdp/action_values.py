@@ -27,7 +27,7 @@ MOST_SWEEPS = 1_000_000
 class ActionValues:
     """Evaluate q_pi of a problem from its stream, with features `Psi[s, a, k]`.
 
-    `Psi` is one-hot by default, one weight a pair; `ActionValues.per_action(problem)` gives every
+    `Psi` is one-hot by default, one weight per pair; `ActionValues.per_action(problem)` gives every
     action its own copy of the state features. `w0` are the start weights (default: zero). Errors
     weigh a pair by d_mu(s) mu(a|s), times the interest in s.
 

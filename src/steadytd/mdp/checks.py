@@ -148,26 +148,27 @@ def start_weights(values: ArrayLike | None, d: int) -> Floats:
     return frozen(result)
 
 
-def interest(values: ArrayLike | None, K: tuple[int, ...], S: int) -> Floats:
-    """Interest [.., s] from [s] or [policy, s], one by default."""
-    result = array("interest", np.ones(S) if values is None else values)
+def _per_state(name: str, values: ArrayLike | None, K: tuple[int, ...], S: int) -> Floats:
+    """Numbers [s] or [policy, s], one by default."""
+    result = array(name, np.ones(S) if values is None else values)
     if result.shape not in {(S,), (*K, S)}:
         raise InputError(
-            f"interest must have shape {(S,)} for [s]"
+            f"{name} must have shape {(S,)} for [s]"
             f"{f' or {(*K, S)} with a policy axis' if K else ''}, got {result.shape}."
         )
+    return result
+
+
+def interest(values: ArrayLike | None, K: tuple[int, ...], S: int) -> Floats:
+    """Interest [.., s] from [s] or [policy, s], one by default."""
+    result = _per_state("interest", values, K, S)
     between("interest", result, 0.0, np.inf)
     return frozen(np.broadcast_to(result, (*K, S)))
 
 
 def active(values: ArrayLike | None, K: tuple[int, ...], S: int) -> Bools:
     """Active states [.., s] from [s] or [policy, s], all by default."""
-    result = array("active", np.ones(S) if values is None else values)
-    if result.shape not in {(S,), (*K, S)}:
-        raise InputError(
-            f"active must have shape {(S,)} for [s]"
-            f"{f' or {(*K, S)} with a policy axis' if K else ''}, got {result.shape}."
-        )
+    result = _per_state("active", values, K, S)
     bad = (result != 0.0) & (result != 1.0)
     if bad.any():
         place = _place(bad)

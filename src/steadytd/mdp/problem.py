@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Bools, Floats, Longs, frozen
 from steadytd.base.errors import InputError
-from steadytd.base.files import write_whole
+from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.mdp import checks
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.stationary import stationary_distribution
@@ -30,7 +29,7 @@ class Problem:
     `r`        [s, a, s'] or [s, a]    rewards
     `gamma`    number, [s'], [s,a,s']  discount of a transition; 0 where an episode ends
     `mu`, `pi` [s, a]                  behaviour and target policy
-    `Phi`      [s, k]                  features, one row a state
+    `Phi`      [s, k]                  features, one row per state
     `w0`       [k]                     start weights (default: zero)
     `start`    [s]                     distribution of the first state (default: `d_mu`)
     `interest` [s]                     weight of a state in the error and in ETD (default: 1)
@@ -132,7 +131,7 @@ class Problem:
 
     @property
     def table(self) -> Floats:
-        """The feature table that the rows of a stream refer to; it begins with one row a value."""
+        """The feature table that a stream's rows refer to; it begins with one row per value."""
         return self.Phi
 
     @property
@@ -211,13 +210,8 @@ class Problem:
     def save(self, path: str | Path) -> Path:
         """Save to an `.npz` file; `steadytd.load_problem` reads it back."""
         keys = (*TEXTS, *ARRAYS, *LATER)
-        content: dict[str, Any] = {key: np.array(getattr(self, key)) for key in keys}
-
-        def write(target: Path) -> None:
-            with target.open("wb") as file:
-                np.savez_compressed(file, format=np.array(FORMAT), **content)
-
-        return write_whole(Path(path), write)
+        content = {key: np.array(getattr(self, key)) for key in keys}
+        return write_arrays(Path(path), {"format": np.array(FORMAT), **content}, compressed=True)
 
 
 def value_error(
@@ -247,13 +241,8 @@ def _weighted_norm(difference: Floats, weights: Floats) -> Floats:
 def load_problem(path: str | Path) -> Problem:
     """Read a problem that `Problem.save` wrote, and check it as if it were new."""
     source = Path(path)
-    try:
-        with source.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            content = {key: file[key] for key in file.files}
-    except FileNotFoundError:
-        raise InputError(f"there is no file '{source}'.") from None
-    except Exception as error:
-        raise InputError(f"'{source}' is not a saved problem ({error}).") from None
+    with reading_arrays(source, "problem") as file:
+        content = {key: file[key] for key in file.files}
     missing = [key for key in ("name", "format", *ARRAYS) if key not in content]
     if missing:
         raise InputError(f"'{source}' is not a saved problem: it lacks {', '.join(missing)}.")

@@ -1,6 +1,6 @@
 """Four rooms and eight target policies on one stream: what both Rooms problems share.
 
-Cells are (x, y). The states are the 104 cells that are no walls, in the order of 11 y + x.
+Cells are (x, y). The states are the 104 free cells, in the order of 11 y + x.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def is_wall(x: int, y: int) -> bool:
 
 @cache
 def cells() -> dict[Cell, int]:
-    """The number of the state at every cell that is no wall."""
+    """The number of the state at every free cell."""
     free = [(x, y) for y in range(SIZE) for x in range(SIZE) if not is_wall(x, y)]
     return {cell: s for s, cell in enumerate(free)}
 

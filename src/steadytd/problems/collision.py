@@ -25,8 +25,8 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.numbers import one_seed
+from steadytd.base.random import PROBLEM, uniforms
 from steadytd.mdp.problem import Problem
-from steadytd.problems._numbers import uniforms
 
 FAMILY = True
 STATES, STARTS, FEATURES, ONES = 8, 4, 6, 3
@@ -64,7 +64,7 @@ def make(seed: int = 0) -> Problem:
 def features(seed: int) -> Floats:
     """State s takes pattern floor(20 u_s) of the 20 patterns in the order of their first ones."""
     patterns = list(combinations(range(FEATURES), ONES))
-    numbers = uniforms(one_seed(seed), STATES)
+    numbers = uniforms(one_seed(seed), PROBLEM, STATES)
     Phi = np.zeros((STATES, FEATURES))
     for s, u in enumerate(numbers):
         Phi[s, list(patterns[int(u * len(patterns))])] = 1.0

@@ -17,8 +17,8 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.numbers import one_seed, whole
+from steadytd.base.random import PROBLEM, uniforms
 from steadytd.mdp.problem import Problem
-from steadytd.problems._numbers import uniforms
 from steadytd.problems._options import number
 
 
@@ -55,7 +55,7 @@ class _Draw:
 
     def numbers(self, count: int) -> Floats:
         """The next numbers, each in [0, 1)."""
-        found = uniforms(self.seed, count, self.used)
+        found = uniforms(self.seed, PROBLEM, count, self.used)
         self.used += count
         return found
 

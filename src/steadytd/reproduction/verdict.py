@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from steadytd.base.arrays import Floats
+from steadytd.base.json import plain
 from steadytd.base.wording import interval
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
@@ -81,10 +80,8 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """The row for JSON: a number that is not finite becomes null."""
-        return {
-            key: None if isinstance(value, float) and not np.isfinite(value) else value
-            for key, value in asdict(self).items()
-        }
+        row: dict[str, Any] = plain(asdict(self))
+        return row
 
 
 def predict(problem: Problem, learner: Learner, steps: int) -> Theory:

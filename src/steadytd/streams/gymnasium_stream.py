@@ -34,7 +34,7 @@ RUN, SAMPLE, ROLLOUT = 1, 2, 3  # what a seed's numbers are for: each use has it
 ACTIONS, RESETS = 1, 2
 
 
-class Chunk(NamedTuple):
+class Walked(NamedTuple):
     """Consecutive steps: step i goes from obs[row[i]] to obs[row_next[i]]."""
 
     obs: Floats
@@ -92,7 +92,7 @@ class Walk:
         self.actions: list[int] = []
         self.obs, _ = self.env.reset(seed=self.episode_seed)
 
-    def take(self, count: int) -> Chunk:
+    def take(self, count: int) -> Walked:
         """The next `count` steps."""
         obs = [self.vector(self.obs)]
         row, row_next, restarts = [], [], [0] if self.was_cut else []
@@ -117,7 +117,7 @@ class Walk:
             if self.was_cut:
                 self.reset()
         self.step += count
-        return Chunk(
+        return Walked(
             np.array(obs),
             np.array(row, dtype=np.int32),
             np.array(row_next, dtype=np.int32),

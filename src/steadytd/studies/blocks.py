@@ -149,13 +149,14 @@ def law_fingerprint(law: Law) -> str:
 @cache
 def engine_fingerprint() -> str:
     """A hash of the text of the engine and of the stream."""
+    from steadytd.base import random
     from steadytd.engine import block as engine
     from steadytd.engine import kernels, loop, second_order
     from steadytd.runs import lanes, measures
     from steadytd.streams import finite
 
     digest = hashlib.sha256()
-    for module in (engine, kernels, loop, second_order, finite, lanes, measures):
+    for module in (random, engine, kernels, loop, second_order, finite, lanes, measures):
         digest.update(Path(str(module.__file__)).read_bytes())
     return digest.hexdigest()
 

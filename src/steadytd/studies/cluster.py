@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steadytd.base.cluster import connect, require_dask
 from steadytd.base.errors import InputError
 from steadytd.studies.blocks import Block, confirm_blocks, grid_blocks
+from steadytd.studies.local import Submit, block_file
 from steadytd.studies.spec import Spec, parse_spec
-
-if TYPE_CHECKING:
-    from steadytd.studies.study import Submit
 
 Address = Any  # "tcp://...", a Dask Client, a cluster object, or None
 
@@ -96,7 +94,6 @@ def remote_block(
 ) -> bytes:
     """Run one block of a study given by its text; what a worker does."""
     from steadytd.learners import learner
-    from steadytd.studies.study import block_file
 
     spec = _spec(text, name)
     if stage == "grid":

@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import output_directory, write_whole
 from steadytd.base.numbers import whole
 from steadytd.engine.learner import Learner
-from steadytd.studies import dataset
-from steadytd.studies.blocks import Block, compute, confirm_blocks, grid_blocks
+from steadytd.studies import dataset, local
+from steadytd.studies.blocks import Block, confirm_blocks, grid_blocks
+from steadytd.studies.cluster import Address, cluster
+from steadytd.studies.local import Submit
 from steadytd.studies.results import StudyResults, choose_best
 from steadytd.studies.spec import Spec, load_spec, parse_spec
-
-if TYPE_CHECKING:
-    from steadytd.studies.cluster import Address
 
 ENGINES = ("local", "dask")
 Progress = Callable[[int, int], None]
@@ -75,12 +73,10 @@ class Study:
             self._prepare(directory, fresh)
             meter = _Meter(self.spec, progress)
             if engine == "dask":
-                from steadytd.studies.cluster import cluster
-
                 with cluster(address, workers) as submit:
                     self._stages(directory, meter, say, submit)
             else:
-                with _threads(self.spec, workers, meter.add) as submit:
+                with local.threads(workers, meter.add) as submit:
                     self._stages(directory, meter, say, submit)
         return StudyResults(directory)
 
@@ -126,49 +122,6 @@ class Study:
         for block, content in submit(self.spec, waiting):
             dataset.save(directory, block, content)
             meter.finish(block)
-
-
-Submit = Callable[[Spec, list[Block]], Iterator[tuple[Block, bytes]]]
-
-
-def block_file(
-    spec: Spec,
-    block: Block,
-    stop: threading.Event | None = None,
-    report: Callable[[int], None] = lambda updates: None,
-) -> bytes:
-    """Run a block and return the content of its file."""
-    numbers = compute(spec, block, stop, report)
-    if numbers is None:
-        raise InterruptedError
-    return dataset.to_bytes(dataset.table(block, numbers, spec.measures))
-
-
-@contextmanager
-def _threads(spec: Spec, workers: int, report: Callable[[int], None]) -> Iterator[Submit]:
-    """Run blocks over threads. Leaving, for whatever reason, stops every thread at its chunk."""
-    stop = threading.Event()
-    with ThreadPoolExecutor(workers) as pool:
-
-        def submit(spec: Spec, blocks: list[Block]) -> Iterator[tuple[Block, bytes]]:
-            waiting = iter(blocks)
-            running: dict[Future[bytes], Block] = {}
-            while True:
-                for block in waiting:
-                    running[pool.submit(block_file, spec, block, stop, report)] = block
-                    if len(running) > 2 * workers:
-                        break
-                if not running:
-                    return
-                ready, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in ready:
-                    yield running.pop(future), future.result()
-
-        try:
-            yield submit
-        finally:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
 
 
 @dataclass

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import whole
+from steadytd.base.random import dealt
 from steadytd.evaluation.behavior.calibration import Calibration, calibrate
-from steadytd.evaluation.behavior.sample import dealt, distinct, numbered, sample_rows_of
+from steadytd.evaluation.behavior.sample import distinct, numbered, sample_rows_of
 from steadytd.logs.log import Log, LogBatch
 
 SAMPLE = 100_000
@@ -35,7 +36,7 @@ Map = Callable[[NDArray[Any]], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Behavior:
-    """A fitted behaviour policy: one classifier a fold, and how well they are calibrated."""
+    """A fitted behaviour policy: one classifier per fold, and how well they are calibrated."""
 
     models: tuple[Any, ...]
     actions: NDArray[Any]
@@ -62,7 +63,7 @@ class Behavior:
                 predicted = np.asarray(model.predict_proba(inputs[mine]))
                 if predicted.shape != (len(mine), len(columns)):
                     raise InputError(
-                        f"predict_proba must return one column an action, ({len(mine)}, "
+                        f"predict_proba must return one column per action, ({len(mine)}, "
                         f"{len(columns)}), got the shape {predicted.shape}."
                     )
                 found[np.ix_(mine, columns)] = predicted

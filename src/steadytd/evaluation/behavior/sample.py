@@ -1,4 +1,4 @@
-"""Rows for fitting a behaviour policy: a bounded sample, dealt to folds by a hash."""
+"""Rows for fitting a behaviour policy: a bounded sample, and the actions in it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,10 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
+from steadytd.base.random import BEHAVIOR, Reservoir
 from steadytd.logs.log import Log
 
 MOST_ACTIONS = 1000
-
-
-def dealt(units: Longs, folds: int, seed: int) -> Longs:
-    """The fold of each unit, by the SplitMix64 hash of its number and the seed."""
-    key = (seed * 0xD1342543DE82EF95 + 0x9E3779B97F4A7C15) % 2**64
-    z = (units.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(key)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    return (z % np.uint64(folds)).astype(np.int64)
 
 
 def numbered(action: NDArray[Any], actions: NDArray[Any]) -> Longs:
@@ -31,10 +22,8 @@ def numbered(action: NDArray[Any], actions: NDArray[Any]) -> Longs:
 
 
 def sample_rows_of(log: Log, n: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], Longs, Longs]:
-    """A uniform sample of rows without replacement: those with the n smallest random keys."""
-    rng = np.random.default_rng([seed, 1])
-    keys = np.empty(0)
-    kept: list[NDArray[Any]] = []
+    """Observations, actions, episodes and row numbers of a uniform sample of at most n rows."""
+    sample = Reservoir(n, seed, BEHAVIOR)
     for batch in log.batches(columns={"action"}):
         assert batch.action is not None
         if batch.action.ndim != 1:
@@ -42,17 +31,8 @@ def sample_rows_of(log: Log, n: int, seed: int) -> tuple[NDArray[Any], NDArray[A
                 f"{log.files[0]}: a behaviour policy can be estimated for single discrete actions, "
                 f"got lists of {batch.action.shape[1]} numbers; log behavior_prob."
             )
-        drawn = rng.random(len(batch))
-        bound = np.partition(keys, n - 1)[n - 1] if len(keys) >= n else np.inf
-        mine = np.flatnonzero(drawn < bound)
-        new = [batch.obs[mine], batch.action[mine], batch.episode[mine], batch.rows[mine]]
-        kept = [np.concatenate(pair) for pair in zip(kept, new, strict=True)] if kept else new
-        keys = np.concatenate([keys, drawn[mine]])
-        if len(keys) > 2 * n:
-            chosen = np.sort(np.argsort(keys, kind="stable")[:n])
-            keys, kept = keys[chosen], [array[chosen] for array in kept]
-    chosen = np.sort(np.argsort(keys, kind="stable")[:n])
-    obs, action, episode, rows = (array[chosen] for array in kept)
+        sample.add(batch.obs[: len(batch)], batch.action, batch.episode, batch.rows)
+    obs, action, episode, rows = sample.rows()
     return obs, action, episode, rows
 
 

@@ -12,8 +12,9 @@ from steadytd.engine.vectors import LANES
 from steadytd.evaluation.collect import scan
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.products import Products, up
-from steadytd.evaluation.collect.ratios import Ratios
-from steadytd.evaluation.collect.room import Room
+from steadytd.evaluation.collect.ratios import Ratios, Steps
+from steadytd.evaluation.collect.room import Padded, Room, memory_of
+from steadytd.evaluation.collect.scan import Places, Weighted
 from steadytd.evaluation.collect.statistics import KEPT_ROWS, RATIO_SUMS, SUMMED, Statistics
 from steadytd.logs.log import LogBatch
 
@@ -22,7 +23,7 @@ FEWEST_ROWS, MOST_ROWS = 200, 2000
 FEW = 128  # features: with more, the product of matrices of BLAS is faster than our own
 
 
-class Piece:
+class BlockSums:
     """The sums of one block in one part of the log: place `i` of the accumulator's arrays."""
 
     def __init__(self, room: dict[str, Floats], i: int, block: int, continues: bool) -> None:
@@ -63,8 +64,7 @@ class Prepared:
     """The rows of a batch with what does not depend on features.
 
     `weight[i, k T + t]` is rho M of system k and target t, `trajectory[i, t]` the discounted
-    product of ratios up to row i. Loops may read eight numbers from any place of a row on, so both
-    have room behind their last row.
+    product of ratios up to row i, `rho[i, t]` the ratio.
     """
 
     n: int
@@ -76,10 +76,10 @@ class Prepared:
     first: Bools
     numbers: Longs
     gamma: Floats
-    weight: Floats
-    trajectory: Floats
-    rho: Floats
-    stretches: list[tuple[int, int, Piece]] = field(default_factory=list)
+    weight: Padded
+    trajectory: Padded
+    rho: Padded
+    stretches: list[tuple[int, int, BlockSums]] = field(default_factory=list)
 
     @staticmethod
     def of(batch: LogBatch, n: int, plan: Plan, room: Room) -> Prepared:
@@ -96,10 +96,26 @@ class Prepared:
             first=np.ascontiguousarray(batch.first[:n]),
             numbers=np.ascontiguousarray(batch.rows[:n]),
             gamma=room.array("gamma", (n,)),
-            weight=room.array("weight", (n, plan.columns)),
-            trajectory=room.array("trajectory", (n, T)),
-            rho=room.array("rho", (n, T)),
+            weight=room.padded("weight", (n, plan.columns)),
+            trajectory=room.padded("trajectory", (n, T)),
+            rho=room.padded("rho", (n, T)),
         )
+
+    def steps(self, places: Places) -> Steps:
+        """The rows as the loop over ratios takes them."""
+        written = map(memory_of, (self.weight, self.trajectory, self.rho))
+        return Steps(
+            self.target, self.behavior, self.first, places.gamma, self.reward, places.discounted,
+            places.step, *written,
+        )  # fmt: skip
+
+    def weighted(self, X: Floats) -> Weighted:
+        """The rows with features X as the loops over weighted features take them."""
+        return Weighted(
+            X, self.row_next, self.discount, self.reward,
+            memory_of(self.weight), self.weight.array.shape[1],
+            memory_of(self.trajectory), self.trajectory.array.shape[1],
+        )  # fmt: skip
 
 
 class Accumulator:
@@ -109,7 +125,7 @@ class Accumulator:
         T, K, d = len(plan.targets), len(plan.systems), plan.features
         self.plan = plan
         self.room = room_for(plan)
-        self.pieces: list[Piece] = []
+        self.pieces: list[BlockSums] = []
         self.place = np.zeros(4)
         self.ratios = Ratios(plan)
         self.z = np.zeros((T, K, d))
@@ -136,19 +152,19 @@ class Accumulator:
         plan = self.plan
         p = Prepared.of(batch, len(batch), plan, room)
         before = self.place.copy()
-        step, block = room.array("step", (p.n,), np.int64), room.array("block", (p.n,), np.int64)
-        discounted = room.array("discounted", (p.n,))
-        scan.along(
-            p.first, p.discount, p.numbers, max(plan.rows, 1), plan.blocks, self.place,
-            p.gamma, discounted, step, block,
+        places = Places(
+            p.gamma, room.array("discounted", (p.n,)),
+            room.array("step", (p.n,), np.int64), room.array("block", (p.n,), np.int64),
         )  # fmt: skip
-        begins = np.flatnonzero(p.first)
-        cut = self._cuts(begins, p.discount, discounted, before)
-        for lo, hi in _stretches(block):
+        rows = max(plan.rows, 1)
+        scan.along(p.first, p.discount, p.numbers, rows, plan.blocks, self.place, places)
+        begins, steps = np.flatnonzero(p.first), p.steps(places)
+        cut = self._cuts(begins, p.discount, places.discounted, before)
+        for lo, hi in _stretches(places.block):
             if p.first[lo]:
                 self._end_episode()
-            piece = self._piece(int(block[lo]), bool(p.first[lo]))
-            self.ratios.take(lo, hi, p, step, discounted, piece)
+            piece = self._piece(int(places.block[lo]), bool(p.first[lo]))
+            self.ratios.take(lo, hi, steps, piece)
             here = slice(*np.searchsorted(begins, (lo, hi)))
             piece.counts += (hi - lo, len(begins[here]), (cut[here] > 0.0).sum(), cut[here].sum())
             p.stretches.append((lo, hi, piece))
@@ -157,30 +173,27 @@ class Accumulator:
 
     def add_rows(self, p: Prepared, X: Floats) -> None:
         """Add the sums over features of a prepared batch."""
+        rows = p.weighted(X)
         for lo, hi, piece in p.stretches:
             piece.x_start += X[np.flatnonzero(p.first[lo:hi]) + lo].sum(axis=0)
             if self.products is None:
-                self._add(lo, hi, piece, p, X)
+                self._add(lo, hi, piece, p, rows)
                 continue
-            sums = self.products.sums(
-                lo, hi, X, p.row_next, p.discount, p.reward, p.weight, p.trajectory
-            )
+            sums = self.products.sums(lo, hi, rows)
             piece.systems += _by_target(sums.systems, piece)
             piece.weighted += sums.weighted
             piece.G += sums.G
             piece.x += sums.x
 
-    def _add(self, lo: int, hi: int, piece: Piece, p: Prepared, X: Floats) -> None:
+    def _add(self, lo: int, hi: int, piece: BlockSums, p: Prepared, rows: Weighted) -> None:
         """Add the sums of a stretch, chunk by chunk, for any number of features and with traces."""
         T, K, d, _ = piece.systems.shape
+        X = rows.X
         piece.G += X[lo:hi].T @ X[lo:hi]
         piece.x += np.ones(hi - lo) @ X[lo:hi]
         for i in range(lo, hi, self.chunk):
             end = min(i + self.chunk, hi)
-            scan.fill(
-                i, end, X, p.row_next, p.discount, p.reward, p.weight, p.trajectory,
-                self.Y, self.U, self.V,
-            )  # fmt: skip
+            scan.fill(i, end, rows, self.Y, self.U, self.V)
             self._traces(i, end, X, p)
             sums = self.U[:, : end - i] @ self.V[: end - i]
             piece.systems += _by_target(sums[: T * K * d], piece)
@@ -189,18 +202,18 @@ class Accumulator:
     def _traces(self, lo: int, hi: int, X: Floats, p: Prepared) -> None:
         """Put the trace in place of the weighted features where lam > 0."""
         d, T = self.plan.features, len(self.plan.targets)
+        here = slice(lo, hi)
         for k, system in enumerate(self.plan.systems):
-            for t in range(T):
-                if system.lam > 0.0:
+            if system.lam > 0.0:
+                decay = p.rho.array[here] * p.gamma[here, None] * system.lam
+                for t in range(T):
                     j = k * T + t
                     part, z = self.U[j * d : (j + 1) * d], self.z[t, k]
-                    scan.traces(
-                        lo, hi, X, p.gamma, p.rho[:, t], p.weight[:, j], system.lam, z, part
-                    )
+                    scan.traces(X[here], decay[:, t], p.weight.array[here, j], z, part)
 
-    def _piece(self, block: int, at_start: bool) -> Piece:
+    def _piece(self, block: int, at_start: bool) -> BlockSums:
         if not self.pieces or self.pieces[-1].block != block:
-            self.pieces.append(Piece(self.room, len(self.pieces), block, not at_start))
+            self.pieces.append(BlockSums(self.room, len(self.pieces), block, not at_start))
         return self.pieces[-1]
 
     def _end_episode(self) -> None:
@@ -218,8 +231,8 @@ class Accumulator:
     def _extremes(self, p: Prepared) -> None:
         largest = np.max([piece.ratios[:, 3] for _, _, piece in p.stretches], axis=0)
         for t in np.flatnonzero(largest > self.largest).tolist():
-            at = int(np.argmax(p.rho[:, t]))
-            self.largest[t], self.largest_row[t] = p.rho[at, t], p.numbers[at]
+            at = int(np.argmax(p.rho.array[:, t]))
+            self.largest[t], self.largest_row[t] = p.rho.array[at, t], p.numbers[at]
         if p.behavior.min() <= 0.0:
             for t in range(len(p.target)):
                 found = np.flatnonzero((p.behavior <= 0.0) & (p.target[t] > 0.0))
@@ -246,7 +259,7 @@ class Accumulator:
         )
 
 
-def _by_target(systems: Floats, piece: Piece) -> Floats:
+def _by_target(systems: Floats, piece: BlockSums) -> Floats:
     """Sums in the order of the rows' weights, system by system, in the order of the statistics."""
     T, K, d, _ = piece.systems.shape
     return systems.reshape(K, T, d, d + 1).swapaxes(0, 1)

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Ints, on_cache_line
+from steadytd.base.arrays import Floats, on_cache_line
 from steadytd.base.jit import compiled_disjoint
 from steadytd.engine.vectors import LANES, eight, put, same, spread
+from steadytd.evaluation.collect.scan import Weighted
 
 CHUNK = 96  # rows whose weighted features stay in the cache
 DOWN, ACROSS = 3, 6  # sums that are kept in registers
@@ -48,83 +49,52 @@ class Products:
         self.V = on_cache_line((CHUNK, across))
         self.C = on_cache_line((down, across, LANES))
 
-    def sums(
-        self, lo: int, hi: int, X: Floats, row_next: Ints, discount: Floats, reward: Floats,
-        weight: Floats, trajectory: Floats,
-    ) -> Sums:  # fmt: skip
-        """Over rows lo..hi; `weight` and `trajectory` have room behind their last row."""
-        d, columns, targets = X.shape[1], weight.shape[1], trajectory.shape[1]
+    def sums(self, lo: int, hi: int, rows: Weighted) -> Sums:
+        """Over rows lo..hi."""
+        d, columns = rows.X.shape[1], rows.columns
         found = np.empty((up(columns, LANES), d, d + 1))
         along = np.empty((up(columns, LANES), d + 1))
         for q in range(0, columns, LANES):
             self.C[:] = 0.0
-            add(
-                lo, hi, X, row_next, discount, reward, weight, trajectory, q,
-                self.U.reshape(-1), self.V, self.C.reshape(-1),
-            )  # fmt: skip
+            add(lo, hi, rows, q, self.U.reshape(-1), self.V, self.C.reshape(-1))
             found[q : q + LANES] = self.C[:d, : d + 1].transpose(2, 0, 1)
             along[q : q + LANES] = self.C[d, : d + 1].T
         self.S[:] = 0.0
-        squares(lo, hi, X, self.Z, self.S.reshape(-1))
+        squares(lo, hi, rows.X, self.Z, self.S.reshape(-1))
         S = np.triu(self.S[: d + 1, : d + 1])
-        return Sums(found[:columns], along[:targets], S[:d, :d] + np.triu(S, 1)[:d, :d].T, S[:d, d])
+        G = S[:d, :d] + np.triu(S, 1)[:d, :d].T
+        return Sums(found[:columns], along[: rows.targets], G, S[:d, d])
 
 
 @compiled_disjoint
-def add(
-    lo: int,
-    hi: int,
-    X: Floats,
-    row_next: Ints,
-    discount: Floats,
-    reward: Floats,
-    weight: Floats,
-    trajectory: Floats,
-    q: int,
-    U: Floats,
-    V: Floats,
-    C: Floats,
-) -> None:
+def add(lo: int, hi: int, rows: Weighted, q: int, U: Floats, V: Floats, C: Floats) -> None:
     """C[k, l] += sum_i U[i, k] V[i, l] for the eight columns from q on; U and V as in `fill`."""
     down = len(U) // (CHUNK * LANES)
     for begin in range(lo, hi, CHUNK):
         end = min(begin + CHUNK, hi)
-        fill(begin, end, X, row_next, discount, reward, weight, trajectory, q, U, V)
+        fill(begin, end, rows, q, U, V)
         for k in range(0, down, DOWN):
             for m in range(0, V.shape[1], ACROSS):
                 multiply(end - begin, k, m, down, U, V, C)
 
 
 @compiled_disjoint
-def fill(
-    lo: int,
-    hi: int,
-    X: Floats,
-    row_next: Ints,
-    discount: Floats,
-    reward: Floats,
-    weight: Floats,
-    trajectory: Floats,
-    q: int,
-    U: Floats,
-    V: Floats,
-) -> None:
+def fill(lo: int, hi: int, rows: Weighted, q: int, U: Floats, V: Floats) -> None:
     """V[i] = (x - gamma' x', r), U[i, k] = weights x_k, U[i, d] = trajectories; row lo is i = 0."""
-    d = X.shape[1]
+    X, d = rows.X, rows.X.shape[1]
     down = len(U) // CHUNK
-    weights, trajectories = weight.reshape(-1), trajectory.reshape(-1)
     for row in range(lo, hi):
-        i, j = np.uintp(row - lo), np.uintp(row_next[row])
+        i, j = np.uintp(row - lo), np.uintp(rows.row_next[row])
         at = down * (row - lo)
-        w = eight(weights, row * weight.shape[1] + q)
+        w = eight(rows.weight, row * rows.columns + q)
         for k in range(d):
             put(U, at + LANES * k, w * spread(X[row, k]))
-        if q < trajectory.shape[1]:
-            put(U, at + LANES * d, eight(trajectories, row * trajectory.shape[1] + q))
-        by = discount[row]
+        if q < rows.targets:
+            put(U, at + LANES * d, eight(rows.trajectory, row * rows.targets + q))
+        by = rows.discount[row]
         for k in range(d):
             V[i, k] = X[row, k] - by * X[j, k]
-        V[i, d] = reward[row]
+        V[i, d] = rows.reward[row]
 
 
 @compiled_disjoint

@@ -1,14 +1,14 @@
 """The ratios rho = pi/mu along a log, for all targets: products, traces F, and sums over them.
 
 Eight targets go down the rows as one vector. What a row leaves behind (weights, ratios) is written
-as eight numbers too, of which the last belong to no target where these are fewer than eight: they
+as eight numbers too, of which the last belong to no target where there are fewer than eight: they
 fall on places that are written later, the next system's or the next row's. Behind the last row
-there is room for them.
+there is room for them, since the memory is `Padded`.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,25 +16,49 @@ from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.jit import compiled, compiled_disjoint
 from steadytd.engine.vectors import LANES, eight, equal, least, most, put, spread
 from steadytd.evaluation.collect.plan import Plan
+from steadytd.evaluation.collect.room import Padded, memory_of
 from steadytd.evaluation.collect.statistics import BINS, LARGEST_OF, RATIO_SUMS
 
 LARGEST = 1e100  # products of ratios stop here: their squares must stay finite
 
 
-class Steps(Protocol):
-    """The rows of a batch; see `accumulate.Prepared`."""
+class Steps(NamedTuple):
+    """The rows of a batch: what is read of them, then the memory of what is written."""
 
-    behavior: Floats
-    target: Floats
+    target: Floats  # [targets, n]
+    behavior: Floats  # [n], as all up to the weights
     first: Bools
     gamma: Floats
     reward: Floats
-    weight: Floats
-    trajectory: Floats
-    rho: Floats
+    discounted: Floats  # the product of discounts so far
+    step: Longs  # the row's place in its episode
+    weight: Floats  # [n, systems, targets]: rho M
+    trajectory: Floats  # [n, targets]: the discounted product of ratios up to the row
+    rho: Floats  # [n, targets]
 
 
-class Sums(Protocol):
+class Emphases(NamedTuple):
+    """What the systems of equations ask for."""
+
+    emphatic: Bools
+    lam: Floats
+    beta: Floats
+
+
+class EightTargets(NamedTuple):
+    """Eight targets, from target `first` on: where they stand, and their sums."""
+
+    first: int
+    targets: int  # of all groups together
+    horizon: int
+    state: Floats  # product of ratios, ratio of the previous row, then F per system
+    sums: Floats
+    numerator: Floats  # [horizon, targets], one memory for all groups, as the next two
+    denominator: Floats
+    ended: Floats
+
+
+class RatioSums(Protocol):
     """The sums of a block that are over ratios only; see `statistics.Statistics`."""
 
     ratios: Floats
@@ -50,38 +74,39 @@ class Ratios:
         T, K = len(plan.targets), len(plan.systems)
         groups = -(-T // LANES)
         self.targets, self.horizon, self.steps = T, plan.horizon, 0
-        self.state = np.zeros((groups, (2 + K) * LANES))
         self.sums = np.zeros((groups, len(RATIO_SUMS) * LANES))
-        self.along = np.zeros((3, plan.horizon * T + LANES))  # numerator, denominator, ended
+        self.along = [Padded((plan.horizon, T)) for _ in range(3)]  # numerator, denominator, ended
         self.histogram = np.zeros((T, BINS), dtype=np.int64)
-        self.emphatic = np.array([s.emphatic for s in plan.systems])
-        self.lam = np.array([s.lam for s in plan.systems])
-        self.beta = np.array([-1.0 if s.beta is None else s.beta for s in plan.systems])
+        self.kinds = Emphases(
+            np.array([s.emphatic for s in plan.systems]),
+            np.array([s.lam for s in plan.systems]),
+            np.array([-1.0 if s.beta is None else s.beta for s in plan.systems]),
+        )
+        self.groups = [
+            EightTargets(
+                g * LANES, T, plan.horizon, np.zeros((2 + K) * LANES), self.sums[g],
+                *map(memory_of, self.along),
+            )
+            for g in range(groups)
+        ]  # fmt: skip
 
-    def take(self, lo: int, hi: int, p: Steps, step: Longs, discounted: Floats, sums: Sums) -> None:
-        """Go on over the rows lo..hi; `step` is a row's place in its episode."""
-        steps = self.steps
-        for g in reversed(range(len(self.state))):  # a group may write into the one before
-            self.steps = follow(
-                lo, hi, g * LANES, steps, self.horizon, p.target, p.behavior, p.first, p.gamma,
-                discounted, step, p.reward, self.emphatic, self.lam, self.beta, self.state[g],
-                self.sums[g], self.along, p.weight, p.trajectory, p.rho, np.zeros(LANES),
-            )  # fmt: skip
-        count(p.rho[lo:hi].view(np.int64), self.histogram)
-        self._hand_over(sums, int(step[lo:hi].max()) + 2)
+    def take(self, lo: int, hi: int, rows: Steps, sums: RatioSums) -> None:
+        """Go on over the rows lo..hi."""
+        T, steps = self.targets, self.steps
+        for group in reversed(self.groups):  # a group may write into the one before
+            self.steps = follow(lo, hi, steps, rows, self.kinds, group)
+        count(rows.rho[lo * T : hi * T].reshape(-1, T).view(np.int64), self.histogram)
+        self._hand_over(sums, int(rows.step[lo:hi].max()) + 2)
 
-    def end_episode(self, sums: Sums) -> None:
+    def end_episode(self, sums: RatioSums) -> None:
         """Count the episode under way, if there is one."""
         if self.steps:
-            for g in range(len(self.state)):
-                finish(
-                    self.steps, g * LANES, self.targets, self.horizon, self.state[g], self.sums[g],
-                    self.along[2],
-                )  # fmt: skip
+            for group in self.groups:
+                finish(self.steps, group)
             self._hand_over(sums, self.steps + 1)
             self.steps = 0
 
-    def _hand_over(self, sums: Sums, steps: int) -> None:
+    def _hand_over(self, sums: RatioSums, steps: int) -> None:
         """Add what was summed up to a block's sums, and begin from 0 again.
 
         No sum belongs to a step beyond so many.
@@ -93,46 +118,21 @@ class Ratios:
             merge(sums.ratios[:, i], found[:, i], out=sums.ratios[:, i])
         own_sums = (sums.numerator, sums.denominator, sums.ended)
         for own, new in zip(own_sums, self.along, strict=True):
-            own[:, :H] += new[: H * T].reshape(H, T).T
-            new[: H * T + LANES] = 0.0
+            own[:, :H] += new.array[:H].T
+            new.memory[: H * T + LANES] = 0.0
         self.sums[:] = 0.0
 
 
 @compiled_disjoint
-def follow(
-    lo: int,
-    hi: int,
-    first_target: int,
-    steps: int,
-    horizon: int,
-    target: Floats,
-    behavior: Floats,
-    first: Bools,
-    gamma: Floats,
-    discounted: Floats,
-    step: Longs,
-    reward: Floats,
-    emphatic: Bools,
-    lam: Floats,
-    beta: Floats,
-    state: Floats,
-    sums: Floats,
-    along: Floats,
-    weight: Floats,
-    trajectory: Floats,
-    rho: Floats,
-    pi: Floats,
-) -> int:
-    """Eight targets on rows lo..hi; returns the number of steps of the episode under way.
-
-    `weight[i, k T + t]` becomes rho M of system k and target t, `trajectory[i, t]` the discounted
-    product of ratios up to row i. `state` = product, ratio of the previous row, then F per system;
-    `along` = numerator, denominator and ended, step by step.
-    """
-    T, K = len(target), len(lam)
-    used = min(T - first_target, LANES)
-    weights, trajectories, ratios = weight.reshape(-1), trajectory.reshape(-1), rho.reshape(-1)
-    numerator, denominator, ended = along[0], along[1], along[2]
+def follow(lo: int, hi: int, steps: int, rows: Steps, kinds: Emphases, group: EightTargets) -> int:
+    """Eight targets on rows lo..hi; returns the number of steps of the episode under way."""
+    target, behavior, first, gamma = rows.target, rows.behavior, rows.first, rows.gamma
+    step, discounted = rows.step, rows.discounted
+    emphatic, lam, beta = kinds.emphatic, kinds.lam, kinds.beta
+    state, sums, first_target, horizon = group.state, group.sums, group.first, group.horizon
+    numerator, denominator = group.numerator, group.denominator
+    T, K = group.targets, len(lam)
+    used, pi = min(T - first_target, LANES), np.zeros(LANES)
     zero, one, top = spread(0.0), spread(1.0), spread(LARGEST)
     total, squares = eight(sums, 0), eight(sums, LANES)
     zeros, largest = eight(sums, 2 * LANES), eight(sums, 3 * LANES)
@@ -141,7 +141,7 @@ def follow(
         if first[i]:
             if steps > 0:
                 put(state, 0, product)
-                finish(steps, first_target, T, horizon, state, sums, ended)
+                finish(steps, group)
             product = one
         for t in range(used):
             pi[t] = target[first_target + t, i]
@@ -154,14 +154,14 @@ def follow(
                 F = least(spread(decay) * before * eight(state, at) + one, top)
                 put(state, at, F)
                 w = r * (spread(lam[k]) + spread(1.0 - lam[k]) * F)
-            put(weights, (i * K + k) * T + first_target, w)
+            put(rows.weight, (i * K + k) * T + first_target, w)
         product, before = least(product * r, top), r
         steps = step[i] + 1
         weighed = spread(discounted[i]) * product
-        put(ratios, i * T + first_target, r)
-        put(trajectories, i * T + first_target, weighed)
+        put(rows.rho, i * T + first_target, r)
+        put(rows.trajectory, i * T + first_target, weighed)
         at = min(step[i], horizon - 1) * T + first_target
-        put(numerator, at, eight(numerator, at) + weighed * spread(reward[i]))
+        put(numerator, at, eight(numerator, at) + weighed * spread(rows.reward[i]))
         if step[i] < horizon:
             put(denominator, at, eight(denominator, at) + product)
         total, squares = total + r, squares + r * r
@@ -176,18 +176,15 @@ def follow(
 
 
 @compiled
-def finish(
-    steps: int, first_target: int, targets: int, horizon: int, state: Floats, sums: Floats,
-    ended: Floats,
-) -> None:  # fmt: skip
+def finish(steps: int, group: EightTargets) -> None:
     """Count an episode that has ended after so many steps."""
-    product, at = eight(state, 0), 4 * LANES
+    sums, product, at = group.sums, eight(group.state, 0), 4 * LANES
     put(sums, at, eight(sums, at) + product)
     put(sums, at + LANES, eight(sums, at + LANES) + product * product)
     put(sums, at + 2 * LANES, most(eight(sums, at + 2 * LANES), product))
-    if steps < horizon:
-        at = steps * targets + first_target
-        put(ended, at, eight(ended, at) + product)
+    if steps < group.horizon:
+        at = steps * group.targets + group.first
+        put(group.ended, at, eight(group.ended, at) + product)
 
 
 @compiled

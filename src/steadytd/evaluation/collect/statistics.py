@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Longs
+from steadytd.base.files import reading_arrays, write_arrays
 
 BINS = 62  # of rho: zero, then bins that begin at 2^e and 1.5 2^e
 RATIO_SUMS = ("rho", "rho_squared", "zeros", "largest", "product", "product_squared", "product_max")
@@ -66,20 +67,12 @@ class Statistics:
 
     def save(self, path: Path, **extra: NDArray[Any]) -> None:
         """Write all sums to a NumPy archive, whole or not at all."""
-        from steadytd.base.files import write_whole
-
-        arrays: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)} | extra
-
-        def write(where: Path) -> None:
-            with where.open("wb") as handle:
-                np.savez(handle, **arrays)
-
-        write_whole(path, write)
+        write_arrays(path, {f.name: getattr(self, f.name) for f in fields(self)} | extra)
 
     @classmethod
     def load(cls, path: Path) -> tuple[Statistics, dict[str, NDArray[Any]]]:
-        """The sums of a file and what else was saved; an exception where it is damaged."""
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+        """The sums of a file and what else was saved."""
+        with reading_arrays(path, "pass over a log") as file:
             names = {f.name for f in fields(cls)}
             own = {name: file[name] for name in names}
             extra = {name: file[name] for name in file.files if name not in names}

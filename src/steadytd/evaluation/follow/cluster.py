@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from steadytd.base.cluster import connect, require_dask
 from steadytd.base.errors import InputError
-from steadytd.base.files import output_directory, write_whole
+from steadytd.base.files import output_directory, reading_arrays, write_arrays
 from steadytd.engine.compile import law_functions, meaning
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import Plan
@@ -195,22 +194,17 @@ def online_outcomes(work: Work, report: Callable[[], None], stop: threading.Even
         if file is not None:
             steps = [-1 if one.diverged is None else one.diverged for one in found]
             arrays = {"weights": np.array([one.weights for one in found]), "diverged": steps}
-            write_whole(file, partial(_save, arrays))
+            write_arrays(file, arrays)
     report()
     return found
-
-
-def _save(arrays: dict[str, Any], where: Path) -> None:
-    with where.open("wb") as handle:
-        np.savez(handle, **arrays)
 
 
 def _kept_outcomes(file: Path, work: Work) -> list[Outcome] | None:
     """A finished checkpoint. The learners' numbers come again from the first rows of the log."""
     try:
-        with file.open("rb") as handle, np.load(handle, allow_pickle=False) as kept:
+        with reading_arrays(file, "checkpoint") as kept:
             weights, diverged = kept["weights"], kept["diverged"].tolist()
-    except Exception:
+    except InputError:
         return None
     first = first_members(work.parts, work.features, work.plan, work.asked, work.seed)
     if weights.shape != (len(first), work.plan.features) or len(diverged) != len(first):

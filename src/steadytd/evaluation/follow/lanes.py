@@ -21,6 +21,7 @@ from steadytd.base.arrays import Floats, Ints, on_cache_line
 from steadytd.base.jit import compiled_disjoint
 from steadytd.engine.learner import Learner
 from steadytd.engine.vectors import LANES, eight, put, spread
+from steadytd.evaluation.collect.room import Padded
 
 WEIGHTED = {"td", "perturbed_td", "etd", "etd_beta"}
 CORRECTED = {"tdc"}
@@ -52,10 +53,10 @@ class Lanes:
 
     def advance(
         self, lo: int, hi: int, X: Floats, row_next: Ints, discount: Floats, reward: Floats,
-        weight: Floats,
+        weight: Padded,
     ) -> None:  # fmt: skip
         """Take the rows lo..hi of a batch with features X."""
-        rows = (lo, hi, X, row_next, discount, reward, weight, self.first)
+        rows = (lo, hi, X, row_next, discount, reward, weight.array, self.first)
         W, H = self.W.reshape(-1), self.H.reshape(-1)
         if self.corrected:
             with_correction(*rows, self.alpha, self.ratio, W, H)

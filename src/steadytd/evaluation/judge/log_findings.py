@@ -32,7 +32,7 @@ def about_log(f: LogFacts) -> list[Finding]:
     if f.behavior_estimated:
         found.append(
             Finding(
-                "behaviour_estimated",
+                "behavior_estimated",
                 "",
                 "warning",
                 "the behaviour policy's probabilities were estimated from the log, so every ratio "

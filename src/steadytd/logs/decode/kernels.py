@@ -6,7 +6,7 @@ make the message.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,25 @@ def all_within(values: NDArray[Any], above: float, most: float) -> bool:
     return fine
 
 
+class Cursor(NamedTuple):
+    """What has to be remembered of the rows already seen."""
+
+    episode: int = -1  # running number of the last row's episode; -1: no row was seen
+    episode_id: int = 0  # of the last row (meaningless while episode < 0)
+    t: int = 0  # of the last row
+    ended: bool = False  # the last row was terminated or truncated
+    t0: int | None = None  # where t begins in this log: 0 or 1; None: not known yet
+
+
 @compiled
 def in_order(
-    ids: Longs, t: NDArray[Any], ended: Bools, episode: int, id_before: int, t_before: int,
-    over: bool, t0: int, first: Bools, number: Longs,
-) -> bool:  # fmt: skip
+    ids: Longs, t: NDArray[Any], ended: Bools, cursor: Cursor, first: Bools, number: Longs
+) -> bool:
     """Whether episodes and steps stand in order; fills `first` and the episodes' running numbers.
 
-    `episode`, `id_before`, `t_before` and `over` belong to the row before; episode -1: there is
-    none.
+    The cursor, which must know t0, is that before these rows.
     """
+    episode, id_before, t_before, over, t0 = cursor
     fine = True
     for i in range(len(ids)):
         begins = episode < 0 or ids[i] != id_before

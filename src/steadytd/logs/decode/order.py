@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from steadytd.base.arrays import Bools, Longs, read_only
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.decode.kernels import in_order
+from steadytd.logs.decode.kernels import Cursor, in_order
 from steadytd.logs.faults import Place, fault
-
-
-@dataclass(frozen=True)
-class Cursor:
-    """What has to be remembered of the rows already seen."""
-
-    episode: int = -1  # running number of the last row's episode
-    episode_id: int = 0  # of the last row (meaningless while episode < 0)
-    t: int = 0  # of the last row
-    ended: bool = False  # the last row was terminated or truncated
-    t0: int | None = None  # where t begins in this log: 0 or 1
 
 
 def advance(
@@ -35,11 +22,8 @@ def advance(
             rule = "an episode must begin with t = 0 (or 1, in the whole log)"
             raise fault(place, columns.t, 0, rule, t0, "add the rows before it, or renumber t")
     first, number = np.empty(len(ids), dtype=np.bool_), np.empty(len(ids), dtype=np.int64)
-    fine = in_order(
-        read_only(ids), read_only(t), read_only(ended), cursor.episode, cursor.episode_id,
-        cursor.t, cursor.ended, t0, first, number,
-    )  # fmt: skip
-    if not fine:
+    given = read_only(ids), read_only(t), read_only(ended)
+    if not in_order(*given, cursor._replace(t0=t0), first, number):
         raise _first_fault(cursor, ids, t, ended, t0, place, columns)
     last = Cursor(int(number[-1]), int(ids[-1]), int(t[-1]), bool(ended[-1]), t0)
     return last, first, number

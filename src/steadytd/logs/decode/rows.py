@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.errors import InputError
-from steadytd.logs.batch import Rows
+from steadytd.logs.batch import Decoded
 from steadytd.logs.columns import TARGET, Columns
 from steadytd.logs.decode import arrays, checks
-from steadytd.logs.decode.order import Cursor, advance
+from steadytd.logs.decode.kernels import Cursor
+from steadytd.logs.decode.order import advance
 from steadytd.logs.faults import Place
 from steadytd.logs.sources.source import Chunk
 
@@ -65,7 +66,7 @@ class Meaning:
 
 def decode(
     chunk: Chunk, meaning: Meaning, fields: frozenset[str], cursor: Cursor, row: int
-) -> tuple[Rows, Cursor]:
+) -> tuple[Decoded, Cursor]:
     """Check a chunk and turn it into rows; `row` is the number of its first row in the log."""
     place, batch = chunk
     c = meaning.columns
@@ -90,7 +91,7 @@ def decode(
     behavior = None
     if "behavior_prob" in fields:
         behavior = _behavior(batch, meaning, obs, action, targets, place)
-    rows = Rows(
+    rows = Decoded(
         obs=obs, next_obs=next_obs, has_next=has_next, reward=reward, discount=discount,
         behavior_prob=behavior, episode=number, first=first, action=action, row=row,
         target_prob=list(targets.values()),
@@ -174,7 +175,7 @@ def called(policy: Policy, what: str, obs: NDArray[Any], action: NDArray[Any] | 
     result = np.asarray(policy(obs, action))
     if result.shape != (len(obs),) or result.dtype.kind not in "fiub":
         raise InputError(
-            f"{what} must return one probability a row, an array of shape ({len(obs)},), got an "
+            f"{what} must return one probability per row, an array of shape ({len(obs)},), got an "
             f"array of shape {result.shape} and type {result.dtype}."
         )
     return result.astype(np.float64)

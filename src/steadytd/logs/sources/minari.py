@@ -46,8 +46,8 @@ class MinariSource:
     """A data set, read episode by episode.
 
     The columns are `episode_id`, `t`, `obs`, `next_obs`, `action`, `reward`, `terminated`,
-    `truncated`, and one for each entry of the infos that is a number a step. Infos have one entry
-    more than there are actions, the first from the reset: the entry of step t is then number t + 1.
+    `truncated`, and one for each entry of the infos that has one number per step. Where an entry
+    has one number more than there are actions, the first is from the reset and is left out.
     """
 
     data: Any

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Sequence
@@ -11,19 +10,12 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.base.files import output_directory, write_whole
+from steadytd.base.json import json_text
 from steadytd.evaluation.result import Evaluation
+from steadytd.report.evaluation import words
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
 from steadytd.report.evaluation.values import values_chart
-from steadytd.report.evaluation.words import (
-    by_level,
-    calibration_rows,
-    grouped,
-    overlap_rows,
-    stability_rows,
-    value_rows,
-    verdicts,
-)
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
 
@@ -44,8 +36,7 @@ def write_evaluation(
             charts["agreement"] = agreement_chart
         pictures = {key: save_figure(draw(e), made, key) for key, draw in charts.items()}
         models = _save_models(e, made)
-        document = json.dumps(e.to_dict(), indent=2, allow_nan=False) + "\n"
-        (made / "evaluation.json").write_text(document, encoding="utf-8")
+        (made / "evaluation.json").write_text(json_text(e.to_dict()), encoding="utf-8")
         html = _html(e, pictures, models, files, command)
         (made / "evaluation.html").write_text(html, encoding="utf-8")
         contents = {path.name: path.read_bytes() for path in sorted(made.iterdir())}
@@ -94,20 +85,20 @@ def _html(
     files: Sequence[str],
     command: str,
 ) -> str:
-    warnings, notes = by_level(e)
-    lines = verdicts(e)
+    warnings, notes = words.by_level(e)
+    lines = words.verdicts(e)
     return page(
         "evaluation.html",
         e=e,
         verdicts=lines,
         worst="mixed" if any(line.grade != "good" for line in lines) else "",
-        values=value_rows(e),
+        values=words.value_rows(e),
         reasons={r.target: r.reason for r in e.recommended.values()},
-        overlap=overlap_rows(e),
-        stability=stability_rows(e),
-        calibration=calibration_rows(e),
-        warnings=grouped(warnings),
-        notes=grouped(notes),
+        overlap=words.overlap_rows(e),
+        stability=words.stability_rows(e),
+        calibration=words.calibration_rows(e),
+        warnings=words.grouped(warnings),
+        notes=words.grouped(notes),
         covers=e.notes,
         pictures=pictures,
         models=models,

@@ -24,7 +24,7 @@ REASONS = {
     "features_poor": "the features are poor: too few for its value or too many for the log",
     "bias_unchecked": "the log cannot check whether the features can represent its value",
     "cut_off": "much of the value lies beyond the ends of cut-off episodes and is unchecked",
-    "behaviour_estimated": "the behaviour policy's probabilities are themselves estimates",
+    "behavior_estimated": "the behaviour policy's probabilities are themselves estimates",
     "not_converged": "the learner had not arrived at its fixed point when the log ended",
     "no_interval": "this learner has no interval, so nothing says how far off it may be",
     "diverged": "the learner diverged",
@@ -33,7 +33,7 @@ REASONS = {
 MOST_ROWS = 0.5  # of the rows count: then only whole episodes are unlike the target's
 WHOLE_EPISODES = "whole episodes are too unlike this policy's to check the learners with them"
 # These leave the value usable under a condition that a person can judge.
-CONDITIONAL = {"bias_unchecked", "behaviour_estimated", "cut_off"}
+CONDITIONAL = {"bias_unchecked", "behavior_estimated", "cut_off"}
 # Sampling does not rest on the features, only its continuation after a cut does.
 NOT_FOR_SAMPLING = {"features_poor"}
 SAMPLING = ("dr", "snpdis", "pdis")
@@ -121,7 +121,7 @@ def _if(codes: list[str]) -> str:
     said = {
         "bias_unchecked": "trust it only if the features can represent the value, which the log "
         "cannot check well",
-        "behaviour_estimated": "trust it only if the estimated behaviour probabilities are right",
+        "behavior_estimated": "trust it only if the estimated behaviour probabilities are right",
         "cut_off": "trust it only if the values of the states in which episodes are cut off are "
         "right; they decide, and the log cannot check them",
         "truncated_returns": "trust it only if the values of the states in which episodes are cut "

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadytd.base.files import output_directory, write_whole
+from steadytd.base.json import json_text
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
 from steadytd.report.study.figures import LINES, best_chart, curves_chart
@@ -168,7 +168,7 @@ def write_study_report(
         command=f"steadytd study study.toml --out {Path(directory).resolve().name}",
         provenance=_provenance(Path(directory)),
     )
-    write_whole(out / "summary.json", json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
+    write_whole(out / "summary.json", json_text(document))
     write_whole(out / "summary.parquet", summary_table(document).write_parquet)
     write_whole(out / "configurations.parquet", _configurations(reading).write_parquet)
     return write_whole(out / "report.html", html), document
@@ -237,12 +237,3 @@ def _provenance(directory: Path) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
-
-
-def plain(value: object) -> object:
-    """For JSON: numbers that are not finite become null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
