@@ -22,14 +22,14 @@ from tests.support.helpers import random_problem
 # (system, the parameter that is eta) of learners whose fixed point follows from sums of a log
 KNOWN = {
     "td": (TD, ""), "td:lam=0.5": (System(0.5), ""), "td:lam=1": (System(1.0), ""),
-    "td:lam=1e-5": (System(1e-5), ""), "vtrace": (TD, ""), "tree_backup": (TD, ""),
+    "td:lam=1e-10": (System(1e-10), ""), "vtrace": (TD, ""), "tree_backup": (TD, ""),
     "abtd": (TD, ""), "tdc": (TD, ""), "tdc:lam=0.5,ratio=300": (System(0.5), ""),
     "tdrc:reg=0.2": (TD, ""), "tdrc:lam=1": (System(1.0), ""), "gtd": (TD, ""), "gtd2": (TD, ""),
     "gtd2:lam=0.4": (System(0.4), ""), "gtd2:lam=1": (System(1.0), ""), "pgtd2": (TD, ""),
     "htd:lam=0.3": (System(0.3), ""), "etd": (ETD, ""), "etd:lam=0.5": (System(0.5, True), ""),
     "etd:lam=1": (System(1.0, True), ""), "etd_beta:beta=0.5": (System(0.0, True, 0.5), ""),
     "etd_beta:beta=0.5,lam=0.5": (System(0.5, True, 0.5), ""), "etd_beta:beta=0": (TD, ""),
-    "perturbed_td:eta=0.4": (TD, "eta"), "perturbed_td:eta=1e-7": (TD, "eta"),
+    "perturbed_td:eta=0.4": (TD, "eta"), "perturbed_td:eta=1e-10": (TD, "eta"),
     "perturbed_td:eta=500": (TD, "eta"), "perturbed_td:eta=0": (TD, ""),
     "perturbed_td:eta=0.4,lam=0.4,penalty=outside": (System(0.4), "eta"),
     "perturbed_etd:beta=0.5,eta=0": (System(0.0, True, 0.5), ""), "lstd:lam=0.5": (System(0.5), ""),

@@ -17,6 +17,7 @@ from steadytd.evaluation.follow.lanes import Shape, lane_shape
 from tests.support.evaluate_helpers import Identity
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import log_table
+from tests.support.logged_worlds import tabular
 from tests.support.own_laws import OWN
 
 SAME = ("value", "lo", "hi", "stable", "eta", "alpha", "ratio", "fixed_point", "diverged", "kind")
@@ -104,3 +105,16 @@ def test_names_and_numbers_that_an_evaluation_cannot_take() -> None:
     tuned = replace(OWN["td"], name="tuned", params={"length": replace(LAM, auto=True)})
     with pytest.raises(st.InputError, match="eta and ratio, not length; give length a number"):
         requests([tuned])
+
+
+def test_solved_learners_stand_in_for_sampling_by_what_they_solve() -> None:
+    """The reference, then those of its system, own or built in, then others; not by name."""
+    table = log_table(problem_of("random"), episodes=60, length=12, seed=2)
+    asked = ["dr", "tdc", "lsetd", "perturbed_lstd:eta=2", "perturbed_lstd", OWN["lstd"]]
+    e = st.evaluate(table, features=Identity(), learners=asked)
+    assert e.judged[0].solved == ["perturbed_lstd", "my_lstd", "lsetd"]
+    e = st.evaluate(table, features=Identity(), learners=[*asked, "lstd"])
+    assert e.judged[0].solved == ["lstd", "perturbed_lstd", "my_lstd", "lsetd"]
+    e = st.evaluate(tabular(0.3).log(1), learners=["dr", "tdc", "lsetd"])
+    assert e.recommended["pi"].learner == "dr"
+    assert e.value_function("pi").learner == "lsetd"
