@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.engine.law import LAM
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import ETD, TD, System
-from steadytd.evaluation.estimate.closed_form import Decays, fixed_point, mean_matrix
+from steadytd.evaluation.estimate.closed_form import (
+    Decays,
+    fixed_point,
+    mean_matrix,
+    with_trial_numbers,
+)
 from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.learners import algorithm
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.theory.dynamics import expectation
 from steadytd.theory.dynamics import fixed_point as exact_fixed_point
 from tests.support.helpers import random_problem
+from tests.support.own_laws import OWN
 
 # (system, the parameter that is eta) of learners whose fixed point follows from sums of a log
 KNOWN = {
@@ -158,3 +166,25 @@ def test_an_expectation_for_one_problem_only_is_no_closed_form() -> None:
         return alpha * reward
 
     assert fixed_point(Learner(narrow, {"alpha": 0.1})) is None
+
+
+@pytest.mark.parametrize(
+    "param,value",
+    [
+        (st.Param("", low=1.0, whole=True), 500.0),
+        (st.Param("", low=0.5, high=0.6, auto=True), "auto"),
+        (st.Param("", high=-2.0), -1e6),
+        (st.Param("", low=-1.0, above=True, whole=True, auto=True), "auto"),
+        (st.Param("", low=1e6, above=True), 2e6),
+    ],
+)
+def test_numbers_of_a_trial_are_in_the_range_of_the_parameter(
+    param: st.Param, value: float | str
+) -> None:
+    """Whatever a user's parameter may be, and however it is set, it plays no part in this TD."""
+    law = replace(OWN["td"], name="ranged", params={"length": LAM, "other": param})
+    learner = Learner(law, {"alpha": 0.1, "other": value})
+    tried = with_trial_numbers(learner)["other"]
+    assert isinstance(tried, float) and tried != value
+    found = fixed_point(learner)
+    assert found is not None and (found.system, found.penalty) == (TD, "")

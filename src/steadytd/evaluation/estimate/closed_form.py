@@ -10,15 +10,17 @@ the equations are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.law import GENERAL
+from steadytd.engine.law import GENERAL, Param
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import System
 from steadytd.mdp.moments import Expectation
@@ -87,12 +89,15 @@ def with_trial_numbers(learner: Learner) -> Learner:
     """The learner with plain numbers for what the data are to choose, and for extreme ones."""
     params, numbers = learner.algorithm.all_params, own_numbers(learner)
     extreme = [name for name, value in numbers.items() if value and not TINY <= value <= HUGE]
-    return learner.replace(
-        **{
-            name: (0.3719 + 0.1013 * i) * min(params[name].high, 1.0) + max(params[name].low, 0.0)
-            for i, name in enumerate([*learner.automatic, *extreme])
-        }
-    )
+    named = enumerate([*learner.automatic, *extreme])
+    return learner.replace(**{name: _plain(params[name], 0.3719 + 0.1013 * i) for i, name in named})
+
+
+def _plain(param: Param, share: float) -> float:
+    """A number of size 1 that the parameter may have."""
+    low = max(param.low, min(0.0, param.high - 1.0))
+    number = low + share % 1.0 * (min(param.high, low + 1.0) - low)
+    return float(math.ceil(number)) if param.whole else number
 
 
 def _below_one(learner: Learner) -> Learner:
@@ -218,5 +223,5 @@ def _means(learner: Learner) -> list[Expectation] | None:
     return means if fits and all(np.isfinite(e.M).all() for e in means) else None
 
 
-def _same(one: Floats, other: Floats) -> bool:
+def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return bool(np.abs(one - other).max() <= SAME * np.abs(other).max())
