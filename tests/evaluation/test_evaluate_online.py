@@ -14,9 +14,10 @@ from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import ETD, TD, System
-from steadytd.evaluation.collect.requests import requests
 from steadytd.evaluation.collect.room import Room
-from steadytd.evaluation.follow.lanes import can_be_lane
+from steadytd.evaluation.estimate.closed_form import fixed_point
+from steadytd.evaluation.estimate.requests import requests
+from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.local import features_of
 from steadytd.evaluation.follow.online import Lane, Member, SideBySide, Table, side_by_side
 from steadytd.logs.log import Log, open_log
@@ -86,10 +87,11 @@ def test_lanes_side_by_side_are_the_engine(batch_rows: int) -> None:
     kind = {"td": 0, "perturbed_td": 0, "etd": 1, "etd_beta": 2, "tdc": 0}
     learners = [st.learner(text) for text in FAST]
     learners += [x.replace(alpha=float(x.values["alpha"]) / 2) for x in learners]
-    assert all(map(can_be_lane, learners))
-    members = [
-        Member(x, t, kind[x.name] * 2 + t, averaging=False) for t in range(2) for x in learners
-    ]
+    members = []
+    for x in learners:
+        shape = lane_shape(x, systems[kind[x.name]])
+        assert shape is not None
+        members += [Member(x, t, kind[x.name] * 2 + t, False, shape) for t in range(2)]
     groups = side_by_side(members, log.n_obs)
     assert sorted(len(group.members) for group in groups) == [2, 2, 2, 2, 6, 6]
     sums = Accumulator(plan)
@@ -109,7 +111,9 @@ def test_lanes_side_by_side_are_the_engine(batch_rows: int) -> None:
 
 def test_who_may_stand_side_by_side() -> None:
     for text in GENERAL:
-        assert not can_be_lane(st.learner(text))
+        learner = st.learner(text)
+        fixed = fixed_point(learner)
+        assert lane_shape(learner, fixed.system if fixed else None) is None
 
 
 def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
@@ -118,7 +122,7 @@ def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
     rows = log.rows or 0
     learner = st.learner("td:alpha=0.02")
     lane = Lane(learner, 0, log.n_obs, averaging=True)
-    group = SideBySide([Member(learner, 0, 0, averaging=True)], log.n_obs)
+    group = SideBySide([Member(learner, 0, 0, True, lane_shape(learner, TD))], log.n_obs)
     features = Identity().fit(np.zeros((1, log.n_obs)))
     sums = Accumulator(plan_of(log))
     for batch in log.batches():

@@ -18,18 +18,18 @@ from steadytd.base.threads import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import TD, Plan, blocks_for
-from steadytd.evaluation.collect.requests import Request, requests
 from steadytd.evaluation.collect.statistics import units
 from steadytd.evaluation.estimate.bootstrap import resamples
 from steadytd.evaluation.estimate.estimators import Estimator, Where
 from steadytd.evaluation.estimate.overlap import histogram, overlap
+from steadytd.evaluation.estimate.requests import Request, requests
 from steadytd.evaluation.estimate.stability import assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
 from steadytd.evaluation.judge.log_findings import LogFacts, about_log
 from steadytd.evaluation.judge.recommend import recommend
 from steadytd.evaluation.judge.target_findings import about_target
-from steadytd.evaluation.judge.values import Judged, judge
+from steadytd.evaluation.judge.values import Given, Judged, judge
 from steadytd.evaluation.result import Evaluation
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.columns import ColumnMap
@@ -212,10 +212,12 @@ def conclude(
         behavior_numbers=_calibration(log),
     )
 
+    given = Given(e, plan, asked, passed.outcomes, counts)
+
     def one(t: int) -> tuple[Judged, list[dict[str, Any]]]:
         stability = assess(e, t, plan.targets[t], counts)
         covered = overlap(u, t, plan.targets[t], counts)
-        j = judge(e, t, plan, asked, passed.outcomes, covered, stability, counts)
+        j = judge(given, t, covered, stability)
         return j, path(e, t, plan.targets[t], stability)
 
     _ = e.kept, e.start, e.starts, e.start_mean  # once, before several threads ask for them

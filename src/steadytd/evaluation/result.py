@@ -125,8 +125,7 @@ class Evaluation:
             raise unknown("target", target, self.targets)
         name = learner or self.recommended[target].learner
         if learner is None and name not in found.weights:
-            solved = ("lstd", "perturbed_lstd", "lsetd", *found.weights)
-            name = next((n for n in solved if n in found.weights), name)
+            name = next(iter([*found.solved, *found.weights]), name)
         if name not in found.weights:
             if any(v.learner == name for v in found.values):
                 raise InputError(

@@ -17,6 +17,9 @@ from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params
 from steadytd.engine.online import STATE, OnlineLearner
 
+# What an evaluation runs where no learner is named, in the order of its table.
+EVALUATED = ("perturbed_lstd", "lstd", "perturbed_td", "tdc", "etd")
+
 
 @cache
 def names() -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval
-from steadytd.evaluation.estimate.estimators import LSTD, Estimator, Form
+from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.theory.thresholds import Pencil
 
 RESAMPLED_RANK = 40  # up to here the threshold is found anew in every resample
@@ -196,8 +196,3 @@ def path(e: Estimator, target: int, name: str, stability: Stability) -> list[dic
         value = float(start @ _solution(p, eta))
         rows.append({"target": name, "eta": eta, "value": value, "stable": stable})
     return rows
-
-
-def form_of(system: int, eta: float = 0.0, ridge: float = 0.0) -> Form:
-    """A solved form."""
-    return LSTD._replace(system=system, eta=eta, ridge=ridge)

@@ -23,9 +23,9 @@ from steadytd.base.files import output_directory, reading_arrays, write_arrays
 from steadytd.engine.compile import law_functions, meaning
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import Plan
-from steadytd.evaluation.collect.requests import Request
 from steadytd.evaluation.collect.room import Room
 from steadytd.evaluation.collect.statistics import Statistics, merged
+from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.follow.local import (
     Passed,
     Progress,

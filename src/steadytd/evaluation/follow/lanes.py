@@ -2,84 +2,167 @@
 
 In the general engine a block of lanes shares the ratio rho, so every target would be a block of one
 lane, and one lane is slow: its inner products are chains of additions. Here a lane is a learner for
-one target, and eight lanes stand side by side in one vector. `td`, `perturbed_td`, `etd` and
-`etd_beta` are one update,
+one target, and eight lanes stand side by side in one vector. Many laws are one update,
 
     w += alpha m (r + gamma' w.x' - (1 + eta) w.x) x,      m = rho, or rho F,
 
-with m from the pass that makes the sums; `tdc` has a second vector. Tests hold the lanes against
-the engine; they differ by rounding, since inner products are added up in another order.
+with m from the pass that makes the sums; others have a second vector, as TDC has. Which of them a
+law is, if any, is seen by following it for a few steps. Tests hold the lanes against the engine;
+they differ by rounding, since inner products are added up in another order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from steadytd.base.arrays import Floats, Ints, on_cache_line
 from steadytd.base.jit import compiled_disjoint
 from steadytd.engine.learner import Learner
+from steadytd.engine.reference import ReferenceLearner
 from steadytd.engine.vectors import LANES, eight, put, spread
-from steadytd.evaluation.collect.room import Padded
+from steadytd.evaluation.collect.plan import TD, System
+from steadytd.evaluation.estimate.closed_form import own_numbers, with_trial_numbers
 
-WEIGHTED = {"td", "perturbed_td", "etd", "etd_beta"}
-CORRECTED = {"tdc"}
+TRIAL_STEPS, TRIAL_FEATURES = 40, 3
+SAME = 1e-9  # relative difference up to which two ways to follow a learner are the same
 
 
-def can_be_lane(learner: Learner) -> bool:
-    """Whether a learner can be a lane here; all others are followed by the general engine."""
-    plain = not learner.traced and not learner.averaged and learner.schedule[0] == 0.0
-    return plain and learner.name in WEIGHTED | CORRECTED
+class Shape(NamedTuple):
+    """Which of the two updates a learner is, and its parameter that is eta or the ratio."""
+
+    corrected: bool
+    param: str = ""  # "": eta = 0
+
+    def number(self, learner: Learner) -> float:
+        """1 + eta, or the ratio of a learner with a correction."""
+        value = float(learner.values[self.param]) if self.param else 0.0
+        return value if self.corrected else 1.0 + value
+
+
+@lru_cache(maxsize=4096)
+def lane_shape(learner: Learner, system: System | None) -> Shape | None:
+    """How a learner is a lane; None for those that the general engine has to follow.
+
+    `system` is that of its fixed point, whose weights of rows are m.
+    """
+    constant = not learner.averaged and learner.schedule[0] == 0.0
+    traced = learner.traced or (system or TD).lam != 0.0
+    if learner.law.block is not None or traced or not constant:
+        return None
+    tried = with_trial_numbers(learner).replace(alpha=1e-3)
+    names = list(own_numbers(tried))
+    shapes = [Shape(False), *(Shape(False, n) for n in names), *(Shape(True, n) for n in names)]
+    try:
+        wanted = _followed(tried)
+    except (ArithmeticError, TypeError, ValueError):  # in plain Python; compiled it may work
+        return None
+    for shape in shapes:
+        apart = np.abs(_as_lane(shape, shape.number(tried), system or TD) - wanted).max(axis=1)
+        if (apart <= SAME * np.abs(wanted).max(axis=1)).all():
+            return shape
+    return None
+
+
+class _Step(NamedTuple):
+    """One transition of the trial."""
+
+    x: Floats
+    x_next: Floats
+    facts: dict[str, float]
+
+
+def _trial() -> Iterator[_Step]:
+    """A few transitions, with ends of episodes, ratios of 0 and ratios up to 1000."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(TRIAL_STEPS + 1, TRIAL_FEATURES))
+    for t in range(TRIAL_STEPS):
+        mu = 10.0 ** rng.uniform(-3.0, 0.0)
+        pi = rng.random() * (t % 5 != 3)
+        facts = {
+            "reward": rng.normal(), "gamma_next": rng.uniform(0.5, 1.0) * (t % 7 != 6),
+            "rho": pi / mu, "pi": pi, "mu": mu, "interest": 1.0, "peak_min": 0.3, "peak_max": 0.9,
+        }  # fmt: skip
+        yield _Step(X[t], X[t + 1], facts)
+
+
+def _followed(learner: Learner) -> Floats:
+    """The weights after every step of the trial, by the law itself."""
+    running, found = ReferenceLearner(learner, np.ones(TRIAL_FEATURES)), []
+    for step in _trial():
+        running.update(*step)
+        found.append(running.vectors["w"])
+    return np.array(found)
+
+
+def _as_lane(shape: Shape, number: float, system: System) -> Floats:
+    """The same by the update of a lane."""
+    w, h, alpha, found = np.ones(TRIAL_FEATURES), np.zeros(TRIAL_FEATURES), 1e-3, []
+    F = rho_before = gamma = 0.0
+    for x, x_next, facts in _trial():
+        rho, reward, gamma_next = facts["rho"], facts["reward"], facts["gamma_next"]
+        decay = gamma if system.beta is None else system.beta * (gamma > 0.0)
+        F = decay * rho_before * F + 1.0
+        m = rho * F if system.emphatic else rho
+        if shape.corrected:
+            delta, h_x = m * (reward + gamma_next * w @ x_next - w @ x), h @ x
+            w = w + alpha * (delta * x - m * gamma_next * h_x * x_next)
+            h = h + number * alpha * (delta - h_x) * x
+        else:
+            w = w + alpha * m * (reward + gamma_next * w @ x_next - number * w @ x) * x
+        found.append(w)
+        rho_before, gamma = rho, gamma_next
+    return np.array(found)
+
+
+class LaneRows(NamedTuple):
+    """The rows lo..hi of a batch with features X; the multiples of lane 0 stand in `column`."""
+
+    lo: int
+    hi: int
+    X: Floats
+    row_next: Ints
+    discount: Floats
+    reward: Floats
+    weight: Floats  # the whole memory of a `Padded`
+    columns: int
+    column: int
 
 
 class Lanes:
-    """At most eight lanes of one kind: their weights W [d, 8], for tdc also H.
+    """At most eight lanes of one kind: their weights W [d, 8], for those with a correction also H.
 
     A lane stands where its multiple m stands among the rows' weights, so that eight of these are
     read as they are: `first` is the column of lane 0. Lanes without a learner have alpha = 0.
     """
 
-    def __init__(self, learners: Mapping[int, Learner], first: int, features: int) -> None:
-        """`learners[j]` is lane j, its multiple is column `first + j`."""
+    def __init__(self, lanes: Mapping[int, tuple[Learner, Shape]], first: int, d: int) -> None:
+        """`lanes[j]` is lane j, its multiple is column `first + j`."""
         self.first = first
-        self.corrected = any(x.name in CORRECTED for x in learners.values())
-        self.W, self.H = on_cache_line((features, LANES)), on_cache_line((features, LANES))
-        self.alpha, self.penalty, self.ratio = (on_cache_line((LANES,)) for _ in range(3))
-        for j, learner in learners.items():
+        self.corrected = any(shape.corrected for _, shape in lanes.values())
+        self.W, self.H = on_cache_line((d, LANES)), on_cache_line((d, LANES))
+        self.alpha, self.number = on_cache_line((LANES,)), on_cache_line((LANES,))
+        for j, (learner, shape) in lanes.items():
             self.alpha[j] = float(learner.values["alpha"])
-            self.penalty[j] = 1.0 + float(learner.values.get("eta", 0.0))
-            self.ratio[j] = float(learner.values.get("ratio", 0.0))
+            self.number[j] = shape.number(learner)
 
-    def advance(
-        self, lo: int, hi: int, X: Floats, row_next: Ints, discount: Floats, reward: Floats,
-        weight: Padded,
-    ) -> None:  # fmt: skip
-        """Take the rows lo..hi of a batch with features X."""
-        rows = (lo, hi, X, row_next, discount, reward, weight.array, self.first)
+    def advance(self, rows: LaneRows) -> None:
+        """Take some rows of a batch."""
         W, H = self.W.reshape(-1), self.H.reshape(-1)
         if self.corrected:
-            with_correction(*rows, self.alpha, self.ratio, W, H)
+            with_correction(rows, self.alpha, self.number, W, H)
         else:
-            weighted(*rows, self.alpha, self.penalty, W)
+            weighted(rows, self.alpha, self.number, W)
 
 
 @compiled_disjoint
-def weighted(
-    lo: int,
-    hi: int,
-    X: Floats,
-    row_next: Ints,
-    discount: Floats,
-    reward: Floats,
-    weight: Floats,
-    column: int,
-    alpha: Floats,
-    penalty: Floats,
-    W: Floats,
-) -> None:
+def weighted(rows: LaneRows, alpha: Floats, penalty: Floats, W: Floats) -> None:
     """w += alpha m (r + gamma' w.x' - penalty w.x) x."""
-    d, m = X.shape[1], weight.reshape(-1)
+    lo, hi, X, row_next, discount, reward, m, columns, column = rows
+    d = X.shape[1]
     a, p = eight(alpha, 0), eight(penalty, 0)
     for i in range(lo, hi):
         j = np.uintp(row_next[i])
@@ -89,28 +172,16 @@ def weighted(
             w_x = w_x + w * spread(X[i, k])
             w_next = w_next + w * spread(X[j, k])
         delta = spread(reward[i]) + spread(discount[i]) * w_next - p * w_x
-        by = a * eight(m, weight.shape[1] * i + column) * delta
+        by = a * eight(m, columns * i + column) * delta
         for k in range(d):
             put(W, LANES * k, eight(W, LANES * k) + by * spread(X[i, k]))
 
 
 @compiled_disjoint
-def with_correction(
-    lo: int,
-    hi: int,
-    X: Floats,
-    row_next: Ints,
-    discount: Floats,
-    reward: Floats,
-    weight: Floats,
-    column: int,
-    alpha: Floats,
-    ratio: Floats,
-    W: Floats,
-    H: Floats,
-) -> None:
+def with_correction(rows: LaneRows, alpha: Floats, ratio: Floats, W: Floats, H: Floats) -> None:
     """w += alpha rho (delta x - gamma' (h.x) x'); h += ratio alpha (rho delta - h.x) x."""
-    d, m = X.shape[1], weight.reshape(-1)
+    lo, hi, X, row_next, discount, reward, m, columns, column = rows
+    d = X.shape[1]
     a, q = eight(alpha, 0), eight(alpha, 0) * eight(ratio, 0)
     for i in range(lo, hi):
         j = np.uintp(row_next[i])
@@ -120,7 +191,7 @@ def with_correction(
             w_x = w_x + w * x
             w_next = w_next + w * spread(X[j, k])
             h_x = h_x + eight(H, LANES * k) * x
-        rho, g = eight(m, weight.shape[1] * i + column), spread(discount[i])
+        rho, g = eight(m, columns * i + column), spread(discount[i])
         delta = rho * (spread(reward[i]) + g * w_next - w_x)
         by, by_next, by_h = a * delta, a * rho * g * h_x, q * (delta - h_x)
         for k in range(d):

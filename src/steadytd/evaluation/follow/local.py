@@ -14,10 +14,10 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.accumulate import Accumulator, Prepared
 from steadytd.evaluation.collect.plan import Plan
-from steadytd.evaluation.collect.requests import Request
 from steadytd.evaluation.collect.room import Room
 from steadytd.evaluation.collect.statistics import Statistics, merged
-from steadytd.evaluation.follow.lanes import can_be_lane
+from steadytd.evaluation.estimate.requests import Request
+from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.online import (
     Lane,
     Member,
@@ -167,7 +167,9 @@ class _Pass:
         self.sums = sums
         self.parts, self.features, self.plan = parts, features, plan
         self.asked = [one for one in asked if one.kind == "online"]
-        self.general = any(one.learner and not can_be_lane(one.learner) for one in self.asked)
+        self.general = any(
+            one.learner and lane_shape(one.learner, one.system) is None for one in self.asked
+        )
         self.seed, self.progress = seed, progress
         self.members: list[Member] = []
         self.groups: list[SideBySide] = []
@@ -246,7 +248,7 @@ class _Pass:
         self.members = members(batch, X[:-1], self.plan, self.asked, self.seed)
         d = self.plan.features
         self.groups = side_by_side(self.members, d)
-        rest = [m for m in self.members if not can_be_lane(m.learner)]
+        rest = [m for m in self.members if m.shape is None]
         self.lanes = [Lane(m.learner, m.target, d, m.averaging) for m in rest]
         assert batch.behavior_prob is not None
         peaks = np.maximum(batch.target_prob, batch.behavior_prob)

@@ -20,7 +20,8 @@ from steadytd.engine.learner import Learner
 from steadytd.engine.rows import Rows
 from steadytd.engine.vectors import LANES
 from steadytd.evaluation.collect.accumulate import Prepared
-from steadytd.evaluation.follow.lanes import CORRECTED, Lanes, can_be_lane
+from steadytd.evaluation.collect.room import memory_of
+from steadytd.evaluation.follow.lanes import LaneRows, Lanes, Shape
 from steadytd.logs.log import LogBatch
 
 SNAPSHOTS = 200  # of the weights over the last half of the rows, whose mean is reported
@@ -29,12 +30,16 @@ STILL = {"cop_td", "discounted_cop_td", "gem_etd", "rotd"}  # laws that an empty
 
 @dataclass(frozen=True)
 class Member:
-    """A learner for one target; `column` is where its weights of rows stand."""
+    """A learner for one target; `column` is where its weights of rows stand.
+
+    `shape` says how it is a lane beside others; None: the general engine follows it.
+    """
 
     learner: Learner
     target: int
     column: int
     averaging: bool
+    shape: Shape | None = None
 
 
 @dataclass(frozen=True)
@@ -194,7 +199,8 @@ class SideBySide:
     def __init__(self, members: Sequence[Member], features: int) -> None:
         first = members[0].column - members[0].column % LANES
         self.members = {one.column - first: one for one in members}
-        self.lanes = Lanes({j: m.learner for j, m in self.members.items()}, first, features)
+        lanes = {j: (m.learner, m.shape) for j, m in self.members.items() if m.shape is not None}
+        self.lanes = Lanes(lanes, first, features)
         self.total = np.zeros_like(self.lanes.W)
         self.diverged: dict[int, int] = {}
         self.snapshots = self.taken = 0
@@ -202,10 +208,11 @@ class SideBySide:
     def advance(self, p: Prepared, X: Floats, rows: int) -> None:
         """Go over a batch; `rows` is the number of rows of the whole log."""
         gap = max(1, rows // (2 * SNAPSHOTS))
+        m = memory_of(p.weight), p.weight.array.shape[1], self.lanes.first
         lo = 0
         while lo < p.n:
             hi = min(p.n, lo + gap - self.taken % gap)
-            self.lanes.advance(lo, hi, X, p.row_next, p.discount, p.reward, p.weight)
+            self.lanes.advance(LaneRows(lo, hi, X, p.row_next, p.discount, p.reward, *m))
             self.taken += hi - lo
             self._check()
             if self.taken % gap == 0 and 2 * self.taken > rows:
@@ -238,8 +245,10 @@ def side_by_side(members: Sequence[Member], features: int) -> list[SideBySide]:
     A group's members are of one kind, and their columns stand in different places of one eight.
     """
     groups: dict[tuple[bool, int], list[list[Member]]] = {}
-    for one in (m for m in members if can_be_lane(m.learner)):
-        alike = groups.setdefault((one.learner.name in CORRECTED, one.column // LANES), [])
+    for one in members:
+        if one.shape is None:
+            continue
+        alike = groups.setdefault((one.shape.corrected, one.column // LANES), [])
         free = (g for g in alike if all(other.column != one.column for other in g))
         group = next(free, None)
         if group is None:

@@ -14,11 +14,13 @@ from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.ratios import LARGEST
-from steadytd.evaluation.collect.requests import Request
 from steadytd.evaluation.collect.statistics import units
 from steadytd.evaluation.estimate.bootstrap import resamples
+from steadytd.evaluation.estimate.closed_form import fixed_point
 from steadytd.evaluation.estimate.estimators import Estimator
+from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.estimate.stability import Stability, assess
+from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.online import Member
 from steadytd.logs.log import LogBatch
 
@@ -54,7 +56,8 @@ def members(
                 learner = learner.replace(alpha=safe_alpha(pilot, first, t, learner))
             k = plan.systems.index(one.system) if one.system in plan.systems else 0
             column = k * len(plan.targets) + t
-            result.append(Member(learner, t, column, one.auto_alpha))
+            shape = lane_shape(one.learner, one.system)
+            result.append(Member(learner, t, column, one.auto_alpha, shape))
     return result
 
 
@@ -68,10 +71,11 @@ def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> 
     assert batch.behavior_prob is not None
     mu = batch.behavior_prob
     rho = np.divide(batch.target_prob[target], mu, out=np.zeros(len(mu)), where=mu > 0.0)
-    eta = float(learner.values.get("eta", 0.0))
-    lam = float(learner.values.get("lam", 0.0))
+    fixed = fixed_point(learner)
+    eta = float(learner.values.get((fixed and fixed.penalty) or "eta", 0.0))
+    lam = float(learner.values.get((fixed and fixed.decays.lam) or "lam", 0.0))
     steps = rho * pilot.x * np.maximum((1.0 + eta) * pilot.x, pilot.moved)
-    if "F" in learner.law.memory:
+    if "F" in learner.law.memory or (fixed and fixed.system.emphatic):
         steps = steps * follow_on(rho, batch.discount, batch.first)
     steps = steps / max(1.0 - lam * float(batch.discount.max(initial=0.0)), 0.05)
     if "ratio" in learner.values and len(learner.law.vectors) > 1:
@@ -108,7 +112,9 @@ def with_numbers(learner: Learner, found: Stability | None) -> Learner:
     """The learner with its automatic numbers as the data ask for."""
     if found is None:
         return learner
-    numbers = {"eta": found.eta, "ratio": found.ratio}
+    equations = fixed_point(learner)
+    penalty = equations.penalty if equations is not None else ""
+    numbers = {"eta": found.eta, "ratio": found.ratio, penalty: found.eta}
     return learner.replace(**{name: numbers[name] for name in learner.automatic})
 
 

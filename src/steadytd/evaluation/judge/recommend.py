@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.finding import Finding
+from steadytd.evaluation.estimate.baselines import BY_SAMPLING, DOUBLY_ROBUST, REFERENCE
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.target_findings import (
-    BY_SAMPLING,
     MATTERS,
     SHARP,
     by_sampling,
@@ -21,7 +21,6 @@ from steadytd.evaluation.judge.target_findings import (
 from steadytd.evaluation.judge.values import Judged, Value
 
 OWN = {"not_converged", "no_interval", "diverged"}  # findings about one learner
-SOLVED = ("lstd", "perturbed_lstd", "lsetd")
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation
     usable = [v for v in j.values if np.isfinite(v.value)]
     with_limits = [v for v in usable if np.isfinite([v.lo, v.hi]).all()] or usable or j.values
     unbiased = by_sampling(j, f)
-    order = [preferred, *(unbiased if preferred == "dr" else ()), *SOLVED]
+    order = [preferred, *(unbiased if preferred == DOUBLY_ROBUST.name else ()), *j.solved]
     for kind in ("solved", "online", "sampling"):  # those without a penalty first
         order += [v.learner for v in with_limits if v.kind == kind and not v.eta]
     names = {v.learner for v in with_limits}
@@ -89,11 +88,14 @@ def _of_features(x: Finding) -> bool:
 
 
 def _choice(j: Judged, f: LogFacts) -> tuple[str, str]:
+    lstd, dr = REFERENCE.name, DOUBLY_ROBUST.name
     if not checkable(j, f):
-        return "lstd", "the ratios of whole episodes are too uneven for dr, and lstd adds no bias"
-    lstd, dr = j.basic["lstd"][1].width, j.basic["dr"][1].width
+        return (
+            lstd,
+            f"the ratios of whole episodes are too uneven for {dr}, and {lstd} adds no bias",
+        )
     if features_poor(j, f) is not None:
-        return "dr", "the features are poor for lstd, and dr does not rest on them"
-    if dr <= SHARP * lstd:
-        return "dr", "dr does not rest on the features, and is not much wider than lstd"
-    return "lstd", "lstd is far sharper than dr, and adds no bias of its own"
+        return dr, f"the features are poor for {lstd}, and {dr} does not rest on them"
+    if j.doubly_robust[1].width <= SHARP * j.reference[1].width:
+        return dr, f"{dr} does not rest on the features, and is not much wider than {lstd}"
+    return lstd, f"{lstd} is far sharper than {dr}, and adds no bias of its own"

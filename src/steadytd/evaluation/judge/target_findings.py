@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.finding import Finding
+from steadytd.evaluation.estimate.baselines import DOUBLY_ROBUST, REFERENCE, SAMPLING
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
@@ -18,7 +19,6 @@ CLOSE = 0.005  # of its fixed point: as near as an online learner has to come
 DOUBT = 0.25  # of the value beyond the cuts: what may be wrong with it unnoticed
 UNCHECKED = 2.0  # times half of lstd's interval: a bias that dr has to exclude
 SHARP = 3.0  # times lstd's interval: up to here sampling is used, since it trusts no features
-BY_SAMPLING = ("dr", "snpdis", "pdis")
 
 
 def about_target(j: Judged, f: LogFacts) -> list[Finding]:
@@ -110,13 +110,14 @@ def by_sampling(j: Judged, f: LogFacts) -> list[str]:
     """The learners asked for that do not rest on the features and are not much wider than lstd."""
     if not checkable(j, f):
         return []
-    asked, most = {v.learner for v in j.values}, SHARP * j.basic["lstd"][1].width
-    return [n for n in BY_SAMPLING if n in asked and j.basic[n][1].width <= most]
+    asked, most = {v.learner for v in j.values}, SHARP * j.reference[1].width
+    names = [one.name for one in reversed(SAMPLING)]
+    return [n for n in names if n in asked and j.basic[n][1].width <= most]
 
 
 def features_poor(j: Judged, f: LogFacts) -> Difference | None:
     """The difference between lstd and dr where the features are the reason for it."""
-    d = _apart(j, "lstd", "dr")
+    d = _apart(j, REFERENCE.name, DOUBLY_ROBUST.name)
     if d is None or d.agree is not False or not checkable(j, f):
         return None
     return d if _matters(j, d) else None
@@ -124,7 +125,7 @@ def features_poor(j: Judged, f: LogFacts) -> Difference | None:
 
 def _matters(j: Judged, d: Difference) -> bool:
     """Whether a difference is large enough, next to lstd's interval, to talk about."""
-    value, limits = j.basic["lstd"]
+    value, limits = j.reference
     return abs(d.difference) > max(MATTERS * limits.width / 2.0, TINY * abs(value))
 
 
@@ -132,7 +133,7 @@ def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
     d = features_poor(j, f)
     if d is None:
         return _do_not_carry_over(j, f)
-    lstd, dr = j.basic["lstd"][0], j.basic["dr"][0]
+    lstd, dr = j.reference[0], j.doubly_robust[0]
     return Finding(
         "features_poor", j.name, "warning",
         f"the features cannot represent the value: on held-out episodes LSTD's Bellman errors do "
@@ -140,7 +141,8 @@ def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
         f"{abs(d.difference):.3g}, more than chance). Intervals of the learners that trust the "
         "features do not cover this bias.",
         "Use richer features (rbf:300, tiles, poly), or trust dr.",
-        {"lstd": lstd, "dr": dr, "difference": d.difference, "lo": d.lo, "hi": d.hi},
+        {REFERENCE.name: lstd, DOUBLY_ROBUST.name: dr, "difference": d.difference, "lo": d.lo,
+         "hi": d.hi},
     )  # fmt: skip
 
 
@@ -163,10 +165,10 @@ def _do_not_carry_over(j: Judged, f: LogFacts) -> Finding | None:
 
 def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
     """lstd's interval is short, and nothing in the log can tell whether its bias is."""
-    width = j.basic["lstd"][1].width
+    width = j.reference[1].width
     if not f.continuing and not checkable(j, f):
         return None  # low_overlap says so already
-    d = None if f.continuing else _apart(j, "lstd", "dr")
+    d = None if f.continuing else _apart(j, REFERENCE.name, DOUBLY_ROBUST.name)
     bound = float("nan") if d is None else max(abs(d.lo), abs(d.hi))
     if bound <= UNCHECKED * width / 2.0:
         return None
@@ -187,7 +189,7 @@ def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
     if f.continuing or not f.truncated:
         return None
     share = f.discount_left * f.truncated / max(f.episodes, 1)
-    beyond, half = share * j.size, j.basic["lstd"][1].width / 2.0
+    beyond, half = share * j.size, j.reference[1].width / 2.0
     if not DOUBT * beyond > half:
         return None
     return Finding(
@@ -203,9 +205,11 @@ def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
 
 def _disagree(j: Judged, f: LogFacts) -> Finding | None:
     """Two learners whose values both should be right, and cannot both be."""
-    trusted = {v.learner for v in j.values if not v.eta and v.kind != "sampling"} | {"lstd"}
+    trusted = {v.learner for v in j.values if not v.eta and v.kind != "sampling"}
+    trusted |= {REFERENCE.name}
     if checkable(j, f):
-        trusted |= {"dr"} | ({"snpdis", "pdis"} if f.discount_left * f.truncated == 0.0 else set())
+        whole = f.discount_left * f.truncated == 0.0
+        trusted |= {one.name for one in SAMPLING if whole or one.past_cuts}
     worst: Difference | None = None
     for d in j.differences:
         both = {d.learner, d.other} <= trusted
@@ -239,7 +243,7 @@ def _unstable(j: Judged) -> Finding | None:
 
 def moved(j: Judged, v: Value, share: float = 1.0) -> float:
     """How far a penalty moves a value away from lstd's; 0 up to a share of half lstd's interval."""
-    value, limits = j.basic["lstd"]
+    value, limits = j.reference
     if not v.eta or v.fixed_point is None or not np.isfinite(v.fixed_point):
         return 0.0
     apart = abs(v.fixed_point - value)
@@ -247,7 +251,7 @@ def moved(j: Judged, v: Value, share: float = 1.0) -> float:
 
 
 def _bias(j: Judged) -> Finding | None:
-    value = j.basic["lstd"][0]
+    value = j.reference[0]
     worst = max(j.values, key=lambda v: moved(j, v))
     if not moved(j, worst) or worst.fixed_point is None:
         return None

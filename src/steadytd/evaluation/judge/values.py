@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import Plan
-from steadytd.evaluation.collect.requests import Kind, Request
+from steadytd.evaluation.estimate.baselines import BY_SAMPLING, DOUBLY_ROBUST, REFERENCE, baselines
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval
-from steadytd.evaluation.estimate.estimators import (
-    DR,
-    LSTD,
-    NOT_KNOWN,
-    PDIS,
-    SNPDIS,
-    Estimator,
-    Form,
-    HeldOut,
-)
+from steadytd.evaluation.estimate.closed_form import mean_matrix
+from steadytd.evaluation.estimate.estimators import LSTD, NOT_KNOWN, Estimator, Form, HeldOut
 from steadytd.evaluation.estimate.overlap import Overlap
+from steadytd.evaluation.estimate.requests import Kind, Request
 from steadytd.evaluation.estimate.stability import EIGENVALUE_RANK, Stability, pencil
 from steadytd.evaluation.follow.online import Outcome
+from steadytd.evaluation.follow.pilot import with_numbers
 
-SAMPLED = {"pdis": PDIS, "snpdis": SNPDIS, "dr": DR}
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
 
 
@@ -97,25 +90,51 @@ class Judged:
     differences: list[Difference]
     weights: dict[str, Floats]
     basic: dict[str, tuple[float, Interval]] = field(default_factory=dict)
-    size: float = 0.0  # root mean square of lstd's value function over the logged states
+    size: float = 0.0  # root mean square of the reference's value function over the logged states
     held_out: HeldOut = NOT_KNOWN
+    forms: dict[str, Form] = field(default_factory=dict)  # of the learners' fixed points
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
         return next(v for v in self.values if v.learner == learner)
 
+    @property
+    def reference(self) -> tuple[float, Interval]:
+        """What the others are compared with: the value of TD's fixed point, and its interval."""
+        return self.basic[REFERENCE.name]
 
-def judge(
-    e: Estimator,
-    target: int,
-    plan: Plan,
-    asked: list[Request],
-    outcomes: list[Outcome],
-    overlap: Overlap,
-    stability: Stability,
-    counts: Floats,
-) -> Judged:
+    @property
+    def doubly_robust(self) -> tuple[float, Interval]:
+        """The same of what does not rest on the features."""
+        return self.basic[DOUBLY_ROBUST.name]
+
+    @property
+    def solved(self) -> list[str]:
+        """The solved learners whose numbers are the usual or automatic ones, the best first.
+
+        That is the reference, then those of its system (a penalty aside), then the others.
+        """
+        usual = [v.learner for v in self.values if v.kind == "solved" and ":" not in v.learner]
+
+        def rank(name: str) -> int:
+            return 0 if name == REFERENCE.name else 1 + (self.forms[name].system != LSTD.system)
+
+        return sorted(usual, key=rank)
+
+
+class Given(NamedTuple):
+    """What the judgement of every target rests on."""
+
+    estimator: Estimator
+    plan: Plan
+    asked: list[Request]
+    outcomes: list[Outcome]
+    counts: Floats  # resamples of the units
+
+
+def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> Judged:
     """The values of all learners for one target."""
+    e, plan, asked, outcomes, counts = given
     online = iter([one for one in outcomes if one.target == target])
     rows: list[Value] = []
     forms: dict[str, Form] = {}
@@ -130,7 +149,7 @@ def judge(
             weights[row.learner] = lane.weights
         elif form is not None and form.kind == "solved":
             weights[row.learner] = e.weights(target, form)
-    basic = {"lstd": LSTD} if e.where == "states" else {"lstd": LSTD, **SAMPLED}
+    basic = {one.name: one.form for one in baselines(episodes=e.where == "start")}
     everything = list(dict.fromkeys([*forms.values(), *basic.values()]))
     point = dict(zip(everything, e.values(e.ones(), target, everything)[0], strict=True))
     drawn = e.values(counts, target, everything) if e.n_units > 1 else np.empty((0, 0))
@@ -159,7 +178,7 @@ def judge(
     known = {name: (float(point[form]), limits(form)) for name, form in basic.items()}
     return Judged(
         overlap.target, overlap, stability, rows, differences, weights, known, _size(e, target),
-        e.held_out(target),
+        e.held_out(target), forms,
     )  # fmt: skip
 
 
@@ -183,30 +202,27 @@ def _row(
     """A row without its interval, and the form of the learner's fixed point."""
     nan = float("nan")
     if one.learner is None:
-        return Value(s.target, one.name, nan, nan, nan, None, None, "sampling"), SAMPLED[one.name]
-    learner = lane.learner if lane is not None else _resolved(one.learner, s)
-    values = learner.values
-    eta = float(values["eta"]) if "eta" in values else None
-    ratio = float(values["ratio"]) if "ratio" in values else None
-    form = None
+        form = BY_SAMPLING[one.name].form
+        return Value(s.target, one.name, nan, nan, nan, None, None, "sampling"), form
+    learner = lane.learner if lane is not None else with_numbers(one.learner, s)
+    eta, ratio = _number(learner, one.penalty or "eta"), _number(learner, "ratio")
+    fixed = None
     if one.system is not None:
-        penalty = eta or 0.0 if one.penalised else 0.0
-        form = Form("solved", plan.systems.index(one.system), penalty, _ridge(learner))
+        penalty = eta or 0.0 if one.penalty else 0.0
+        fixed = Form("solved", plan.systems.index(one.system), penalty, _ridge(learner))
     value, diverged, alpha = nan, None, None
     if lane is not None:
-        diverged, alpha = lane.diverged, float(values["alpha"])
+        diverged, alpha = lane.diverged, _number(learner, "alpha")
         value = float(e.start_mean @ lane.weights) if diverged is None else nan
-    stable = True if one.kind == "solved" else _stable(e, target, plan, one, learner, form)
+    stable = True if one.kind == "solved" else _stable(e, target, one, learner, fixed)
     row = Value(
         s.target, one.label, value, nan, nan, stable, eta, one.kind, alpha, ratio, None, diverged
     )
-    return row, form
+    return row, fixed
 
 
-def _resolved(learner: Learner, s: Stability) -> Learner:
-    from steadytd.evaluation.follow.pilot import with_numbers
-
-    return with_numbers(learner, s)
+def _number(learner: Learner, name: str) -> float | None:
+    return float(learner.values[name]) if name in learner.values else None
 
 
 def _ridge(learner: Learner) -> float:
@@ -214,21 +230,15 @@ def _ridge(learner: Learner) -> float:
 
 
 def _stable(
-    e: Estimator, target: int, plan: Plan, one: Request, learner: Learner, form: Form | None
+    e: Estimator, target: int, one: Request, learner: Learner, form: Form | None
 ) -> bool | None:
     """Whether the mean update of an online learner leads to its fixed point, by the log's sums."""
-    if form is None or e.rank > EIGENVALUE_RANK:
+    if one.fixed_point is None or form is None or e.rank > EIGENVALUE_RANK:
+        return None
+    M = mean_matrix(learner, one.fixed_point.decays)
+    if M is None:
         return None
     p = pencil(e, target)
     rows = float(e.units.counts[:, 0].sum())
     A = p.Q.T @ e.units.systems[:, target, form.system, :, :-1].sum(axis=0) @ p.Q / rows
-    if one.name in {"td", "perturbed_td", "etd", "etd_beta", "vtrace", "tree_backup"}:
-        M = A + form.eta * p.G
-    elif one.name == "tdc":
-        ratio = float(learner.values["ratio"])
-        M = np.block([[A, p.G - A.T], [ratio * A, ratio * p.G]])
-    elif one.name in {"gtd", "gtd2"}:
-        return True
-    else:
-        return None
-    return bool((np.linalg.eigvals(M).real > 0.0).all())
+    return M.stable(A, p.G)

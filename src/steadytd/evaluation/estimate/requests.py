@@ -9,34 +9,24 @@ from typing import Literal
 from steadytd.base.errors import InputError, unknown
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner, parse_params
-from steadytd.evaluation.collect.plan import System
-from steadytd.learners import algorithm, names
+from steadytd.evaluation.collect.plan import TD, System
+from steadytd.evaluation.estimate.baselines import BY_SAMPLING, REFERENCE
+from steadytd.evaluation.estimate.closed_form import FixedPoint, fixed_point
+from steadytd.learners import EVALUATED, algorithm, names
 
-SAMPLING = {
-    "pdis": "per-decision importance sampling",
-    "snpdis": "self-normalised per-decision importance sampling",
-    "dr": "doubly robust: LSTD's values, corrected by per-decision importance sampling",
-}
-DEFAULT = (
-    "perturbed_lstd", "lstd", "perturbed_td", "tdc", "etd", "pdis", "snpdis", "dr",
-)  # fmt: skip
-TD_FIXED_POINT = {"td", "gtd", "gtd2", "tdc", "tdrc", "htd", "pgtd2", "lstd"}
-UNTRACED_TD = {"vtrace", "tree_backup"}  # the same as td at lam = 0
-EMPHATIC = {"etd", "etd_beta", "lsetd"}
-PENALISED = {"perturbed_td", "perturbed_lstd"}
-
+CHOSEN = ("eta", "ratio")  # that the data can choose
 Kind = Literal["solved", "online", "sampling"]
 
 
 @dataclass(frozen=True)
 class Request:
-    """One learner as asked for. `system` is that of its fixed point, where the sums give it."""
+    """One learner as asked for. `fixed_point` is its equations, where the sums give them."""
 
     name: str
     kind: Kind
     label: str = ""  # as asked for
     learner: Learner | None = None
-    system: System | None = None
+    fixed_point: FixedPoint | None = None
     auto_alpha: bool = False
 
     @property
@@ -45,14 +35,20 @@ class Request:
         return self.learner.automatic if self.learner is not None else []
 
     @property
-    def penalised(self) -> bool:
-        """Whether the fixed point depends on eta."""
-        return self.name in PENALISED
+    def system(self) -> System | None:
+        """The system of the fixed point."""
+        return None if self.fixed_point is None else self.fixed_point.system
+
+    @property
+    def penalty(self) -> str:
+        """The parameter that is eta in the equations of the fixed point; "" if there is none."""
+        return "" if self.fixed_point is None else self.fixed_point.penalty
 
 
 def requests(asked: Sequence[str | Law | Learner] | str | None) -> list[Request]:
-    """The learners asked for, checked; the default ones for None."""
-    listed = [asked] if isinstance(asked, str) else list(DEFAULT if asked is None else asked)
+    """The learners asked for, checked; the usual ones for None."""
+    usual = (*EVALUATED, *BY_SAMPLING)
+    listed = [asked] if isinstance(asked, str) else list(usual if asked is None else asked)
     if not listed:
         raise InputError("give at least one learner, for instance 'lstd'.")
     made = [_request(one) for one in listed]
@@ -64,7 +60,7 @@ def requests(asked: Sequence[str | Law | Learner] | str | None) -> list[Request]
 
 
 def _request(asked: str | Law | Learner) -> Request:
-    if isinstance(asked, str) and asked.strip() in SAMPLING:
+    if isinstance(asked, str) and asked.strip() in BY_SAMPLING:
         return Request(asked.strip(), "sampling", asked.strip())
     auto_alpha = False
     text = "".join(asked.split()) if isinstance(asked, str) else asked.name
@@ -84,8 +80,21 @@ def _request(asked: str | Law | Learner) -> Request:
             f"{learner.name} values pairs of state and action, a log is evaluated by state values; "
             "use tdc instead."
         )
-    kind: Kind = "solved" if learner.law.block is not None else "online"
-    return Request(learner.name, kind, text, learner, system_of(learner), auto_alpha)
+    found = fixed_point(learner)
+    for name in learner.automatic:
+        if name not in (*CHOSEN, found.penalty if found else ""):
+            raise InputError(
+                f"{learner.name}: a log can choose {' and '.join(CHOSEN)}, not {name}; give {name} "
+                "a number."
+            )
+    solved = learner.law.block is not None and found is not None
+    reference = solved and found == FixedPoint(TD)
+    if text in BY_SAMPLING or (text == REFERENCE.name and not reference):
+        raise InputError(
+            f"a law of your own cannot be named {text}: an evaluation has an estimator of that "
+            "name; rename the law."
+        )
+    return Request(learner.name, "solved" if solved else "online", text, learner, found, auto_alpha)
 
 
 def _parsed(asked: str | Law) -> tuple[Law, dict[str, object]]:
@@ -93,22 +102,5 @@ def _parsed(asked: str | Law) -> tuple[Law, dict[str, object]]:
         return asked, {}
     name, _, rest = asked.partition(":")
     if name.strip() not in names():
-        raise unknown("learner", name.strip(), [*names(), *SAMPLING])
+        raise unknown("learner", name.strip(), [*names(), *BY_SAMPLING])
     return algorithm(name.strip()), dict(parse_params(name.strip(), rest))
-
-
-def system_of(learner: Learner) -> System | None:
-    """The system that the learner's fixed point solves, or None where the sums do not hold it."""
-    name, values = learner.name, learner.values
-    lam = float(values.get("lam", 0.0))
-    if name in TD_FIXED_POINT:
-        return System(lam)
-    if name in UNTRACED_TD and lam == 0.0:
-        return System()
-    if name in EMPHATIC:
-        beta = values.get("beta", "gamma")
-        return System(lam, True, None if beta == "gamma" else float(beta))
-    outside = values.get("penalty") == "outside" or name == "perturbed_lstd"
-    if name in PENALISED and (lam == 0.0 or outside):
-        return System(lam)
-    return None
