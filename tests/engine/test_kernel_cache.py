@@ -7,7 +7,6 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -187,10 +186,8 @@ def test_an_unwritable_directory_is_no_obstacle(
     obstacle = tmp_path / "file"
     obstacle.write_text("in the way")
     monkeypatch.setenv("STEADYTD_CACHE_DIR", str(obstacle / "kernels"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert one_step(with_global).tolist() == [4.0, 0.0]
     assert obstacle.read_text() == "in the way"
-    assert list(tmp_path.glob("steadytd-*/own.py"))
 
 
 def test_a_law_without_a_module_runs() -> None:

@@ -1,7 +1,6 @@
 """Compiled helpers that know nothing of laws: random numbers, walks, errors, divergence.
 
-This file calls no compiled code of another file, so that its own time stamp is enough to keep
-Numba's cache fresh. The random stream is specified in `docs/streams.md`.
+The random stream is specified in `docs/streams.md`.
 """
 
 from __future__ import annotations
