@@ -12,8 +12,8 @@ A result is known by a hash of everything that decides its numbers:
   study may be resumed elsewhere. Machine code is another matter, see `jit`;
 - *values*: `digest(...)` sees through arrays, containers, functions (code, constants, defaults,
   closure, and the globals they use), methods, classes and objects with a readable state. What a
-  library brings counts by name and version. What cannot be seen through raises `Unreadable`, so
-  that nothing is ever believed to be unchanged without having been looked at.
+  library brings counts by name and version. What cannot be seen through is an `UnreadableError`:
+  nothing is ever believed to be unchanged without having been looked at.
 
 An object that knows better than its attributes what decides it has a method `__identity__`, which
 returns that.
@@ -38,9 +38,13 @@ from types import (
     BuiltinFunctionType,
     CodeType,
     FunctionType,
+    GetSetDescriptorType,
     MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
     MethodType,
     ModuleType,
+    WrapperDescriptorType,
 )
 from typing import Any, NamedTuple
 
@@ -51,6 +55,24 @@ from steadytd.base.errors import InputError
 PACKAGE = __name__.partition(".")[0]
 ROOT = Path(__file__).parents[1]
 NUMERICAL = ("numpy", "scipy", "numba", "llvmlite")
+CODE = (
+    "co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags",
+    "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_exceptiontable",
+)  # fmt: skip
+# What decides things that stand around something else.
+WRAPPERS: dict[type, tuple[str, ...]] = {
+    CodeType: CODE,
+    MethodType: ("__func__", "__self__"),
+    property: ("fget", "fset", "fdel"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    cached_property: ("func",),
+    type(cache(len)): ("__wrapped__",),
+    MemberDescriptorType: ("__name__", "__objclass__"),
+    GetSetDescriptorType: ("__name__", "__objclass__"),
+    MethodDescriptorType: ("__name__", "__objclass__"),
+    WrapperDescriptorType: ("__name__", "__objclass__"),
+}
 PLAIN = (type(None), bool, int, float, complex, str, type(Ellipsis), type(NotImplemented))
 # What a function reaches through these cannot be known before it runs.
 BLIND = frozenset({"eval", "exec", "compile", "open", "globals", "input", "__import__"})
@@ -61,7 +83,7 @@ DECORATION = frozenset({
 })  # fmt: skip
 
 
-class Unreadable(InputError):
+class UnreadableError(InputError):
     """Something that a result depends on cannot be seen through."""
 
 
@@ -122,8 +144,10 @@ def _text(name: str) -> str:
     """The text of a module of ours."""
     file = _file(name)
     if file is None:
-        raise Unreadable(f"the text of the module {name} is not there, so changes in it are not "
-                         "seen; install steadytd with its sources.")  # fmt: skip
+        raise UnreadableError(
+            f"the text of the module {name} is not there, so changes in it are not seen; install "
+            "steadytd with its sources."
+        )
     return file.read_text(encoding="utf-8")
 
 
@@ -217,78 +241,74 @@ def _hash(tag: str, *parts: bytes) -> bytes:
     return found.digest()
 
 
-def _inside(value: Any) -> tuple[str, list[Any]]:  # noqa: PLR0911  (one line per kind)
-    """What kind of thing a value is, and what it holds."""
+Parts = tuple[str, list[Any]]  # what kind of thing a value is, and what it holds
+
+
+def _inside(value: Any) -> Parts:
+    looks = (_by_itself, _data, _wrapped, _in_library, _callable, _module, _class)
+    found = (look(value) for look in looks)
+    return next((parts for parts in found if parts is not None), None) or _object(value)
+
+
+def _by_itself(value: Any) -> Parts | None:
     kind = type(value)
-    if hasattr(kind, "__identity__"):
-        return f"{kind.__module__}.{kind.__qualname__}", [value.__identity__()]
-    if kind is np.ndarray:
+    known = hasattr(kind, "__identity__")
+    return (f"{kind.__module__}.{kind.__qualname__}", [value.__identity__()]) if known else None
+
+
+def _data(value: Any) -> Parts | None:
+    """Arrays and containers."""
+    kind = type(value)
+    if kind is np.ndarray or isinstance(value, np.generic):
         if value.dtype.hasobject:
             return f"objects {value.shape}", list(value.flat)
-        return f"array {value.dtype.descr} {value.shape}", [value.tobytes()]
-    if isinstance(value, np.generic) and not value.dtype.hasobject:
-        return f"number {value.dtype.str}", [value.tobytes()]
+        return f"{kind.__name__} {value.dtype.descr} {value.shape}", [value.tobytes()]
     if kind in (tuple, list, set, frozenset):
         return kind.__name__, list(value)
     if kind in (dict, MappingProxyType):
         return "dict", [part for pair in value.items() for part in pair]
-    if kind is CodeType:
-        return "code", _code(value)
-    named = _in_library(value)
-    if named is not None:
-        return named, []
+    return None
+
+
+def _wrapped(value: Any) -> Parts | None:
+    names = WRAPPERS.get(type(value))
+    return names and (type(value).__name__, [getattr(value, name) for name in names])
+
+
+def _callable(value: Any) -> Parts | None:
     if isinstance(getattr(value, "py_func", None), FunctionType):  # compiled by Numba
         return "compiled", [value.py_func, dict(getattr(value, "targetoptions", {}))]
-    if kind is FunctionType:
+    if isinstance(value, FunctionType):
         return "function", _function(value)
-    if kind is MethodType:
-        return "method", [value.__func__, value.__self__]
-    if isinstance(value, property):
-        return "property", [value.fget, value.fset, value.fdel]
-    if isinstance(value, staticmethod | classmethod):
-        return kind.__name__, [value.__func__]
-    if isinstance(value, cached_property):
-        return "cached_property", [value.func]
-    if hasattr(value, "cache_parameters"):  # functools.cache
-        return "cached", [value.__wrapped__, value.cache_parameters()]
     if isinstance(value, BuiltinFunctionType) and not isinstance(value.__self__, ModuleType):
         return f"method {value.__name__}", [value.__self__]
-    if isinstance(value, ModuleType):
-        return _module(value)
-    if isinstance(value, type):
-        return _class(value)
-    return _object(value)
-
-
-def _code(code: CodeType) -> list[Any]:
-    return [
-        code.co_code, code.co_consts, code.co_names, code.co_varnames, code.co_freevars,
-        code.co_cellvars, code.co_flags, code.co_argcount, code.co_posonlyargcount,
-        code.co_kwonlyargcount, code.co_exceptiontable,
-    ]  # fmt: skip
+    return None
 
 
 def _function(function: FunctionType) -> list[Any]:
     """Code, defaults, attributes, closure, and all that the code may take from elsewhere."""
     codes = list(_codes(function.__code__))
-    names = {name for code in codes for name in code.co_names}
-    if function.__module__.partition(".")[0] != PACKAGE:
-        for name in sorted((names & BLIND) - function.__globals__.keys()):
-            raise Unreadable(f"the function {function.__qualname__} calls {name}, and what comes "
-                             "of that is not known before it runs")  # fmt: skip
+    scope, wanted = function.__globals__, _globals(codes)
+    if str(function.__module__).partition(".")[0] != PACKAGE:
+        for name in sorted((wanted & BLIND) - scope.keys()):
+            raise UnreadableError(
+                f"the function {function.__qualname__} calls {name}, and what comes of that is not "
+                "known before it runs"
+            )
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    closed = {name: _content(cell) for name, cell in cells}
-    taken = {n: function.__globals__[n] for n in sorted(names & function.__globals__.keys())}
+    taken = {f"closed {name}": _content(cell) for name, cell in cells}
+    taken |= {name: scope[name] for name in sorted(wanted & scope.keys())}
     taken |= {f"import {module.__name__}": module for module in _late(function, codes)}
+    names = {name for code in codes for name in code.co_names}
     reached = {
         f"{label}.{name}": part
-        for label, module in (taken | closed).items()
+        for label, module in taken.items()
         if isinstance(module, ModuleType)
         for name, part in _reached(module, names)
     }
-    plain = {k: v for k, v in (taken | reached).items() if not _seen_by_parts(v)}
-    return [function.__code__, function.__defaults__, function.__kwdefaults__,
-            vars(function), closed, plain]  # fmt: skip
+    used = {label: v for label, v in (taken | reached).items() if not _seen_by_parts(v)}
+    given = function.__defaults__, function.__kwdefaults__, vars(function)
+    return [function.__code__, *given, used]
 
 
 def _content(cell: Any) -> Any:
@@ -306,6 +326,11 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(const)
 
 
+def _globals(codes: list[CodeType]) -> set[str]:
+    steps = (step for code in codes for step in dis.get_instructions(code))
+    return {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+
+
 def _late(function: FunctionType, codes: list[CodeType]) -> Iterator[ModuleType]:
     """The modules that a function imports when it runs."""
     package = str(function.__globals__.get("__package__") or "")
@@ -317,8 +342,10 @@ def _late(function: FunctionType, codes: list[CodeType]) -> Iterator[ModuleType]
                 try:
                     yield importlib.import_module("." * level + step.argval, package or None)
                 except ImportError as error:
-                    raise Unreadable(f"the function {function.__qualname__} imports {step.argval}, "
-                                     f"which is not there ({error})") from None  # fmt: skip
+                    raise UnreadableError(
+                        f"the function {function.__qualname__} imports {step.argval}, which is not "
+                        f"there ({error})"
+                    ) from None
 
 
 def _seen_by_parts(value: object) -> bool:
@@ -342,8 +369,10 @@ def _ours(module: ModuleType) -> bool:
     return module.__name__.partition(".")[0] == PACKAGE and _file(module.__name__) is not None
 
 
-def _module(module: ModuleType) -> tuple[str, list[Any]]:
+def _module(module: Any) -> Parts | None:
     """A module as such: a library's by its version, one of ours by its code."""
+    if not isinstance(module, ModuleType):
+        return None
     origin = _origin(module.__name__)
     if origin is not None:
         return f"module {module.__name__} of {origin}", []
@@ -351,28 +380,31 @@ def _module(module: ModuleType) -> tuple[str, list[Any]]:
         return f"module {module.__name__}", [modules(module.__name__)]
     file = getattr(module, "__file__", None)
     if file is None or not str(file).endswith(".py"):
-        raise Unreadable(f"the module {module.__name__} has no readable text")
+        raise UnreadableError(f"the module {module.__name__} has no readable text")
     return "module", [Path(file).read_bytes()]
 
 
-def _class(kind: type) -> tuple[str, list[Any]]:
+def _class(kind: Any) -> Parts | None:
+    if not isinstance(kind, type):
+        return None
     if kind.__module__.partition(".")[0] == PACKAGE and _file(kind.__module__) is not None:
         return f"class {kind.__module__}.{kind.__qualname__}", [modules(kind.__module__)]
     own = {name: vars(kind)[name] for name in sorted(vars(kind).keys() - DECORATION)}
     return f"class {kind.__qualname__}", [kind.__bases__, own]
 
 
-def _object(value: Any) -> tuple[str, list[Any]]:
+def _object(value: Any) -> Parts:
     """Any other object: its class, and its state as `pickle` would read it."""
     kind = type(value)
     try:
         reduced = value.__reduce_ex__(4)
     except Exception as error:
-        raise Unreadable(f"the state of a {kind.__qualname__} cannot be read ({error})") from None
+        what = f"the state of a {kind.__qualname__} cannot be read ({error})"
+        raise UnreadableError(what) from None
     if isinstance(reduced, str):
         origin = _origin(pickle.whichmodule(value, reduced))  # type: ignore[attr-defined]
         if origin is None:
-            raise Unreadable(f"'{reduced}', a {kind.__qualname__}, cannot be seen through")
+            raise UnreadableError(f"'{reduced}', a {kind.__qualname__}, cannot be seen through")
         return f"{reduced} of {origin}", []
     make, args, state, items, pairs = (*reduced, None, None, None)[:5]
     if isinstance(state, dict):  # what is only kept to save time may be there or not
@@ -384,7 +416,7 @@ def _is_cached(kind: type, name: object) -> bool:
     return isinstance(getattr(kind, str(name), None), cached_property)
 
 
-def _in_library(value: Any) -> str | None:
+def _in_library(value: Any) -> Parts | None:
     """A function or class of Python or of an installed package: its name and the version."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not (isinstance(module, str) and isinstance(name, str)):
@@ -395,7 +427,7 @@ def _in_library(value: Any) -> str | None:
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
-    return f"{module}.{name} of {origin}" if found is value else None
+    return (f"{module}.{name} of {origin}", []) if found is value else None
 
 
 @cache
@@ -421,5 +453,6 @@ def _origin(module: str) -> str | None:
 
 @cache
 def _library_places() -> tuple[Path, ...]:
-    known = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), site.getusersitepackages()]
-    return tuple(Path(place).resolve() for place in (*known, *site.getsitepackages()))
+    paths = [sysconfig.get_path(kind) for kind in ("purelib", "platlib")]
+    places = (*paths, *site.getsitepackages(), site.getusersitepackages())
+    return tuple(Path(place).resolve() for place in places)

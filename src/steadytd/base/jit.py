@@ -1,7 +1,7 @@
 """The decorators for compiled functions, and where their machine code is kept.
 
-Machine code is kept under the cache directory, in files named by a hash of all that it is made from:
-the text of the function's module and of every module of ours that it imports (`identity.modules`),
+Machine code is kept under the cache directory, in files named by a hash of all it is made from: the
+text of the function's module and of every module of ours that it imports (`identity.modules`),
 the types of the arguments, the options, the versions of Python, Numba and LLVM, the processor, and
 Numba's settings in the environment. So a change in `engine/vectors.py` is noticed by all that use
 it, and by nothing else; stale code cannot be found, whatever the time stamps say.

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 
-from steadytd.base.identity import Unreadable, digest, modules
+from steadytd.base.identity import UnreadableError, digest, modules
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop import loop_source
 
@@ -61,7 +61,7 @@ def _stamp(source: str, functions: dict[str, Function]) -> str | None:
         return None
     try:
         return digest(source, functions, modules("steadytd.engine.kernels"))
-    except Unreadable:
+    except UnreadableError:
         return None
 
 

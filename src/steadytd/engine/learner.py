@@ -46,7 +46,7 @@ class Learner:
         raise AttributeError(f"a learner is immutable; use replace({name}=...)")
 
     def __identity__(self) -> tuple[object, ...]:
-        return self.law, self.values
+        return self.law, repr(dict(self.values))
 
     def __getitem__(self, name: str) -> Value:
         return self.values[name]

@@ -45,9 +45,6 @@ class Source(Protocol):
     ) -> Iterator[Chunk]:
         """The columns `names` of the rows begin, ..., end - 1, in order."""
 
-    def identity(self) -> object:
-        """What tells this source from another one, as far as known without reading the rows."""
-
 
 def open_source(source: Any) -> Source:
     """Recognise what the user gave."""
