@@ -8,8 +8,9 @@ A result is known by a hash of everything that decides its numbers:
 - *versions*: of Python, and of those libraries in `NUMERICAL` that this code imports. They make the
   bits (a compiler orders additions, LAPACK solves). Libraries that only carry numbers from one
   place to another (PyArrow, Polars, Pydantic) do not count: what they carry is hashed itself. The
-  processor does not count either: strict IEEE arithmetic gives the same bits on all of them, and a
-  study may be resumed elsewhere. Machine code is another matter, see `jit`;
+  processor does not count either, so that a study may be resumed elsewhere: loops in strict IEEE
+  arithmetic give the same bits everywhere, only BLAS may differ in the last digits. Machine code is
+  another matter, see `jit`;
 - *values*: `digest(...)` sees through arrays, containers, functions (code, constants, defaults,
   closure, and the globals they use), methods, classes and objects with a readable state. What a
   library brings counts by name and version. What cannot be seen through is an `UnreadableError`:
@@ -85,9 +86,6 @@ DECORATION = frozenset({
 
 class UnreadableError(InputError):
     """Something that a result depends on cannot be seen through."""
-
-
-# --- code ---------------------------------------------------------------------------------------
 
 
 class Imports(NamedTuple):
@@ -180,9 +178,6 @@ def _running(tree: ast.AST) -> Iterator[ast.AST]:
         yield from _running(child)
 
 
-# --- values -------------------------------------------------------------------------------------
-
-
 def digest(*values: object) -> str:
     """A hash of values: the same in every process, another one if anything in them changes.
 
@@ -271,8 +266,8 @@ def _data(value: Any) -> Parts | None:
 
 
 def _wrapped(value: Any) -> Parts | None:
-    names = WRAPPERS.get(type(value))
-    return names and (type(value).__name__, [getattr(value, name) for name in names])
+    names = WRAPPERS.get(type(value), ())
+    return (type(value).__name__, [getattr(value, n) for n in names]) if names else None
 
 
 def _callable(value: Any) -> Parts | None:
