@@ -82,15 +82,10 @@ def test_every_array_of_a_problem_counts(before: set[str]) -> None:
 def test_rooms_that_differ_only_in_where_they_learn() -> None:
     plain = st.problem("rooms")
     arrays = {name: getattr(plain, name) for name in (*ARRAYS, *LATER)}
+    gamma = np.zeros_like(plain.gamma)  # so that learning may end anywhere
     fewer = np.array(plain.active)
-    for policy in range(plain.n_policies):
-        # leave out a state that no active state reaches with a discount above 0
-        reached = (plain.P.sum(axis=1) > 0).any(axis=0)
-        free = np.flatnonzero(fewer[policy])
-        assert reached[free].any()
-    gamma = np.zeros(np.broadcast_shapes(np.shape(plain.gamma), plain.r.shape))
-    one = Problem(name="rooms", **{**arrays, "gamma": gamma})
     fewer[:, np.flatnonzero(fewer.any(axis=0))[0]] = False
+    one = Problem(name="rooms", **{**arrays, "gamma": gamma})
     two = Problem(name="rooms", **{**arrays, "gamma": gamma, "active": fewer})
     assert all(np.array_equal(getattr(one, name), getattr(two, name)) for name in ARRAYS)
     assert identity(with_problem(spec("rooms"), one)).isdisjoint(
@@ -143,8 +138,8 @@ def test_files_are_used_again_and_exchanged_ones_are_not(
         (tmp_path / "grid" / name).write_bytes(content)
     said, repaired = run(tmp_path)
     assert repaired == first
-    assert [text.endswith("is not a result of this study; it is computed again.") for text in said]
-    assert len(said) == 2
+    wanted = "is not a result of this study; it is computed again."
+    assert len(said) == 2 and all(text.endswith(wanted) for text in said)
 
 
 def test_results_of_other_code_are_left_alone(tmp_path: Path) -> None:
