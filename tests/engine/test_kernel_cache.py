@@ -231,5 +231,4 @@ def test_the_next_process_compiles_nothing(own_cache: Path) -> None:
     second, files_after = process()
     assert (second["hits"], second["misses"]) == (1, 0)
     assert second["weights"] == first["weights"]
-    # The source too stays as it was: older versions of Numba go by its time stamp.
     assert files_after == files
