@@ -1,51 +1,173 @@
+"""Compiled functions on disk: found again, never stale, and not needed."""
+
 from __future__ import annotations
 
-import importlib.util
+import json
 import os
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
+import numba.core.compiler
+import numpy as np
 import pytest
 
-SOURCE = """
-from typing import NamedTuple
-from steadytd.base.jit import compiled
+from steadytd.base import jit
+from steadytd.engine import kernels
+from tests.support.other_code import changed
 
-class NAME(NamedTuple):
-    a: float
+STREAM = np.uint64(7), 3
 
-@compiled
-def double(x):
-    return FACTOR * x.a
+
+def splitmix(key: int, n: int) -> float:
+    """SplitMix64 with Python's whole numbers."""
+    z = (key + (n + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return float((z ^ (z >> 31)) >> 11) * 2.0**-53
+
+
+RIGHT = splitmix(7, 3)
+
+
+def fresh(function: Any = kernels.uniform) -> Any:
+    """A compiled function of the library, as a new process has it."""
+    return jit.compiled(function.py_func)
+
+
+def cached(function: Any) -> tuple[int, int]:
+    """How often machine code was found, and how often it had to be made."""
+    stats = function.stats
+    return sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path / "kernels"))
+    return tmp_path / "kernels"
+
+
+@pytest.fixture
+def kept(own_cache: Path) -> Path:
+    """The machine code of `uniform`, compiled before."""
+    function = fresh()
+    assert function(*STREAM) == RIGHT and cached(function) == (0, 1)
+    (file,) = own_cache.glob("kernels.uniform-*.nbc")
+    return file
+
+
+def test_this_version_of_numba_has_what_is_needed() -> None:
+    """If this fails, Numba has changed: adapt `_OnDisk`, or all starts become slow."""
+    assert jit.can_keep(kernels.uniform)
+    assert type(vars(kernels.uniform)["_cache"]) is jit._OnDisk
+
+
+def test_kept_code_is_found_again(own_cache: Path, kept: Path) -> None:
+    again = fresh()
+    assert again(*STREAM) == RIGHT and cached(again) == (1, 0)
+    assert again(np.uint64(7), np.int32(3)) == RIGHT and cached(again) == (1, 1)
+    assert len(list(own_cache.glob("kernels.uniform-*.nbc"))) == 2 and kept.exists()
+
+
+def test_a_changed_module_is_noticed_by_those_that_use_it(kept: Path) -> None:
+    for module, wanted in (
+        ("steadytd.engine.kernels", (0, 1)),
+        ("steadytd.base.arrays", (0, 1)),  # which kernels imports
+        ("steadytd.engine.vectors", (1, 0)),  # which kernels does not
+        ("steadytd.evaluation.evaluate", (1, 0)),
+    ):
+        with changed(module):
+            again = fresh()
+            assert again(*STREAM) == RIGHT and cached(again) == wanted, module
+
+
+def test_changed_vectors_are_noticed_by_the_loops_made_of_them() -> None:
+    from steadytd.evaluation.collect.products import add
+
+    def stamp() -> str:
+        found: Callable[[], str] = vars(add)["_cache"].stamp
+        return found()
+
+    before = stamp()
+    with changed("steadytd.engine.vectors"):
+        assert stamp() != before
+    with changed("steadytd.engine.loop"):
+        assert stamp() == before
+
+
+def test_damaged_and_exchanged_files_are_made_again(own_cache: Path, kept: Path) -> None:
+    fresh(kernels.mix)(np.uint64(1))
+    (other,) = own_cache.glob("kernels.mix-*.nbc")
+    content = kept.read_bytes()
+    bad = bytearray(content)
+    bad[-100] ^= 1
+    for damaged in (content[:-50], bytes(bad), b"", other.read_bytes()):
+        kept.write_bytes(damaged)
+        again = fresh()
+        assert again(*STREAM) == RIGHT and cached(again) == (0, 1)
+        repaired = fresh()
+        assert repaired(*STREAM) == RIGHT and cached(repaired) == (1, 0)
+
+
+def test_settings_of_numba_count(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    again = fresh()
+    assert again(*STREAM) == RIGHT and cached(again) == (0, 1)
+
+
+def test_a_directory_that_may_only_be_read(
+    own_cache: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there is used, the rest is compiled. Root may write anywhere, so writing fails."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(jit, "write_whole", refuse)
+    again = fresh()
+    assert again(*STREAM) == RIGHT and cached(again) == (1, 0)
+    other = fresh(kernels.mix)
+    assert other(np.uint64(0)) == 0 and cached(other) == (0, 1)
+    assert not list(own_cache.glob("kernels.mix-*.nbc"))
+
+
+def test_another_numba_compiles_without_keeping(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(numba.core.compiler.CompileResult, "_rebuild")
+    function = fresh()
+    assert not jit.can_keep(function)
+    assert function(*STREAM) == RIGHT
+    assert not own_cache.exists()
+
+
+def test_functions_of_others_are_not_kept(own_cache: Path) -> None:
+    """Their modules are not in our list, so a change would not be seen."""
+
+    @jit.compiled
+    def twice(x: float) -> float:
+        return 2.0 * x
+
+    assert twice(2.0) == 4.0 and not own_cache.exists()
+
+
+PROCESS = """
+import json
+import numpy as np
+from steadytd.evaluation.follow.pilot import follow_on
+
+found = follow_on(np.full(3, 2.0), np.full(3, 0.5), np.array([True, False, False]))
+stats = follow_on.stats
+print(json.dumps([found.tolist(), sum(stats.cache_hits.values())]))
 """
 
 
-def module(path: Path, name: str, factor: float, date: int) -> ModuleType:
-    path.write_text(SOURCE.replace("NAME", name).replace("FACTOR", str(factor)))
-    os.utime(path, (date, date))
-    spec = importlib.util.spec_from_file_location("steadytd_test_jit", path)
-    assert spec is not None and spec.loader is not None
-    made = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
-    try:
-        spec.loader.exec_module(made)
-    finally:
-        sys.dont_write_bytecode = before
-    return made
-
-
-def test_a_class_of_arguments_may_be_renamed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What Numba kept on disk for the older source is compiled again, not opened."""
-    monkeypatch.setitem(sys.modules, "steadytd_test_jit", ModuleType("steadytd_test_jit"))
-    path = tmp_path / "case.py"
-    older = module(path, "Older", 2.0, 1_000_000)
-    assert older.double(older.Older(3.0)) == 6.0
-    again = module(path, "Older", 2.0, 1_000_000)
-    assert again.double(again.Older(3.0)) == 6.0
-    assert sum(again.double.stats.cache_hits.values()) == 1
-    newer = module(path, "Newer", 4.0, 2_000_000)
-    assert newer.double(newer.Newer(3.0)) == 12.0
-    assert sum(newer.double.stats.cache_hits.values()) == 0
+def test_the_next_process_compiles_nothing(own_cache: Path) -> None:
+    env = {**os.environ, "STEADYTD_CACHE_DIR": str(own_cache)}
+    for hits in (0, 1):
+        done = subprocess.run(
+            [sys.executable, "-c", PROCESS], env=env, capture_output=True, text=True, check=True
+        )
+        assert json.loads(done.stdout) == [[1.0, 2.0, 3.0], hits]

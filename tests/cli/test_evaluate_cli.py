@@ -158,6 +158,24 @@ def test_dask_gives_the_same_and_resumes(
         assert len(list(parts.iterdir())) == 1
 
 
+@pytest.mark.filterwarnings("default:.*results kept")
+def test_a_checkpoint_of_other_rows_is_said_in_one_line(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = pq.read_table(good)
+    i = table.column_names.index("reward")
+    file, asked = tmp_path / "log.parquet", ["--learner", "lstd", "--engine", "dask"]
+    said = []
+    for factor in (1.0, 2.0):
+        reward = pa.array(factor * table["reward"].to_numpy())
+        write_log(file, table.set_column(i, "reward", reward))
+        kept = ["--checkpoint", str(tmp_path / "parts")]
+        assert call(monkeypatch, "evaluate", str(file), *asked, *kept, "--json") == 0
+        said.append(capsys.readouterr().err)
+    assert "computed again" not in said[0] and said[1].count("computed again") == 1
+    assert "UserWarning" not in said[1]
+
+
 def test_a_scheduler_that_does_not_answer(
     good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

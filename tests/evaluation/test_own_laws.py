@@ -110,7 +110,14 @@ def test_names_and_numbers_that_an_evaluation_cannot_take() -> None:
 def test_solved_learners_stand_in_for_sampling_by_what_they_solve() -> None:
     """The reference, then those of its system, own or built in, then others; not by name."""
     table = log_table(problem_of("random"), episodes=60, length=12, seed=2)
-    asked = ["dr", "tdc", "lsetd", "perturbed_lstd:eta=2", "perturbed_lstd", OWN["lstd"]]
+    asked: list[str | st.Law] = [
+        "dr",
+        "tdc",
+        "lsetd",
+        "perturbed_lstd:eta=2",
+        "perturbed_lstd",
+        OWN["lstd"],
+    ]
     e = st.evaluate(table, features=Identity(), learners=asked)
     assert e.judged[0].solved == ["perturbed_lstd", "my_lstd", "lsetd"]
     e = st.evaluate(table, features=Identity(), learners=[*asked, "lstd"])

@@ -18,7 +18,7 @@ from steadytd import InputError
 from steadytd.logs.log import Log, open_log
 from steadytd.logs.write import write_log
 from tests.support.helpers import random_problem
-from tests.support.log_helpers import log_table, simulate, write_problem_log
+from tests.support.log_helpers import identity_of, log_table, simulate, write_problem_log
 from tests.support.log_reference import Row, as_table, reference, transitions, valid_rows
 
 FLOATS = (pa.float32, pa.float64)
@@ -337,17 +337,17 @@ def test_sample_of_a_long_log_is_spread_over_row_groups(tmp_path: Path) -> None:
     assert picked.max() >= 390_000
 
 
-def test_fingerprint_knows_the_file_but_not_the_batch_size(tmp_path: Path) -> None:
+def test_a_log_is_known_by_its_rows_and_by_what_is_read(tmp_path: Path) -> None:
     table = log_table(random_problem(2))
     one = open_log(write_log(tmp_path / "a.parquet", table), discount=None)
-    assert one.fingerprint() == open_log(one.files[0], discount=None, batch_rows=9).fingerprint()
-    other = open_log(write_log(tmp_path / "b.parquet", table.slice(0, 100)), discount=None)
-    regrouped = write_log(tmp_path / "sub.parquet", table, row_group_rows=50)
-    prints = {one.fingerprint(), other.fingerprint()}
-    prints.add(open_log(regrouped.rename(tmp_path / "a.parquet"), discount=None).fingerprint())
-    prints.add(open_log(one.files[0], discount=None, targets=[]).fingerprint())
-    prints |= {part.fingerprint() for part in open_log(one.files[0], discount=None).parts(2)}
-    assert len(prints) == 6
+    shorter = write_log(tmp_path / "b.parquet", table.slice(0, 100))
+    grouped = write_log(tmp_path / "c.parquet", table, row_group_rows=50)
+    logs = [one, open_log(shorter, discount=None), *open_log(grouped, discount=None).parts(2)]
+    logs.append(open_log(one.files[0], discount=None, targets=[]))
+    assert len({identity_of(log) for log in logs}) == len(logs) == 5
+    known = identity_of(one)
+    moved = open_log(Path(one.files[0]).rename(tmp_path / "other.parquet"), discount=None)
+    assert identity_of(moved) == known
 
 
 def test_many_files_are_not_kept_open(tmp_path: Path) -> None:

@@ -401,7 +401,7 @@ def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
 def test_provenance(undisturbed: Path) -> None:
     found = json.loads((undisturbed / "provenance.json").read_text())
     assert found["steadytd"] == st.__version__
-    assert {"numba", "numpy", "python", "engine", "seeds"} <= found.keys()
+    assert {"numba", "numpy", "python", "code", "seeds"} <= found.keys()
     assert (undisturbed / "study.toml").read_text() == TEXT
 
 
@@ -438,7 +438,7 @@ def test_an_unreachable_scheduler_and_bad_engines(tmp_path: Path) -> None:
 def test_a_worker_with_other_code_is_refused() -> None:
     from steadytd.studies.cluster import remote_block
 
-    with pytest.raises(st.InputError, match="install the same version everywhere"):
+    with pytest.raises(st.InputError, match="install the same versions everywhere"):
         remote_block(TEXT, "small", "grid", 0, None, (0,), "0" * 64)
 
 

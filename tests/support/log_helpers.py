@@ -11,6 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from steadytd import Problem
+from steadytd.base.identity import digest
+from steadytd.logs.log import Log
 from steadytd.logs.write import write_log
 
 Columns = dict[str, NDArray[Any]]
@@ -113,3 +115,8 @@ def write_problem_log(
 ) -> Path:
     """`log_table(problem, **kwargs)` as a Parquet file."""
     return write_log(path, log_table(problem, **kwargs), row_group_rows=row_group_rows)
+
+
+def identity_of(log: Log) -> str:
+    """All that decides the batches of a log."""
+    return digest(log.reads(), log.read_contents())

@@ -1,14 +1,37 @@
-"""The one decorator for compiled functions."""
+"""The decorators for compiled functions, and where their machine code is kept.
+
+Machine code is kept under the cache directory, in files named by a hash of all it is made from: the
+text of the function's module and of every module of ours that it imports (`identity.modules`),
+the types of the arguments, the options, the versions of Python, Numba and LLVM, the processor, and
+Numba's settings in the environment. So a change in `engine/vectors.py` is noticed by all that use
+it, and by nothing else; stale code cannot be found, whatever the time stamps say.
+
+Numba's own cache looks at one file only. This one takes its place through an attribute that is not
+part of Numba's public interface: where a version of Numba lacks what is needed, functions are
+compiled anew in every process, and nothing else changes.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import pickle
+import sys
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
+import llvmlite
+import numba
 from numba import njit
 from numba.core.compiler import Compiler
 
+from steadytd.base.files import write_whole
+from steadytd.base.identity import PACKAGE, digest, modules
+
 F = TypeVar("F", bound=Callable[..., object])
+MARK = 64  # length of a hash in hexadecimal digits
 
 
 class Disjoint(Compiler):
@@ -25,22 +48,119 @@ def compiled(function: F) -> F:
 
     Strict IEEE arithmetic; a division by zero gives inf or NaN, as in NumPy.
     """
-    return _fresh(njit(cache=True, nogil=True, error_model="numpy")(function))
+    return _kept_as_module(not_kept(function))
 
 
 def compiled_disjoint(function: F) -> F:
     """As `compiled`, for a function whose arrays never overlap."""
-    decorate = njit(cache=True, nogil=True, error_model="numpy", pipeline_class=Disjoint)
-    return _fresh(decorate(function))
+    disjoint = njit(nogil=True, error_model="numpy", pipeline_class=Disjoint)
+    return _kept_as_module(disjoint(function))
 
 
-def _fresh(function: F) -> F:
-    """Let Numba compare the date of the source before it opens what it has kept on disk.
+def not_kept(function: F) -> F:
+    """As `compiled`, but anew in every process: for functions of the user's."""
+    return njit(nogil=True, error_model="numpy")(function)
 
-    It compares only its own version first, and what was kept for older source may name a class of
-    arguments that is no longer there: opening it would fail.
+
+def keep(dispatcher: F, stamp: Callable[[], str]) -> F:
+    """Keep the machine code of a compiled function on disk; `stamp` hashes what it is made from.
+
+    The stamp is asked for when the function is first compiled, not when it is defined.
     """
-    file = getattr(getattr(function, "_cache", None), "_cache_file", None)
-    if file is not None:
-        file._version = file._version, file._source_stamp
-    return function
+    if can_keep(dispatcher):
+        vars(dispatcher)["_cache"] = _OnDisk(dispatcher, stamp)
+    return dispatcher
+
+
+def can_keep(dispatcher: Any) -> bool:
+    """Whether this version of Numba has all that `keep` needs."""
+    try:
+        from numba.core.compiler import CompileResult
+        from numba.core.serialize import dumps
+    except ImportError:
+        return False
+    needed = (getattr(CompileResult, "_reduce", None), getattr(CompileResult, "_rebuild", None))
+    return callable(dumps) and all(map(callable, needed)) and hasattr(dispatcher, "_cache")
+
+
+def cache_directory() -> Path:
+    """Where machine code is kept: `STEADYTD_CACHE_DIR`, or the user's cache directory."""
+    import platformdirs
+
+    named = os.environ.get("STEADYTD_CACHE_DIR")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("steadytd")) / "kernels"
+
+
+def _kept_as_module(dispatcher: F) -> F:
+    """Kept by the code of the module that holds the function, if that is one of ours."""
+    module = dispatcher.__module__
+    ours = module.partition(".")[0] == PACKAGE
+    return keep(dispatcher, lambda: modules(module)) if ours else dispatcher
+
+
+class _OnDisk:
+    """What a Numba function asks for kept machine code.
+
+    A file holds its own identity, a hash of the rest, and the rest; a damaged or exchanged file is
+    as good as none, and is written again.
+    """
+
+    def __init__(self, dispatcher: Any, stamp: Callable[[], str]) -> None:
+        self.dispatcher, self.stamp = dispatcher, stamp
+
+    @property
+    def cache_path(self) -> str:
+        """For Numba's statistics."""
+        return str(cache_directory())
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """The compiled function for these types of arguments, or None."""
+        from numba.core.compiler import CompileResult
+
+        context.refresh()
+        mark = self._mark(signature, context.codegen())
+        try:
+            content = self._file(mark).read_bytes()
+        except OSError:
+            return None
+        own, check, rest = content[:MARK], content[MARK : 2 * MARK], content[2 * MARK :]
+        if own != mark.encode() or check != hashlib.sha256(rest).hexdigest().encode():
+            return None
+        return CompileResult._rebuild(context, *pickle.loads(rest))
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep a compiled function, if it can be kept and the directory can be written to."""
+        from numba.core.serialize import dumps
+
+        if result.library.has_dynamic_globals or not all(one.can_cache for one in result.lifted):
+            return
+        mark = self._mark(signature, result.codegen)
+        rest = dumps(result._reduce())
+        check = hashlib.sha256(rest).hexdigest()
+        with contextlib.suppress(OSError):
+            cache_directory().mkdir(parents=True, exist_ok=True)
+            write_whole(self._file(mark), (mark + check).encode() + rest)
+
+    def _file(self, mark: str) -> Path:
+        function = self.dispatcher.py_func
+        module = function.__module__.rpartition(".")[2]
+        return cache_directory() / f"{module}.{function.__name__}-{mark[:24]}.nbc"
+
+    def _mark(self, signature: Any, codegen: Any) -> str:
+        function = self.dispatcher.py_func
+        names = [getattr(kind, "fields", ()) for kind in signature]  # of a named tuple
+        settings = {k: v for k, v in os.environ.items() if k.startswith("NUMBA_")}
+        return digest(
+            self.stamp(), function.__module__, function.__qualname__, str(signature), names,
+            sorted(self.dispatcher.targetoptions.items()), codegen.magic_tuple(), sys.version,
+            numba.__version__, llvmlite.__version__, sorted(settings.items()),
+        )  # fmt: skip
+
+    def enable(self) -> None:
+        """Always on."""
+
+    def disable(self) -> None:
+        """Always on."""
+
+    def flush(self) -> None:
+        """Nothing stale is ever found, so nothing has to be removed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,7 +81,8 @@ def evaluate(
         _writable(directory)
     for note in log.notes:
         _say(note)
-    with _unused(checkpoint), progress_bar("reading", unit="rows", then="solving") as update:
+    bar = progress_bar("reading", unit="rows", then="solving")
+    with _unused(checkpoint), _remarks_said(), bar as update:
         e = do(
             log, discount=discount, features=features or "raw", learners=learner,
             behavior="estimate" if estimate else None, engine=engine, address=address,
@@ -158,6 +160,14 @@ def _writable(directory: Path) -> None:
             f"cannot write to the output directory '{directory}': '{there}' is not a directory "
             "that you may write to; name another."
         )
+
+
+@contextmanager
+def _remarks_said() -> Iterator[None]:
+    """Python's warnings as remarks, without the line of the program that they come from."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: _say(str(message))
+        yield
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Compiled helpers that know nothing of laws: random numbers, walks, errors, divergence.
 
-This file calls no compiled code of another file but SplitMix64, which never changes, so that its
-own time stamp is enough to keep Numba's cache fresh. `docs/streams.md` specifies the random stream.
+The random stream is specified in `docs/streams.md`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +165,11 @@ class Law:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InputError(f"law {self.name}: '{twice[0]}' names two things; rename one of them.")
+
+    def __identity__(self) -> dict[str, object]:
+        """All that decides what a run computes: values of params and a variant are a learner's."""
+        no = ("expectation", "params", "variants")
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in no}
 
     def __hash__(self) -> int:
         return id(self)

@@ -45,6 +45,9 @@ class Learner:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a learner is immutable; use replace({name}=...)")
 
+    def __identity__(self) -> tuple[object, ...]:
+        return self.law, repr(dict(self.values))
+
     def __getitem__(self, name: str) -> Value:
         return self.values[name]
 

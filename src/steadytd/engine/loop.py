@@ -40,7 +40,7 @@ def advance({arrays},
 FINE = 32
 DRIVER = """
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts,
         first, length, offset, feature, value, stops, records,
         goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target,

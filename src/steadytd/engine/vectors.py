@@ -5,9 +5,6 @@ Inside a compiled function, `eight(a, i)` is a[i], ..., a[i + 7] of a flat array
 times a[i], `spread(x)` eight times x; `+`, `-`, `*`, `/`, `least`, `most` and `equal` (1 or 0) work
 number by number, and `put(a, i, v)` writes them back. A product may be fused with the sum that
 takes it. The arrays must be contiguous and nothing checks their bounds.
-
-Numba keeps compiled loops under the name and date of their own file: after a change here, the files
-that use it have to be touched.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +15,7 @@ from steadytd.base.numbers import whole
 from steadytd.logs.ahead import ahead
 from steadytd.logs.batch import Decoded, LogBatch, assemble
 from steadytd.logs.columns import ColumnMap
+from steadytd.logs.contents import add_contents
 from steadytd.logs.decode.kernels import Cursor
 from steadytd.logs.decode.rows import Meaning, Policy, decode
 from steadytd.logs.parts import cuts
@@ -35,6 +35,7 @@ class Log:
 
     `left_out` is the number of rows of the last complete pass that could not be learned from
     (no next observation is known and the episode has not terminated), None before the first one.
+    With `hashing`, `contents` is a hash of all that the last complete pass has read.
     """
 
     source: LogSource
@@ -46,6 +47,8 @@ class Log:
     start: Cursor = field(default_factory=Cursor)
     left_out: int | None = None
     behavior_estimated: bool = False
+    hashing: bool = False
+    contents: str | None = None
 
     def __repr__(self) -> str:
         rows = "rows not counted" if self.rows is None else f"{self.rows:,} rows"
@@ -86,8 +89,22 @@ class Log:
         `target_prob` (default: all); columns of the others are not read.
         """
         fields = self._fields(columns)
-        chunks = self.source.read(self.meaning.names(fields), self.begin, self.end, self.batch_rows)
+        chunks = self._chunks(fields)
+        chunks = self._seen(chunks) if self.hashing else chunks
         yield from ahead(self._decoded(ahead(chunks), fields))
+
+    def _chunks(self, fields: frozenset[str]) -> Iterator[Chunk]:
+        names = self.meaning.names(fields)
+        return self.source.read(names, self.begin, self.end, self.batch_rows)
+
+    def _seen(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The same chunks; `contents` is their hash once all have gone by."""
+        self.contents = None
+        found = hashlib.sha256()
+        for chunk in chunks:
+            add_contents(found, chunk.batch)
+            yield chunk
+        self.contents = found.hexdigest()
 
     def _decoded(
         self, chunks: Generator[Chunk, None, None], fields: frozenset[str]
@@ -139,7 +156,7 @@ class Log:
         edges = cuts(self.source, self.meaning, self.begin, self.end, self.start, k)
         ends: list[int | None] = [begin for begin, _ in edges[1:]]
         return [
-            replace(self, begin=begin, end=end, start=cursor, left_out=None)
+            replace(self, begin=begin, end=end, start=cursor, left_out=None, contents=None)
             for (begin, cursor), end in zip(edges, [*ends, self.end], strict=True)
         ]
 
@@ -149,16 +166,16 @@ class Log:
             return f"{chunk.place.file}, row {chunk.place.row}"
         raise InputError(f"the log has no row {row}.")
 
-    def fingerprint(self) -> str:
-        """A hash of the files' names, sizes, schemas and row groups, and of what is read from them.
+    def reads(self) -> tuple[object, ...]:
+        """All that decides the batches but for the contents, functions included."""
+        return self.meaning, self.begin, self.end, self.start, self.batch_rows
 
-        Functions enter with their names only.
-        """
-        m = self.meaning
-        what = [self.source.identity(), vars(m.columns), m.discount, list(m.targets)]
-        range_ = [self.begin, self.end, sorted(m.policies), m.behavior is not None]
-        text = json.dumps([what, range_], sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+    def read_contents(self, columns: Collection[str] | None = None) -> str:
+        """A hash of what `batches(columns)` reads, without making batches of it."""
+        for _ in self._seen(self._chunks(self._fields(columns))):
+            pass
+        assert self.contents is not None
+        return self.contents
 
 
 def open_log(

@@ -100,6 +100,10 @@ class Problem:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a problem is read-only; make a new one with another {name}")
 
+    def __identity__(self) -> dict[str, object]:
+        """Every array; the texts are for readers."""
+        return {name: getattr(self, name) for name in (*ARRAYS, *LATER)}
+
     def __repr__(self) -> str:
         size = f"{self.n_states} states, {self.n_actions} actions, {self.n_features} features"
         return f"<problem {self.name}: {size}>"

@@ -132,9 +132,9 @@ def _error(w: Floats, task: ActionValues, weights: Floats, target: Floats) -> fl
 @cache
 def compiled() -> Callable[..., float]:
     """`sweep`, compiled when first used: importing this file must not load the compiler."""
-    from numba import njit
+    from steadytd.base import jit
 
-    return njit(cache=True, nogil=True, error_model="numpy")(sweep)
+    return jit.compiled(sweep)
 
 
 def sweep(

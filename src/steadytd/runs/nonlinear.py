@@ -186,18 +186,16 @@ def _no_hessian(w: Floats, s: int, h: Floats) -> Floats:
 
 @lru_cache(maxsize=32)
 def _compiled(functions: Functions) -> Functions:
-    from numba import njit
+    from steadytd.base.jit import not_kept
 
-    return tuple(
-        f if hasattr(f, "py_func") else njit(nogil=True, error_model="numpy")(f) for f in functions
-    )
+    return tuple(f if hasattr(f, "py_func") else not_kept(f) for f in functions)
 
 
 @cache
 def _compiled_sweep() -> Loop:
-    from numba import njit
+    from steadytd.base.jit import not_kept
 
-    return njit(nogil=True, error_model="numpy")(sweep)
+    return not_kept(sweep)
 
 
 def sweep(

@@ -3,32 +3,26 @@
 A block is some configurations of one law on one problem with some of the seeds. How a study falls
 into blocks depends on the study alone, not on the machine or the number of threads, so a run may be
 stopped here and resumed there. A block is known by its *fingerprint*: a hash of everything that
-decides its numbers, from the problem's arrays to the text of the law and of the engine.
+decides its numbers (`base.identity`), from the problem's arrays to the law and all code.
 """
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.identity import digest, modules
 from steadytd.engine.block import group_key, lanes_per_block
-from steadytd.engine.compile import law_functions
-from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.mdp.problem import ARRAYS, Problem
+from steadytd.problems import module
 from steadytd.runs.lanes import Scene, grouped, lanes_of, run_seed
 from steadytd.studies.spec import Spec, Task
 
-FORMAT = 1  # of the numbers: raise it when the engine's arithmetic changes on purpose
 WORK = 1e10  # features x learner-updates of a block, at most: seconds, not minutes
 FRESH = 1_000_000  # the first seed of the second stage, far from those of the grid
 
@@ -113,52 +107,17 @@ def _parts(task: Task, lanes: int, seeds: Sequence[int]) -> list[tuple[int, ...]
 
 
 def _fingerprint(spec: Spec, task: Task, learners: Sequence[Learner], seeds: Sequence[int]) -> str:
-    content = {
-        "format": FORMAT,
-        "problem": problem_fingerprint(task.problem),
-        "family": [task.name, dict(task.options)] if task.family else None,
-        "steps": task.steps,
-        "every": task.every,
-        "errors": list(spec.measures),
-        "learners": [str(learner) for learner in learners],
-        "laws": sorted({law_fingerprint(learner.law) for learner in learners}),
-        "engine": engine_fingerprint(),
-        "seeds": list(seeds),
-    }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    """All that decides a block's file: also the code that draws the instances of a family."""
+    family = (task.name, dict(task.options), modules(module(task.name).__name__))
+    return digest(
+        code(), task.problem, family if task.family else None, task.steps, task.every,
+        spec.measures, learners, seeds,
+    )  # fmt: skip
 
 
-@cache
-def problem_fingerprint(problem: Problem) -> str:
-    """A hash of a problem's arrays."""
-    digest = hashlib.sha256()
-    for name in ARRAYS:
-        array = np.ascontiguousarray(getattr(problem, name))
-        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-@cache
-def law_fingerprint(law: Law) -> str:
-    """A hash of the text of a law's functions."""
-    texts = [name + inspect.getsource(f) for name, f in sorted(law_functions(law).items())]
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
-
-
-@cache
-def engine_fingerprint() -> str:
-    """A hash of the text of the engine and of the stream."""
-    from steadytd.base import random
-    from steadytd.engine import block as engine
-    from steadytd.engine import kernels, loop, second_order
-    from steadytd.runs import lanes, measures
-    from steadytd.streams import finite
-
-    digest = hashlib.sha256()
-    for module in (random, engine, kernels, loop, second_order, finite, lanes, measures):
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()
+def code() -> str:
+    """A hash of the code that makes and writes the numbers of a block."""
+    return modules("steadytd.studies.dataset")
 
 
 @lru_cache(maxsize=8)

@@ -104,7 +104,7 @@ def remote_block(
         block = found[0] if found else None
     if block is None:
         raise InputError(
-            "this worker's steadytd differs from that of the process which runs the study; install "
-            "the same version everywhere."
+            "this worker's steadytd, NumPy, SciPy or Numba differs from that of the process which "
+            "runs the study; install the same versions everywhere."
         )
     return block_file(spec, block)

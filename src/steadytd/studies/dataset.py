@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_whole
-from steadytd.studies.blocks import Block, Numbers
+from steadytd.studies.blocks import FRESH, Block, Numbers, code
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,15 +147,12 @@ def provenance() -> dict[str, Any]:
     import platform
     from importlib.metadata import version
 
-    from steadytd.studies.blocks import FORMAT, FRESH, engine_fingerprint
-
     packages = ("steadytd", "numpy", "numba", "llvmlite", "pyarrow")
     return {
-        "format": FORMAT,
         "python": platform.python_version(),
         "machine": platform.machine(),
         **{name: version(name) for name in packages},
-        "engine": engine_fingerprint(),
+        "code": code(),
         "seeds": "a run's seed is the key of its SplitMix64 stream and, in a family, draws its "
         f"instance (docs/streams.md); the grid's seeds begin at 0, the fresh ones at {FRESH}",
     }

@@ -8,7 +8,6 @@ without having seen the rows before it, and parts of a log agree with the whole.
 from __future__ import annotations
 
 import copy
-import hashlib
 import importlib
 import json
 import warnings
@@ -151,20 +150,29 @@ class EstimatedLog(Log):
             yield from super().batches(columns)
             return
         assert self.behavior is not None
-        wanted = {"action", "target_prob"} if columns is None else {*columns, "action"}
         floored = 0
-        for batch in super().batches(wanted - {"behavior_prob"}):
+        for batch in super().batches(_read_for(columns)):
             probability, low = self.behavior.probability(batch)
             floored += low
             action = batch.action if columns is None or "action" in columns else None
             yield replace(batch, behavior_prob=probability, action=action)
         self.floored = floored
 
-    def fingerprint(self) -> str:
-        """That of the log, and of how the behaviour policy was estimated."""
-        assert self.behavior is not None
-        text = super().fingerprint() + self.behavior.settings
-        return hashlib.sha256(text.encode()).hexdigest()
+    def reads(self) -> tuple[object, ...]:
+        """That of the log, and the fitted behaviour policy."""
+        return *super().reads(), self.behavior
+
+    def read_contents(self, columns: Collection[str] | None = None) -> str:
+        """A hash of what `batches(columns)` reads."""
+        return super().read_contents(_read_for(columns))
+
+
+def _read_for(columns: Collection[str] | None) -> Collection[str] | None:
+    """What the log itself is asked for: estimating needs the actions in place of the column."""
+    if columns is not None and "behavior_prob" not in columns:
+        return columns
+    wanted = {"action", "target_prob"} if columns is None else {*columns, "action"}
+    return wanted - {"behavior_prob"}
 
 
 def with_estimated_behavior(

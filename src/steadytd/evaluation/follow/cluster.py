@@ -3,30 +3,36 @@
 Merging strings pieces together and adds nothing, so the tree gives the same bits as one machine
 that takes the same parts in order. Online learners need the stream from beginning to end: this
 process follows them over all parts while the cluster takes the sums.
+
+A kept result holds its own identity (code, versions, features, plan, learners, and how the log is
+read) and a hash of the rows it was made from, taken while they were read. It is used again only if
+the identity is the one wanted and the rows, read and hashed once more, are the same.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
+import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from steadytd.base.arrays import Floats
 from steadytd.base.cluster import connect, require_dask
 from steadytd.base.errors import InputError
 from steadytd.base.files import output_directory, reading_arrays, write_arrays
-from steadytd.engine.compile import law_functions, meaning
+from steadytd.base.identity import UnreadableError, digest, modules
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Room
 from steadytd.evaluation.collect.statistics import Statistics, merged
 from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.follow.local import (
+    WANTED,
     Passed,
     Progress,
     features_of,
@@ -38,7 +44,24 @@ from steadytd.evaluation.follow.online import Outcome
 from steadytd.features import FeatureMap
 from steadytd.logs.log import Log
 
-Found = tuple[Statistics | None, int]  # the sums of a part (None: no usable row), rows left out
+
+class Found(NamedTuple):
+    """The sums of parts (None: no usable row), rows left out, and hashes of what was read.
+
+    `stale` counts kept results that were not what was wanted.
+    """
+
+    sums: Statistics | None
+    left_out: int
+    contents: tuple[str, ...] = ()
+    stale: int = 0
+
+
+class Kept(NamedTuple):
+    """Where a result is kept, and all that decides it but for the rows of the log."""
+
+    file: Path
+    identity: str
 
 
 @dataclass(frozen=True)
@@ -52,22 +75,32 @@ class Work:
     seed: int
     directory: Path | None
 
-    def tasks(self) -> list[tuple[Log, FeatureMap, Plan, Path | None]]:
-        """The arguments of `part_sums` for every part."""
+    def tasks(self) -> list[tuple[Log, FeatureMap, Plan, Kept | None]]:
+        """The arguments of `part_sums` for every part, a copy: who reads it writes to it."""
         names = (f"part-{i:05d}" for i in range(len(self.parts)))
         return [
-            (part, self.features, self.plan, self.file(name, part.fingerprint()))
+            (replace(part), self.features, self.plan, self.kept(name, part.reads()))
             for name, part in zip(names, self.parts, strict=True)
         ]
 
-    def file(self, name: str, what: str) -> Path | None:
-        """Named after all that decides the result, so that a stale checkpoint is never found."""
+    def kept(self, name: str, *what: object) -> Kept | None:
+        """The place of a result, None if none is wanted."""
         if self.directory is None:
             return None
-        digest = hashlib.sha256(repr((what, self.plan)).encode())
-        for label, array in sorted(self.features.save_arrays().items()):
-            digest.update(label.encode() + np.ascontiguousarray(array).tobytes())
-        return self.directory / f"{name}-{digest.hexdigest()[:16]}.npz"
+        try:
+            identity = digest(name, code(), self.features, self.plan, *what)
+        except UnreadableError as error:
+            raise InputError(
+                f"checkpoint='{self.directory}' keeps results for later, which needs to see "
+                f"whether anything has changed, but {error}. Give a plain function of numbers and "
+                "arrays, put its probabilities into a column of the log, or leave out checkpoint."
+            ) from None
+        return Kept(self.directory / f"{name}-{identity[:16]}.npz", identity)
+
+
+def code() -> str:
+    """A hash of the code that makes the sums and follows the learners."""
+    return modules(__name__)
 
 
 def spread(
@@ -86,23 +119,31 @@ def spread(
 
     directory = None if checkpoint is None else output_directory(checkpoint)
     online = [one for one in asked if one.kind == "online"]
-    work = Work(parts, features, plan, online, seed, directory)
+    hashed = [replace(part, hashing=directory is not None) for part in parts]
+    work = Work(hashed, features, plan, online, seed, directory)
     report = _reporter(len(parts) + bool(online), plan, progress)
-    stop = threading.Event()
+    following = _Following(work, report)
     # once, around all threads: each on its own would restore what another one had set
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(1) as pool:
-        following = pool.submit(online_outcomes, work, report, stop) if online else None
         try:
-            sums, left_out = (
+            following.begin(pool)
+            found = (
                 _on_threads(work, report) if address is None else _on_cluster(work, address, report)
             )
-            outcomes = [] if following is None else following.result()
+            outcomes = following.end(found.contents)
         except BaseException:
-            stop.set()
+            following.stop.set()
             raise
-    if sums is None:
+    if found.sums is None:
         raise InputError("the log has no row that can be learned from.")
-    return Passed(sums, outcomes, left_out)
+    stale = found.stale + following.stale
+    if stale:
+        warnings.warn(
+            f"{stale} of the results kept in '{directory}' were made from other rows or belong "
+            "elsewhere; they were computed again.",
+            stacklevel=3,
+        )
+    return Passed(found.sums, outcomes, found.left_out)
 
 
 def _on_threads(work: Work, report: Callable[[], None]) -> Found:
@@ -124,7 +165,7 @@ def _on_cluster(work: Work, address: str, report: Callable[[], None]) -> Found:
 
     client = connect(address)
     try:
-        leaves = [client.submit(remote_sums, *args, pure=False) for args in work.tasks()]
+        leaves = [client.submit(remote_sums, code(), *args, pure=False) for args in work.tasks()]
         for _ in as_completed(leaves):
             report()
 
@@ -147,81 +188,147 @@ def _tree(leaves: list[Any], join: Callable[[Any, Any], Any]) -> Any:
 
 def joined(one: Found, other: Found) -> Found:
     """The sums of two neighbours, in the order of the log."""
-    known = [sums for sums, _ in (one, other) if sums is not None]
-    return merged(known) if known else None, one[1] + other[1]
+    known = [found.sums for found in (one, other) if found.sums is not None]
+    sums = merged(known) if known else None
+    contents = one.contents + other.contents
+    return Found(sums, one.left_out + other.left_out, contents, one.stale + other.stale)
 
 
-def remote_sums(part: Log, features: FeatureMap, plan: Plan, file: Path | None) -> Found:
-    """The task on a worker: one BLAS thread there, as everywhere else."""
+def remote_sums(
+    wanted: str, part: Log, features: FeatureMap, plan: Plan, kept: Kept | None
+) -> Found:
+    """The task on a worker: the same code, and one BLAS thread, as everywhere else."""
     from threadpoolctl import threadpool_limits
 
+    if code() != wanted:
+        raise InputError(
+            "this worker's steadytd, NumPy, SciPy or Numba differs from that of the process which "
+            "evaluates the log; install the same versions everywhere."
+        )
     with threadpool_limits(limits=1, user_api="blas"):
-        return part_sums(part, features, plan, file)
+        return part_sums(part, features, plan, kept)
 
 
-def part_sums(part: Log, features: FeatureMap, plan: Plan, file: Path | None) -> Found:
-    """The sums of one part: from its checkpoint if that is whole, else from the log."""
-    kept = None if file is None else _kept(file)
-    if kept is not None:
-        return kept
+def part_sums(part: Log, features: FeatureMap, plan: Plan, kept: Kept | None) -> Found:
+    """The sums of one part: from its checkpoint if that is whole and right, else from the log."""
+    old, stale = _kept_sums(kept)
+    if old is not None:
+        if (part.read_contents(WANTED),) == old.contents:
+            return old
+        stale = 1
     sums, room = Accumulator(plan), Room()
     for batch in read(part):
         X = features_of(batch, features, room)
         sums.add_rows(sums.prepare(batch, room), X[:-1])
-    left_out = int(part.left_out or 0)
+    left_out, contents = int(part.left_out or 0), (part.contents or "",)
     if not sums.pieces:
-        return None, left_out
+        return Found(None, left_out, contents, stale)
     found = sums.statistics()
-    if file is not None:
-        found.save(file, left_out=np.array(left_out))
-    return found, left_out
+    if kept is not None:
+        marks = {"identity": np.array(kept.identity), "contents": np.array(contents)}
+        found.save(kept.file, left_out=np.array(left_out), **marks)
+    return Found(found, left_out, contents, stale)
 
 
-def online_outcomes(work: Work, report: Callable[[], None], stop: threading.Event) -> list[Outcome]:
-    """Where the online learners end: from their checkpoint if that is whole, else from the log."""
-    learners = [one.learner for one in work.asked if one.learner is not None]
-    laws = [(str(x), meaning(tuple(law_functions(x.law).items()))) for x in learners]
-    what = work.seed, laws, [part.fingerprint() for part in work.parts]
-    file = work.file("online", repr(what))
+def _kept_sums(kept: Kept | None) -> tuple[Found | None, int]:
+    """A finished checkpoint, None where there is none or it is damaged; 1 if it is another's."""
+    if kept is None:
+        return None, 0
+    try:
+        sums, extra = Statistics.load(kept.file)
+        found = Found(sums, int(extra["left_out"]), tuple(extra["contents"].tolist()))
+        own = str(extra["identity"])
+    except Exception:
+        return None, 0
+    return (found, 0) if own == kept.identity else (None, 1)
 
-    def go_on(done: int, total: int) -> None:
-        if stop.is_set():
+
+class _Following:
+    """The online learners: followed while the sums are taken, unless a checkpoint may do.
+
+    Whether it does is known when all parts have been read for the sums.
+    """
+
+    def __init__(self, work: Work, report: Callable[[], None]) -> None:
+        self.work, self.report = work, report
+        reads = [part.reads() for part in work.parts]
+        self.kept = work.kept("online", work.seed, work.asked, reads) if work.asked else None
+        self.old, self.stale = _kept_outcomes(self.kept)
+        self.stop = threading.Event()
+        self.future: Future[list[Outcome]] | None = None
+
+    def begin(self, pool: ThreadPoolExecutor) -> None:
+        """Follow the learners on a thread of their own, if it is known that they have to be."""
+        if self.work.asked and self.old is None:
+            self.future = pool.submit(self._follow)
+
+    def end(self, contents: tuple[str, ...]) -> list[Outcome]:
+        """Where the learners end; `contents` are hashes of the parts as they are now."""
+        if not self.work.asked:
+            return []
+        if self.future is not None:
+            found = self.future.result()
+        else:
+            assert self.old is not None
+            known = self._outcomes(self.old) if self.old.contents == contents else None
+            self.stale += known is None
+            found = self._follow() if known is None else known
+        self.report()
+        return found
+
+    def _follow(self) -> list[Outcome]:
+        work = self.work
+        found = follow_online(
+            work.parts, work.features, work.plan, work.asked, work.seed, self._go_on
+        )
+        if self.kept is not None:
+            steps = [-1 if one.diverged is None else one.diverged for one in found]
+            arrays = {
+                "identity": self.kept.identity,
+                "contents": [part.contents or "" for part in work.parts],
+                "weights": np.array([one.weights for one in found]),
+                "diverged": steps,
+            }
+            write_arrays(self.kept.file, arrays)
+        return found
+
+    def _go_on(self, done: int, total: int) -> None:
+        if self.stop.is_set():
             raise InterruptedError("the evaluation was stopped.")
 
-    found = None if file is None else _kept_outcomes(file, work)
-    if found is None:
-        found = follow_online(work.parts, work.features, work.plan, work.asked, work.seed, go_on)
-        if file is not None:
-            steps = [-1 if one.diverged is None else one.diverged for one in found]
-            arrays = {"weights": np.array([one.weights for one in found]), "diverged": steps}
-            write_arrays(file, arrays)
-    report()
-    return found
+    def _outcomes(self, old: _Ended) -> list[Outcome] | None:
+        """The learners' numbers come again from the first rows of the log."""
+        work = self.work
+        first = first_members(work.parts, work.features, work.plan, work.asked, work.seed)
+        steps = old.diverged
+        if old.weights.shape != (len(first), work.plan.features) or len(steps) != len(first):
+            return None
+        return [
+            Outcome(one.learner, one.target, w, step if step >= 0 else None)
+            for one, w, step in zip(first, old.weights, steps, strict=True)
+        ]
 
 
-def _kept_outcomes(file: Path, work: Work) -> list[Outcome] | None:
-    """A finished checkpoint. The learners' numbers come again from the first rows of the log."""
+class _Ended(NamedTuple):
+    """A checkpoint of online learners."""
+
+    contents: tuple[str, ...]
+    weights: Floats
+    diverged: list[int]
+
+
+def _kept_outcomes(kept: Kept | None) -> tuple[_Ended | None, int]:
+    """A finished checkpoint, None where there is none or it is damaged; 1 if it is another's."""
+    if kept is None:
+        return None, 0
     try:
-        with reading_arrays(file, "checkpoint") as kept:
-            weights, diverged = kept["weights"], kept["diverged"].tolist()
+        with reading_arrays(kept.file, "checkpoint") as file:
+            contents = tuple(file["contents"].tolist())
+            found = _Ended(contents, file["weights"], file["diverged"].tolist())
+            own = str(file["identity"])
     except InputError:
-        return None
-    first = first_members(work.parts, work.features, work.plan, work.asked, work.seed)
-    if weights.shape != (len(first), work.plan.features) or len(diverged) != len(first):
-        return None
-    return [
-        Outcome(one.learner, one.target, w, step if step >= 0 else None)
-        for one, w, step in zip(first, weights, diverged, strict=True)
-    ]
-
-
-def _kept(file: Path) -> Found | None:
-    """A finished checkpoint; None where there is none, or it is damaged."""
-    try:
-        sums, extra = Statistics.load(file)
-        return sums, int(extra["left_out"])
-    except Exception:
-        return None
+        return None, 0
+    return (found, 0) if own == kept.identity else (None, 1)
 
 
 def _reporter(tasks: int, plan: Plan, progress: Progress | None) -> Callable[[], None]:

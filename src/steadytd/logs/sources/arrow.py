@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,38 +62,3 @@ class MemorySource:
         for batch in part.to_batches(max_chunksize=batch_rows):
             yield Chunk(Place(self.files[0], row), batch)
             row += batch.num_rows
-
-    def identity(self) -> object:
-        """A hash of the content."""
-        import pyarrow as pa
-
-        digest = hashlib.sha256()
-        sink = pa.PythonFile(_Hashing(digest), mode="w")
-        with pa.ipc.new_stream(sink, self.table.schema) as writer:
-            for begin in range(0, self.rows, UNIT):
-                writer.write_table(self.table.slice(begin, UNIT).combine_chunks())
-        return ["frame", self.rows, str(self.table.schema), digest.hexdigest()]
-
-
-class _Hashing:
-    """A file that keeps only a hash of what is written to it."""
-
-    closed = False
-
-    def __init__(self, digest: Any) -> None:
-        self.digest = digest
-        self.size = 0
-
-    def write(self, data: bytes) -> int:
-        self.digest.update(data)
-        self.size += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self.size
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -96,15 +95,6 @@ class CsvSource:
                 raise _explain(name, header, error) from error
             yield Chunk(Place(name, row), batch)
             row += batch.num_rows
-
-    def identity(self) -> object:
-        """Names, sizes, and hashes of the contents."""
-        return [[Path(name).name, Path(name).stat().st_size, _hash(name)] for name in self.files]
-
-
-def _hash(name: str) -> str:
-    with Path(name).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _open(

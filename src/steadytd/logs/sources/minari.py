@@ -117,10 +117,6 @@ class MinariSource:
                     at += batch.num_rows
                 waiting = []
 
-    def identity(self) -> object:
-        """The data set's id and its episodes' lengths."""
-        return [str(self.data.id), [int(i) for i in self.data.episode_indices], self.lengths]
-
 
 def _table(episode: Any, number: int, label: str) -> Any:
     """One episode in the schema of a log."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +23,12 @@ class ParquetSource:
     files: tuple[str, ...]
     schemas: tuple[Any, ...]
     groups: tuple[tuple[int, ...], ...]
-    facts: tuple[object, ...]
 
     @classmethod
     def of(cls, paths: Sequence[Path]) -> ParquetSource:
         """Read the footers of all files."""
-        schemas, groups, facts = zip(*map(_footer, paths), strict=True)
-        source = cls(tuple(map(str, paths)), schemas, groups, facts)
+        schemas, groups = zip(*map(_footer, paths), strict=True)
+        source = cls(tuple(map(str, paths)), schemas, groups)
         if source.rows == 0:
             raise InputError(f"'{paths[0]}' holds no rows; a log needs at least one transition.")
         return source
@@ -60,10 +58,6 @@ class ParquetSource:
             if low < high:
                 yield from _read_file(name, groups, names, low, high, batch_rows)
 
-    def identity(self) -> object:
-        """Names, sizes, schemas and row groups of all files."""
-        return self.facts
-
 
 def _open(path: str | Path) -> Any:
     import pyarrow.parquet as pq
@@ -88,11 +82,11 @@ def _open(path: str | Path) -> Any:
         raise cannot_read(path, error) from error
 
 
-def _footer(path: Path) -> tuple[Any, tuple[int, ...], object]:
-    """Schema, rows of each row group, and what tells the file from others; nothing stays open."""
+def _footer(path: Path) -> tuple[Any, tuple[int, ...]]:
+    """Schema and rows of each row group; nothing stays open."""
     file = _open(path)
     try:
-        return file.schema_arrow, _group_rows(file), _facts(path)
+        return file.schema_arrow, _group_rows(file)
     except Exception as error:  # a damaged footer raises errors of many kinds
         raise cannot_read(path, error) from error
     finally:
@@ -112,19 +106,6 @@ def _group_rows(file: Any) -> tuple[int, ...]:
     if sum(rows) != meta.num_rows or min(rows, default=0) < 0:
         raise ValueError(f"the row groups have {sum(rows)} rows, the footer says {meta.num_rows}")
     return rows
-
-
-def _facts(path: Path) -> object:
-    """Name, size, and a hash of the footer: schema, row groups, sizes and statistics.
-
-    Arrow's own view of a column's metadata is not used: it aborts the process on some damage.
-    """
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        file.seek(-8, 2)
-        length = int.from_bytes(file.read(4), "little")
-        file.seek(-min(length + 8, size), 2)
-        return [path.name, size, hashlib.sha256(file.read()).hexdigest()]
 
 
 def _read_file(

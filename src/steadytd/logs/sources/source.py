@@ -44,9 +44,6 @@ class LogSource(Protocol):
     ) -> Iterator[Chunk]:
         """The columns `names` of the rows begin, ..., end - 1, in order."""
 
-    def identity(self) -> object:
-        """What tells this source from another one, as far as known without reading the rows."""
-
 
 def cannot_read(path: str | Path, error: BaseException) -> InputError:
     """The error for a file that the operating system or Arrow refuses to read."""

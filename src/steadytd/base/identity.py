@@ -1,0 +1,456 @@
+"""What a result depends on: the one rule by which something kept on disk may be used again.
+
+A result is known by a hash of everything that decides its numbers:
+
+- *code*: `modules("steadytd.runs.lanes")` is the text of that module and of every module of ours
+  that it imports, directly or not. The list is read from the import statements, so a module that
+  is split or added is never forgotten;
+- *versions*: of Python, and of those libraries in `NUMERICAL` that this code imports. They make the
+  bits (a compiler orders additions, LAPACK solves). Libraries that only carry numbers from one
+  place to another (PyArrow, Polars, Pydantic) do not count: what they carry is hashed itself. The
+  processor does not count either, so that a study may be resumed elsewhere: loops in strict IEEE
+  arithmetic give the same bits everywhere, only BLAS may differ in the last digits. Machine code is
+  another matter, see `jit`;
+- *values*: `digest(...)` sees through arrays, containers, functions (code, constants, defaults,
+  closure, and the globals they use), methods, classes and objects with a readable state. What a
+  library brings counts by name and version. What cannot be seen through is an `UnreadableError`:
+  nothing is ever believed to be unchanged without having been looked at.
+
+An object that knows better than its attributes what decides it has a method `__identity__`, which
+returns that.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import hashlib
+import importlib
+import importlib.util
+import pickle
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import cache, cached_property
+from pathlib import Path
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steadytd.base.errors import InputError
+
+PACKAGE = __name__.partition(".")[0]
+ROOT = Path(__file__).parents[1]
+NUMERICAL = ("numpy", "scipy", "numba", "llvmlite")
+CODE = (
+    "co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags",
+    "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_exceptiontable",
+)  # fmt: skip
+# What decides things that stand around something else.
+WRAPPERS: dict[type, tuple[str, ...]] = {
+    CodeType: CODE,
+    MethodType: ("__func__", "__self__"),
+    property: ("fget", "fset", "fdel"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    cached_property: ("func",),
+    type(cache(len)): ("__wrapped__",),
+    MemberDescriptorType: ("__name__", "__objclass__"),
+    GetSetDescriptorType: ("__name__", "__objclass__"),
+    MethodDescriptorType: ("__name__", "__objclass__"),
+    WrapperDescriptorType: ("__name__", "__objclass__"),
+}
+PLAIN = (type(None), bool, int, float, complex, str, type(Ellipsis), type(NotImplemented))
+# What a function reaches through these cannot be known before it runs.
+BLIND = frozenset({"eval", "exec", "compile", "open", "globals", "input", "__import__"})
+# Attributes of a class that say nothing of what it does, or repeat what others say.
+DECORATION = frozenset({
+    "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl",
+    "__dataclass_fields__", "__firstlineno__", "__static_attributes__",
+})  # fmt: skip
+
+
+class UnreadableError(InputError):
+    """Something that a result depends on cannot be seen through."""
+
+
+class Imports(NamedTuple):
+    """What a module imports, wherever in it: modules of ours, and the names of other packages."""
+
+    ours: frozenset[str]
+    others: frozenset[str]
+
+
+def modules(*names: str) -> str:
+    """A hash of the code of modules of ours, of all that they import, and of the versions."""
+    return _modules(names)
+
+
+@cache
+def _modules(names: tuple[str, ...]) -> str:
+    code = {module: _text(module) for name in names for module in closure(name)}
+    others = {top for module in code for top in _imports(module).others}
+    return digest(sorted(code.items()), sorted(versions(others).items()))
+
+
+@cache
+def closure(name: str) -> tuple[str, ...]:
+    """A module of ours and all modules of ours that it imports, directly or not, sorted.
+
+    Late imports count, those for type checkers do not. A package counts where something is imported
+    from it, not where it only stands above a module.
+
+    >>> closure("steadytd.base.arrays")
+    ('steadytd.base.arrays',)
+    """
+    found, waiting = {name}, [name]
+    while waiting:
+        new = _imports(waiting.pop()).ours - found
+        found |= new
+        waiting += new
+    return tuple(sorted(found))
+
+
+def versions(packages: set[str]) -> dict[str, str]:
+    """The versions of Python and of the numerical libraries among `packages`."""
+    from importlib import metadata  # late: it takes a tenth of the time of `import steadytd`
+
+    some = packages | ({"llvmlite"} if "numba" in packages else set())
+    found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    return found | {name: metadata.version(name) for name in NUMERICAL if name in some}
+
+
+def _file(name: str) -> Path | None:
+    path = ROOT.joinpath(*name.split(".")[1:])
+    options = (path / "__init__.py", path.with_suffix(".py"))
+    return next((file for file in options if file.is_file()), None)
+
+
+def _text(name: str) -> str:
+    """The text of a module of ours."""
+    file = _file(name)
+    if file is None:
+        raise UnreadableError(
+            f"the text of the module {name} is not there, so changes in it are not seen; install "
+            "steadytd with its sources."
+        )
+    return file.read_text(encoding="utf-8")
+
+
+@cache
+def _imports(name: str) -> Imports:
+    file = _file(name)
+    package = name if file is not None and file.stem == "__init__" else name.rpartition(".")[0]
+    found: set[str] = set()
+    for node in _running(ast.parse(_text(name))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = importlib.util.resolve_name("." * node.level + base, package)
+            found.add(base)
+            if base.partition(".")[0] == PACKAGE:  # what is imported may be a module itself
+                found.update(f"{base}.{alias.name}" for alias in node.names)
+    ours = {one for one in found if one.partition(".")[0] == PACKAGE and _file(one) is not None}
+    others = {one.partition(".")[0] for one in found} - {PACKAGE}
+    return Imports(frozenset(ours), frozenset(others))
+
+
+def _running(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only a type checker sees."""
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            continue
+        yield from _running(child)
+
+
+def digest(*values: object) -> str:
+    """A hash of values: the same in every process, another one if anything in them changes.
+
+    >>> digest(1.0) == digest(1.0), digest(1.0) == digest(1), digest([1, 2]) == digest([2, 1])
+    (True, False, False)
+    """
+    return _Walk().of(values).hex()
+
+
+class _Walk:
+    """Goes through a value and all that it holds.
+
+    Something that holds itself (a function that calls itself) is named by how far above it stands.
+    Whatever does not refer to what stands above it is looked at once.
+    """
+
+    def __init__(self) -> None:
+        self.path: list[int] = []
+        self.known: dict[int, bytes] = {}
+        self.alive: list[object] = []  # so that no id is given to another object
+        self.highest = 0  # the least depth that the value at hand refers to
+
+    def of(self, value: Any) -> bytes:
+        if type(value) in PLAIN:
+            return _hash(type(value).__name__, repr(value).encode())
+        if type(value) in (bytes, bytearray):
+            return _hash("bytes", bytes(value))
+        key = id(value)
+        if key in self.known:
+            return self.known[key]
+        depth = len(self.path)
+        if key in self.path:
+            place = self.path.index(key)
+            self.highest = min(self.highest, place)
+            return _hash("above", str(depth - place).encode())
+        around, self.highest = self.highest, depth
+        self.path.append(key)
+        try:
+            tag, inside = _inside(value)
+            found = [self.of(part) for part in inside]
+        finally:
+            self.path.pop()
+        unordered = isinstance(value, set | frozenset)
+        result = _hash(tag, *(sorted(found) if unordered else found))
+        if self.highest >= depth:
+            self.known[key] = result
+            self.alive.append(value)
+        self.highest = min(around, self.highest)
+        return result
+
+
+def _hash(tag: str, *parts: bytes) -> bytes:
+    found = hashlib.sha256(f"{tag}:{len(parts)}:".encode())
+    for part in parts:
+        found.update(part)
+    return found.digest()
+
+
+Parts = tuple[str, list[Any]]  # what kind of thing a value is, and what it holds
+
+
+def _inside(value: Any) -> Parts:
+    looks = (_by_itself, _data, _wrapped, _in_library, _callable, _module, _class)
+    found = (look(value) for look in looks)
+    return next((parts for parts in found if parts is not None), None) or _object(value)
+
+
+def _by_itself(value: Any) -> Parts | None:
+    kind = type(value)
+    known = hasattr(kind, "__identity__")
+    return (f"{kind.__module__}.{kind.__qualname__}", [value.__identity__()]) if known else None
+
+
+def _data(value: Any) -> Parts | None:
+    """Arrays and containers."""
+    kind = type(value)
+    if kind is np.ndarray or isinstance(value, np.generic):
+        if value.dtype.hasobject:
+            return f"objects {value.shape}", list(value.flat)
+        return f"{kind.__name__} {value.dtype.descr} {value.shape}", [value.tobytes()]
+    if kind in (tuple, list, set, frozenset):
+        return kind.__name__, list(value)
+    if kind in (dict, MappingProxyType):
+        return "dict", [part for pair in value.items() for part in pair]
+    return None
+
+
+def _wrapped(value: Any) -> Parts | None:
+    names = WRAPPERS.get(type(value), ())
+    return (type(value).__name__, [getattr(value, n) for n in names]) if names else None
+
+
+def _callable(value: Any) -> Parts | None:
+    if isinstance(getattr(value, "py_func", None), FunctionType):  # compiled by Numba
+        return "compiled", [value.py_func, dict(getattr(value, "targetoptions", {}))]
+    if isinstance(value, FunctionType):
+        return "function", _function(value)
+    if isinstance(value, BuiltinFunctionType) and not isinstance(value.__self__, ModuleType):
+        return f"method {value.__name__}", [value.__self__]
+    return None
+
+
+def _function(function: FunctionType) -> list[Any]:
+    """Code, defaults, attributes, closure, and all that the code may take from elsewhere."""
+    codes = list(_codes(function.__code__))
+    scope, wanted = function.__globals__, _globals(codes)
+    if str(function.__module__).partition(".")[0] != PACKAGE:
+        for name in sorted((wanted & BLIND) - scope.keys()):
+            raise UnreadableError(
+                f"the function {function.__qualname__} calls {name}, and what comes of that is not "
+                "known before it runs"
+            )
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    taken = {f"closed {name}": _content(cell) for name, cell in cells}
+    taken |= {name: scope[name] for name in sorted(wanted & scope.keys())}
+    taken |= {f"import {module.__name__}": module for module in _late(function, codes)}
+    names = {name for code in codes for name in code.co_names}
+    reached = {
+        f"{label}.{name}": part
+        for label, module in taken.items()
+        if isinstance(module, ModuleType)
+        for name, part in _reached(module, names)
+    }
+    used = {label: v for label, v in (taken | reached).items() if not _seen_by_parts(v)}
+    given = function.__defaults__, function.__kwdefaults__, vars(function)
+    return [function.__code__, *given, used]
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that is only given a value later
+        return "nothing yet"
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A function's code and that of the functions and comprehensions inside it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _codes(const)
+
+
+def _globals(codes: list[CodeType]) -> set[str]:
+    steps = (step for code in codes for step in dis.get_instructions(code))
+    return {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+
+
+def _late(function: FunctionType, codes: list[CodeType]) -> Iterator[ModuleType]:
+    """The modules that a function imports when it runs."""
+    package = str(function.__globals__.get("__package__") or "")
+    for code in codes:
+        steps = list(dis.get_instructions(code))
+        for i, step in enumerate(steps):
+            if step.opname == "IMPORT_NAME":
+                level = steps[i - 2].argval
+                try:
+                    yield importlib.import_module("." * level + step.argval, package or None)
+                except ImportError as error:
+                    raise UnreadableError(
+                        f"the function {function.__qualname__} imports {step.argval}, which is not "
+                        f"there ({error})"
+                    ) from None
+
+
+def _seen_by_parts(value: object) -> bool:
+    """A module of the user's: what the function takes from it counts, not all that it holds."""
+    return isinstance(value, ModuleType) and _origin(value.__name__) is None and not _ours(value)
+
+
+def _reached(module: ModuleType, names: set[str], depth: int = 4) -> Iterator[tuple[str, Any]]:
+    """What a function may take from a module of the user's, by the names in its code."""
+    if not _seen_by_parts(module) or not depth:
+        return
+    for name in sorted(names & vars(module).keys()):
+        part = vars(module)[name]
+        yield name, part
+        if isinstance(part, ModuleType):
+            for inner, found in _reached(part, names, depth - 1):
+                yield f"{name}.{inner}", found
+
+
+def _ours(module: ModuleType) -> bool:
+    return module.__name__.partition(".")[0] == PACKAGE and _file(module.__name__) is not None
+
+
+def _module(module: Any) -> Parts | None:
+    """A module as such: a library's by its version, one of ours by its code."""
+    if not isinstance(module, ModuleType):
+        return None
+    origin = _origin(module.__name__)
+    if origin is not None:
+        return f"module {module.__name__} of {origin}", []
+    if _ours(module):
+        return f"module {module.__name__}", [modules(module.__name__)]
+    file = getattr(module, "__file__", None)
+    if file is None or not str(file).endswith(".py"):
+        raise UnreadableError(f"the module {module.__name__} has no readable text")
+    return "module", [Path(file).read_bytes()]
+
+
+def _class(kind: Any) -> Parts | None:
+    if not isinstance(kind, type):
+        return None
+    if kind.__module__.partition(".")[0] == PACKAGE and _file(kind.__module__) is not None:
+        return f"class {kind.__module__}.{kind.__qualname__}", [modules(kind.__module__)]
+    own = {name: vars(kind)[name] for name in sorted(vars(kind).keys() - DECORATION)}
+    return f"class {kind.__qualname__}", [kind.__bases__, own]
+
+
+def _object(value: Any) -> Parts:
+    """Any other object: its class, and its state as `pickle` would read it."""
+    kind = type(value)
+    try:
+        reduced = value.__reduce_ex__(4)
+    except Exception as error:
+        what = f"the state of a {kind.__qualname__} cannot be read ({error})"
+        raise UnreadableError(what) from None
+    if isinstance(reduced, str):
+        origin = _origin(pickle.whichmodule(value, reduced))  # type: ignore[attr-defined]
+        if origin is None:
+            raise UnreadableError(f"'{reduced}', a {kind.__qualname__}, cannot be seen through")
+        return f"{reduced} of {origin}", []
+    make, args, state, items, pairs = (*reduced, None, None, None)[:5]
+    if isinstance(state, dict):  # what is only kept to save time may be there or not
+        state = {k: v for k, v in state.items() if not _is_cached(kind, k)}
+    return "object", [kind, make, args, state, list(items or ()), list(pairs or ())]
+
+
+def _is_cached(kind: type, name: object) -> bool:
+    return isinstance(getattr(kind, str(name), None), cached_property)
+
+
+def _in_library(value: Any) -> Parts | None:
+    """A function or class of Python or of an installed package: its name and the version."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not (isinstance(module, str) and isinstance(name, str)):
+        return None
+    origin = _origin(module)
+    if origin is None:
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return (f"{module}.{name} of {origin}", []) if found is value else None
+
+
+@cache
+def _origin(module: str) -> str | None:
+    """The library that a module belongs to, with its version; None for ours and the user's own."""
+    top = module.partition(".")[0]
+    if top == PACKAGE:
+        return None
+    if top in sys.stdlib_module_names:
+        return f"python {sys.version_info.major}.{sys.version_info.minor}"
+    found = sys.modules.get(top)
+    file = Path(str(getattr(found, "__file__", None) or "/")).resolve()
+    if not any(file.is_relative_to(place) for place in _library_places()):
+        return None
+    version = getattr(found, "__version__", None)
+    if not isinstance(version, str):
+        from importlib import metadata
+
+        try:
+            version = metadata.version(top)
+        except metadata.PackageNotFoundError:
+            return None
+    return f"{top} {version}"
+
+
+@cache
+def _library_places() -> tuple[Path, ...]:
+    paths = [sysconfig.get_path(kind) for kind in ("purelib", "platlib")]
+    places = (*paths, *site.getsitepackages(), site.getusersitepackages())
+    return tuple(Path(place).resolve() for place in places)

@@ -1,0 +1,3 @@
+from typing import Any
+
+def dumps(value: Any) -> bytes: ...

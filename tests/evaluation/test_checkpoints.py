@@ -1,0 +1,261 @@
+"""Checkpoints of an evaluation: used where nothing has changed, and only there."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import steadytd as st
+from steadytd.evaluation.follow import cluster
+from steadytd.evaluation.follow import local as follow
+from steadytd.evaluation.result import Evaluation
+from steadytd.features.base import FeatureMap
+from steadytd.logs.log import open_log
+from steadytd.logs.write import write_log
+from tests.support.evaluate_helpers import Identity, plan_of
+from tests.support.helpers import random_problem
+from tests.support.log_helpers import write_problem_log
+from tests.support.other_code import changed
+
+STALE = "were made from other rows or belong elsewhere; they were computed again"
+WEIGHT = 0.5
+
+
+def by_global(obs: Any, action: Any) -> Any:
+    return np.where(action == 0, WEIGHT, 1.0 - WEIGHT)
+
+
+def by_closure(weight: float) -> Callable[[Any, Any], Any]:
+    def policy(obs: Any, action: Any) -> Any:
+        return np.where(action == 0, weight, 1.0 - weight)
+
+    return policy
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    problem = random_problem(3, states=5, actions=2, features=3)
+    return write_problem_log(
+        tmp_path / "log.parquet", problem, episodes=60, length=10, row_group_rows=100
+    )
+
+
+@pytest.fixture
+def parts_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The parts whose sums were computed."""
+    read: list[Any] = []
+    plain = follow.read
+
+    def counted(part: Any) -> Iterator[Any]:
+        read.append(part)
+        return plain(part)
+
+    monkeypatch.setattr(cluster, "read", counted)
+    return read
+
+
+def evaluate(source: Any, checkpoint: Path | None, **options: Any) -> Evaluation:
+    usual: dict[str, Any] = {"features": Identity(), "learners": ["lstd"], "parts": 3}
+    return st.evaluate(source, engine="dask", checkpoint=checkpoint, **{**usual, **options})
+
+
+def value(e: Evaluation) -> list[float]:
+    return [float(x) for x in e.values["value"]]
+
+
+def rewritten(file: Path, change: Callable[[Any], Any]) -> None:
+    """The log with other rewards: same size, same schema, same time."""
+    before, table, groups = file.stat(), pq.read_table(file), pq.ParquetFile(file).metadata
+    i = table.column_names.index("reward")
+    reward = change(table["reward"].to_numpy())
+    pq.write_table(
+        table.set_column(i, "reward", pa.array(reward)), file,
+        row_group_size=groups.row_group(0).num_rows, compression="none", use_dictionary=False,
+        write_statistics=False,
+    )  # fmt: skip
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_unchanged_inputs_are_found_again(
+    file: Path, tmp_path: Path, parts_read: list[Any]
+) -> None:
+    """Also where values are missing, whose bytes are arbitrary, and through functions."""
+    table = pq.read_table(file)
+    gaps = np.arange(table.num_rows) % 10 != 9
+    obs = table["obs"].combine_chunks()
+    lists = pa.array(obs.to_pylist(), mask=gaps, type=pa.list_(pa.float64(), 3))
+    write_log(file, table.append_column("after", lists), row_group_rows=100)
+    options: dict[str, Any] = {
+        "columns": {"next_obs": "after"}, "targets": {"own": by_closure(0.3)},
+        "learners": ["lstd", "td"],
+    }  # fmt: skip
+    first = evaluate(file, tmp_path / "c", **options)
+    assert first.settings["parts"] == len(parts_read) == 3
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "c").iterdir()}
+    assert len(kept) == 4
+    options["targets"] = {"own": by_closure(0.3)}
+    assert value(evaluate(file, tmp_path / "c", **options)) == value(first)
+    assert len(parts_read) == 3
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "c").iterdir()} == kept
+
+
+@pytest.mark.parametrize("learner", ["lstd", "td:alpha=0.05"])
+def test_other_rewards_in_the_same_file(file: Path, tmp_path: Path, learner: str) -> None:
+    rewritten(file, lambda r: r)
+    first = evaluate(file, tmp_path / "c", learners=[learner])
+    size = file.stat().st_size
+    rewritten(file, lambda r: -2.0 * r)
+    assert file.stat().st_size == size
+    fresh = value(evaluate(file, None, learners=[learner]))
+    assert fresh != value(first)
+    with pytest.warns(UserWarning, match=STALE):
+        assert value(evaluate(file, tmp_path / "c", learners=[learner])) == fresh
+
+
+def test_a_changed_part_is_computed_and_no_other(
+    file: Path, tmp_path: Path, parts_read: list[Any]
+) -> None:
+    rewritten(file, lambda r: r)
+    evaluate(file, tmp_path / "c")
+    rewritten(file, lambda r: np.r_[r[:-1], r[-1] + 1.0])
+    parts_read.clear()
+    with pytest.warns(UserWarning, match="^1 of the results kept"):
+        again = evaluate(file, tmp_path / "c")
+    assert len(parts_read) == 1 and parts_read[0].end is None
+    assert value(again) == value(evaluate(file, None))
+
+
+def test_another_policy_under_the_same_name(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through its closure, and through a global."""
+
+    def own(policy: Any, checkpoint: Path | None) -> list[float]:
+        return value(evaluate(file, checkpoint, targets={"own": policy}))
+
+    assert own(by_closure(0.3), tmp_path / "c") != own(by_closure(0.8), tmp_path / "c")
+    assert own(by_closure(0.8), tmp_path / "c") == own(by_closure(0.8), None)
+    before = own(by_global, tmp_path / "d")
+    monkeypatch.setitem(by_global.__globals__, "WEIGHT", 0.8)
+    assert own(by_global, tmp_path / "d") == own(by_global, None) != before
+
+
+def test_another_behaviour_function(file: Path, tmp_path: Path) -> None:
+    found = [value(evaluate(file, tmp_path / "c", behavior=by_closure(w))) for w in (0.4, 0.6)]
+    assert found[0] != found[1] == value(evaluate(file, None, behavior=by_closure(0.6)))
+
+
+def test_given_and_automatic_numbers_are_apart(file: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "c"
+    fresh = [value(evaluate(file, None, learners=[name])) for name in ("td", "td:alpha=1")]
+    found = [value(evaluate(file, kept, learners=[name])) for name in ("td", "td:alpha=1")]
+    assert found == fresh and fresh[0] != fresh[1]
+
+
+def test_exchanged_files_are_noticed(file: Path, tmp_path: Path, parts_read: list[Any]) -> None:
+    kept = tmp_path / "c"
+    first = evaluate(file, kept)
+    one, two, _ = sorted(kept.iterdir())
+    a, b = one.read_bytes(), two.read_bytes()
+    one.write_bytes(b)
+    two.write_bytes(a)
+    parts_read.clear()
+    with pytest.warns(UserWarning, match=f"^2 of the results kept in .* {STALE}"):
+        assert value(evaluate(file, kept)) == value(first)
+    assert len(parts_read) == 2
+    assert value(evaluate(file, kept)) == value(first)  # repaired: nothing more to say
+
+
+def test_an_exchanged_file_of_online_learners(file: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "c"
+    wanted = [value(evaluate(file, kept, learners=[f"td:alpha={a}"])) for a in (0.01, 0.02)]
+    one, two = kept.glob("online-*")
+    a, b = one.read_bytes(), two.read_bytes()
+    one.write_bytes(b)
+    two.write_bytes(a)
+    for alpha, expected in zip((0.01, 0.02), wanted, strict=True):
+        with pytest.warns(UserWarning, match="^1 of the results kept"):
+            assert value(evaluate(file, kept, learners=[f"td:alpha={alpha}"])) == expected
+
+
+@pytest.mark.parametrize("module", ["collect.accumulate", "collect.ratios", "follow.online"])
+def test_other_code_is_noticed(
+    file: Path, tmp_path: Path, parts_read: list[Any], module: str
+) -> None:
+    evaluate(file, tmp_path / "c", learners=["lstd", "td"])
+    parts_read.clear()
+    with changed(f"steadytd.evaluation.{module}"):
+        evaluate(file, tmp_path / "c", learners=["lstd", "td"])
+    assert len(parts_read) == 3
+    assert len(list((tmp_path / "c").glob("online-*"))) == 2
+    evaluate(file, tmp_path / "c", learners=["lstd", "td"])
+    assert len(parts_read) == 3
+
+
+def test_other_features_plans_and_batches_are_noticed(
+    file: Path, tmp_path: Path, parts_read: list[Any]
+) -> None:
+    evaluate(file, tmp_path / "c")
+    changes: list[dict[str, Any]] = [
+        {"features": "poly:2"}, {"learners": ["lsetd"]}, {"batch_rows": 37},
+    ]  # fmt: skip
+    for number, change in enumerate(changes, 2):
+        evaluate(file, tmp_path / "c", **change)
+        assert len(parts_read) == 3 * number
+
+
+class Closed(Identity):
+    """A map that keeps something that cannot be read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        vars(self)["lock"] = threading.Lock()
+
+    def fit(self, obs: Any) -> Any:
+        fitted: FeatureMap = Identity().fit(obs)
+        mine = Closed()
+        vars(mine).update({**vars(fitted), "lock": threading.Lock()})
+        return mine
+
+
+def test_what_cannot_be_seen_through_is_refused(file: Path, tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def locked(obs: Any, action: Any) -> Any:
+        with lock:
+            return np.full(len(obs), 0.5)
+
+    def from_file(obs: Any, action: Any) -> Any:
+        with open(tmp_path / "weight.txt") as handle:  # noqa: PTH123
+            return np.full(len(obs), float(handle.read()))
+
+    for options, what in (
+        ({"targets": {"own": locked}}, "the state of a lock cannot be read"),
+        ({"behavior": from_file}, "from_file calls open"),
+        ({"features": Closed()}, "the state of a lock cannot be read"),
+    ):
+        (tmp_path / "weight.txt").write_text("0.5")
+        with pytest.raises(st.InputError, match=f"{what}.*or leave out checkpoint"):
+            evaluate(file, tmp_path / "c", **options)
+        assert np.isfinite(value(evaluate(file, None, **options))).all()
+
+
+def test_a_worker_with_other_code_is_refused(file: Path) -> None:
+    log = open_log(file, discount=None)
+    features = Identity().fit(np.zeros((1, 3)))
+    ours = cluster.code()
+    found = cluster.remote_sums(ours, log, features, plan_of(log), None)
+    assert found.sums is not None
+    with (
+        changed("steadytd.evaluation.collect.products"),
+        pytest.raises(st.InputError, match="install the same versions everywhere"),
+    ):
+        cluster.remote_sums(ours, log, features, plan_of(log), None)

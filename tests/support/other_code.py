@@ -1,0 +1,27 @@
+"""The library with a changed module, as far as `base.identity` can see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from steadytd.base import identity
+
+CACHED = (identity._modules, identity.closure, identity._imports)
+
+
+@contextmanager
+def changed(*modules: str, text: str = "\n# changed\n") -> Iterator[None]:
+    """Modules of ours with a text added at their end."""
+    plain = identity._text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(identity, "_text", lambda name: plain(name) + text * (name in modules))
+        for function in CACHED:
+            function.cache_clear()
+        try:
+            yield
+        finally:
+            for function in CACHED:
+                function.cache_clear()
