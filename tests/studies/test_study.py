@@ -210,7 +210,7 @@ def test_finished_blocks_are_not_run_again(
         ran.append(block.file)  # type: ignore[attr-defined]
         return compute(spec, block, *others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sys.modules["steadytd.studies.study"], "compute", counting)
+    monkeypatch.setattr(sys.modules["steadytd.studies.local"], "compute", counting)
     said: list[str] = []
     make().run(out=partial, say=said.append)
     assert ran == []
