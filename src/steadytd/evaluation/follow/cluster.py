@@ -168,7 +168,7 @@ def part_sums(part: Log, features: FeatureMap, plan: Plan, file: Path | None) ->
     sums, room = Accumulator(plan), Room()
     for batch in read(part):
         X = features_of(batch, features, room)
-        sums.add_rows(sums.prepare(batch, room), X[:-1])
+        sums.add_rows(sums.prepare(batch, room), X)
     left_out = int(part.left_out or 0)
     if not sums.pieces:
         return None, left_out
