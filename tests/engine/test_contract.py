@@ -18,6 +18,7 @@ from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.engine.rows import dense_rows
 from steadytd.engine.schedule import step_factors
+from steadytd.engine.settings import Settings
 from steadytd.learners import names
 from steadytd.mdp.action_values import Task
 from steadytd.mdp.moments import Expectation
@@ -58,7 +59,7 @@ def lanes_of(case: Learner) -> list[Learner]:
     return [case.replace(alpha=alpha * factor) for factor in (1.0, 0.01)]
 
 
-def factors(case: Learner, first: int, count: int) -> Floats:
+def factors(case: Settings, first: int, count: int) -> Floats:
     return step_factors(first, count, *case.schedule)
 
 

@@ -46,7 +46,7 @@ def weights_by_step(learner: Learner, stream: RandomStream) -> Floats:
     for e in stream.events:
         before = dict(reference.vectors)
         reference.update(stream.Phi[row[e]], stream.Phi[row_next[e]], named(facts[e]))
-        if skips and named["rho"] == 0.0:
+        if skips and named(facts[e])["rho"] == 0.0:
             reference.vectors = before
         history.append(np.stack(list(reference.vectors.values())))
     return np.stack(history)

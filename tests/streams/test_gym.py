@@ -15,6 +15,7 @@ from gymnasium.wrappers import TimeLimit
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.engine.learner import Learner
 from steadytd.features import feature_map
 from steadytd.runs import gym_run
 from steadytd.runs.gym_run import run_gym
@@ -23,6 +24,8 @@ from steadytd.runs.result import Result
 from steadytd.runs.run import recording_points
 from steadytd.streams import gymnasium_env, rollouts
 from steadytd.streams.gymnasium_stream import Chunk, Source, draw
+from tests.support.cases import STEPS_OF_A_LAW, cases_of
+from tests.support.slow_law import SlowLaw, remembering
 
 GAMMA, LIMIT = 0.9, 4
 STATES, ACTIONS = 5, 2
@@ -206,6 +209,34 @@ def test_traces_do_not_leak_through_a_truncation(
     assert np.abs(found - leaking).max() > 1e-3 * np.abs(found).max()
     monkeypatch.setattr(gym_run, "CHUNK", 7)  # an episode is often cut off at a chunk's end
     assert run(s, learner, steps=300).weights(learner)[0].tobytes() == found.tobytes()
+
+
+def slow_weights(learner: Learner, s: GymStream, steps: int) -> Floats:
+    """The weights, or for a law that is solved the system's solution, in plain NumPy."""
+    (chunk,) = [s.source.begin(0).take(steps)]
+    x, x_next, reward, gamma_next, carried, rho = joined([chunk])
+    law, (low, high) = SlowLaw(learner, np.zeros(s.n_features)), s.sample.peaks[0]
+    x, x_next = s.features(x), s.features(x_next)
+    for i in range(steps):
+        if i > 0 and carried[i - 1] == 0.0:
+            law.begin()
+        facts = {"reward": reward[i], "gamma_next": gamma_next[i], "rho": rho[i]}
+        facts |= {"pi": chunk.pi[0, i], "mu": chunk.mu[i], "interest": 1.0}
+        law.take(x[i], x_next[i], facts | {"peak_min": low, "peak_max": high})
+    return law.shown
+
+
+def test_every_law_on_a_stream_that_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against plain NumPy, and the same bits whatever the chunks."""
+    learners = [x for x in [*STEPS_OF_A_LAW, *cases_of(remembering)] if not x.law.action_values]
+    s = stream(cut(limit=3))
+    whole = st.run(s, learners, steps=200, seeds=[0], points=2)
+    monkeypatch.setattr(gym_run, "CHUNK", 7)  # an episode is often cut off at a chunk's end
+    chunks = st.run(s, learners, steps=200, seeds=[0], points=2)
+    for learner in learners:
+        found = whole.weights(str(learner))
+        assert found.tobytes() == chunks.weights(str(learner)).tobytes()
+        np.testing.assert_allclose(found[0], slow_weights(learner, s, 200), rtol=1e-9, atol=1e-11)
 
 
 def exact_weights(features: Floats, lam: float) -> Floats:

@@ -104,7 +104,7 @@ def first_members(
 ) -> list[Member]:
     """The online learners with their numbers, from the first rows of the log."""
     few = (replace(part, batch_rows=PILOT_ROWS) for part in parts)
-    pilot = first_rows(batch for part in few for batch in read(part))
+    pilot = first_rows((batch for part in few for batch in read(part)), PILOT_ROWS)
     if pilot is None:
         return []
     return members(pilot, features_of(pilot, features, Room()), plan, asked, seed)

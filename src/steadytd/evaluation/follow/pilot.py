@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.jit import compiled
@@ -112,7 +111,7 @@ def with_numbers(learner: Learner, found: Stability | None) -> Learner:
     return learner.replace(**{name: numbers[name] for name in learner.automatic})
 
 
-def first_rows(batches: Iterable[LogBatch], n: int = PILOT_ROWS) -> LogBatch | None:
+def first_rows(batches: Iterable[LogBatch], n: int) -> LogBatch | None:
     """The first n rows of a log as one batch, however they are divided; None if there are none.
 
     The next observations stand behind all others, one for each row.
@@ -125,16 +124,21 @@ def first_rows(batches: Iterable[LogBatch], n: int = PILOT_ROWS) -> LogBatch | N
     if not found:
         return None
 
-    def joined(name: str) -> NDArray[Any]:
+    def joined(name: str) -> Any:
         return np.concatenate([getattr(b, name) for b in found], axis=-1)[..., :n]
 
     x = np.concatenate([b.obs[: len(b)] for b in found])[:n]
     x_next = np.concatenate([b.obs[b.row_next] for b in found])[:n]
-    names = ("reward", "discount", "behavior_prob", "target_prob", "episode", "first", "rows")
     return replace(
         found[0],
         obs=np.concatenate([x, x_next]),
         row_next=np.arange(len(x), 2 * len(x), dtype=np.int32),
+        reward=joined("reward"),
+        discount=joined("discount"),
+        behavior_prob=joined("behavior_prob"),
+        target_prob=joined("target_prob"),
+        episode=joined("episode"),
+        first=joined("first"),
+        rows=joined("rows"),
         action=None,
-        **{name: joined(name) for name in names},
     )
