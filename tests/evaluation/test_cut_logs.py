@@ -12,7 +12,7 @@ import pytest
 import steadytd as st
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.evaluate import evaluate
-from steadytd.evaluation.follow import local
+from steadytd.evaluation.follow import local, online
 from steadytd.evaluation.result import Evaluation
 from steadytd.logs.log import open_log
 from steadytd.logs.write import write_log
@@ -107,7 +107,10 @@ def test_automatic_numbers_do_not_depend_on_batches(
             np.testing.assert_allclose(other["value"], one["value"], rtol=1e-10, err_msg=str(how))
 
 
-def test_divergence_is_the_same_step_in_any_batches(tmp_path: Path) -> None:
+def test_divergence_is_the_same_step_in_any_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(online, "SNAPSHOTS", 5)  # looked for every 30 rows
     path = log_file(tmp_path / "log.parquet", 0.0)
     steps = [
         read(path, ["td:alpha=1e30", "td:alpha=1e30,lam=0.5"], **how).values["diverged"].to_list()
