@@ -10,8 +10,8 @@ import numpy as np
 from steadytd import Learner, learner, problem
 from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Block, Transitions
+from steadytd.engine.facts import fact_table
 from steadytd.engine.kernels import walk
-from steadytd.engine.law import STEP_FACTS
 from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.streams.finite import FiniteStream
 
@@ -86,10 +86,12 @@ def sparse(steps: int, active: int = 10, features: int = 1024, states: int = 300
     row_next = random.integers(0, states, n).astype(np.int32)
     pi = random.dirichlet(np.ones(branches), states).reshape(-1)
     mu = np.full(n, 1 / branches)
-    known = {"reward": random.normal(size=n), "gamma_next": np.full(n, 0.9), "rho": pi / mu}
-    facts = np.stack([known.get(name, np.ones(n)) for name in STEP_FACTS], axis=1)
+    facts = fact_table(
+        reward=random.normal(size=n), gamma_next=0.9, rho=pi / mu, pi=1.0, mu=1.0,
+        peak_min=1.0, peak_max=1.0,
+    )  # fmt: skip
     row: Ints = np.repeat(np.arange(states, dtype=np.int32), branches)
-    transitions = Transitions(row, row_next, np.ascontiguousarray(facts))
+    transitions = Transitions(row, row_next, facts)
 
     events: Ints = np.empty(steps, dtype=np.int32)
     first: Ints = np.arange(0, n + 1, branches, dtype=np.int32)

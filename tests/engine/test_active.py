@@ -12,7 +12,7 @@ import pytest
 import steadytd as st
 from steadytd import InputError, Problem, load_problem
 from steadytd.base.arrays import Floats
-from steadytd.engine.law import STEP_FACTS
+from steadytd.engine.facts import fact_table, named
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.learners import algorithm, names
 from steadytd.mdp.action_values import ActionValues
@@ -312,9 +312,12 @@ def every_path(p: Problem, learner: st.Learner, steps: int) -> tuple[Floats, flo
             after = ReferenceLearner(learner, w)
             if p.active[s]:
                 ratio = p.pi[s, a] / p.mu[s, a]
-                known = (m.r[s, a, t], m.gamma[s, a, t], ratio, p.pi[s, a], p.mu[s, a])
-                facts = (*known, p.interest[s], *m.peaks)
-                after.update(p.Phi[s], p.Phi[t], dict(zip(STEP_FACTS, facts, strict=True)))
+                (facts,) = fact_table(
+                    reward=m.r[s, a, t], gamma_next=m.gamma[s, a, t], rho=ratio, pi=p.pi[s, a],
+                    mu=p.mu[s, a], interest=p.interest[s], peak_min=m.peaks[0],
+                    peak_max=m.peaks[1],
+                )  # fmt: skip
+                after.update(p.Phi[s], p.Phi[t], named(facts))
             walk(t, left - 1, probability * chance, after.vectors["w"])
 
     for s in np.flatnonzero(p.start):

@@ -12,11 +12,13 @@ from hypothesis import strategies as some
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.block import Block, Goal, make_block
-from steadytd.engine.law import STEP_FACTS, arguments
+from steadytd.engine.facts import STEP_FACTS, named
+from steadytd.engine.law import arguments
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.engine.rows import dense_rows
 from steadytd.engine.schedule import step_factors
+from steadytd.engine.settings import Settings
 from steadytd.learners import names
 from steadytd.mdp.action_values import Task
 from steadytd.mdp.moments import Expectation
@@ -57,7 +59,7 @@ def lanes_of(case: Learner) -> list[Learner]:
     return [case.replace(alpha=alpha * factor) for factor in (1.0, 0.01)]
 
 
-def factors(case: Learner, first: int, count: int) -> Floats:
+def factors(case: Settings, first: int, count: int) -> Floats:
     return step_factors(first, count, *case.schedule)
 
 
@@ -76,8 +78,7 @@ def interpreted(learner: Learner, stream: RandomStream) -> ReferenceLearner:
     reference = ReferenceLearner(learner, stream.w0)
     row, row_next, facts = stream.transitions
     for e in stream.events:
-        named = dict(zip(STEP_FACTS, facts[e].tolist(), strict=True))
-        reference.update(stream.Phi[row[e]], stream.Phi[row_next[e]], named)
+        reference.update(stream.Phi[row[e]], stream.Phi[row_next[e]], named(facts[e]))
     return reference
 
 
@@ -334,7 +335,7 @@ def test_one_compilation_serves_all(case: Learner) -> None:
     for problem, points in zip(problems, (2, 20, 5), strict=True):
         st.run(task_for(case, problem), lanes_of(case), steps=60, seeds=2, points=points)
     online = case.start(2)
-    online.update([1.0, 0.0], 1.0, [0.0, 1.0], pi=0.5, mu=0.5)
+    online.update([1.0, 0.0], 1.0, [0.0, 1.0], gamma=0.9, pi=0.5, mu=0.5)
     stream = RandomStream(seed=9, steps=STEPS)
     block = make_block([case], stream.w0)
     advance(block, stream, 0, STEPS)

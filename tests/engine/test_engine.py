@@ -8,7 +8,8 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats, Longs
 from steadytd.engine.block import SEGMENT, Block, Goal
-from steadytd.engine.law import LAM, STEP_FACTS, accumulating_trace
+from steadytd.engine.facts import named
+from steadytd.engine.law import LAM, accumulating_trace
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.engine.rows import Rows, dense_rows, sparse_rows
@@ -43,10 +44,9 @@ def weights_by_step(learner: Learner, stream: RandomStream) -> Floats:
     skips = learner.law.idle_at_rho_zero and not learner.traced
     history = [np.stack(list(reference.vectors.values()))]
     for e in stream.events:
-        named = dict(zip(STEP_FACTS, facts[e].tolist(), strict=True))
         before = dict(reference.vectors)
-        reference.update(stream.Phi[row[e]], stream.Phi[row_next[e]], named)
-        if skips and named["rho"] == 0.0:
+        reference.update(stream.Phi[row[e]], stream.Phi[row_next[e]], named(facts[e]))
+        if skips and named(facts[e])["rho"] == 0.0:
             reference.vectors = before
         history.append(np.stack(list(reference.vectors.values())))
     return np.stack(history)
@@ -146,7 +146,7 @@ class TestStepSizes:
         online = st.learner("td", alpha=alpha, power=power, delay=delay).start(1)
         w = 0.0
         for t in range(50):
-            online.update([1.0], 1.0 + t % 3, [0.0], gamma=0.0)
+            online.update([1.0], 1.0 + t % 3, [0.0], rho=1.0, gamma=0.0)
             w += alpha / (1 + t / delay) ** power * (1.0 + t % 3 - w)
             np.testing.assert_allclose(online.w, w, rtol=1e-13)
 
@@ -189,8 +189,8 @@ class TestAverage:
         events, _ = stream.take(stream.begin(1), 200)
         reference = ReferenceLearner(learner, problem.w0)
         for e in events:
-            named = dict(zip(STEP_FACTS, stream.transitions[0].facts[e].tolist(), strict=True))
-            reference.update(problem.Phi[stream.s[e]], problem.Phi[stream.s_next[e]], named)
+            facts = named(stream.transitions[0].facts[e])
+            reference.update(problem.Phi[stream.s[e]], problem.Phi[stream.s_next[e]], facts)
         assert_same_bits(found.final_weights[0, 0, 0], reference.average)
 
 
@@ -284,9 +284,9 @@ class TestTables:
         Phi = np.array([[0.0, 0.0], [1.0, 2.0]])
         learner = st.learner("td:alpha=0.1")
         online = learner.start(2, [1.0, 1.0])
-        assert online.update(Phi[0], 5.0, Phi[1], gamma=0.5) == 5.0 + 0.5 * 3.0
+        assert online.update(Phi[0], 5.0, Phi[1], rho=1.0, gamma=0.5) == 5.0 + 0.5 * 3.0
         assert online.w.tolist() == [1.0, 1.0]
-        assert online.update(Phi[1], 5.0, Phi[0], gamma=0.5) == 5.0 - 3.0
+        assert online.update(Phi[1], 5.0, Phi[0], rho=1.0, gamma=0.5) == 5.0 - 3.0
         np.testing.assert_allclose(online.w, [1.2, 1.4], rtol=1e-15)
 
 
@@ -393,7 +393,7 @@ class TestOwnLaw:
         for e in stream.events:
             x = stream.Phi[stream.transitions.row[e]]
             x_next = stream.Phi[stream.transitions.row_next[e]]
-            facts = dict(zip(STEP_FACTS, stream.transitions.facts[e], strict=True))
+            facts = named(stream.transitions.facts[e])
             reward, gamma_next, rho = facts["reward"], facts["gamma_next"], facts["rho"]
             count = gamma * min(rho_prev, 1.0) * count + facts["interest"]
             z, zb = rho * (gamma * lam * z + x), gamma * lam * zb + x
@@ -403,7 +403,7 @@ class TestOwnLaw:
                 h + alpha * rho * count * x + alpha * (delta - h @ zb) * zb
                 - 0.1 * alpha * gamma_next * x_next + pull * w - 2 * pull * h,
             )  # fmt: skip
-            gamma, rho_prev = gamma_next, rho
+            gamma, rho_prev = facts["gamma_carried"], rho
         block = Block([st.learner(entangled, alpha=alpha, lam=lam)], stream.w0)
         all_steps(block, stream, np.array([0]), goal_of(stream))
         # 200 steps of some twenty roundings each; the pull forgets them

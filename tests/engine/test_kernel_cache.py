@@ -79,7 +79,7 @@ def place(function: Callable[..., float]) -> str:
 def one_step(function: Callable[..., float]) -> Floats:
     """The weights after a step from zero with alpha = 1, reward 8 and the features (1, 0)."""
     online = st.learner(law_of(function), alpha=1.0).start(2)
-    online.update([1.0, 0.0], 8.0, [0.0, 1.0])
+    online.update([1.0, 0.0], 8.0, [0.0, 1.0], gamma=0.9)
     return online.w
 
 

@@ -58,7 +58,9 @@ def feed(online: OnlineLearner, steps: list[dict[str, Any]]) -> list[float]:
 
 
 def simple(**changes: Any) -> dict[str, Any]:
-    return {"x": [1.0, 0.0], "reward": 1.0, "x_next": [0.0, 1.0], **changes}
+    """Arguments of an update; rho = 1 unless the changes give it, or pi and mu."""
+    given = {"x": [1.0, 0.0], "reward": 1.0, "x_next": [0.0, 1.0], "gamma": 0.99, **changes}
+    return given if {"pi", "mu", "rho"} & set(changes) else {"rho": 1.0, **given}
 
 
 # Learning and asking
@@ -97,7 +99,7 @@ def test_step_size_schedule_goes_by_the_number_of_updates() -> None:
     a = learner("td:alpha=0.5,power=1,delay=2").start(n_features=1)
     w = 0.0
     for t in range(5):
-        a.update([1.0], reward=1.0, x_next=[0.0], gamma=0.9)
+        a.update([1.0], reward=1.0, x_next=[0.0], rho=1.0, gamma=0.9)
         w += 0.5 / (1 + t / 2) * (1.0 - w)
         assert a.w[0] == pytest.approx(w, rel=1e-15)
 
@@ -123,10 +125,29 @@ def test_pi_and_mu_give_rho() -> None:
     assert by_rho.w.tolist() == by_policies_first == [0.25, 0.0]
 
 
-def test_default_discount_and_ratio() -> None:
+def test_forgetting_rho_or_gamma_is_an_error() -> None:
+    """A default would make an off-policy learner on-policy without a word."""
     a = learner("td:alpha=1").start(2, w0=[0.0, 1.0])
-    assert a.update([1, 0], 0, [0, 1]) == 0.99
-    assert a.w.tolist() == [0.99, 1.0]
+    with pytest.raises(
+        InputError, match=r"^td needs rho, the importance ratio .* pass rho=\.\.\. "
+    ):
+        a.update([1, 0], 0, [0, 1], gamma=0.9)
+    with pytest.raises(InputError, match=r"^gamma, .*, is missing; pass gamma=\.\.\. to update"):
+        a.update([1, 0], 0, [0, 1], rho=1.0)
+    with pytest.raises(InputError, match=r"^rho must be pi/mu = 0\.5, got 1; give rho, or pi and"):
+        a.update([1, 0], 0, [0, 1], rho=1.0, gamma=0.9, pi=0.25, mu=0.5)
+    assert a.step == 0
+    a.update([1, 0], 0, [0, 1], rho=0.5, gamma=0.9, pi=0.25, mu=0.5)
+    assert a.w.tolist() == [0.45, 1.0]
+
+
+def test_a_law_that_does_not_use_rho_needs_none() -> None:
+    free, given = (learner(own, alpha=0.1).start(2) for _ in range(2))
+    for rho in (0.2, 3.0):
+        free.update([1.0, 0.5], 1.0, [0.0, 1.0], gamma=0.9)
+        given.update([1.0, 0.5], 1.0, [0.0, 1.0], rho=rho, gamma=0.9)
+    assert free.w.tobytes() == given.w.tobytes()
+    assert [own.needs_ratio, *(learner(t).law.needs_ratio for t in TEXTS)] == [False] + [True] * 6
 
 
 def test_weights_are_a_copy_and_inputs_untouched() -> None:
@@ -134,7 +155,7 @@ def test_weights_are_a_copy_and_inputs_untouched() -> None:
     a = learner("td:alpha=0.5").start(2, w0=w0)
     a.w[0] = 99.0
     x, x_next = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    a.update(x, 1.0, x_next, gamma=0.5)
+    a.update(x, 1.0, x_next, rho=1.0, gamma=0.5)
     assert a.w.tolist() == [1.5, 2.0]
     assert (w0.tolist(), x.tolist(), x_next.tolist()) == ([1, 2], [1, 0], [0, 1])
 
@@ -150,7 +171,7 @@ def test_divergence_is_noted_without_a_warning() -> None:
     a = learner("td:alpha=1e200").start(1, w0=[1.0])
     seen = []
     for _ in range(3):
-        a.update([2.0], 0.0, [4.0], gamma=0.9)
+        a.update([2.0], 0.0, [4.0], rho=1.0, gamma=0.9)
         seen.append((bool(np.isfinite(a.w[0])), a.diverged))
     assert seen == [(True, False), (False, True), (False, True)]
     assert not math.isfinite(a.predict([1.0]))
@@ -176,10 +197,35 @@ def test_discount_zero_resets_the_traces(text: str) -> None:
         assert (old.w.tolist() == fresh.w.tolist()) == reset
 
 
+@pytest.mark.parametrize("text", ["td:alpha=0.1,lam=0.9", "etd:alpha=0.1,lam=0.9", "etd:alpha=0.1"])
+def test_end_episode_resets_the_traces(text: str) -> None:
+    """After a cut the next update is that of a fresh learner with the same weights."""
+    last = {**transitions(1, seed=2)[0], "interest": 1.0}
+    for cut in (True, False):
+        old = learner(text).start(3)
+        feed(old, [{**step, "gamma": 0.9} for step in transitions(6, seed=1)])
+        fresh = learner(text).start(3, w0=old.w)
+        if cut:
+            old.end_episode()
+        assert old.w.tolist() == fresh.w.tolist() and old.step == 6
+        assert old.update(**last) == fresh.update(**last)
+        assert (old.w.tolist() == fresh.w.tolist()) == cut
+
+
+def test_a_cut_is_saved(tmp_path: Path) -> None:
+    a = learner("td:alpha=0.1,lam=0.9").start(3)
+    feed(a, [{**step, "gamma": 0.9} for step in transitions(6, seed=1)])
+    a.end_episode()
+    b = load_learner(a.save(tmp_path / "a.npz"))
+    (last,) = transitions(1, seed=2)
+    assert a.update(**last) == b.update(**last)
+    assert a.w.tobytes() == b.w.tobytes()
+
+
 def test_discount_zero_does_not_look_ahead() -> None:
     """The step that ends an episode learns its reward alone, whatever x_next is."""
     a = learner("td:alpha=0.5").start(2, w0=[0.0, 100.0])
-    assert a.update([1, 0], 3.0, [0, 1], gamma=0.0) == 3.0
+    assert a.update([1, 0], 3.0, [0, 1], rho=1.0, gamma=0.0) == 3.0
     assert a.w.tolist() == [1.5, 100.0]
 
 
@@ -224,7 +270,7 @@ def test_saving_changes_nothing(tmp_path: Path) -> None:
 def test_divergence_is_saved(tmp_path: Path) -> None:
     a = learner("td:alpha=1e200").start(1, w0=[1.0])
     for _ in range(3):
-        a.update([2.0], 0.0, [4.0], gamma=0.9)
+        a.update([2.0], 0.0, [4.0], rho=1.0, gamma=0.9)
     assert load_learner(a.save(tmp_path / "a.npz")).diverged
 
 

@@ -10,7 +10,7 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.block import Block, Transitions
-from steadytd.engine.law import STEP_FACTS
+from steadytd.engine.facts import STEP_FACTS
 from steadytd.engine.learner import Learner
 from steadytd.engine.rows import sparse_rows
 from steadytd.engine.schedule import step_factors
@@ -18,9 +18,10 @@ from tests.support.cases import RandomStream, assert_same_bits
 
 STEPS = 500
 ALPHA = 0.03
-REWARD, GAMMA_NEXT, RHO, PI, MU, INTEREST = map(
-    STEP_FACTS.index, ("reward", "gamma_next", "rho", "pi", "mu", "interest")
+REWARD, GAMMA_NEXT, CARRIED, RHO, PI, MU, INTEREST = map(
+    STEP_FACTS.index, ("reward", "gamma_next", "gamma_carried", "rho", "pi", "mu", "interest")
 )
+DISCOUNTS = [GAMMA_NEXT, CARRIED]
 
 decays = pytest.mark.parametrize("lam", [0.0, 0.6, 1.0])
 
@@ -52,7 +53,7 @@ def on_policy(facts: Floats) -> None:
 
 
 def constant_discount(facts: Floats) -> None:
-    facts[GAMMA_NEXT] = np.where(facts[GAMMA_NEXT] > 0.0, 0.8, 0.0)
+    facts[DISCOUNTS] = np.where(facts[DISCOUNTS] > 0.0, 0.8, 0.0)
 
 
 def plain_interest(facts: Floats) -> None:
@@ -94,7 +95,7 @@ def test_perturbed_td_is_td_on_another_problem(
 
     def shrink(facts: Floats) -> None:
         facts[REWARD] /= 1 + eta
-        facts[GAMMA_NEXT] /= 1 + eta
+        facts[DISCOUNTS] /= 1 + eta
 
     schedule = {"power": 0.5, "delay": 100.0}
     perturbed = st.learner("perturbed_td", alpha=ALPHA, eta=eta, lam=lam, **schedule)
@@ -145,7 +146,7 @@ def test_td_on_policy_is_the_textbook(stream: RandomStream, lam: float) -> None:
         reward, gamma_next = t.facts[e, REWARD], t.facts[e, GAMMA_NEXT]
         z = gamma * lam * z + x
         w = w + ALPHA * (reward + gamma_next * w @ x_next - w @ x) * z
-        gamma = gamma_next
+        gamma = t.facts[e, CARRIED]
         np.testing.assert_allclose(found[step], w, rtol=1e-11, atol=1e-12)
 
 

@@ -9,9 +9,7 @@ import pyarrow as pa
 import pytest
 
 import steadytd as st
-from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
-from steadytd.engine.reference import ReferenceLearner
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import ETD, TD, System
 from steadytd.evaluation.collect.room import Room
@@ -24,6 +22,7 @@ from steadytd.logs.log import Log, open_log
 from tests.support.evaluate_helpers import Identity, episodes_of, plan_of
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import log_table
+from tests.support.slow_law import followed
 
 FAST = ["td:alpha=0.02", "perturbed_td:alpha=0.03,eta=0.4", "etd:alpha=0.01",
         "etd_beta:alpha=0.01,beta=0.5", "tdc:alpha=0.02,ratio=2"]  # fmt: skip
@@ -40,29 +39,12 @@ def log_of(batch_rows: int = 65_536) -> Log:
     return open_log(table, discount=None, batch_rows=batch_rows)
 
 
-def reference(log: Log, learner: Learner, target: int) -> Floats:
-    """The interpreted learner, with everything that is carried over forgotten between episodes."""
-    slow = ReferenceLearner(learner, np.zeros(log.n_obs))
-    for episode in episodes_of(log):
-        slow.carried = dict.fromkeys(slow.carried, np.float64(0.0))
-        for p in episode:
-            facts = {
-                "reward": p.reward, "gamma_next": p.discount, "rho": float(p.rho[target]),
-                "pi": float(p.pi[target]), "mu": p.mu, "interest": 1.0, "peak_min": 1.0,
-                "peak_max": 1.0,
-            }  # fmt: skip
-            slow.update(p.x, p.x_next, facts)
-    return np.asarray(slow.average if learner.averaged else slow.vectors["w"])
-
-
 def engine(log: Log, learner: Learner, target: int) -> Lane:
     lane = Lane(learner, target, log.n_obs, averaging=False)
-    before = 0.0
     features = Identity().fit(np.zeros((1, log.n_obs)))
     for batch in log.batches():
-        table = Table.of(batch, features_of(batch, features, Room()), before)
+        table = Table.of(batch, features_of(batch, features, Room()))
         lane.advance(table, table.facts(batch, target, (1.0, 1.0)), log.rows or 0)
-        before = float(batch.discount[-1])
     return lane
 
 
@@ -74,7 +56,8 @@ def test_engine_follows_the_log_without_leaks(text: str, batch_rows: int) -> Non
     log = log_of(batch_rows)
     assert any(episode[-1].discount > 0.0 for episode in episodes_of(log))
     found = engine(log, learner, 1).weights
-    np.testing.assert_allclose(found, reference(log, learner, 1), rtol=1e-9, atol=1e-12)
+    expected = followed(episodes_of(log), learner, 1).shown
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(found).max() > 1e-3
 
 
@@ -127,17 +110,10 @@ def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
     sums = Accumulator(plan_of(log))
     for batch in log.batches():
         X = features_of(batch, features, Room())
-        table = Table.of(batch, X, 0.0)
+        table = Table.of(batch, X)
         lane.advance(table, table.facts(batch, 0, (1.0, 1.0)), rows)
         group.advance(sums.prepare(batch, Room()), X, rows)
-    slow = ReferenceLearner(learner, np.zeros(log.n_obs))
-    seen = []
-    for p in (p for e in episodes_of(log) for p in e):
-        slow.update(p.x, p.x_next, {
-            "reward": p.reward, "gamma_next": p.discount, "rho": float(p.rho[0]), "pi": 1.0,
-            "mu": 1.0, "interest": 1.0, "peak_min": 1.0, "peak_max": 1.0,
-        })  # fmt: skip
-        seen.append(slow.vectors["w"].copy())
+    seen = followed(episodes_of(log), learner, 0).history
     expected = np.mean(seen[len(seen) // 2 :], axis=0)
     assert rows < 400  # so that the gap between snapshots is one row
     np.testing.assert_allclose(lane.weights, expected, rtol=1e-9)

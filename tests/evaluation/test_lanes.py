@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
-from steadytd.engine.law import STEP_FACTS
+from steadytd.engine.facts import named
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.runs.lanes import Scene, grouped, lanes_of, run_seed
 from steadytd.runs.measures import goal
@@ -51,7 +51,7 @@ def reference_errors(
             if active[k, stream.s[events[t]]]:
                 learner.step = t
                 x, x_next = problem.Phi[row], problem.Phi[row_next]
-                learner.update(x, x_next, dict(zip(STEP_FACTS, facts, strict=True)))
+                learner.update(x, x_next, named(facts))
                 vectors = np.concatenate(list(learner.vectors.values()))
                 if first < 0 and not np.isfinite(vectors).all():
                     first = t + 1

@@ -15,9 +15,7 @@ from gymnasium.wrappers import TimeLimit
 
 import steadytd as st
 from steadytd.base.arrays import Floats
-from steadytd.engine.block import Transitions, make_block
-from steadytd.engine.episodes import advance_episodes
-from steadytd.engine.rows import dense_rows
+from steadytd.engine.learner import Learner
 from steadytd.features import feature_map
 from steadytd.runs import gym_run
 from steadytd.runs.gym_run import run_gym
@@ -26,6 +24,8 @@ from steadytd.runs.result import Result
 from steadytd.runs.run import recording_points
 from steadytd.streams import gymnasium_env, rollouts
 from steadytd.streams.gymnasium_stream import Source, Walked, draw
+from tests.support.cases import STEPS_OF_A_LAW, cases_of
+from tests.support.slow_law import SlowLaw, remembering
 
 GAMMA, LIMIT = 0.9, 4
 STATES, ACTIONS = 5, 2
@@ -135,7 +135,6 @@ def test_a_chunk_tells_what_happened() -> None:
     fresh = False
     for i in range(400):
         assert chunk.obs[chunk.row[i]].tolist() == [state]
-        assert (i in chunk.restarts) == fresh
         action = 0 if chances[i] < MU[state, 0] else 1
         assert chunk.mu[i] == MU[state, action]
         assert chunk.pi[0, i] == PI[state, action]
@@ -143,6 +142,7 @@ def test_a_chunk_tells_what_happened() -> None:
         seen, _, terminated, truncated, _ = env.step(action)
         assert chunk.gamma_next[i] == (0.0 if terminated else GAMMA)
         state, fresh = seen, truncated and not terminated
+        assert chunk.gamma_carried[i] == (0.0 if terminated or truncated else GAMMA)
         if terminated or truncated:
             state, _ = env.reset(seed=int(resets.integers(2**31)))
         arrived = state if terminated else seen  # termination is a step to the next start
@@ -155,13 +155,12 @@ def test_a_chunk_tells_what_happened() -> None:
 
 def joined(parts: list[Walked]) -> list[Floats]:
     """What happened in several chunks, with features in place of rows."""
-    at = np.cumsum([0] + [len(part.row) for part in parts])
+    names = ("reward", "gamma_next", "gamma_carried")
     return [
         np.concatenate([part.obs[part.row] for part in parts]),
         np.concatenate([part.obs[part.row_next] for part in parts]),
-        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("reward", "gamma_next")),
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in names),
         np.concatenate([part.pi[0] / part.mu for part in parts]),
-        np.concatenate([part.restarts + a for part, a in zip(parts, at, strict=False)]),
     ]
 
 
@@ -177,7 +176,7 @@ def test_chunks_do_not_matter() -> None:
 
 def slow(learner: str, s: GymStream, steps: int, leak: bool = False, seed: int = 0) -> Floats:
     """td, etd or lstd with traces, step by step, traces emptied wherever an episode begins."""
-    x, x_next, reward, gamma_next, rho, restarts = joined([s.source.begin(seed).take(steps)])
+    x, x_next, reward, gamma_next, carried, rho = joined([s.source.begin(seed).take(steps)])
     x, x_next = s.features(x), s.features(x_next)
     one = st.learner(learner)
     lam, alpha = float(one["lam"]), float(one.values.get("alpha", 0.0))
@@ -185,15 +184,13 @@ def slow(learner: str, s: GymStream, steps: int, leak: bool = False, seed: int =
     w, z, A, b = np.zeros(d), np.zeros(d), np.zeros((d, d)), np.zeros(d)
     F = rho_prev = gamma = 0.0
     for i in range(steps):
-        if i in restarts and not leak:
-            gamma = 0.0
         F = gamma * rho_prev * F + 1.0
         M = lam + (1 - lam) * F if one.name == "etd" else 1.0
         z = rho[i] * (gamma * lam * z + M * x[i])
         w = w + alpha * (reward[i] + gamma_next[i] * w @ x_next[i] - w @ x[i]) * z
         A += np.outer(z, x[i] - gamma_next[i] * x_next[i])
         b += reward[i] * z
-        gamma, rho_prev = gamma_next[i], rho[i]
+        gamma, rho_prev = gamma_next[i] if leak else carried[i], rho[i]
     return np.asarray(np.linalg.solve(A, b)) if one.name == "lstd" else w
 
 
@@ -214,33 +211,32 @@ def test_traces_do_not_leak_through_a_truncation(
     assert run(s, learner, steps=300).weights(learner)[0].tobytes() == found.tobytes()
 
 
-def test_restarts_reach_every_law() -> None:
-    """After a cut-off each learner goes on as after a termination, whatever it carries over."""
-    x = np.random.default_rng(0).normal(size=(9, 3))
-    n = 8
-    facts = np.tile([1.0, GAMMA, 1.2, 0.6, 0.5, 1.0, 0.5, 0.6], (n, 1))
-    facts[:, 0] = np.arange(n)
-    row = np.arange(n, dtype=np.int32)
-    shared = (np.ones(n), dense_rows(x))
-    for name in (
-        "td:lam=0.9",
-        "etd:lam=0.9",
-        "tree_backup:lam=0.9",
-        "abtd:zeta=0.7",
-        "etd_beta:beta=0.5,lam=0.5",
-    ):
-        one = st.learner(f"{name},alpha=0.01")
-        step = Transitions(row, row + np.int32(1), facts)
-        there = make_block([one], np.zeros(3))
-        advance_episodes(there, np.array([5]), shared[0], step, shared[1])
-        w5, h = make_block([one], np.zeros(3)), make_block([one], np.zeros(3))
-        begin = Transitions(step.row[:5], step.row_next[:5], facts[:5])
-        advance_episodes(w5, np.zeros(0, dtype=np.int64), shared[0][:5], begin, shared[1])
-        h.V[:] = w5.V  # the weights go on, nothing else does
-        rest = Transitions(step.row[5:], step.row_next[5:], facts[5:])
-        advance_episodes(h, np.zeros(0, dtype=np.int64), shared[0][5:], rest, shared[1])
-        assert h.V.tobytes() == there.V.tobytes(), name
-        assert there.step == n
+def slow_weights(learner: Learner, s: GymStream, steps: int) -> Floats:
+    """The weights, or for a law that is solved the system's solution, in plain NumPy."""
+    (chunk,) = [s.source.begin(0).take(steps)]
+    x, x_next, reward, gamma_next, carried, rho = joined([chunk])
+    law, (low, high) = SlowLaw(learner, np.zeros(s.n_features)), s.sample.peaks[0]
+    x, x_next = s.features(x), s.features(x_next)
+    for i in range(steps):
+        if i > 0 and carried[i - 1] == 0.0:
+            law.begin()
+        facts = {"reward": reward[i], "gamma_next": gamma_next[i], "rho": rho[i]}
+        facts |= {"pi": chunk.pi[0, i], "mu": chunk.mu[i], "interest": 1.0}
+        law.take(x[i], x_next[i], facts | {"peak_min": low, "peak_max": high})
+    return law.shown
+
+
+def test_every_law_on_a_stream_that_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against plain NumPy, and the same bits whatever the chunks."""
+    learners = [x for x in [*STEPS_OF_A_LAW, *cases_of(remembering)] if not x.law.action_values]
+    s = stream(cut(limit=3))
+    whole = st.run(s, learners, steps=200, seeds=[0], points=2)
+    monkeypatch.setattr(gym_run, "CHUNK", 7)  # an episode is often cut off at a chunk's end
+    chunks = st.run(s, learners, steps=200, seeds=[0], points=2)
+    for learner in learners:
+        found = whole.weights(str(learner))
+        assert found.tobytes() == chunks.weights(str(learner)).tobytes()
+        np.testing.assert_allclose(found[0], slow_weights(learner, s, 200), rtol=1e-9, atol=1e-11)
 
 
 def exact_weights(features: Floats, lam: float) -> Floats:

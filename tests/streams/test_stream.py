@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from steadytd import InputError, Problem, problem
 from steadytd.base.arrays import Ints
 from steadytd.engine import kernels
-from steadytd.engine.law import STEP_FACTS
+from steadytd.engine.facts import STEP_FACTS, columns, named
 from steadytd.streams.finite import FiniteStream, Position, exact_frequencies
 from tests.support.helpers import random_problem
 from tests.support.splitmix import GOLDEN, MIX_1, MIX_2, WORD, mix, uniform
@@ -333,9 +333,10 @@ def test_facts(policies: int | None, sparse: bool) -> None:
         np.testing.assert_array_equal(transitions.row_next, stream.s_next)
         assert transitions.facts.shape == (len(stream.s), len(STEP_FACTS))
         for e, (s, a, t) in enumerate(zip(stream.s, stream.a, stream.s_next, strict=True)):
-            assert dict(zip(STEP_FACTS, transitions.facts[e].tolist(), strict=True)) == {
+            assert named(transitions.facts[e]) == {
                 "reward": r[s, a, t],
                 "gamma_next": gamma[s, a, t],
+                "gamma_carried": gamma[s, a, t],
                 "rho": pi[s, a] / p.mu[s, a],
                 "pi": pi[s, a],
                 "mu": p.mu[s, a],
@@ -356,8 +357,10 @@ def test_discounts_of_transitions(gamma: Any) -> None:
     )  # fmt: skip
     full = np.broadcast_to(gamma, (3, 2, 3))
     stream = FiniteStream(p)
-    column = stream.transitions[0].facts[:, STEP_FACTS.index("gamma_next")]
-    np.testing.assert_array_equal(column, full[stream.s, stream.a, stream.s_next])
+    facts = stream.transitions[0].facts
+    for name in ("gamma_next", "gamma_carried"):
+        column = columns(facts, name)[:, 0]
+        np.testing.assert_array_equal(column, full[stream.s, stream.a, stream.s_next])
 
 
 # Bad seeds

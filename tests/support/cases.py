@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 import steadytd as st
 from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Transitions
-from steadytd.engine.law import STEP_FACTS, Law, Param, Value
+from steadytd.engine.facts import fact_table
+from steadytd.engine.law import Law, Param, Value
 from steadytd.engine.learner import Learner, variant_names
 from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.learners import algorithm, names
@@ -103,22 +104,22 @@ def random_features(rng: Generator, rows: int = 7, features: int = 4) -> Floats:
 
 
 def random_transitions(rng: Generator, rows: int = 7, count: int = 60) -> Transitions:
-    """Transitions between random rows; about a sixth end an episode, a fifth have rho = 0."""
+    """Transitions between random rows; a fifth have rho = 0.
+
+    About a sixth end an episode; after about a sixth of the others it is cut off.
+    """
     mu = rng.uniform(0.4, 1.0, count)
     pi = np.where(rng.random(count) < 0.2, 0.0, rng.random(count))
-    columns = {
-        "reward": rng.normal(size=count),
-        "gamma_next": np.where(rng.random(count) < 1 / 6, 0.0, rng.uniform(0.3, 1.0, count)),
-        "rho": pi / mu,
-        "pi": pi,
-        "mu": mu,
-        "interest": rng.uniform(0.2, 2.0, count),
-        "peak_min": np.full(count, np.maximum(pi, mu).min()),
-        "peak_max": np.full(count, np.maximum(pi, mu).max()),
-    }
-    facts = np.stack([columns[name] for name in STEP_FACTS], axis=1)
+    reward = rng.normal(size=count)
+    gamma_next = np.where(rng.random(count) < 1 / 6, 0.0, rng.uniform(0.3, 1.0, count))
+    interest, peaks = rng.uniform(0.2, 2.0, count), np.maximum(pi, mu)
     row, row_next = rng.integers(rows, size=(2, count)).astype(np.int32)
-    return Transitions(row, row_next, np.ascontiguousarray(facts))
+    facts = fact_table(
+        reward=reward, gamma_next=gamma_next, rho=pi / mu, pi=pi, mu=mu, interest=interest,
+        gamma_carried=np.where(rng.random(count) < 1 / 6, 0.0, gamma_next),
+        peak_min=peaks.min(), peak_max=peaks.max(),
+    )  # fmt: skip
+    return Transitions(row, row_next, facts)
 
 
 class RandomStream:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.law import CARRIED, Function, arguments
+from steadytd.engine.facts import CARRIED, fact_table, named
+from steadytd.engine.law import Function, arguments
 from steadytd.engine.learner import Learner
 from steadytd.mdp.action_values import Task
 from steadytd.mdp.moments import Expectation
@@ -40,17 +41,11 @@ class MeanStep:
         frequency = m.d[s] * m.mu[s, a] * m.P[s, a, s_next]
         pi, mu = m.pi[s, a], m.mu[s, a]
         peaks = np.maximum(m.pi, m.mu)[m.mu > 0.0]
-        columns = {
-            "reward": m.r[s, a, s_next],
-            "gamma_next": m.gamma[s, a, s_next],
-            "rho": pi / mu,
-            "pi": pi,
-            "mu": mu,
-            "interest": m.interest[s],
-            "peak_min": np.full(len(s), peaks.min()),
-            "peak_max": np.full(len(s), peaks.max()),
-        }
-        self.facts = [{k: float(v[e]) for k, v in columns.items()} for e in range(len(s))]
+        facts = fact_table(
+            reward=m.r[s, a, s_next], gamma_next=m.gamma[s, a, s_next], rho=pi / mu, pi=pi, mu=mu,
+            interest=m.interest[s], peak_min=peaks.min(), peak_max=peaks.max(),
+        )  # fmt: skip
+        self.facts = [named(row) for row in facts]
         # pairs of consecutive transitions; `chance` is that of the first given the second
         self.before, self.now = np.nonzero(s_next[:, None] == s[None, :])
         self.chance = frequency[self.before] / m.d[s[self.now]]

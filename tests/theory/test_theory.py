@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
-from steadytd.engine.law import STEP_FACTS
+from steadytd.engine.facts import fact_table, named
 from steadytd.theory.dynamics import (
     best_error,
     decay_rates,
@@ -136,9 +136,11 @@ def brute_force_moments(p: st.Problem, learner: st.Learner, steps: int) -> tuple
                     if chance == 0.0:
                         continue
                     rho = p.pi[s, a] / p.mu[s, a]
-                    known = (m.r[s, a, t], m.gamma[s, a, t], rho, p.pi[s, a], p.mu[s, a], 1, 1, 1)
-                    facts = dict(zip(STEP_FACTS, map(float, known), strict=True))
-                    B, c = affine_step(learner, p.Phi[s], p.Phi[t], facts)
+                    (row,) = fact_table(
+                        reward=m.r[s, a, t], gamma_next=m.gamma[s, a, t], rho=rho, pi=p.pi[s, a],
+                        mu=p.mu[s, a], peak_min=1.0, peak_max=1.0,
+                    )  # fmt: skip
+                    B, c = affine_step(learner, p.Phi[s], p.Phi[t], named(row))
                     following.append((q * chance, t, B @ y + c))
         paths = following
     d = len(p.w0)
@@ -163,9 +165,11 @@ def test_exact_error_is_the_sum_over_all_paths(text: str) -> None:
 
 
 def test_affine_step_is_the_law() -> None:
-    facts = dict(zip(STEP_FACTS, (2.0, 0.9, 1.5, 0.3, 0.2, 1.0, 0.3, 1.0), strict=True))
+    (row,) = fact_table(
+        reward=2.0, gamma_next=0.9, rho=1.5, pi=0.3, mu=0.2, peak_min=0.3, peak_max=1.0
+    )
     x, x_next = np.array([1.0, 0.0]), np.array([0.5, 2.0])
-    B, c = affine_step(st.learner("perturbed_td:alpha=0.1,eta=0.5"), x, x_next, facts)
+    B, c = affine_step(st.learner("perturbed_td:alpha=0.1,eta=0.5"), x, x_next, named(row))
     assert c == pytest.approx(0.1 * 1.5 * 2.0 * x)
     assert pytest.approx(np.eye(2) + 0.15 * np.outer(x, 0.9 * x_next - 1.5 * x)) == B
 

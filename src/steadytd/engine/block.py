@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs, on_cache_line, read_only
 from steadytd.engine.compile import kernel
-from steadytd.engine.law import CARRIED, Law
-from steadytd.engine.learner import Learner
+from steadytd.engine.facts import CARRIED, GAMMA
+from steadytd.engine.law import Law
 from steadytd.engine.loop import lane_params, loop_source
 from steadytd.engine.rows import Rows, no_rows
+from steadytd.engine.settings import Settings
 
 SEGMENT = 1024  # steps between two checks for divergence, at least
 CACHE_BYTES = 24 * 1024  # half of a usual first-level cache: what the vectors of a block may take
@@ -24,8 +25,7 @@ FEWEST, MOST = 32, 256  # lanes of a block
 class Transitions(NamedTuple):
     """What can happen in a step: event e goes from row[e] to row_next[e] with facts[e].
 
-    The columns of `facts` are `law.STEP_FACTS`: reward, gamma_next, rho, pi, mu, interest and the
-    extremes of max(pi, mu).
+    `facts` is a table of `facts.fact_table`.
     """
 
     row: Ints
@@ -60,7 +60,7 @@ class Block:
     step-size schedule; see `group_key`.
     """
 
-    def __init__(self, learners: Sequence[Learner], w0: Floats) -> None:
+    def __init__(self, learners: Sequence[Settings], w0: Floats) -> None:
         """Start every learner at weights `w0[d]`, all other vectors at zero."""
         self.learners = list(learners)
         self.law = law = learners[0].law
@@ -112,6 +112,13 @@ class Block:
         """The step after which each lane left the finite range, or -1."""
         return self.diverged
 
+    def cut(self) -> None:
+        """The last step was the last of an episode that was cut off: the next one begins another.
+
+        For cuts that are known only after the step; see `facts` for the rule.
+        """
+        self.carry[GAMMA] = 0.0
+
     def resume(self, step: int) -> None:
         """Go on from `step`, the state's arrays having been filled."""
         self.step = step
@@ -151,17 +158,18 @@ class Block:
         return errors[:, 0] if goal.ends is None else errors
 
 
-def group_key(learner: Learner) -> tuple[Law, bool, bool, float, float]:
+def group_key(learner: Settings) -> tuple[Law, bool, bool, float, float]:
     """Learners with the same key may share a block."""
     return learner.law, learner.traced, learner.averaged, *learner.schedule
 
 
-def make_block(learners: Sequence[Learner], w0: Floats) -> Block:
+def make_block(learners: Sequence[Settings], w0: Floats) -> Block:
     """A block of the kind that the learners' law asks for."""
-    return (learners[0].law.block or Block)(learners, w0)
+    block: Block = (learners[0].law.block or Block)(learners, w0)
+    return block
 
 
-def lanes_per_block(learner: Learner, features: int) -> int:
+def lanes_per_block(learner: Settings, features: int) -> int:
     """How many lanes keep a block's vectors in the first-level cache, within sensible limits."""
     vectors = len(learner.law.vectors) + (len(learner.law.traces) if learner.traced else 0)
     return int(np.clip(CACHE_BYTES // (8 * vectors * features), FEWEST, MOST))

@@ -9,7 +9,8 @@ hyper-parameters. A law is the function that computes those multiples. **Its arg
 it needs**, and the engine supplies exactly that:
 
 ======================================  =====================================================
-`reward, rho, gamma, gamma_next`        this step's; `gamma` is the discount of the current state
+`reward, rho, gamma, gamma_next`        this step's; `gamma` is the discount of the current state,
+                                        0 at the first step of an episode, however the last ended
 `rho_prev, pi, mu, pi_prev, mu_prev`    the previous ratio; probabilities of the action taken
 `interest`                              interest in the current state (1 unless a problem says so)
 `peak_min, peak_max`                    least and largest max(pi, mu) over all states and actions
@@ -24,22 +25,29 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, unknown
-
-if TYPE_CHECKING:
-    from steadytd.engine.block import Block
+from steadytd.engine.facts import CARRIED, STEP_FACTS
 
 Function = Callable[..., Any]
 Value = float | str
 AUTO = "auto"
+RATIOS = frozenset({"rho", "rho_prev", "pi", "mu", "pi_prev", "mu_prev", "peak_min", "peak_max"})
 
-STEP_FACTS = ("reward", "gamma_next", "rho", "pi", "mu", "interest", "peak_min", "peak_max")
-CARRIED = {"gamma": "gamma_next", "rho_prev": "rho", "pi_prev": "pi", "mu_prev": "mu"}
+
+class BlockKind(Protocol):
+    """What a law with blocks of its own names: a class such as `block.Block`."""
+
+    def __call__(self, learners: Sequence[Any], w0: Floats) -> Any:
+        """A block of learners that start at `w0`."""
+
+    def source(self, law: Law, traced: bool, averaged: bool) -> str:
+        """The source of the loop that advances such a block."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,7 @@ class Law:
     variant_param: str = ""
     variants: Mapping[str, Law | None] = field(default_factory=dict)  # None: this law itself
     action_values: bool = False
-    block: type[Block] | None = None
+    block: BlockKind | None = None
 
     def __post_init__(self) -> None:
         if next(iter(self.writes), None) != "w":
@@ -150,7 +158,7 @@ class Law:
             if vector not in self.vectors:
                 raise unknown(f"vector in maps of law {self.name}:", vector, self.vectors)
         for function in self.functions:
-            allowed = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory}
+            allowed = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory} - {CARRIED["gamma"]}
             if function is self.update:
                 allowed |= set(self.products)
             if function in self.maps.values():
@@ -202,11 +210,25 @@ class Law:
         pairs += [("x", "x"), ("x", "x_next"), ("x_next", "x_next")]
         return {f"{left}_{right}": (left, right) for left, right in pairs}
 
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """All that the law's functions ask for."""
+        return frozenset(name for function in self.functions for name in arguments(function))
+
+    @property
+    def needs_ratio(self) -> bool:
+        """Whether the law learns otherwise off-policy: it asks for rho or for probabilities."""
+        return self.idle_at_rho_zero or bool(self.asked & RATIOS)
+
     @property
     def needs_policies(self) -> bool:
         """Whether a function of the law asks for the action's probabilities, not only rho."""
-        asked = {a for function in self.functions for a in arguments(function)}
-        return bool(asked & {"pi", "mu", "pi_prev", "mu_prev", "peak_min", "peak_max"})
+        return bool(self.asked & (RATIOS - {"rho", "rho_prev"}))
+
+    @property
+    def needs_peaks(self) -> bool:
+        """Whether a function of the law asks for the extremes of max(pi, mu)."""
+        return bool(self.asked & {"peak_min", "peak_max"})
 
     @cached_property
     def all_params(self) -> dict[str, Param]:
@@ -261,7 +283,7 @@ def law(
     variant_param: str = "",
     variants: Mapping[str, Law | None] | None = None,
     action_values: bool = False,
-    block: type[Block] | None = None,
+    block: BlockKind | None = None,
     name: str = "",
 ) -> Callable[[Function], Law]:
     """Turn a function into a `Law`, usable wherever the name of a learner is.

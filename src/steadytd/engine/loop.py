@@ -16,7 +16,8 @@ because the loop of a law with one vector has no business paying for a law with 
 
 from __future__ import annotations
 
-from steadytd.engine.law import CARRIED, GENERAL, STEP_FACTS, Function, Law, arguments
+from steadytd.engine.facts import CARRIED, STEP_FACTS
+from steadytd.engine.law import GENERAL, Function, Law, arguments
 
 FEATURES = ("x", "x_next")
 FEW = 4  # with fewer lanes there is nothing to vectorise: a lane's numbers stay in registers
@@ -96,8 +97,7 @@ class Loop:
         self.averaged = averaged
         self.single = False  # writing the path of few lanes
         self.lines: list[str] = []
-        self.asked = {name for function in law.functions for name in arguments(function)}
-        self.carried = {now: then for now, then in CARRIED.items() if now in self.asked}
+        self.carried = {now: then for now, then in CARRIED.items() if now in law.asked}
         self.reads = {n: p for n, p in law.products.items() if n in arguments(law.update)}
         if not traced:  # z is a multiple of x, so h.z is that multiple of h.x, and z.z of x.x
             for left, right in list(self.reads.values()):
@@ -156,7 +156,7 @@ class Loop:
 
     def body(self) -> str:
         """The body of `advance`."""
-        used = self.asked | set(self.carried.values()) | {"rho"}
+        used = self.law.asked | set(self.carried.values()) | {"rho"}
         self.prepare()
         self.add(0, *(f"{n} = carry[{i}]" for i, n in enumerate(CARRIED) if n in self.carried))
         self.add(0, "for t in range(begin, end):")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +12,11 @@ from numpy.typing import ArrayLike
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
+from steadytd.engine.block import Block, Transitions, make_block
+from steadytd.engine.facts import fact_table
 from steadytd.engine.rows import sparse_rows
-
-if TYPE_CHECKING:
-    from steadytd.engine.block import Block
-    from steadytd.engine.learner import Learner
+from steadytd.engine.schedule import step_factors
+from steadytd.engine.settings import Settings
 
 STATE = ("V", "Z", "M", "carry", "diverged")
 EVENT = np.zeros(1, dtype=np.int32)
@@ -27,6 +26,8 @@ ROW, ROW_NEXT = np.array([0], dtype=np.int32), np.array([1], dtype=np.int32)
 class OnlineLearner:
     """A running learner. Feed it transitions with `update`, ask it with `predict`.
 
+    An episode ends with a transition of discount 0, or with `end_episode` where it was cut off.
+
     >>> import steadytd as st
     >>> a = st.learner("td", alpha=0.5).start(n_features=2)
     >>> a.update([1, 0], reward=1.0, x_next=[0, 1], rho=1.0, gamma=0.9)
@@ -35,9 +36,7 @@ class OnlineLearner:
     0.5
     """
 
-    def __init__(self, learner: Learner, n_features: int, w0: ArrayLike | None = None) -> None:
-        from steadytd.engine.block import make_block
-
+    def __init__(self, learner: Settings, n_features: int, w0: ArrayLike | None = None) -> None:
         if not isinstance(n_features, int | np.integer) or n_features < 1:
             raise InputError(f"n_features must be a whole number >= 1, got {n_features!r}.")
         learner.require_numbers("a live stream")
@@ -77,8 +76,8 @@ class OnlineLearner:
         x: ArrayLike,
         reward: float,
         x_next: ArrayLike,
-        rho: float = 1.0,
-        gamma: float = 0.99,
+        rho: float | None = None,
+        gamma: float | None = None,
         *,
         pi: float | None = None,
         mu: float | None = None,
@@ -87,17 +86,21 @@ class OnlineLearner:
     ) -> float:
         """Learn from one transition; return its TD error r + gamma w.x_next - w.x (old weights).
 
-        `gamma` is the discount of this transition: 0 ends the episode, and the next transition
-        begins a new one. `pi` and `mu` are the probabilities of the action taken under target and
-        behaviour policy; laws that use them (their documentation says so) need them, and together
-        they give rho. `peaks` are the least and the largest max(pi, mu) over all states and
-        actions, for laws that use those (default: this action's).
+        `rho` and `gamma` must be given. `gamma` is the discount of this transition: 0 ends the
+        episode, and the next transition begins a new one. `rho` = pi/mu is the importance ratio of
+        the action taken, 1 on-policy; a law that does not use it needs none. `pi` and `mu` are the
+        probabilities of the action taken under target and behaviour policy; together they give
+        rho, and laws that use them (their documentation says so) need them. `peaks` are the least
+        and the largest max(pi, mu) over all states and actions, for laws that use those (default:
+        this action's).
         """
-        from steadytd.engine.block import Transitions
-        from steadytd.engine.schedule import step_factors
-
         features = np.stack([self._vector("x", x), self._vector("x_next", x_next)])
         rho, pi, mu = self._ratio(rho, pi, mu)
+        if gamma is None:
+            raise InputError(
+                "gamma, the discount of the transition, is missing; pass gamma=... to update, 0 "
+                "where the episode ends."
+            )
         reward = _number("reward", reward)
         interest = _number("interest", interest, low=0.0)
         gamma = _number("gamma", gamma, low=0.0, high=1.0)
@@ -105,11 +108,22 @@ class OnlineLearner:
             before, after = features @ self._block.w[:, 0]
             delta = float(reward + gamma * after - before)
         low, high = (max(pi, mu), max(pi, mu)) if peaks is None else peaks
-        facts = np.array([[reward, gamma, rho, pi, mu, interest, low, high]], dtype=np.float64)
+        facts = fact_table(
+            reward=reward, gamma_next=gamma, rho=rho, pi=pi, mu=mu, interest=interest,
+            peak_min=low, peak_max=high,
+        )  # fmt: skip
         factor = step_factors(self.step, 1, *self.learner.schedule)
         transitions = Transitions(ROW, ROW_NEXT, facts)
         self._block.advance(EVENT, factor, transitions, sparse_rows(features))
         return delta
+
+    def end_episode(self) -> None:
+        """The episode was cut off after the last update: the next update begins another one.
+
+        That update sees what it would see after a transition of discount 0: nothing of the old
+        episode is in its traces.
+        """
+        self._block.cut()
 
     def save(self, path: str | Path) -> Path:
         """Save the learner's whole state; `steadytd.load_learner` reads it back."""
@@ -141,21 +155,39 @@ class OnlineLearner:
             raise InputError(f"{name}[{bad}] must be a finite number, got {vector[bad]}.")
         return vector
 
-    def _ratio(self, rho: float, pi: float | None, mu: float | None) -> tuple[float, float, float]:
+    def _ratio(
+        self, rho: float | None, pi: float | None, mu: float | None
+    ) -> tuple[float, float, float]:
+        """rho, pi and mu, as far as the law needs them; NaN for probabilities not given."""
         if (pi is None) != (mu is None):
             raise InputError("give both pi and mu (probabilities of the action taken), or neither.")
+        if rho is not None:
+            rho = _number("rho", rho, low=0.0)
         if pi is None or mu is None:
-            if self.learner.law.needs_policies:
-                raise InputError(
-                    f"{self.learner.name} needs pi and mu, the probabilities of the action taken; "
-                    "pass pi=..., mu=... to update."
-                )
-            return _number("rho", rho, low=0.0), np.nan, np.nan
+            return self._without_policies(rho), np.nan, np.nan
         pi = _number("pi", pi, low=0.0, high=1.0)
         mu = _number("mu", mu, low=0.0, high=1.0)
         if mu == 0.0:
             raise InputError("mu must be > 0: it is the probability of an action that was taken.")
+        if rho is not None and not math.isclose(rho, pi / mu, rel_tol=1e-6, abs_tol=1e-12):
+            raise InputError(
+                f"rho must be pi/mu = {pi / mu:g}, got {rho:g}; give rho, or pi and mu."
+            )
         return pi / mu, pi, mu
+
+    def _without_policies(self, rho: float | None) -> float:
+        name, law = self.learner.name, self.learner.law
+        if law.needs_policies:
+            raise InputError(
+                f"{name} needs pi and mu, the probabilities of the action taken; "
+                "pass pi=..., mu=... to update."
+            )
+        if rho is None and law.needs_ratio:
+            raise InputError(
+                f"{name} needs rho, the importance ratio pi/mu of the action taken; pass rho=... "
+                "(1 where the target policy is the one that acts), or pi=..., mu=..., to update."
+            )
+        return 1.0 if rho is None else rho
 
 
 def _number(name: str, value: float, low: float = -math.inf, high: float = math.inf) -> float:

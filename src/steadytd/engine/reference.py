@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.law import CARRIED, Function, arguments
-from steadytd.engine.learner import Learner
+from steadytd.engine.facts import CARRIED
+from steadytd.engine.law import Function, arguments
 from steadytd.engine.schedule import step_factor
+from steadytd.engine.settings import Settings
 
 
 class ReferenceLearner:
     """The state of one learner and its step, interpreted."""
 
-    def __init__(self, learner: Learner, w0: Floats) -> None:
+    def __init__(self, learner: Settings, w0: Floats) -> None:
         self.learner, self.law = learner, learner.law
         self.vectors = {name: np.zeros(len(w0)) for name in self.law.vectors}
         self.vectors["w"] = np.array(w0, dtype=np.float64)
@@ -31,7 +32,7 @@ class ReferenceLearner:
         self.step = 0
 
     def update(self, x: Floats, x_next: Floats, facts: Mapping[str, float]) -> None:
-        """One step. `facts` holds `law.STEP_FACTS`."""
+        """One step. `facts` holds `facts.STEP_FACTS`."""
         law, learner = self.law, self.learner
         factor = step_factor(self.step, float(learner["power"]), float(learner["delay"]))
         scope: dict[str, Any] = {**facts, **self.carried, **learner.values}
@@ -58,6 +59,10 @@ class ReferenceLearner:
             self.average = self.average + (self.vectors["w"] - self.average) * share
         self.carried = {now: np.float64(facts[then]) for now, then in CARRIED.items()}
         self.step += 1
+
+    def cut(self) -> None:
+        """As `Block.cut`."""
+        self.carried["gamma"] = np.float64(0.0)
 
     def _product(
         self, left: str, right: str, basis: dict[str, Floats], scale: dict[str, float]

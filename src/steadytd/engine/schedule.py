@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import repeat
 
 import numpy as np
 
@@ -19,17 +20,21 @@ def step_factor(step: int, power: float, delay: float) -> float:
     return 1.0 if power == 0.0 else math.pow(1.0 + step / delay, -power)
 
 
-@lru_cache(maxsize=1024)
-def step_factors(first: int, count: int, power: float, delay: float) -> Floats:
+def factors(first: int, count: int, power: float, delay: float) -> Floats:
     """alpha_t / alpha for `count` steps from step `first` on.
 
     Computed number by number with the C library's `pow`: vectorised versions differ in the last
     bit from processor to processor, and a learner's bits must not.
     """
     if power == 0.0:
-        factors = np.ones(count)
-    else:
-        steps = range(first, first + count)
-        factors = np.fromiter((step_factor(t, power, delay) for t in steps), float, count)
-    factors.flags.writeable = False
-    return factors
+        return np.ones(count)
+    bases = 1.0 + np.arange(first, first + count) / delay
+    return np.fromiter(map(math.pow, bases.tolist(), repeat(-power)), float, count)
+
+
+@lru_cache(maxsize=1024)
+def step_factors(first: int, count: int, power: float, delay: float) -> Floats:
+    """As `factors`, kept for the next learner or seed that takes the same steps."""
+    found = factors(first, count, power, delay)
+    found.flags.writeable = False
+    return found

@@ -27,10 +27,11 @@ import numpy as np
 from steadytd.base.arrays import Floats, Ints, Longs, read_only
 from steadytd.base.errors import unknown
 from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions
-from steadytd.engine.law import CARRIED, STEP_FACTS, Function, Law, Param, Value, arguments, law
-from steadytd.engine.learner import Learner
+from steadytd.engine.facts import CARRIED, STEP_FACTS
+from steadytd.engine.law import Function, Law, Param, Value, arguments, law
 from steadytd.engine.loop import FEATURES, Loop, lane_params
 from steadytd.engine.rows import Rows
+from steadytd.engine.settings import Settings
 
 CUTOFF = 1e-10  # relative: sums over 10^6 steps are not more exact than that
 TINY = 1e-8  # relative size of a Sherman-Morrison denominator below which the inverse is given up
@@ -49,7 +50,7 @@ class SecondOrderBlock(Block):
 
     matrix: ClassVar[str] = ""  # beside A: "G" (the sum of rho x x') or "C" (the inverse of A)
 
-    def __init__(self, learners: Sequence[Learner], w0: Floats) -> None:
+    def __init__(self, learners: Sequence[Settings], w0: Floats) -> None:
         self.learners = list(learners)
         self.law = learners[0].law
         names = self.deciding
@@ -74,8 +75,7 @@ class SecondOrderBlock(Block):
     @property
     def deciding(self) -> list[str]:
         """The hyper-parameters that the sums depend on."""
-        asked = {name for function in self.law.functions for name in arguments(function)}
-        return [name for name in self.law.params if name in asked]
+        return [name for name in self.law.params if name in self.law.asked]
 
     @property
     def w(self) -> Floats:
@@ -162,7 +162,7 @@ class RecursiveBlock(SecondOrderBlock):
 
     matrix = "C"
 
-    def __init__(self, learners: Sequence[Learner], w0: Floats) -> None:
+    def __init__(self, learners: Sequence[Settings], w0: Floats) -> None:
         super().__init__(learners, w0)
         ridge = self.params[lane_params(self.law).index("ridge")]
         self.V[1 + len(w0) : -1] = np.eye(len(w0))[:, :, None] / ridge

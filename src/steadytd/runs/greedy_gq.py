@@ -27,6 +27,7 @@ import numpy as np
 from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import whole
+from steadytd.engine.facts import columns
 from steadytd.engine.law import ALPHA, GENERAL, LAM, RATIO
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import ActionValues, require_one_policy
@@ -92,7 +93,7 @@ def greedy_gq(
     _require_every_action(action_values)
     task, stream = action_values, FiniteStream(action_values)
     goal = task.error_weights()[None], task.q_star.reshape(1, -1)
-    facts = np.ascontiguousarray(stream.transitions[0].facts[:, [0, 1, 4]])
+    facts = columns(stream.transitions[0].facts, "reward", "gamma_next", "mu")
     errors = np.empty(len(where))
     w, h, z = np.array(task.w0), np.zeros_like(task.w0), np.zeros_like(task.w0)
     gamma, position = 0.0, stream.begin(seed)

@@ -15,7 +15,6 @@ import numpy as np
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.engine.block import Block, Goal, Transitions, make_block
-from steadytd.engine.episodes import advance_episodes
 from steadytd.engine.learner import Learner
 from steadytd.engine.rows import Rows
 from steadytd.engine.schedule import step_factors
@@ -70,7 +69,6 @@ class Piece(NamedTuple):
     """A chunk of the walk as the learners see it, and where to record errors."""
 
     before: int
-    restarts: Longs
     seen: list[Transitions]  # one for each target policy
     rows: Rows
     points: Longs
@@ -80,9 +78,13 @@ class Piece(NamedTuple):
         """Take the chunk with one group of lanes; errors [points, lanes]."""
         learner, policy = some[0].learner, some[0].policy
         transitions = self.seen[policy]
-        factor = step_factors(self.before, len(transitions.row), *learner.schedule)
-        return advance_episodes(
-            block, self.restarts, factor, transitions, self.rows, self.points, self.goals[policy]
+        n = len(transitions.row)
+        events, factor = (
+            np.arange(n, dtype=np.int32),
+            step_factors(self.before, n, *learner.schedule),
+        )
+        return block.advance(
+            events, factor, transitions, self.rows, self.points, self.goals[policy]
         )
 
 
@@ -108,7 +110,7 @@ def _run_seed(
         seen = [chunk.transitions(k, peaks) for k, peaks in enumerate(stream.sample.peaks)]
         first = 0 if before == 0 else int(np.searchsorted(points, before, side="right"))
         last = int(np.searchsorted(points, walk.step, side="right"))
-        piece = Piece(before, chunk.restarts, seen, rows, points[first:last], goals)
+        piece = Piece(before, seen, rows, points[first:last], goals)
         recorded.append(np.concatenate(list(pool.map(piece.advance, groups, blocks)), axis=1))
         report(walk.step * len(numbers))
     walk.close()

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike
 from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import whole
+from steadytd.engine.facts import columns
 from steadytd.engine.law import ALPHA, GENERAL, RATIO
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp import checks
@@ -120,7 +121,7 @@ def nonlinear(
     functions: Functions = (value, gradient, hessian_vector or _no_hessian)
     _check_shapes(w, task.n_states, *functions)
     stream = FiniteStream(task)
-    facts = np.ascontiguousarray(stream.transitions[0].facts[:, :3])
+    facts = columns(stream.transitions[0].facts, "reward", "gamma_next", "rho")
     h = np.zeros_like(w)
 
     def advance(loop: Loop, functions: Functions, events: Ints, alphas: Floats) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from steadytd.base.arrays import Bools, Floats, Ints
 from steadytd.base.numbers import one_seed
 from steadytd.engine.block import Transitions
+from steadytd.engine.facts import fact_table
 from steadytd.mdp.action_values import Task
 
 
@@ -44,11 +45,13 @@ class FiniteStream:
         m = task.base.moments(policy)
         s, a, s_next = self.s, self.a, self.s_next
         pi, mu = m.pi[s, a], m.mu[s, a]
-        low, high = (np.full(len(s), peak) for peak in m.peaks)
-        reward, gamma = m.r[s, a, s_next], m.gamma[s, a, s_next]
-        facts = np.stack([reward, gamma, pi / mu, pi, mu, m.interest[s], low, high], axis=1)
+        low, high = m.peaks
+        facts = fact_table(
+            reward=m.r[s, a, s_next], gamma_next=m.gamma[s, a, s_next], rho=pi / mu, pi=pi, mu=mu,
+            interest=m.interest[s], peak_min=low, peak_max=high,
+        )  # fmt: skip
         row, row_next = (rows.astype(np.int32) for rows in task.rows(s, a, s_next, policy))
-        return Transitions(row, row_next, np.ascontiguousarray(facts))
+        return Transitions(row, row_next, facts)
 
     def _active(self, task: Task, policy: int) -> Bools | None:
         """Which transitions begin in a state that is active for a policy; None if all do."""

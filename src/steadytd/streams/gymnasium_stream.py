@@ -2,7 +2,7 @@
 
 Termination is discount 0 and, as in a finite problem, a step to the next start state. Truncation
 is not an end: its step bootstraps from the true next observation, and then a new episode begins
-(see `core.episodes`).
+(see `engine.facts`).
 
 Same seed, same bits: a seed decides the actions' uniform numbers and the seed of every episode's
 reset, and nothing else is random. The chunks' lengths do not matter.
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.base.arrays import Floats, Ints
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import one_seed
 from steadytd.engine.block import Transitions
+from steadytd.engine.facts import fact_table
 from steadytd.streams.gymnasium_env import action_count, vectoriser
 
 if TYPE_CHECKING:
@@ -42,16 +43,18 @@ class Walked(NamedTuple):
     row_next: Ints
     reward: Floats
     gamma_next: Floats
+    gamma_carried: Floats  # 0 where the episode ends or is cut off
     mu: Floats
     pi: Floats  # [targets, steps]
-    restarts: Longs  # steps before which an episode was cut off
 
     def transitions(self, policy: int, peaks: tuple[float, float]) -> Transitions:
         """The steps as the engine takes them, for one target policy."""
-        n, pi = len(self.row), self.pi[policy]
-        low, high = (np.full(n, peak) for peak in peaks)
-        facts = [self.reward, self.gamma_next, pi / self.mu, pi, self.mu, np.ones(n), low, high]
-        return Transitions(self.row, self.row_next, np.ascontiguousarray(np.stack(facts, axis=1)))
+        pi, (low, high) = self.pi[policy], peaks
+        facts = fact_table(
+            reward=self.reward, gamma_next=self.gamma_next, gamma_carried=self.gamma_carried,
+            rho=pi / self.mu, pi=pi, mu=self.mu, peak_min=low, peak_max=high,
+        )  # fmt: skip
+        return Transitions(self.row, self.row_next, facts)
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,11 @@ class Walk:
     def take(self, count: int) -> Walked:
         """The next `count` steps."""
         obs = [self.vector(self.obs)]
-        row, row_next, restarts = [], [], [0] if self.was_cut else []
-        reward, gamma_next, mu = [], [], []
+        row, row_next = [], []
+        reward, gamma_next, gamma_carried, mu = [], [], [], []
         pi: list[list[float]] = [[] for _ in self.targets]
         for i, u in enumerate(self._uniform.random(count).tolist()):
             if self.was_cut and i > 0:
-                restarts.append(i)
                 obs.append(self.vector(self.obs))
             row.append(len(obs) - 1)
             action, likely = self._choose(u, pi)
@@ -109,6 +111,7 @@ class Walk:
             self.was_cut = bool(truncated) and not terminated
             reward.append(self._finite(gain, self.step + i))
             gamma_next.append(0.0 if terminated else self.source.gamma)
+            gamma_carried.append(0.0 if self.was_cut else gamma_next[-1])
             mu.append(likely)
             if terminated:
                 self.reset()
@@ -123,9 +126,9 @@ class Walk:
             np.array(row_next, dtype=np.int32),
             np.array(reward),
             np.array(gamma_next),
+            np.array(gamma_carried),
             np.array(mu),
             np.array(pi).reshape(len(self.targets), count),
-            np.array(restarts, dtype=np.int64),
         )
 
     def _choose(self, u: float, pi: list[list[float]]) -> tuple[int, float]:

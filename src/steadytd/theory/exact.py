@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.law import STEP_FACTS
+from steadytd.engine.facts import fact_table, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.mdp.problem import Problem
@@ -100,9 +100,12 @@ def _moment_step(problem: Problem, learner: Learner, basis: Floats) -> Floats:
     m = problem.moments()
     result = np.zeros((n, S, n, S))
     for s, a, s_next in np.argwhere(m.mu[:, :, None] * m.P > 0.0):
-        ratio = m.pi[s, a] / m.mu[s, a]
-        known = (m.r[s, a, s_next], m.gamma[s, a, s_next], ratio, m.pi[s, a], m.mu[s, a])
-        facts = dict(zip(STEP_FACTS, map(float, (*known, m.interest[s], *m.peaks)), strict=True))
+        pi, mu, (low, high) = m.pi[s, a], m.mu[s, a], m.peaks
+        (row,) = fact_table(
+            reward=m.r[s, a, s_next], gamma_next=m.gamma[s, a, s_next], rho=pi / mu, pi=pi, mu=mu,
+            interest=m.interest[s], peak_min=low, peak_max=high,
+        )  # fmt: skip
+        facts = named(row)
         if problem.active[s]:
             B, c = affine_step(learner, m.Phi[s], m.Phi[s_next], facts)
             B, c = basis.T @ B @ basis, basis.T @ c

@@ -219,7 +219,7 @@ def part_sums(part: Log, features: FeatureMap, plan: Plan, kept: Kept | None) ->
     sums, room = Accumulator(plan), Room()
     for batch in read(part):
         X = features_of(batch, features, room)
-        sums.add_rows(sums.prepare(batch, room), X[:-1])
+        sums.add_rows(sums.prepare(batch, room), X)
     left_out, contents = int(part.left_out or 0), (part.contents or "",)
     if not sums.pieces:
         return Found(None, left_out, contents, stale)

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -27,7 +27,7 @@ from steadytd.evaluation.follow.online import (
     lanes_by_target,
     side_by_side,
 )
-from steadytd.evaluation.follow.pilot import members
+from steadytd.evaluation.follow.pilot import PILOT_ROWS, first_rows, members
 from steadytd.features import FeatureMap
 from steadytd.logs.log import Log, LogBatch
 
@@ -36,6 +36,7 @@ AHEAD_BYTES = 64e6  # and bytes of their features, but never fewer than one batc
 WANTED = ("behavior_prob", "target_prob")  # of a batch: actions are not needed
 
 Progress = Callable[[int, int], None]
+Peaks = tuple[float, float]
 
 
 @dataclass
@@ -48,10 +49,9 @@ class Passed:
 
 
 def features_of(batch: LogBatch, features: FeatureMap, room: Room) -> Floats:
-    """The features of a batch's observations, and a last row of zeros; they stand in `room`."""
-    X: Floats = room.array("X", (len(batch.obs) + 1, features.n_features))
-    features.fill(batch.obs, X[:-1])
-    X[-1] = 0.0
+    """The features of a batch's observations; they stand in `room`."""
+    X: Floats = room.array("X", (len(batch.obs), features.n_features))
+    features.fill(batch.obs, X)
     return X
 
 
@@ -103,10 +103,24 @@ def first_members(
     seed: int,
 ) -> list[Member]:
     """The online learners with their numbers, from the first rows of the log."""
+    few = (replace(part, batch_rows=PILOT_ROWS) for part in parts)
+    pilot = first_rows((batch for part in few for batch in read(part)), PILOT_ROWS)
+    if pilot is None:
+        return []
+    return members(pilot, features_of(pilot, features, Room()), plan, asked, seed)
+
+
+def peaks_of(parts: Sequence[Log], targets: int) -> list[Peaks]:
+    """The least and the largest max(pi, mu) of all rows for each target: a pass of its own."""
+    low, high = np.full(targets, np.inf), np.full(targets, -np.inf)
     for part in parts:
-        for batch in read(part):
-            return members(batch, features_of(batch, features, Room())[:-1], plan, asked, seed)
-    return []
+        for batch in read(replace(part)):
+            assert batch.behavior_prob is not None
+            taken = batch.behavior_prob > 0.0
+            peak = np.maximum(batch.target_prob, batch.behavior_prob)[:, taken]
+            low = np.minimum(low, peak.min(axis=1, initial=np.inf))
+            high = np.maximum(high, peak.max(axis=1, initial=-np.inf))
+    return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
 class _Chains:
@@ -175,7 +189,7 @@ class _Pass:
         self.groups: list[SideBySide] = []
         self.lanes: list[Lane] = []
         self.begun = False
-        self.peaks = (1.0, 1.0)
+        self.peaks: list[Peaks] = []
         self.rooms: deque[Room] = deque()
 
     def run(self, chains: _Chains) -> list[Statistics]:
@@ -184,15 +198,13 @@ class _Pass:
         done = 0
         for part in self.parts:
             accumulator = Accumulator(self.plan)
-            discount_before = 0.0
             for batch in read(part):
                 room = self._room(batch)
                 X = features_of(batch, self.features, room)
                 if not self.begun and self.general:
-                    self._begin(batch, X)
-                works = self._works(accumulator, batch, X, room, discount_before)
+                    self._begin()
+                works = self._works(accumulator, batch, X, room)
                 chains.submit(works, len(self.rooms) - 1)
-                discount_before = float(batch.discount[-1])
                 done += len(batch)
                 if self.progress is not None:
                     self.progress(done, self.plan.rows)
@@ -215,44 +227,42 @@ class _Pass:
         return self.rooms[0]
 
     def _works(
-        self, accumulator: Accumulator, batch: LogBatch, X: Floats, room: Room,
-        discount_before: float,
-    ) -> dict[object, Callable[[], None]]:  # fmt: skip
+        self, accumulator: Accumulator, batch: LogBatch, X: Floats, room: Room
+    ) -> dict[object, Callable[[], None]]:
         """The work of every chain on a batch."""
         prepared = accumulator.prepare(batch, room)
         works: dict[object, Callable[[], None]] = {}
         if self.sums:
-            works["sums"] = partial(accumulator.add_rows, prepared, X[:-1])
+            works["sums"] = partial(accumulator.add_rows, prepared, X)
         if self.asked:
-            works["side by side"] = partial(self._side_by_side, prepared, batch, X)
+            works["side by side"] = partial(self._side_by_side, prepared, X)
         if self.lanes:
-            table = Table.of(batch, X, discount_before)
+            table = Table.of(batch, X)
             for target, lanes in lanes_by_target(self.lanes).items():
                 works[target] = partial(self._advance, table, batch, target, lanes)
         return works
 
-    def _side_by_side(self, prepared: Prepared, batch: LogBatch, X: Floats) -> None:
+    def _side_by_side(self, prepared: Prepared, X: Floats) -> None:
         if not self.begun:  # while the sums go on
-            self._begin(batch, X)
+            self._begin()
         for group in self.groups:
             group.advance(prepared, X, self.plan.rows)
 
     def _advance(self, table: Table, batch: LogBatch, target: int, lanes: list[Lane]) -> None:
-        facts = table.facts(batch, target, self.peaks)
+        facts = table.facts(batch, target, self.peaks[target])
         for lane in lanes:
             lane.advance(table, facts, self.plan.rows)
 
-    def _begin(self, batch: LogBatch, X: Floats) -> None:
-        """Choose the automatic numbers of the online learners from the first rows of the log."""
+    def _begin(self) -> None:
+        """Make the online learners, with automatic numbers from the first rows of the log."""
         self.begun = True
-        self.members = members(batch, X[:-1], self.plan, self.asked, self.seed)
-        d = self.plan.features
+        self.members = first_members(self.parts, self.features, self.plan, self.asked, self.seed)
+        d, T = self.plan.features, len(self.plan.targets)
         self.groups = side_by_side(self.members, d)
         rest = [m for m in self.members if m.shape is None]
         self.lanes = [Lane(m.learner, m.target, d, m.averaging) for m in rest]
-        assert batch.behavior_prob is not None
-        peaks = np.maximum(batch.target_prob, batch.behavior_prob)
-        self.peaks = float(peaks.min()), float(peaks.max())
+        asked = any(m.learner.law.needs_peaks for m in rest)
+        self.peaks = peaks_of(self.parts, T) if asked else [(1.0, 1.0)] * T
 
     def outcomes(self) -> list[Outcome]:
         """Where the online learners have ended, in the order in which they were asked for."""

@@ -1,9 +1,7 @@
 """First-order learners, followed over the log's stream as lanes of the compiled engine.
 
-A truncated episode bootstraps and then another one begins, so what a step carries to the next
-(gamma, the previous ratio) has to be cleared there: a step from nowhere to nowhere, with features
-0, ratio 0 and discount 0, is put in between for learners that carry anything. The few laws which
-such a step would change are advanced episode by episode instead.
+A truncated episode bootstraps and then another one begins: `engine.facts` has the rule. Nothing
+here depends on how the log is divided into batches and parts.
 """
 
 from __future__ import annotations
@@ -13,11 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Transitions, make_block
-from steadytd.engine.law import CARRIED, STEP_FACTS, arguments
+from steadytd.engine.facts import fact_table
 from steadytd.engine.learner import Learner
-from steadytd.engine.rows import Rows
+from steadytd.engine.rows import Rows, dense_rows
+from steadytd.engine.schedule import factors
 from steadytd.engine.vectors import LANES
 from steadytd.evaluation.collect.accumulate import Prepared
 from steadytd.evaluation.collect.room import memory_of
@@ -25,7 +24,6 @@ from steadytd.evaluation.follow.lanes import LaneRows, Lanes, Shape
 from steadytd.logs.log import LogBatch
 
 SNAPSHOTS = 200  # of the weights over the last half of the rows, whose mean is reported
-STILL = {"cop_td", "discounted_cop_td", "gem_etd", "rotd"}  # laws that an empty step would change
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,6 @@ class Lane:
     averaging: bool
     total: Floats = field(init=False)
     snapshots: int = 0
-    taken: int = 0
 
     def __post_init__(self) -> None:
         self.block = make_block([self.learner], np.zeros(self.features))
@@ -91,106 +88,57 @@ class Lane:
         step = int(self.block.first_divergence[0])
         return step if step >= 0 else None
 
-    @property
-    def carries(self) -> bool:
-        """Whether one step hands something to the next."""
-        law = self.learner.law
-        asked = {name for function in law.functions for name in arguments(function)}
-        return (
-            self.learner.traced
-            or bool(law.memory)
-            or (bool(asked & set(CARRIED)) and not law.traces)
-        )
-
     def advance(self, table: Table, facts: Floats, rows: int) -> None:
         """Go over a batch; `rows` is the number of rows of the whole log."""
         if self.diverged is not None:
             return
-        parts = [table.events]
-        if self.carries and len(table.restarts):
-            if self.learner.name in STILL:
-                parts = np.split(table.events, table.restarts)
-            else:
-                parts = [np.insert(table.events, table.restarts, table.nowhere)]
-        for i, part in enumerate(parts):
-            if i > 0 or table.restart_first:
-                self.block.carry[:] = 0.0
-            self._run(part, table, facts, rows)
-
-    def _run(self, events: Ints, table: Table, facts: Floats, rows: int) -> None:
-        transitions = Transitions(table.row, table.row_next, facts)
+        if table.begins:
+            self.block.cut()
+        transitions = Transitions(table.events, table.row_next, facts)
         gap = max(1, rows // (2 * SNAPSHOTS))
-        lo = 0
-        while lo < len(events):
-            hi = len(events)
-            if self.averaging:
-                hi = min(hi, lo + gap - self.taken % gap)
-            part = events[lo:hi]
-            self.block.advance(part, self._factors(len(part)), transitions, table.rows)
-            self.taken += hi - lo
-            if self.averaging and self.taken % gap == 0 and 2 * self.taken > rows:
+        lo, n = 0, len(table.events)
+        while lo < n:
+            before = self.block.step
+            hi = min(n, lo + gap - before % gap) if self.averaging else n
+            factor = factors(before, hi - lo, *self.learner.schedule)
+            self.block.advance(table.events[lo:hi], factor, transitions, table.rows)
+            taken = self.block.step
+            if self.averaging and taken % gap == 0 and 2 * taken > rows:
                 self.total += self.block.w[:, 0]
                 self.snapshots += 1
             lo = hi
 
-    def _factors(self, count: int) -> Floats:
-        """alpha_t / alpha; in one go, which may differ from a run's in the last bit."""
-        power, delay = self.learner.schedule
-        if power == 0.0:
-            return np.ones(count)
-        steps = self.taken + np.arange(count)
-        return np.asarray((1.0 + steps / delay) ** -power)
-
 
 @dataclass(frozen=True)
 class Table:
-    """A batch as the engine takes it, with one more row of zeros: nowhere."""
+    """A batch as the engine takes it: step i goes from row i to row_next[i]."""
 
     rows: Rows
-    row: Ints
-    row_next: Ints
     events: Ints
-    restarts: Longs  # rows that begin an episode after a truncated one, but for the first row
-    restart_first: bool
-    nowhere: int
+    row_next: Ints
+    carried: Floats  # the discount that each row hands to the next: 0 before another episode
+    begins: bool  # the first row begins an episode
 
     @staticmethod
-    def of(batch: LogBatch, X: Floats, discount_before: float) -> Table:
-        """The table of a batch; X is its features with a row of zeros at the end.
-
-        `discount_before` is that of the last row before the batch.
-        """
-        n, d = len(batch), X.shape[1]
-        m = len(X) - 1
-        value = X.reshape(-1)
-        first = np.arange(m + 1, dtype=np.int64) * d
-        length = np.full(m + 1, d, dtype=np.int64)
-        rows = Rows(first, length, first, np.arange(d, dtype=np.int32), value)
-        index = np.arange(n, dtype=np.int32)
-        before = np.append(discount_before, batch.discount[:-1])
-        restarts = np.flatnonzero(batch.first & (before > 0.0))
+    def of(batch: LogBatch, X: Floats) -> Table:
+        """The table of a batch with features X."""
         return Table(
-            rows=rows,
-            row=np.append(index, np.int32(m)),
-            row_next=np.append(batch.row_next, np.int32(m)).astype(np.int32),
-            events=index,
-            restarts=restarts[restarts > 0],
-            restart_first=bool(len(restarts) and restarts[0] == 0),
-            nowhere=n,
+            rows=dense_rows(X),
+            events=np.arange(len(batch), dtype=np.int32),
+            row_next=batch.row_next.astype(np.int32),
+            carried=np.where(np.append(batch.first[1:], False), 0.0, batch.discount),
+            begins=bool(batch.first[0]),
         )
 
     def facts(self, batch: LogBatch, target: int, peaks: tuple[float, float]) -> Floats:
-        """The facts of every event for one target, and those of the step to nowhere."""
-        n = len(batch)
+        """The facts of every row for one target."""
         assert batch.behavior_prob is not None
         mu, pi = batch.behavior_prob, batch.target_prob[target]
-        known: Bools = mu > 0.0
-        result = np.empty((n + 1, len(STEP_FACTS)))
-        rho = np.divide(pi, mu, out=np.zeros(n), where=known)
-        for i, column in enumerate((batch.reward, batch.discount, rho, pi, mu, 1.0, *peaks)):
-            result[:n, i] = column
-        result[n] = (0.0, 0.0, 0.0, 1.0, 1.0, 0.0, *peaks)
-        return result
+        return fact_table(
+            reward=batch.reward, gamma_next=batch.discount, gamma_carried=self.carried,
+            rho=np.divide(pi, mu, out=np.zeros(len(mu)), where=mu > 0.0), pi=pi, mu=mu,
+            peak_min=peaks[0], peak_max=peaks[1],
+        )  # fmt: skip
 
 
 class SideBySide:
@@ -214,10 +162,11 @@ class SideBySide:
             hi = min(p.n, lo + gap - self.taken % gap)
             self.lanes.advance(LaneRows(lo, hi, X, p.row_next, p.discount, p.reward, *m))
             self.taken += hi - lo
-            self._check()
-            if self.taken % gap == 0 and 2 * self.taken > rows:
-                self.total += self.lanes.W
-                self.snapshots += 1
+            if self.taken % gap == 0:
+                self._check()
+                if 2 * self.taken > rows:
+                    self.total += self.lanes.W
+                    self.snapshots += 1
             lo = hi
 
     def _check(self) -> None:
@@ -231,6 +180,7 @@ class SideBySide:
 
     def outcomes(self) -> list[Outcome]:
         """Where every lane has ended."""
+        self._check()
         found = []
         for j, one in self.members.items():
             mean = one.averaging and self.snapshots

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,28 +32,27 @@ FEWER_BLOCKS, MANY_FEATURES = 10, 64
 def members(
     batch: LogBatch, X: Floats, plan: Plan, asked: Sequence[Request], seed: int
 ) -> list[Member]:
-    """Every online learner for every target, with its numbers."""
+    """Every online learner for every target, with its numbers from the pilot's rows."""
     online = [one for one in asked if one.kind == "online"]
     if not online:
         return []
-    first = head(batch, PILOT_ROWS)
     found: list[Stability | None] = [None] * len(plan.targets)
     if any(one.automatic for one in online):
         blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
-        numbers = first.rows - first.rows[0]  # with gaps where rows were left out
+        numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
         sums = Accumulator(replace(plan, rows=int(numbers[-1]) + 1, blocks=blocks))
-        sums.add(replace(first, rows=numbers), X)
+        sums.add(replace(batch, rows=numbers), X)
         e = Estimator(units(sums.statistics()), "states")
         counts = resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES]
         found = [assess(e, t, name, counts) for t, name in enumerate(plan.targets)]
-    pilot = sizes(first, X)
+    pilot = sizes(batch, X)
     result = []
     for t in range(len(plan.targets)):
         for one in online:
             assert one.learner is not None
             learner = with_numbers(one.learner, found[t])
             if one.auto_alpha:
-                learner = learner.replace(alpha=safe_alpha(pilot, first, t, learner))
+                learner = learner.replace(alpha=safe_alpha(pilot, batch, t, learner))
             k = plan.systems.index(one.system) if one.system in plan.systems else 0
             column = k * len(plan.targets) + t
             shape = lane_shape(one.learner, one.system)
@@ -118,19 +117,34 @@ def with_numbers(learner: Learner, found: Stability | None) -> Learner:
     return learner.replace(**{name: numbers[name] for name in learner.automatic})
 
 
-def head(batch: LogBatch, n: int) -> LogBatch:
-    """The first n rows of a batch."""
-    if len(batch) <= n:
-        return batch
+def first_rows(batches: Iterable[LogBatch], n: int) -> LogBatch | None:
+    """The first n rows of a log as one batch, however they are divided; None if there are none.
+
+    The next observations stand behind all others, one for each row.
+    """
+    found: list[LogBatch] = []
+    for batch in batches:
+        found.append(batch)
+        if sum(map(len, found)) >= n:
+            break
+    if not found:
+        return None
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(b, name) for b in found], axis=-1)[..., :n]
+
+    x = np.concatenate([b.obs[: len(b)] for b in found])[:n]
+    x_next = np.concatenate([b.obs[b.row_next] for b in found])[:n]
     return replace(
-        batch,
-        row_next=batch.row_next[:n],
-        reward=batch.reward[:n],
-        discount=batch.discount[:n],
-        behavior_prob=None if batch.behavior_prob is None else batch.behavior_prob[:n],
-        target_prob=batch.target_prob[:, :n],
-        episode=batch.episode[:n],
-        first=batch.first[:n],
+        found[0],
+        obs=np.concatenate([x, x_next]),
+        row_next=np.arange(len(x), 2 * len(x), dtype=np.int32),
+        reward=joined("reward"),
+        discount=joined("discount"),
+        behavior_prob=joined("behavior_prob"),
+        target_prob=joined("target_prob"),
+        episode=joined("episode"),
+        first=joined("first"),
+        rows=joined("rows"),
         action=None,
-        rows=batch.rows[:n],
     )
