@@ -7,9 +7,11 @@ import pytest
 
 import steadytd as st
 from steadytd.base.finding import Finding
+from steadytd.learners import algorithm
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.recommend import DIRECT, SLOW, Candidate, candidates, choice
+from steadytd.theory.overview import compared
+from steadytd.theory.recommend import SLOW, Candidate, candidates, choice
 from tests.support.helpers import random_problem
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
 from tests.theory.test_certificate import absorbing, with_rewards
@@ -256,7 +258,7 @@ def test_what_is_recommended_is_stable_good_and_fast(kind: str) -> None:
         if numbers["speed"] >= 1e-3:
             assert learner.name in fastest
         else:
-            assert learner.name in {DIRECT[name] for name in fastest}
+            assert learner.name in {algorithm(name).standing.solver for name in fastest}
             assert "solved directly" in c.advice[-1].text
 
 
@@ -268,7 +270,8 @@ def test_a_slow_learner_is_replaced_by_its_direct_solver() -> None:
     codes = findings(c.problem)
     assert codes["recommended"].numbers["learner"] == "lstd"
     assert "solved directly, since tdc would take 5.3e+04 steps" in codes["recommended"].text
-    for name, direct in DIRECT.items():
+    for law in compared():
+        name, direct = law.name, law.standing.solver
         eta = {"eta": 0.7} if "perturbed" in name else {}
         np.testing.assert_allclose(
             c.problem.Phi @ c.fixed_point(direct, **eta),

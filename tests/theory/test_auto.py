@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -381,12 +382,12 @@ def test_a_law_of_ones_own_cannot_ask_for_what_nobody_chooses() -> None:
 def test_the_search_goes_on_until_a_penalty_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     """It need not with the grid as it is, which reaches twice the threshold."""
     monkeypatch.setattr(choose, "GRID", np.array([0.0, 0.01]))  # 0.08, 0.16, 0.32, 0.64 at last
-    p = st.problem("three_state")
-    found = best_penalty(p, st.learner("perturbed_td", alpha=0.77, eta=0))
+    learner = st.learner("perturbed_td", alpha=1, eta=0)
+    found = best_penalty(st.problem("three_state"), learner)
     assert found == pytest.approx(18 / 35, abs=1e-6)
     monkeypatch.setattr(choose, "DOUBLINGS", 3)
     with pytest.raises(st.InputError, match=r"no eta up to 32 is clear of the unstable ones on"):
-        best_penalty(p, st.learner("perturbed_td", alpha=0.78, eta=0))
+        best_penalty(st.problem("three_state"), learner)
 
 
 def test_without_rewards_a_bound_beside_the_threshold_is_not_taken(
@@ -396,3 +397,39 @@ def test_without_rewards_a_bound_beside_the_threshold_is_not_taken(
     monkeypatch.setattr(choose, "bounds", lambda m: {"sqrt_kappa": 0.085, "paper": 0.8})
     found = best_penalty(p, st.learner("perturbed_td", alpha=0.77, eta=0))
     assert found == pytest.approx(2 * 0.08)
+
+
+def test_auto_follows_a_law_of_ones_own() -> None:
+    """Its penalty is eta I, not eta G: the choice must come from its own matrix.
+
+    The path of A_0 + eta G would have been taken for it, whatever its expectation says.
+    """
+    from steadytd.mdp.moments import Expectation
+
+    def expectation(m: Any, values: Any) -> Expectation:
+        return Expectation(M=m.A() + values["eta"] * np.eye(m.n_features), g=m.b())
+
+    @st.law(
+        writes={"w": ("x", "w")},
+        params={"eta": st.Param("penalty", low=0.0, auto=True)},
+        expectation=expectation,
+    )
+    def ridge_td(
+        reward: float, rho: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float,
+        eta: float,
+    ) -> tuple[float, float]:  # fmt: skip
+        return alpha * rho * (reward + gamma_next * w_x_next - w_x), -alpha * eta
+
+    p = with_rewards()
+    c = Certificate(p)
+    (A,), G = c.A()[0], float(c.moments.G[0, 0])
+    learner = c.resolved(ridge_td, eta="auto")
+    assert float(learner["eta"]) > -A > -A / G
+    assert c.is_stable(learner)
+    p = st.problem("three_state")
+    c = Certificate(p)
+    learner = c.resolved(ridge_td, eta="auto")
+    stable, error = stable_error(c, learner)
+    grid = [stable_error(c, learner.replace(eta=eta)) for eta in np.linspace(0, 8, 400)]
+    assert stable
+    assert error <= min(e for ok, e in grid if ok) * (1.0 + 1e-6)

@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steadytd.base.errors import InputError, unknown
 
@@ -103,6 +103,22 @@ GENERAL = {
 }
 
 
+class Standing(NamedTuple):
+    """How the certificate treats a law.
+
+    `place` orders the laws that it compares and may recommend (0: not compared). `solver` names
+    the direct solver with the same fixed point. An `exhibit` is kept to explain published figures
+    and is never drawn beside the others.
+    """
+
+    place: int = 0
+    solver: str = ""
+    exhibit: bool = False
+
+
+ORDINARY = Standing()
+
+
 @dataclass(frozen=True)
 class Law:
     """One algorithm. See the module's text for what `update` may ask for.
@@ -134,6 +150,7 @@ class Law:
     variants: Mapping[str, Law | None] = field(default_factory=dict)  # None: this law itself
     action_values: bool = False
     block: type[Block] | None = None
+    standing: Standing = ORDINARY
 
     def __post_init__(self) -> None:
         if next(iter(self.writes), None) != "w":
@@ -257,6 +274,7 @@ def law(
     variants: Mapping[str, Law | None] | None = None,
     action_values: bool = False,
     block: type[Block] | None = None,
+    standing: Standing = ORDINARY,
     name: str = "",
 ) -> Callable[[Function], Law]:
     """Turn a function into a `Law`, usable wherever the name of a learner is.
@@ -288,6 +306,7 @@ def law(
             variants=dict(variants or {}),
             action_values=action_values,
             block=block,
+            standing=standing,
         )
 
     return decorate

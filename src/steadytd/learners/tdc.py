@@ -38,7 +38,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.engine.law import AUTO_RATIO, LAM, accumulating_trace, law
+from steadytd.engine.law import AUTO_RATIO, LAM, Standing, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 
@@ -54,6 +54,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     traces={"z": accumulating_trace},
     writes={"w": ("z", "x_next"), "h": ("z", "x")},
     expectation=expectation,
+    standing=Standing(2, "lstd"),
 )
 def tdc(
     reward: float,

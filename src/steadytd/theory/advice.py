@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import scipy.linalg
 
 from steadytd.base.finding import Finding
-from steadytd.learners import learner as make_learner
-from steadytd.theory.choose import best_penalty
-from steadytd.theory.finding import CLOSE, SOME, norm, zeroed
-from steadytd.theory.margin import STEEP, Path, path_of
+from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
+from steadytd.theory.choose import least_penalty
+from steadytd.theory.margin import STEEP
 from steadytd.theory.recommend import recommended
 
-if TYPE_CHECKING:
-    from steadytd.theory.certificate import Certificate
-
 MATTERS = 0.1  # a reversed mode counts from this share of the value function's norm on
-PERTURBED = make_learner("perturbed_td", alpha=1, eta=0)  # whose eta does not matter
 
 
-def advise(c: Certificate) -> list[Finding]:
+def advise(c: Analysis) -> list[Finding]:
     """All findings that apply, the verdict on plain TD first, the recommendation last."""
     found = [
         _td(c),
@@ -36,7 +29,7 @@ def advise(c: Certificate) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def advise_on(c: Certificate, eta: float) -> list[Finding]:
+def advise_on(c: Analysis, eta: float) -> list[Finding]:
     """What to know about one penalty."""
     row = c.path([eta]).row(0, named=True)
     found = []
@@ -54,13 +47,9 @@ def advise_on(c: Certificate, eta: float) -> list[Finding]:
     return found
 
 
-def _path(c: Certificate) -> Path:
-    return path_of(c.problem, PERTURBED, c.policy)
-
-
-def _too_close(c: Certificate, eta: float) -> Finding | None:
+def _too_close(c: Analysis, eta: float) -> Finding | None:
     """Why eta=auto would not choose this stable penalty, whatever its error."""
-    path = _path(c)
+    path = c.penalties
     if path.is_clear(eta):
         return None
     move = path.steepness(eta)
@@ -83,9 +72,9 @@ def _too_close(c: Certificate, eta: float) -> Finding | None:
     )
 
 
-def _td(c: Certificate) -> Finding:
+def _td(c: Analysis) -> Finding:
     if c.td_stable:
-        size = norm(c, c.moments.v_pi)
+        size = c.norm(c.moments.v_pi)
         error = zeroed(c.error(c.pencil.fixed_point(0.0)), size)
         with_penalty = c.error(c.pencil.fixed_point(c.best_eta))
         helps = with_penalty < error / CLOSE
@@ -109,10 +98,10 @@ def _td(c: Certificate) -> Finding:
     )
 
 
-def _sign_reversal(c: Certificate) -> Finding | None:
+def _sign_reversal(c: Analysis) -> Finding | None:
     """A real mode l < 0 of G^-1 A_0 whose part of the values comes out with the wrong sign."""
     m, pencil = c.moments, c.pencil
-    size = norm(c, m.v_pi)
+    size = c.norm(m.v_pi)
     if size == 0.0 or c.td_stable:
         return None
     modes, vectors = scipy.linalg.eig(pencil.A0, pencil.G)
@@ -123,7 +112,7 @@ def _sign_reversal(c: Certificate) -> Finding | None:
     parts = np.linalg.lstsq(vectors, np.stack([wanted, reached], axis=1).astype(complex))[0]
     for mode, vector, (true, learned) in zip(modes, vectors.T, parts, strict=True):
         real = abs(mode.imag) <= SOME * (1.0 + abs(mode)) and mode.real < 0.0
-        share = abs(true) * norm(c, np.abs(m.Phi @ pencil.Q @ vector)) / size
+        share = abs(true) * c.norm(np.abs(m.Phi @ pencil.Q @ vector)) / size
         if real and share >= MATTERS and (true * np.conj(learned)).real < -SOME:
             factor = float((learned / true).real)
             return Finding(
@@ -138,7 +127,7 @@ def _sign_reversal(c: Certificate) -> Finding | None:
     return None
 
 
-def _near_pole(c: Certificate) -> Finding | None:
+def _near_pole(c: Analysis) -> Finding | None:
     """The stretch of stable penalties in which perturbed TD is worse than predicting zero."""
     poles = [p for p in c.poles if c.pencil.is_stable(p + 1e-6 * (1.0 + p))]
     if not c.b.any() or not poles:
@@ -151,7 +140,7 @@ def _near_pole(c: Certificate) -> Finding | None:
         return None
     better = np.flatnonzero(errors <= zero)
     until = float(grid[better[0] - 1 if len(better) else -1])
-    clear = _path(c).edge_above(pole)
+    clear = c.penalties.edge_above(pole)
     return Finding(
         "near_pole",
         text=f"w(eta) has a pole at {pole:.4g}: stable penalties just above it are the worst "
@@ -167,12 +156,12 @@ def _near_pole(c: Certificate) -> Finding | None:
     )
 
 
-def _bias(c: Certificate) -> Finding | None:
-    size = norm(c, c.moments.v_pi)
+def _bias(c: Analysis) -> Finding | None:
+    size = c.norm(c.moments.v_pi)
     if size == 0.0:
         return None
     error = zeroed(c.error(c.pencil.fixed_point(c.best_eta)), size)
-    eta = best_penalty(c.problem, PERTURBED, c.policy, clear=False)
+    eta = least_penalty(c.problem, c.penalties, c.policy, clear=False)
     least = c.error(c.pencil.fixed_point(eta))
     text = (
         f"at its best penalty, eta = {c.best_eta:.4g}, perturbed TD's fixed point is {error:.4g} "
@@ -192,7 +181,7 @@ def _bias(c: Certificate) -> Finding | None:
     )  # fmt: skip
 
 
-def _bound_loose(c: Certificate) -> Finding | None:
+def _bound_loose(c: Analysis) -> Finding | None:
     """The paper's bound, where a penalty is needed and this one spoils the fixed point.
 
     It is always at least twice eta_pd, so a factor says little: what it costs in error counts.
@@ -214,7 +203,7 @@ def _bound_loose(c: Certificate) -> Finding | None:
     )  # fmt: skip
 
 
-def _rank_deficient(c: Certificate) -> Finding | None:
+def _rank_deficient(c: Analysis) -> Finding | None:
     if c.pencil.rank == c.problem.n_features:
         return None
     return Finding(
@@ -225,7 +214,7 @@ def _rank_deficient(c: Certificate) -> Finding | None:
     )
 
 
-def _no_coverage(c: Certificate) -> Finding | None:
+def _no_coverage(c: Analysis) -> Finding | None:
     missing = np.flatnonzero(c.problem.active_in(c.policy) & ~c.moments.visited)
     if not len(missing):
         return None

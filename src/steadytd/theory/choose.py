@@ -21,7 +21,7 @@ from steadytd.base.threads import single_threaded
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
-from steadytd.theory.margin import path_of, traced_pencil
+from steadytd.theory.margin import Path, path_of, traced_pencil
 from steadytd.theory.thresholds import bounds
 
 GRID = np.linspace(0.0, 1.0, 241) ** 2  # penalties tried, as shares of the largest: dense near 0
@@ -46,12 +46,17 @@ def resolve(problem: Problem, learner: Learner, policy: int = 0) -> Learner:
     return chosen
 
 
-@lru_cache(maxsize=256)
-@single_threaded
 def best_penalty(
     problem: Problem, learner: Learner, policy: int = 0, *, clear: bool = True
 ) -> float:
-    """The clear eta with the least error of the learner's fixed point.
+    """The clear eta with the least error of the learner's fixed point."""
+    return least_penalty(problem, path_of(problem, learner, policy), policy, clear=clear)
+
+
+@lru_cache(maxsize=256)
+@single_threaded
+def least_penalty(problem: Problem, path: Path, policy: int = 0, *, clear: bool = True) -> float:
+    """The clear eta with the least error on a path of fixed points.
 
     If the error does not depend on eta (no rewards), the bound sqrt(gamma_max c_max) - 1 is taken
     where it is clear, as it is without traces as far as we have seen, and else twice the largest
@@ -62,7 +67,6 @@ def best_penalty(
     """
     m = problem.moments(policy)
     weights, values = problem.error_weights(policy), m.v_pi
-    path = path_of(problem, learner, policy)
     allowed = path.is_clear if clear else path.is_stable
 
     def error(eta: float) -> float:
@@ -80,7 +84,7 @@ def best_penalty(
         limit *= 2.0
     else:
         raise InputError(
-            f"{learner.name}: no eta up to {limit / 2.0:g} is clear of the unstable ones on "
+            f"no eta up to {limit / 2.0:g} is clear of the unstable ones on "
             f"{problem.name}; use another learner."
         )
     some = [error(eta) for eta in grid[::20] if allowed(eta)]

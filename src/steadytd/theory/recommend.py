@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from steadytd.base.finding import Finding
 from steadytd.engine.learner import Learner
+from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
 from steadytd.theory.dynamics import decay_rates, follow_on_growth
-from steadytd.theory.finding import CLOSE, SOME, norm, zeroed
-
-if TYPE_CHECKING:
-    from steadytd.theory.certificate import Certificate
+from steadytd.theory.overview import automatic, compared
 
 SLOW = 1e-3  # contraction per step from which on steps are so many that solving directly is better
-DIRECT = {"td": "lstd", "tdc": "lstd", "perturbed_td": "perturbed_lstd", "etd": "lsetd"}
 
 
 @dataclass(frozen=True)
@@ -33,31 +29,31 @@ class Candidate:
     infinite_variance: bool
 
 
-def candidates(c: Certificate) -> list[Candidate]:
-    """The stable learners among td, tdc, perturbed_td and etd, with automatic parameters."""
+def candidates(c: Analysis) -> list[Candidate]:
+    """The stable ones among the laws that are compared, with automatic parameters."""
     growth = follow_on_growth(c.problem, c.policy)
     found = []
-    for text in ("td", "tdc:ratio=auto", "perturbed_td:eta=auto", "etd"):
-        learner = c.resolved(text)
+    for law in compared():
+        learner = c.resolved(law, **automatic(law))
         rate = float(decay_rates(c.problem, learner, c.policy).real.min())
         if rate > 0.0:
-            heavy = learner.name == "etd" and growth >= 1.0
-            error = zeroed(c.error(c.fixed_point(learner)), norm(c, c.moments.v_pi))
+            heavy = bool(law.memory) and growth >= 1.0
+            error = zeroed(c.error(c.fixed_point(learner)), c.norm(c.moments.v_pi))
             found.append(Candidate(learner, error, rate * c.largest_alpha(learner), heavy))
     return found
 
 
-def choice(c: Certificate, possible: list[Candidate]) -> Candidate:
+def choice(c: Analysis, possible: list[Candidate]) -> Candidate:
     """The least error; among equally good ones the fastest. Infinite variance only if all have it.
 
     Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good.
     """
     calm = [p for p in possible if not p.infinite_variance] or possible
-    slack = CLOSE * min(p.error for p in calm) + SOME * (1.0 + norm(c, c.moments.v_pi))
+    slack = CLOSE * min(p.error for p in calm) + SOME * (1.0 + c.norm(c.moments.v_pi))
     return max((p for p in calm if p.error <= slack), key=lambda p: p.speed)
 
 
-def recommended(c: Certificate) -> Finding | None:
+def recommended(c: Analysis) -> Finding | None:
     """The choice, or the direct solver with the same fixed point where the choice is slow."""
     possible = candidates(c)
     if not possible:
@@ -66,7 +62,7 @@ def recommended(c: Certificate) -> Finding | None:
     learner, why = best.learner, f"error of the fixed point {best.error:.4g}"
     if best.speed < SLOW:
         same = {k: v for k, v in learner.values.items() if k == "eta"}
-        learner = c.resolved(DIRECT[learner.name], **same)
+        learner = c.resolved(learner.algorithm.standing.solver, **same)
         why += (
             f", solved directly, since {best.learner.name} would take {1.0 / best.speed:.2g} steps "
             "or more to get closer by a factor e"
