@@ -15,11 +15,11 @@ from steadytd.engine.learner import Learner
 from steadytd.theory import choose
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.choose import RATIOS, best_penalty, stabilising_ratio
+from steadytd.theory.choose import RATIOS, best_penalty, knife_edge, stabilising_ratio
 from steadytd.theory.margin import Path, path_of
 from tests.support.helpers import random_problem
+from tests.support.made import with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
-from tests.theory.test_certificate import with_rewards
 
 TRACES = ((0.0, "scaled"), (0.5, "scaled"), (0.9, "scaled"), (0.5, "outside"), (0.9, "outside"))
 
@@ -153,7 +153,7 @@ def test_auto_keeps_clear_of_all_trouble(kind: str) -> None:
         reach = max(0.1 * eta, 0.02 * largest)
         assert all(high < eta - reach or eta + reach < low for low, high in trouble)
         assert is_clear(c, learner, eta, largest)
-        assert advise_on(c, eta) == []
+        assert {finding.code for finding in advise_on(c, eta)} <= {"sign_reversal"}
 
         free = best_penalty(c.problem, learner.replace(eta=0), clear=False)
         chosen, least = (c.error(c.pencil.fixed_point(e)) for e in (eta, free))
@@ -161,7 +161,8 @@ def test_auto_keeps_clear_of_all_trouble(kind: str) -> None:
         assert least <= chosen + 1e-9 * (1.0 + size)
         bias = next(finding for finding in c.advice if finding.code == "bias")
         assert bias.numbers["least_error"] == least
-        assert ("too close" in bias.text) is (chosen > 1.05 * least + 1e-9 * (1.0 + size))
+        says = "too close" in bias.text or "on a knife edge" in bias.text
+        assert says is (chosen > 1.05 * least + 1e-9 * (1.0 + size))
         costly += "too close" in bias.text
     assert (costly > 0) is (kind in ("off_policy", "off_policy_wide", "chain"))
 
@@ -227,7 +228,9 @@ def test_auto_is_stable_and_no_worse_than_a_grid(
     better = [eta for eta, (ok, e) in zip(grid, tried, strict=True) if ok and e < less]
     # the grid does not know the largest unstable penalty exactly: up to its next point
     beyond = float(grid[np.searchsorted(grid, largest, side="right")]) if largest else 0.0
-    assert not any(is_clear(c, learner, float(eta), beyond) for eta in better)
+    path = path_of(c.problem, learner.replace(eta=0.0))
+    if knife_edge(c.problem, path) is None:
+        assert not any(is_clear(c, learner, float(eta), beyond) for eta in better)
 
 
 @settings(deadline=None, derandomize=True, max_examples=80, database=None)
@@ -240,7 +243,7 @@ def test_every_penalty_well_above_the_definite_ones_is_clear(
     path = path_of(c.problem, c.resolved("perturbed_td", eta=0))
     eta = max(1e-9, factor * c.eta_pd / 0.89 * (1.0 + 1e-9))
     assert path.is_clear(eta)
-    assert advise_on(c, eta) == []
+    assert not {"near_pole", "near_crossing"} & {finding.code for finding in advise_on(c, eta)}
 
 
 @settings(deadline=None, derandomize=True, max_examples=60, database=None)
@@ -252,8 +255,9 @@ def test_the_advice_on_a_penalty_is_the_rule_of_auto(kind: str, seed: int, eta: 
     if not c.is_stable(learner):
         assert codes == ["eta_unstable"]
     else:
-        assert (codes == []) is is_clear(c, learner, eta, max(0.0, c.eta_hurwitz))
-        assert set(codes) <= {"near_pole", "near_crossing"}
+        close = {"near_pole", "near_crossing"} & set(codes)
+        assert bool(close) is not is_clear(c, learner, eta, max(0.0, c.eta_hurwitz))
+        assert set(codes) <= {"near_pole", "near_crossing", "knife_edge", "sign_reversal"}
 
 
 @pytest.mark.parametrize("lam", [0.05, 0.3])

@@ -15,9 +15,10 @@ Update::
 
 Fixed point: Phi' diag(m) (I - lam P_gamma)^-1 (I - P_gamma) Phi w = Phi' diag(m) (I - lam
 P_gamma)^-1 r_pi with m = lam d i + (1 - lam) f, f = (I - P_gamma')^-1 (d i). The matrix is positive
-definite for every pair of policies, so the mean update is always stable. The price is variance: F
-is a product of ratios and its variance may be infinite (it is on Baird's problem), in which case
-single runs wander far from their mean.
+definite for every pair of policies on the row space of the features, if the interest is positive,
+so the *mean* update is stable. The price is variance: F is a product of ratios and its variance may
+be infinite (it is on all three of the paper's tasks). Then single runs wander far from their mean
+and may diverge; the certificate has both verdicts.
 
 Parameters: alpha > 0, lam in [0, 1].
 

@@ -24,9 +24,10 @@ from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
 from steadytd.theory.assumptions import Assumption, check_assumptions
-from steadytd.theory.choose import least_penalty, resolve
+from steadytd.theory.choose import Errors, errors_of, least_penalty, resolve
 from steadytd.theory.margin import Path, penalty_path
 from steadytd.theory.thresholds import Interval, Pencil, bounds
+from steadytd.theory.variance import Variance, variance
 
 if TYPE_CHECKING:
     import polars as pl
@@ -128,13 +129,18 @@ class Analysis:
 
     @cached_property
     def best_eta(self) -> float:
-        """The penalty of least error among those clear of poles and crossings: eta=auto."""
+        """What eta=auto takes: the least error that is clear of poles, crossings, knife edges."""
         return least_penalty(self.problem, self.penalties, self.policy)
 
     @property
     def penalties(self) -> Path:
         """w(eta) for every penalty, and which of them are clear of trouble."""
         return penalty_path(self.problem, self.policy)
+
+    @property
+    def errors(self) -> Errors:
+        """The errors of w(eta), also at penalties that are off by a factor of two."""
+        return errors_of(self.problem, self.penalties, self.policy)
 
     def norm(self, values: ArrayLike) -> float:
         """The root of the mean square over the active states that mu visits."""
@@ -221,8 +227,15 @@ class Analysis:
         return dynamics.fixed_point(self.problem, self.resolved(learner, **params), self.policy)
 
     def is_stable(self, learner: Learner | str, **params: object) -> bool:
-        """Whether a learner's mean update leads to its fixed point, for small enough steps."""
+        """Whether a learner's mean update leads to its fixed point, for small enough steps.
+
+        It says nothing about the spread of single runs: see `variance`.
+        """
         return dynamics.is_stable(self.problem, self.resolved(learner, **params), self.policy)
+
+    def variance(self, learner: Learner | str, **params: object) -> Variance:
+        """Whether a learner's traces and memory have finite variance, and how fast it grows."""
+        return variance(self.problem, self.resolved(learner, **params), self.policy)
 
     def mean_weights(self, learner: Learner | str, steps: int, **params: object) -> Floats:
         """The predicted mean weights after n steps from w0."""
