@@ -112,10 +112,12 @@ def _certify_problem(
         (r["name"], "stable" if r["stable"] else "unstable", r["variance"], r["error"], r["alpha"])
         for r in learner_rows(c)
     ]
-    columns = ("learner", "mean update", "variance", ">error", ">largest alpha")
-    out.print(
-        table("Learners: error of the fixed point, largest constant step size", columns, lines)
+    columns = ("learner", "mean", "variance", ">error", ">alpha below")
+    title = (
+        "Learners: is the mean update stable, is the variance of the traces finite,\n"
+        "error of the fixed point, largest constant step size"
     )
+    out.print(table(title, columns, lines))
     if asked:
         shown = [
             (
