@@ -1,4 +1,4 @@
-"""The certificate: will a learner converge, to what, and how good is that?
+"""The certificate: is a learner's mean update stable, where does it lead, how good is that?
 
 `Analysis` has the exact numbers; here they get their words. `docs/theory.md` derives them.
 """
