@@ -112,12 +112,12 @@ def _certify_problem(
         (r["name"], "stable" if r["stable"] else "unstable", r["variance"], r["error"], r["alpha"])
         for r in learner_rows(c)
     ]
-    columns = ("learner", "mean", "variance", ">error", ">alpha below")
+    verdicts = ("learner", "mean", "variance", ">error", ">alpha below")
     title = (
         "Learners: is the mean update stable, is the variance of the traces finite,\n"
         "error of the fixed point, largest constant step size"
     )
-    out.print(table(title, columns, lines))
+    out.print(table(title, verdicts, lines))
     if asked:
         shown = [
             (

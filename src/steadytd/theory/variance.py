@@ -14,7 +14,7 @@ stray far from their mean however stable that is. The multiples are read off the
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -92,7 +92,7 @@ class Steps(NamedTuple):
             probability=problem.P[stream.s, stream.a, stream.s_next][before]
             * problem.mu[stream.s, stream.a][after],
             facts=[dict(zip(names, map(float, row), strict=True)) for row in different],
-            kind=kind.reshape(-1),
+            kind=kind.reshape(-1).astype(np.int32),
             pairs=problem.n_states * problem.n_actions,
         )
 
@@ -153,8 +153,7 @@ def _trace_multiple(function: Function, learner: Learner) -> Function:
 
 def _call(
     function: Function, facts: dict[str, float], learner: Learner, memory: dict[str, float]
-) -> float | tuple[float, float]:
+) -> Any:
     numbers = {k: v if not isinstance(v, str) else np.nan for k, v in learner.values.items()}
     scope = {**numbers, **facts, **memory}
-    found: float | tuple[float, float] = function(*(scope[name] for name in arguments(function)))
-    return found
+    return function(*(scope[name] for name in arguments(function)))
