@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -90,7 +92,13 @@ def test_one_rare_action_is_enough_to_differ() -> None:
     P = rng.dirichlet(np.full(n, 0.05), size=(n, 2))
     mu = np.tile([0.5, 0.5], (n, 1))
     pi = mu.copy()
-    parts = {"name": "rare", "P": P, "r": 0.0, "gamma": 0.9, "Phi": rng.normal(size=(n, 2))}
+    parts: dict[str, Any] = {
+        "name": "rare",
+        "P": P,
+        "r": 0.0,
+        "gamma": 0.9,
+        "Phi": rng.normal(size=(n, 2)),
+    }
     assert same(st.Problem(mu=mu, pi=pi, **parts), "htd:lam=0.5", "td:lam=0.5")
     mu[7], pi[7] = [1e-9, 1.0 - 1e-9], [2e-9, 1.0 - 2e-9]
     assert not same(st.Problem(mu=mu, pi=pi, **parts), "htd:lam=0.5", "td:lam=0.5")

@@ -132,6 +132,7 @@ class Law:
     the law values pairs of a state and an action, with x_next the expected features of the next
     state's actions; it then needs an `ActionValues` problem. A law with a `block` of its own is not
     a step along a gradient and has no step size; see `second_order` for what it returns.
+    `standing` says how the certificate treats the law.
     """
 
     name: str
