@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import steadytd as st
+from steadytd.report.certificate.page import threshold_rows
+from steadytd.report.pages import page
+from steadytd.theory.certificate import Certificate
 from tests.cli.test_cli import call
 from tests.support.helpers import random_problem
 
@@ -39,6 +42,31 @@ def test_terminal_page_begins_with_the_verdict(
     assert "eta = 0.42 is close to the pole at 0.4143" in flat
     assert "eta = 0.3 does not stabilise the mean update" in flat
     assert "159.6" in flat
+
+
+def test_both_verdicts_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Emphatic TD on Baird: the mean is stable, the variance infinite. Every column fits."""
+    assert call(monkeypatch, "certify", "baird") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["etd", "stable", "infinite", "0", "0.5419"] in lines
+    assert ["td", "unstable", "finite", "0", "none"] in lines
+    assert ["learner", "mean", "variance", "error", "alpha", "below"] in lines
+
+
+@pytest.mark.parametrize("features", [5, 45])
+def test_a_scan_is_called_a_scan(features: int) -> None:
+    """Above rank 40 the unstable penalties are searched for, and terminal and page say so."""
+    c = Certificate(random_problem(3, states=60, features=features, gamma=0.9))
+    words = " ".join(row["text"] for row in threshold_rows(c))
+    assert ("found by a scan" in words) is (features > 40)
+    assert c.pencil.exact is (features <= 40)
+    shown = page("certify.html", c=c, thresholds=[], learners=[], findings=[], path=[],
+                 pictures={"path": "", "eigenvalues": "", "states": ""}, verdict="", name="x",
+                 summary="", rank=features, features=features, command="")  # fmt: skip
+    assert ("searched for by a" in shown) is (features > 40)
+    assert "variance of its traces" in shown
 
 
 @pytest.mark.parametrize("name", ["theta2theta", "baird", "three_state", "on_policy", "wide"])

@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 import steadytd as st
 from steadytd.theory.certificate import Certificate
 from tests.support.helpers import random_problem
+from tests.support.made import absorbing, with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, realised
 
 PAPER = ("theta2theta", "baird", "three_state")
@@ -24,14 +25,6 @@ THRESHOLDS = {
 def as_printed(printed: str) -> object:
     """Equal to the printed digits: half a unit of the last of them."""
     return pytest.approx(float(printed), abs=0.5001 * 10 ** -len(printed.partition(".")[2]))
-
-
-def with_rewards() -> st.Problem:
-    """theta2theta with rewards (-0.8, 0.2): V = (1, 2), which is representable, with w = 1."""
-    p = st.problem("theta2theta")
-    return st.Problem(
-        name="rewarded", P=p.P, r=[[-0.8, -0.8], [0.2, 0.2]], gamma=0.9, mu=p.mu, pi=p.pi, Phi=p.Phi
-    )
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -223,15 +216,6 @@ def test_gamma_one_in_an_episodic_problem() -> None:
     assert c.td_stable == (np.linalg.eigvals(c.A()).real.min() > 0.0)
     assert all(f.numbers for f in c.advice)
     assert c.error(c.fixed_point("td")) < c.error(np.zeros(2))
-
-
-def absorbing(Phi: list[list[float]]) -> st.Problem:
-    P = np.zeros((3, 2, 3))
-    P[0, 0, 1] = P[0, 1, 2] = P[1, :, 2] = P[2, :, 2] = 1.0
-    return st.Problem(
-        name="absorbing", P=P, r=1.0, gamma=0.9, mu=np.full((3, 2), 0.5),
-        pi=np.tile([1.0, 0.0], (3, 1)), Phi=Phi, start=[1.0, 0.0, 0.0],
-    )  # fmt: skip
 
 
 def test_an_absorbing_state() -> None:

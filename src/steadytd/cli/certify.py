@@ -35,7 +35,7 @@ def certify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Will it converge, to what, and how good is that? Exact, before anything is run.
+    """Is the mean update stable, where does it lead, how good is that? Before anything is run.
 
     For a log: is plain TD stable on these data, and which penalty is enough?
 
@@ -110,13 +110,15 @@ def _certify_problem(
     rows = [(r["name"], r["value"], r["text"]) for r in threshold_rows(c)]
     out.print(table("\nPenalties", ("threshold", ">eta", "meaning"), rows))
     lines = [
-        (r["name"], "stable" if r["stable"] else "unstable", r["error"], r["alpha"])
+        (r["name"], "stable" if r["stable"] else "unstable", r["variance"], r["error"], r["alpha"])
         for r in learner_rows(c)
     ]
-    columns = ("learner", "mean update", ">error", ">largest alpha")
-    out.print(
-        table("Learners: error of the fixed point, largest constant step size", columns, lines)
+    verdicts = ("learner", "mean", "variance", ">error", ">alpha below")
+    title = (
+        "Learners: is the mean update stable, is the variance of the traces finite,\n"
+        "error of the fixed point, largest constant step size"
     )
+    out.print(table(title, verdicts, lines))
     if asked:
         shown = [
             (

@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, unknown
@@ -111,6 +111,22 @@ GENERAL = {
 }
 
 
+class Standing(NamedTuple):
+    """How the certificate treats a law.
+
+    `place` orders the laws that it compares and may recommend (0: not compared). `solver` names
+    the direct solver with the same fixed point. An `exhibit` is kept to explain published figures
+    and is never drawn beside the others.
+    """
+
+    place: int = 0
+    solver: str = ""
+    exhibit: bool = False
+
+
+ORDINARY = Standing()
+
+
 @dataclass(frozen=True)
 class Law:
     """One algorithm. See the module's text for what `update` may ask for.
@@ -124,6 +140,7 @@ class Law:
     the law values pairs of a state and an action, with x_next the expected features of the next
     state's actions; it then needs an `ActionValues` problem. A law with a `block` of its own is not
     a step along a gradient and has no step size; see `second_order` for what it returns.
+    `standing` says how the certificate treats the law.
     """
 
     name: str
@@ -142,6 +159,7 @@ class Law:
     variants: Mapping[str, Law | None] = field(default_factory=dict)  # None: this law itself
     action_values: bool = False
     block: BlockKind | None = None
+    standing: Standing = ORDINARY
 
     def __post_init__(self) -> None:
         if next(iter(self.writes), None) != "w":
@@ -284,6 +302,7 @@ def law(
     variants: Mapping[str, Law | None] | None = None,
     action_values: bool = False,
     block: BlockKind | None = None,
+    standing: Standing = ORDINARY,
     name: str = "",
 ) -> Callable[[Function], Law]:
     """Turn a function into a `Law`, usable wherever the name of a learner is.
@@ -315,6 +334,7 @@ def law(
             variants=dict(variants or {}),
             action_values=action_values,
             block=block,
+            standing=standing,
         )
 
     return decorate

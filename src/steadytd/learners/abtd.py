@@ -25,9 +25,11 @@ Example::
 Reference: Mahmood, Yu & Sutton (2017), "Multi-step off-policy learning without importance sampling
 ratios"; Ghiassian & Sutton (2021).
 
-Differs from the paper: nothing.
+Differs from the paper: 1. no gradient correction: there is one vector w, where the paper's
+algorithms for function approximation have a second one.
 
-Reduces to: td at zeta = 0.
+Reduces to: td at zeta = 0; vtrace with lam = 1 at zeta = 1 (nu pi = min(1, rho) then), and at a
+smaller zeta already where psi is no limit (High-Variance Rooms at zeta = 0.75).
 """
 
 from __future__ import annotations

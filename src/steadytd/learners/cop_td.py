@@ -16,6 +16,9 @@ that its mean over the data is 1)::
 Fixed point: m = Phi' d; u such that the mean of (F - c)(x - m) is zero; then
 Phi' D diag(c(s)) (I - P_gamma) Phi w = Phi' D diag(c(s)) r_pi. Where the features can represent
 d_pi/d_mu, c is that ratio and w is the *on-policy* TD fixed point, which no other learner here has.
+Where they cannot, c may be negative and its own update or w's unstable: with the defaults the mean
+update is unstable on baird, baird8, nonmonotone, boyan, collision and random_walk, and stable on
+three_state, theta2theta and kolter. The certificate tells for each problem.
 
 Parameters: alpha > 0, beta in [0, 1) (default 0), ratio > 0 (a/alpha, default 10).
 

@@ -1,9 +1,8 @@
 """Discounted COP-TD: TD weighted by a learned ratio of state distributions.
 
 Background: COP-TD with a forgetting factor: the ratio of a target policy that is restarted from the
-data every now and then. Better behaved than the undiscounted ratio when it comes to estimating it;
-with features that cannot represent the ratio it may go anywhere: on all three of the paper's tasks
-its mean update is unstable, which the certificate says.
+data every now and then. With features that cannot represent the ratio it may go anywhere: on all
+three of the paper's tasks its mean update is unstable at g = 0.9, which the certificate says.
 
 Update (a = ratio alpha; c(s) = c.x is the learned ratio)::
 
@@ -14,9 +13,11 @@ Update (a = ratio alpha; c(s) = c.x is the learned ratio)::
 Fixed point: (G - g Phi' P_pi' D Phi) c = (1 - g) Phi' d, then
 Phi' D diag(c(s)) (I - P_gamma) Phi w = Phi' D diag(c(s)) r_pi. With a table for c, c d is
 (1 - g) (I - g P_pi')^-1 d: the emphasis of ETD(0, beta = g), learned instead of sampled, hence with
-much less variance. With features, c is an approximation.
+much less variance. With features, c is an approximation. At g = 1 the right-hand side is 0, c would
+be 0 and w would never move: g = 1 is refused.
 
-Parameters: alpha > 0, ratio > 0 (step size of c / alpha, default 10), g in [0, 1] (default 0.9).
+Parameters: alpha > 0, ratio > 0 (step size of c / alpha, default 10), g in [0, 0.999]
+(default 0.9).
 
 Example::
 
@@ -55,7 +56,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
 
 
 @law(
-    params={"ratio": RATIO, "g": Param("discount of the ratio", default=0.9, low=0.0, high=1.0)},
+    params={"ratio": RATIO, "g": Param("discount of the ratio", default=0.9, low=0.0, high=0.999)},
     writes={"w": "x", "c": "x_next"},
     expectation=expectation,
     settled=("c",),

@@ -15,9 +15,10 @@ Update::
 
 Fixed point: Phi' diag(m) (I - lam P_gamma)^-1 (I - P_gamma) Phi w = Phi' diag(m) (I - lam
 P_gamma)^-1 r_pi with m = lam d i + (1 - lam) f, f = (I - P_gamma')^-1 (d i). The matrix is positive
-definite for every pair of policies, so the mean update is always stable. The price is variance: F
-is a product of ratios and its variance may be infinite (it is on Baird's problem), in which case
-single runs wander far from their mean.
+definite for every pair of policies on the row space of the features, if the interest is positive,
+so the *mean* update is stable. The price is variance: F is a product of ratios and its variance may
+be infinite (it is on all three of the paper's tasks). Then single runs wander far from their mean
+and may diverge; the certificate has both verdicts.
 
 Parameters: alpha > 0, lam in [0, 1].
 
@@ -37,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.engine.law import LAM, law
+from steadytd.engine.law import LAM, Standing, law
 from steadytd.mdp.moments import Expectation, Moments
 
 
@@ -67,6 +68,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     writes={"w": "z"},
     idle_at_rho_zero=True,
     expectation=expectation,
+    standing=Standing(4, "lsetd"),
 )
 def etd(reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float) -> float:
     """w += alpha delta z, where z carries the emphasis."""

@@ -13,9 +13,11 @@ Update::
 
 Fixed point: ETD's with f = (I - beta P')^-1 (d i). beta trades bias for variance: at beta = 0 it is
 TD, at beta = gamma ETD. For lam = 0 the projected operator contracts with modulus
-gamma sqrt((1 - min d/f) / beta), so it is stable where that is below 1.
+gamma sqrt((1 - min d/f) / beta), so it is stable where that is below 1. beta = 1 needs episodes
+that end: where they do not, F has no finite mean and there is no fixed point, and the certificate
+says so instead of a number.
 
-Parameters: alpha > 0, beta in [0, 1], lam in [0, 1].
+Parameters: alpha > 0, beta in [0, 1] (1 only where episodes end), lam in [0, 1].
 
 Example::
 

@@ -16,7 +16,9 @@ Fixed point: (G - Phi' P_gamma' D Phi) m = Phi' d and k = 0, then
 Phi' D diag(m(s)) (I - P_gamma) Phi w = Phi' D diag(m(s)) r_pi: ETD(0)'s fixed point where the
 features can represent f/d, at a fraction of ETD's variance. m is learned by GTD2's scheme on the
 Bellman equation of the emphasis, backwards in time, which is stable where its matrix is
-non-singular.
+non-singular. That says nothing about w: where the features cannot represent f/d, m(s) may be
+negative and w's update unstable. With the defaults it is on theta2theta and three_state, and stable
+on baird.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10).
 

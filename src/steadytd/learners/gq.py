@@ -15,7 +15,7 @@ Fixed point: A_lam w = b_lam and h = 0, where the projected Bellman error of q i
 A_lam = Psi' D (I - lam P)^-1 (I - P) Psi and b_lam = Psi' D (I - lam P)^-1 r over pairs, D of
 d_mu(s) mu(a|s), and P[(s, a), (s', a')] = p(s'|s, a) gamma(s, a, s') pi(a'|s'). Stable on two time
 scales (beta/alpha to infinity), or on one if beta/alpha exceeds
-max(0, -lambda_min(G^-1 sym A_lam)).
+max(0, -lambda_min(G^-1 sym A_lam)), if A_lam is non-singular; docs/theory.md derives it for tdc.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
 

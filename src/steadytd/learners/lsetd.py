@@ -19,8 +19,8 @@ Fixed point: etd's for beta = gamma (the default), otherwise etd_beta's. The sum
 variance of F: where it is infinite (Baird's problem), they approach their means very slowly, and a
 beta below gamma helps.
 
-Parameters: lam in [0, 1], beta in [0, 1] or gamma, ridge >= 0 (> 0 for form=recursive), form batch
-or recursive.
+Parameters: lam in [0, 1], beta in [0, 1] (1 only where episodes end) or gamma, ridge >= 0 (> 0 for
+form=recursive), form batch or recursive.
 
 Example::
 

@@ -17,7 +17,8 @@ P_gamma)^-1 r_pi. A small beta keeps the variance of F finite but may leave the 
 small eta then stabilises it: at lam = 0 it suffices that
 1 + eta > gamma sqrt((1 - min d/f) / beta). The bias is that of both.
 
-Parameters: alpha > 0, eta >= 0, beta in [0, 1], lam in [0, 1].
+Parameters: alpha > 0, eta >= 0, beta in [0, 1] (1 only where episodes end, as in etd_beta), lam in
+[0, 1].
 
 Example::
 

@@ -2,8 +2,7 @@
 
 Background: The smallest change to TD that can stop it from diverging: every update also pulls the
 value estimate of the present state towards zero. One vector, one more multiplication, no second
-time scale. Use it where the certificate says that its bias is small; it is never unbiased unless
-the value is zero.
+time scale. Use it where the certificate says that its bias is small.
 
 Update (Algorithm 1 of the paper; z = rho x at lam = 0)::
 
@@ -19,7 +18,8 @@ Fixed point: (A_0 + eta G) w = b_0 at lam = 0, the paper's Phi w = Pi T_eta Phi 
 g P = P_gamma / (1 + eta), scaled: (1 + eta) Phi' D (I - lam g P)^-1 (I - g P) Phi w =
 Phi' D (I - lam g P)^-1 r_pi; outside: (A_lam + eta G) w = b_lam. It is the TD fixed point of
 *another* problem, with discount gamma/(1 + eta) and reward r/(1 + eta): stability is paid for with
-bias, and near the smallest stable eta the bias is largest.
+bias. Where stability begins at a real eigenvalue, the fixed point has a pole, and the bias grows
+without bound towards it; where a complex pair crosses (baird), there is no pole.
 
 Parameters: alpha > 0, eta >= 0 (the penalty) or auto (chosen by the certificate where the model is
 known), lam in [0, 1], penalty scaled or outside.
@@ -44,7 +44,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.engine.law import LAM, Param, accumulating_trace, law
+from steadytd.engine.law import LAM, Param, Standing, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 ETA = Param("penalty", low=0.0, auto=True)
@@ -96,6 +96,7 @@ def outside(
     writes={"w": "z"},
     idle_at_rho_zero=True,
     expectation=scaled_expectation,
+    standing=Standing(3, "perturbed_lstd"),
     variant_param="penalty",
     variants={"scaled": None, "outside": outside},
 )

@@ -1,9 +1,10 @@
 """Off-policy TD(lam): temporal-difference learning with importance ratios. May diverge.
 
 Background: The oldest idea: bootstrap from the next state's estimate and correct for the policy
-with the ratio rho. One vector and a few multiplications per step, and the best that there is where
-it is stable. Off-policy, with features, nothing guarantees that: this is the deadly triad, and
-every other learner here is an answer to it.
+with the ratio rho. One vector and a few multiplications per step. Off-policy, with features,
+nothing guarantees that it is stable: this is the deadly triad, and every other learner here is an
+answer to it. Where it is stable, its fixed point can still be worse than others' (on kolter its
+error is 2.7 where the best linear fit has 0.0004).
 
 Update::
 
@@ -13,8 +14,10 @@ Update::
 
 Fixed point: A_lam w = b_lam, with A_lam = Phi' D (I - lam P_gamma)^-1 (I - P_gamma) Phi and
 b_lam = Phi' D (I - lam P_gamma)^-1 r_pi. It minimises the projected Bellman error (which is zero
-there), but A_lam need not be positive definite when D is that of the behaviour policy: then the
-mean update leads away from the fixed point and the weights grow without bound.
+there). The mean update leads there exactly if all eigenvalues of A_lam have a positive real part.
+On-policy A_lam is positive definite on the row space, which is enough. Off-policy it need not be.
+It may be stable all the same (on nonmonotone), but where an eigenvalue has a negative real part,
+the mean update leads away from the fixed point and the weights grow without bound.
 
 Parameters: alpha > 0, lam in [0, 1].
 
@@ -34,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.engine.law import LAM, accumulating_trace, law
+from steadytd.engine.law import LAM, Standing, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 
@@ -49,6 +52,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     writes={"w": "z"},
     idle_at_rho_zero=True,
     expectation=expectation,
+    standing=Standing(1, "lstd"),
 )
 def td(reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float) -> float:
     """w += alpha delta z."""

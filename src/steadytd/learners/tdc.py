@@ -2,8 +2,8 @@
 
 Background: TD's direction plus a correction that makes the sum a descent direction of the projected
 Bellman error. The correction needs an estimate of a solution of a least-squares problem, which the
-second vector h learns on the side. The usual choice among the gradient methods: as fast as TD where
-TD works, stable where it does not.
+second vector h learns on the side. The usual choice among the gradient methods: often slower than
+TD where TD is stable, and stable where it is not, if the ratio is large enough.
 
 Update (beta = ratio alpha)::
 
@@ -13,9 +13,9 @@ Update (beta = ratio alpha)::
     h    += beta  (delta z - (h.x) x)
 
 Fixed point: A_lam w = b_lam and h = 0, the same as TD's, where the projected Bellman error is zero.
-Stable on two time scales (beta/alpha to infinity), or on one if beta/alpha exceeds
-max(0, -lambda_min(G^-1 sym A_lam)). No bias is added, but the TD fixed point itself can be a poor
-value function when the data come from another policy.
+Stable on two time scales (beta/alpha to infinity), or, where A_lam is non-singular, on one if
+beta/alpha exceeds max(0, -lambda_min(G^-1 sym A_lam)): docs/theory.md derives it. No bias is added,
+but the TD fixed point itself can be a poor value function when the data come from another policy.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10) or auto, lam in [0, 1].
 
@@ -38,7 +38,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.engine.law import AUTO_RATIO, LAM, accumulating_trace, law
+from steadytd.engine.law import AUTO_RATIO, LAM, Standing, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
 
@@ -54,6 +54,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     traces={"z": accumulating_trace},
     writes={"w": ("z", "x_next"), "h": ("z", "x")},
     expectation=expectation,
+    standing=Standing(2, "lstd"),
 )
 def tdc(
     reward: float,

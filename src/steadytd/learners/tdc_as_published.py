@@ -39,7 +39,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.engine.law import LAM, RATIO, law
+from steadytd.engine.law import LAM, RATIO, Standing, law
 from steadytd.mdp.moments import Expectation, Moments
 
 
@@ -70,6 +70,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     writes={"w": ("z", "x_next"), "h": ("z", "x")},
     idle_at_rho_zero=True,
     expectation=expectation,
+    standing=Standing(exhibit=True),
 )
 def tdc_as_published(
     reward: float,

@@ -189,8 +189,14 @@ class Moments:
 
     def follow_on_at(self, beta: float) -> Floats:
         """f = (I - beta P')^-1 (d i), where transitions that end an episode are left out of P."""
-        going_on = np.einsum("sa,sat,sat->st", self.pi, self.P, self.gamma > 0.0)
-        return self._follow_on(beta * going_on)
+        decay = beta * np.einsum("sa,sat,sat->st", self.pi, self.P, self.gamma > 0.0)
+        largest = 1.0 - 1e-12
+        if decay.sum(axis=1).max() >= largest and _spectral_radius(decay) >= largest:
+            raise InputError(
+                f"the mean of the follow-on trace is not finite at beta = {beta:g}: under pi "
+                "episodes do not end; use beta < 1."
+            )
+        return self._follow_on(decay)
 
     def _follow_on(self, decay: Floats) -> Floats:
         system = np.eye(len(self.d)) - decay.T

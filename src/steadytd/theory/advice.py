@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
 
 from steadytd.base.finding import Finding
-from steadytd.learners import learner as make_learner
-from steadytd.theory.choose import best_penalty
-from steadytd.theory.finding import CLOSE, SOME, norm, zeroed
-from steadytd.theory.margin import STEEP, Path, path_of
+from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
+from steadytd.theory.choose import knife_edge, least_penalty
+from steadytd.theory.margin import STEEP
 from steadytd.theory.recommend import recommended
 
-if TYPE_CHECKING:
-    from steadytd.theory.certificate import Certificate
-
+_TOO_CLOSE = "too close to one with a pole or without stability to rely on."
+NO_BASIS = 1e8  # condition number of the eigenvectors from which on they are no basis
 MATTERS = 0.1  # a reversed mode counts from this share of the value function's norm on
-PERTURBED = make_learner("perturbed_td", alpha=1, eta=0)  # whose eta does not matter
 
 
-def advise(c: Certificate) -> list[Finding]:
+def advise(c: Analysis) -> list[Finding]:
     """All findings that apply, the verdict on plain TD first, the recommendation last."""
     found = [
         _td(c),
-        _sign_reversal(c),
+        _sign_reversal(c, c.best_eta),
         _near_pole(c),
+        _knife_edge(c),
         _bias(c),
         _bound_loose(c),
         _rank_deficient(c),
@@ -36,31 +34,30 @@ def advise(c: Certificate) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def advise_on(c: Certificate, eta: float) -> list[Finding]:
+def advise_on(c: Analysis, eta: float) -> list[Finding]:
     """What to know about one penalty."""
     row = c.path([eta]).row(0, named=True)
-    found = []
     if not row["stable"]:
-        found.append(
+        return [
             Finding(
                 "eta_unstable",
-                text=f"eta = {eta:g} does not stabilise the mean update: perturbed TD grows "
-                f"without bound. Every eta above {c.eta_hurwitz:.4g} is stable.",
+                text=f"eta = {eta:g} does not stabilise the mean update: one of its modes does not "
+                f"decay. Every eta above {c.eta_hurwitz:.4g} is stable{_as_far(c)}.",
                 numbers={"eta": eta, "eta_hurwitz": c.eta_hurwitz},
             )
-        )
-    elif found_close := _too_close(c, eta):
-        found.append(found_close)
-    return found
+        ]
+    found = [_too_close(c, eta) or _balanced(c, eta), _sign_reversal(c, eta)]
+    return [finding for finding in found if finding is not None]
 
 
-def _path(c: Certificate) -> Path:
-    return path_of(c.problem, PERTURBED, c.policy)
+def _as_far(c: Analysis) -> str:
+    """What a scan cannot promise."""
+    return "" if c.pencil.exact else ", as far as a scan of the penalties shows"
 
 
-def _too_close(c: Certificate, eta: float) -> Finding | None:
+def _too_close(c: Analysis, eta: float) -> Finding | None:
     """Why eta=auto would not choose this stable penalty, whatever its error."""
-    path = _path(c)
+    path = c.penalties
     if path.is_clear(eta):
         return None
     move = path.steepness(eta)
@@ -83,81 +80,103 @@ def _too_close(c: Certificate, eta: float) -> Finding | None:
     )
 
 
-def _td(c: Certificate) -> Finding:
+def _td(c: Analysis) -> Finding:
     if c.td_stable:
-        size = norm(c, c.moments.v_pi)
+        size = c.norm(c.moments.v_pi)
         error = zeroed(c.error(c.pencil.fixed_point(0.0)), size)
+        least = least_penalty(c.problem, c.penalties, c.policy, clear=False)
         with_penalty = c.error(c.pencil.fixed_point(c.best_eta))
-        helps = with_penalty < error / CLOSE
+        lower = c.error(c.pencil.fixed_point(least)) < error / CLOSE
+        end = "no penalty up to the theorem's bound lowers that by more than 5 %."
+        if lower:
+            end = f"perturbed TD with eta=auto, {c.best_eta:.4g}, has {with_penalty:.4g}."
         return Finding(
             "td_stable",
-            text="off-policy TD is stable here as it is: no penalty is needed"
-            + (", it would only add bias. " if not helps else " for that. ")
-            + f"TD's fixed point has error {error:.4g}, "
-            + f"the best linear fit {zeroed(c.best_error, size):.4g}"
-            + (f", perturbed TD with eta = {c.best_eta:.4g} {with_penalty:.4g}." if helps else "."),
+            text="the mean update of off-policy TD is stable here: no penalty is needed for that. "
+            f"TD's fixed point has error {error:.4g}, "
+            f"the best linear fit {zeroed(c.best_error, size):.4g}; {end}",
             numbers={"td_error": error, "best_error": c.best_error},
         )
     slowest = c.pencil.slowest(0.0)
     return Finding(
         "td_unstable",
         text=f"off-policy TD diverges: its mean update has a mode that grows at rate "
-        f"{-slowest:.4g} per unit of alpha. Perturbed TD is stable for every eta above "
-        f"{c.eta_hurwitz:.4g}, and its matrix is positive definite, as the theorem asks, "
-        f"from {c.eta_pd:.4g} on.",
+        f"{-slowest:.4g} per unit of alpha. Perturbed TD's is stable for every eta above "
+        f"{c.eta_hurwitz:.4g}{_as_far(c)}, and its matrix is positive definite, as the theorem "
+        f"asks, from {c.eta_pd:.4g} on.",
         numbers={"growth_rate": -slowest, "eta_hurwitz": c.eta_hurwitz, "eta_pd": c.eta_pd},
     )
 
 
-def _sign_reversal(c: Certificate) -> Finding | None:
-    """A real mode l < 0 of G^-1 A_0 whose part of the values comes out with the wrong sign."""
+def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
+    """A real mode l < 0 of G^-1 A_0 whose part of the values has the wrong sign at this penalty.
+
+    The part of w(eta) along the mode is a constant divided by l + eta: for all eta > -l it has one
+    sign, for all eta < -l, TD's own eta = 0 among them, the other.
+    """
     m, pencil = c.moments, c.pencil
-    size = norm(c, m.v_pi)
-    if size == 0.0 or c.td_stable:
+    size = c.norm(m.v_pi)
+    if size == 0.0 or pencil.at_pole(eta):
         return None
     modes, vectors = scipy.linalg.eig(pencil.A0, pencil.G)
+    if np.linalg.cond(vectors) > NO_BASIS:
+        return None
     wanted = np.linalg.lstsq(
         np.sqrt(m.d)[:, None] * (m.Phi @ pencil.Q), np.sqrt(m.d) * m.v_pi, rcond=None
     )[0]
-    reached = np.linalg.solve(pencil.A(c.best_eta), pencil.b)
+    reached = np.linalg.solve(pencil.A(eta), pencil.b)
     parts = np.linalg.lstsq(vectors, np.stack([wanted, reached], axis=1).astype(complex))[0]
     for mode, vector, (true, learned) in zip(modes, vectors.T, parts, strict=True):
-        real = abs(mode.imag) <= SOME * (1.0 + abs(mode)) and mode.real < 0.0
-        share = abs(true) * norm(c, np.abs(m.Phi @ pencil.Q @ vector)) / size
+        real = abs(mode.imag) <= SOME * (1.0 + abs(mode)) and -eta < mode.real < 0.0
+        share = abs(true) * c.norm(np.abs(m.Phi @ pencil.Q @ vector)) / size
         if real and share >= MATTERS and (true * np.conj(learned)).real < -SOME:
             factor = float((learned / true).real)
             return Finding(
                 "sign_reversal",
-                text="perturbed TD returns the wrong sign: the part of the value function along an "
-                f"unstable mode ({share:.0%} of its size) is multiplied by {factor:.3g} at the "
-                f"best penalty, eta = {c.best_eta:.4g}, and by a negative number at every penalty "
-                "that stabilises it. Use a learner without this bias.",
+                text="perturbed TD returns the wrong sign: the part of the value function along "
+                f"one mode ({share:.0%} of its size) is multiplied by {factor:.3g} at "
+                f"eta = {eta:.4g}, and by a negative number at every penalty above "
+                f"{-mode.real:.4g}. {_right_sign(c, float(-mode.real))} Use a learner without "
+                "this bias.",
                 numbers={"mode": float(mode.real), "share": float(share), "factor": factor,
-                 "eta": c.best_eta},
+                 "eta": eta},
             )  # fmt: skip
     return None
 
 
-def _near_pole(c: Certificate) -> Finding | None:
+def _right_sign(c: Analysis, end: float) -> str:
+    """Whether some stable penalty below `end`, where the sign is right, could be taken."""
+    low, found = 0.0, []
+    for left, right in [*c.unstable_etas, (end, end)]:
+        if min(left, end) - low > SOME * (1.0 + end):
+            found.append(f"{low:.4g} and {min(left, end):.4g}")
+        low = max(low, right)
+    if found:
+        return f"Penalties that are stable and keep this sign lie between {', '.join(found)}."
+    return f"No stable penalty lies below that{_as_far(c)}."
+
+
+def _near_pole(c: Analysis) -> Finding | None:
     """The stretch of stable penalties in which perturbed TD is worse than predicting zero."""
     poles = [p for p in c.poles if c.pencil.is_stable(p + 1e-6 * (1.0 + p))]
     if not c.b.any() or not poles:
         return None
     pole = max(poles)
     zero = c.error(np.zeros(c.problem.n_features))
-    grid = pole + np.geomspace(1e-4, 10.0, 400)
+    grid = pole + np.concatenate([np.geomspace(1e-7, 1e-4, 30)[:-1], np.geomspace(1e-4, 10.0, 400)])
     errors = np.array([c.error(c.pencil.fixed_point(eta)) for eta in grid])
-    if errors[0] <= zero:
-        return None
+    if errors[:30].min() <= zero or errors[0] < 100.0 * errors[29]:
+        return None  # not worse than zero beside it, or b has no part there: no pole of w(eta)
     better = np.flatnonzero(errors <= zero)
     until = float(grid[better[0] - 1 if len(better) else -1])
-    clear = _path(c).edge_above(pole)
+    clear = c.penalties.edge_above(pole)
     return Finding(
         "near_pole",
-        text=f"w(eta) has a pole at {pole:.4g}: stable penalties just above it are the worst "
-        f"choice. From the pole up to {until:.3g}{'' if len(better) else ' at least'} perturbed TD "
-        f"is worse than predicting zero everywhere (error {zero:.4g}). eta=auto takes no penalty "
-        f"between the pole and {clear:.4g}.",
+        text=f"w(eta) has a pole at {pole:.4g}: the error grows without bound towards it, from "
+        f"stable penalties too. From the pole up to {until:.3g}"
+        f"{'' if len(better) else ' at least'} perturbed TD is worse than predicting zero "
+        f"everywhere (error {zero:.4g}). eta=auto takes no penalty between the pole and "
+        f"{clear:.4g}.",
         numbers={
             "pole": pole,
             "worse_than_zero_until": until,
@@ -167,22 +186,54 @@ def _near_pole(c: Certificate) -> Finding | None:
     )
 
 
-def _bias(c: Certificate) -> Finding | None:
-    size = norm(c, c.moments.v_pi)
+def _knife_edge(c: Analysis) -> Finding | None:
+    """The penalty of least error, where it must be known exactly to be of any use."""
+    eta = knife_edge(c.problem, c.penalties, c.policy)
+    if eta is None:
+        return None
+    found = _balanced(c, eta)
+    assert found is not None
+    chosen, off = c.errors.at(c.best_eta), c.errors.off(c.best_eta)
+    return replace(
+        found,
+        text=f"{found.text} eta=auto takes {c.best_eta:.4g}, with error {chosen:.4g}: of all clear "
+        f"penalties its error is the least if eta is off by a factor of two, {off:.4g}.",
+        numbers={**found.numbers, "chosen": c.best_eta, "chosen_error": chosen, "chosen_off": off},
+    )
+
+
+def _balanced(c: Analysis, eta: float) -> Finding | None:
+    """Whether a stable penalty is on a knife edge."""
+    if not c.errors.knife_edge(eta):
+        return None
+    beside = [
+        f"{word} it has {c.errors.at(e):.4g}"
+        for word, e in (("half of", eta / 2.0), ("twice", 2.0 * eta))
+        if c.penalties.is_stable(e)
+    ]
+    return Finding(
+        "knife_edge",
+        text=f"eta = {eta:.4g} is on a knife edge: its error is {c.errors.at(eta):.4g}, but "
+        f"{' and '.join(beside)}.",
+        numbers={"eta": eta, "error": c.errors.at(eta), "off": c.errors.off(eta)},
+    )
+
+
+def _bias(c: Analysis) -> Finding | None:
+    size = c.norm(c.moments.v_pi)
     if size == 0.0:
         return None
     error = zeroed(c.error(c.pencil.fixed_point(c.best_eta)), size)
-    eta = best_penalty(c.problem, PERTURBED, c.policy, clear=False)
+    eta = least_penalty(c.problem, c.penalties, c.policy, clear=False)
     least = c.error(c.pencil.fixed_point(eta))
     text = (
-        f"at its best penalty, eta = {c.best_eta:.4g}, perturbed TD's fixed point is {error:.4g} "
-        f"away from v_pi, whose size is {size:.4g}; no weights come closer than "
+        f"with the penalty that eta=auto takes, {c.best_eta:.4g}, perturbed TD's fixed point is "
+        f"{error:.4g} away from v_pi, whose size is {size:.4g}; no weights come closer than "
         f"{zeroed(c.best_error, size):.4g}."
     )
     if error > CLOSE * least + SOME * (1.0 + size):
-        text += (
-            f" At eta = {eta:.6g} it would be {least:.4g}, but that is too close to a penalty "
-            "with a pole or without stability to rely on."
+        text += f" At eta = {eta:.6g} it would be {least:.4g}, but that penalty is " + (
+            "on a knife edge." if c.penalties.is_clear(eta) else _TOO_CLOSE
         )
     return Finding(
         "bias",
@@ -192,7 +243,7 @@ def _bias(c: Certificate) -> Finding | None:
     )  # fmt: skip
 
 
-def _bound_loose(c: Certificate) -> Finding | None:
+def _bound_loose(c: Analysis) -> Finding | None:
     """The paper's bound, where a penalty is needed and this one spoils the fixed point.
 
     It is always at least twice eta_pd, so a factor says little: what it costs in error counts.
@@ -206,26 +257,28 @@ def _bound_loose(c: Certificate) -> Finding | None:
     tight = c.bounds["numerical_range"]
     return Finding(
         "bound_loose",
-        text=f"the theorem's bound asks for eta >= {paper:.4g}; exactly {exact:.4g} is needed, and "
-        f"the tightest bound that does not look at the features is {tight:.4g}. With the theorem's "
-        f"eta the error is {there:.4g}, at the best penalty, eta = {c.best_eta:.4g}, {best:.4g}.",
+        text=f"the theorem's bound asks for eta >= {paper:.4g}; its condition, a positive definite "
+        f"matrix, holds from {exact:.4g} on, and the tightest bound that does not look at the "
+        f"features is {tight:.4g}. With the theorem's eta the error is {there:.4g}, with "
+        f"eta = {c.best_eta:.4g}, which eta=auto takes, {best:.4g}.",
         numbers={"paper": paper, "eta_pd": exact, "numerical_range": tight, "error": there,
          "best_error": best},
     )  # fmt: skip
 
 
-def _rank_deficient(c: Certificate) -> Finding | None:
+def _rank_deficient(c: Analysis) -> Finding | None:
     if c.pencil.rank == c.problem.n_features:
         return None
     return Finding(
         "rank_deficient",
-        text=f"the features have rank {c.pencil.rank} of {c.problem.n_features}: the values "
-        "converge, the weights only on the row space; part of w0 stays as it is.",
+        text=f"the features of the states that mu visits have rank {c.pencil.rank} of "
+        f"{c.problem.n_features}: all statements are about the values. In the long run the weights "
+        "move on the row space only, and the rest of w0 stays as it is.",
         numbers={"rank": c.pencil.rank, "features": c.problem.n_features},
     )
 
 
-def _no_coverage(c: Certificate) -> Finding | None:
+def _no_coverage(c: Analysis) -> Finding | None:
     missing = np.flatnonzero(c.problem.active_in(c.policy) & ~c.moments.visited)
     if not len(missing):
         return None

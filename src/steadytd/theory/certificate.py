@@ -1,38 +1,25 @@
-"""The certificate: will a learner converge, to what, and how good is that?
+"""The certificate: is a learner's mean update stable, where does it lead, how good is that?
 
-Everything here is exact for a known model. `docs/theory.md` derives it.
+`Analysis` has the exact numbers; here they get their words. `docs/theory.md` derives them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
+from steadytd.base.finding import Finding
 from steadytd.base.threads import single_threaded
-from steadytd.engine.law import Law
-from steadytd.engine.learner import Learner
-from steadytd.learners import algorithm
-from steadytd.learners import learner as make_learner
 from steadytd.mdp.action_values import ActionValues
-from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
-from steadytd.theory import dynamics
-from steadytd.theory.assumptions import Assumption, check_assumptions
-from steadytd.theory.choose import best_penalty, resolve
-from steadytd.theory.thresholds import Interval, Pencil, bounds
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from steadytd.base.finding import Finding
+from steadytd.theory.advice import advise
+from steadytd.theory.analysis import Analysis
+from steadytd.theory.overview import overview
 
 
 @single_threaded
@@ -54,197 +41,12 @@ def certify(problem: Problem | str, policy: int = 0) -> Certificate:
     return certificate
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(Analysis):
     """What is certain about learning on this problem. Made by `certify`."""
-
-    problem: Problem
-    policy: int = 0
-
-    @cached_property
-    def moments(self) -> Moments:
-        """The problem's exact matrices."""
-        return self.problem.moments(self.policy)
-
-    @cached_property
-    def pencil(self) -> Pencil:
-        """A_0, G and b on the row space."""
-        return Pencil.of(self.moments)
-
-    # The paper's own objects
-
-    def A(self, eta: float = 0.0) -> Floats:
-        """The key matrix Phi' D ((1 + eta) I - gamma P_pi) Phi."""
-        return np.asarray(self.moments.A() + eta * self.moments.G)
-
-    @property
-    def b(self) -> Floats:
-        """Phi' D r_pi."""
-        return self.moments.b()
-
-    @cached_property
-    def projection(self) -> Floats:
-        """Pi = Phi (Phi' D Phi)^+ Phi' D: onto the span of Phi in the d_mu norm."""
-        m, Q = self.moments, self.moments.row_space
-        weighted = Q.T @ (m.Phi * m.d[:, None]).T
-        return np.asarray(m.Phi @ Q @ np.linalg.solve(self.pencil.G, weighted))
-
-    def bellman(self, values: ArrayLike, eta: float = 0.0) -> Floats:
-        """The perturbed Bellman operator T_eta v = (r_pi + gamma P_pi v) / (1 + eta)."""
-        v = np.asarray(values, dtype=np.float64)
-        return np.asarray((self.moments.r_pi + self.moments.P_gamma @ v) / (1.0 + eta))
-
-    def contraction(self, eta: float = 0.0) -> dict[str, float]:
-        """Moduli of T_eta: in the maximum norm, and in the d_mu norm (there also of Pi T_eta).
-
-        Below 1 in the d_mu norm, the projected operator contracts and perturbed TD's fixed point
-        is unique and has an error bound.
-        """
-        m = self.moments
-        active = self.problem.active_in(self.policy)
-        return {
-            "maximum": float(m.P_gamma[active].sum(axis=1).max()) / (1.0 + eta),
-            "d_mu": m.operator_norm / (1.0 + eta),
-        }
-
-    def assumptions(self, learner: Learner | str) -> list[Assumption]:
-        """Each assumption of the paper's convergence theorem, holding or not, and why."""
-        return check_assumptions(self.problem, self.resolved(learner), self.policy)
-
-    # Thresholds
-
-    @property
-    def td_stable(self) -> bool:
-        """Whether plain off-policy TD(0) converges in the mean."""
-        return self.pencil.is_stable(0.0)
-
-    @property
-    def eta_pd(self) -> float:
-        """From here on A(eta) is positive definite, exactly; negative if TD's own A is."""
-        return self.pencil.eta_pd
-
-    @property
-    def eta_hurwitz(self) -> float:
-        """From here on the mean update is stable for every larger eta; at most eta_pd."""
-        return self.pencil.eta_hurwitz
-
-    @property
-    def unstable_etas(self) -> list[Interval]:
-        """The penalties in [0, eta_pd] with an unstable mean update: a set, not one number."""
-        return self.pencil.unstable_from(0.0)
-
-    @cached_property
-    def bounds(self) -> dict[str, float]:
-        """Six penalties that suffice, from the tightest to the paper's and one without a model."""
-        return bounds(self.moments)
-
-    # The path of fixed points
-
-    @cached_property
-    def best_eta(self) -> float:
-        """The penalty of least error among those clear of poles and crossings: eta=auto."""
-        return best_penalty(self.problem, make_learner("perturbed_td", alpha=1, eta=0), self.policy)
-
-    @cached_property
-    def best_error(self) -> float:
-        """The least error of any weights: the distance of v_pi from the span of the features."""
-        return dynamics.best_error(self.problem, self.policy)
-
-    def error(self, w: Floats) -> float:
-        """The error of weights for this target policy."""
-        difference = self.problem.Phi @ w - self.moments.v_pi
-        return float(np.sqrt(self.problem.error_weights(self.policy) @ difference**2))
-
-    @property
-    def poles(self) -> list[float]:
-        """The penalties eta >= 0 at which A(eta) is singular and w(eta) has a pole."""
-        return [p for p in self.pencil.poles if p >= 0.0]
-
-    def error_bound(self, eta: float) -> float:
-        """A bound on the error of w(eta) without its solution; infinite where none exists.
-
-        With c the contraction modulus in the d_mu norm, p = ||Pi V - V|| and
-        k = eta ||Pi V|| / (1 + eta): [c k + sqrt(k^2 + (1 - c^2) p^2)] / (1 - c^2). Where states
-        are of different interest, times the largest ratio of the error's norm to the d_mu norm.
-        """
-        c = self.contraction(eta)["d_mu"]
-        if c >= 1.0:
-            return float("inf")
-        m = self.moments
-        projected = self.projection @ m.v_pi
-        p = float(np.sqrt(m.d @ (projected - m.v_pi) ** 2))
-        k = eta / (1.0 + eta) * float(np.sqrt(m.d @ projected**2))
-        weights = self.problem.error_weights(self.policy)[m.visited] / m.d[m.visited]
-        bound = (c * k + np.sqrt(k**2 + (1.0 - c**2) * p**2)) / (1.0 - c**2)
-        return float(np.sqrt(weights.max()) * bound)
-
-    def sensitivity(self, eta: float) -> float:
-        """How far the values move, in the d_mu norm, per unit of eta; infinite at a pole."""
-        return self.pencil.sensitivity(eta) / float(np.sqrt(self.moments.d.sum()))
-
-    def path(self, etas: Sequence[float] | Floats) -> pl.DataFrame:
-        """One row per penalty: eta, stable, error, error_bound, sensitivity, value of each state.
-
-        At a pole the error and the values are null; an error bound that does not exist is null.
-        """
-        import polars as pl
-
-        rows = [self._path_row(float(eta)) for eta in etas]
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-    def _path_row(self, eta: float) -> dict[str, Any]:
-        if not (np.isfinite(eta) and eta >= 0.0):
-            raise InputError(f"eta must be a finite number >= 0, got {eta}.")
-        bound = self.error_bound(eta)
-        row: dict[str, Any] = {"eta": eta, "stable": self.pencil.is_stable(eta)}
-        finite = not self.pencil.at_pole(eta)
-        w = self.pencil.fixed_point(eta) if finite else np.zeros(self.problem.n_features)
-        row["error"] = self.error(w) if finite else None
-        row["error_bound"] = bound if np.isfinite(bound) else None
-        row["sensitivity"] = self.sensitivity(eta) if finite else None
-        values = self.problem.Phi @ w
-        return row | {f"value_{s}": float(v) if finite else None for s, v in enumerate(values)}
-
-    # Learners
-
-    def resolved(self, learner: Learner | Law | str, **params: object) -> Learner:
-        """A learner from a name, text or law, with "auto" replaced by the number chosen here."""
-        given = dict(params)
-        if not isinstance(learner, Learner) and "alpha=" not in str(learner):
-            law = learner if isinstance(learner, Law) else algorithm(learner.partition(":")[0])
-            if "alpha" in law.all_params:
-                given.setdefault("alpha", 1.0)
-        return resolve(self.problem, make_learner(learner, **given), self.policy)
-
-    def expectation(self, learner: Learner | str, **params: object) -> Expectation:
-        """M and g of the mean update E[change of y] = alpha (g - M y)."""
-        return dynamics.expectation(self.problem, self.resolved(learner, **params), self.policy)
-
-    def fixed_point(self, learner: Learner | str, **params: object) -> Floats:
-        """The weights at which a learner's mean update is zero, stable or not."""
-        return dynamics.fixed_point(self.problem, self.resolved(learner, **params), self.policy)
-
-    def is_stable(self, learner: Learner | str, **params: object) -> bool:
-        """Whether a learner's mean update leads to its fixed point, for small enough steps."""
-        return dynamics.is_stable(self.problem, self.resolved(learner, **params), self.policy)
-
-    def mean_weights(self, learner: Learner | str, steps: int, **params: object) -> Floats:
-        """The predicted mean weights after n steps from w0."""
-        found = self.resolved(learner, **params)
-        return dynamics.mean_weights(self.problem, found, steps, self.policy)
-
-    def largest_alpha(self, learner: Learner | str, **params: object) -> float:
-        """Below this constant step size the mean update contracts; 0 if it never does."""
-        found = self.resolved(learner, **params)
-        return dynamics.largest_alpha(self.problem, found, self.policy)
-
-    # Words
 
     @cached_property
     def advice(self) -> list[Finding]:
         """Findings in plain words, each with a code and the numbers behind it."""
-        from steadytd.theory.advice import advise
-
         return advise(self)
 
     def to_dict(self, etas: Sequence[float] = ()) -> dict[str, Any]:
@@ -273,6 +75,4 @@ class Certificate:
     @cached_property
     def learners(self) -> list[dict[str, Any]]:
         """Every registered learner here: stability, fixed point's error, largest step size."""
-        from steadytd.theory.overview import overview
-
         return overview(self)

@@ -2,7 +2,9 @@
 
 `eta` is the penalty whose fixed point has the least error among those that are clear of every pole
 and every crossing (`margin.py`), up to the theorem's bound (or 1): more than the bound is never
-needed and only pulls the values to zero.
+needed and only pulls the values to zero. Where that penalty is on a knife edge (halving or doubling
+it multiplies the error by more than ten, to more than a tenth of the values' norm), it is the one
+whose error is least when eta is off by a factor of two.
 
 `ratio` adds no bias, so it is chosen for speed: the smallest power of two that is at least twice
 the stabilising ratio and reaches nine tenths of the rate at which the slowest mode can decay.
@@ -11,7 +13,8 @@ the stabilising ratio and reaches nine tenths of the rate at which the slowest m
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -21,12 +24,14 @@ from steadytd.base.threads import single_threaded
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
-from steadytd.theory.margin import path_of, traced_pencil
+from steadytd.theory.margin import Path, path_of, traced_pencil
 from steadytd.theory.thresholds import bounds
 
 GRID = np.linspace(0.0, 1.0, 241) ** 2  # penalties tried, as shares of the largest: dense near 0
 ZOOM, ZOOMS = 17, 8  # then so many between the neighbours of the best, so many times
 DOUBLINGS = 30  # of the largest penalty, should none up to it be clear
+TENFOLD = 10.0  # by so much halving or doubling eta multiplies the error on a knife edge,
+MATTERS = 0.1  # and to more than this share of the values' norm
 FLAT = 1e-9  # relative difference of errors below which they are equal
 RATIOS = 2.0 ** np.arange(-6, 11)
 LARGE_RANK = 60  # from here on only every fourth ratio is tried: eigenvalues take their time
@@ -46,31 +51,87 @@ def resolve(problem: Problem, learner: Learner, policy: int = 0) -> Learner:
     return chosen
 
 
-@lru_cache(maxsize=256)
-@single_threaded
 def best_penalty(
     problem: Problem, learner: Learner, policy: int = 0, *, clear: bool = True
 ) -> float:
-    """The clear eta with the least error of the learner's fixed point.
+    """The clear eta with the least error of the learner's fixed point."""
+    return least_penalty(problem, path_of(problem, learner, policy), policy, clear=clear)
+
+
+def least_penalty(problem: Problem, path: Path, policy: int = 0, *, clear: bool = True) -> float:
+    """The clear eta with the least error on a path of fixed points, kept off a knife edge.
 
     If the error does not depend on eta (no rewards), the bound sqrt(gamma_max c_max) - 1 is taken
     where it is clear, as it is without traces as far as we have seen, and else twice the largest
     troublesome penalty: a penalty outside the trace may need more than that bound.
 
-    With `clear=False` every stable eta counts, however close to a pole or a crossing: what the
-    margin costs is the difference between the two errors.
+    On a knife edge the clear penalty is taken that has the least error when it is off by a factor
+    of two (`Errors.off`). With `clear=False` every stable eta counts, however close to a pole, a
+    crossing or a knife edge: what the rules cost is the difference between the two errors.
     """
-    m = problem.moments(policy)
-    weights, values = problem.error_weights(policy), m.v_pi
-    path = path_of(problem, learner, policy)
-    allowed = path.is_clear if clear else path.is_stable
+    found = _least_penalty(problem, path, policy, clear, off=False)
+    if clear and errors_of(problem, path, policy).knife_edge(found):
+        return _least_penalty(problem, path, policy, clear, off=True)
+    return found
 
-    def error(eta: float) -> float:
-        w = path.weights(eta)
+
+def knife_edge(problem: Problem, path: Path, policy: int = 0) -> float | None:
+    """The clear penalty of least error, if it is on a knife edge; else None."""
+    eta = _least_penalty(problem, path, policy, True, off=False)
+    return eta if errors_of(problem, path, policy).knife_edge(eta) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """The errors of the fixed points on a path."""
+
+    problem: Problem
+    path: Path
+    policy: int
+
+    @cached_property
+    def size(self) -> float:
+        """The norm of the true values, in which errors are measured."""
+        values = self.problem.moments(self.policy).v_pi
+        return float(np.sqrt(self.problem.error_weights(self.policy) @ values**2))
+
+    def at(self, eta: float) -> float:
+        """The error at a penalty; infinite at a pole."""
+        w = self.path.weights(eta)
         if w is None:
-            return np.inf
-        return float(np.sqrt(weights @ (problem.Phi @ w - values) ** 2))
+            return float("inf")
+        difference = self.problem.Phi @ w - self.problem.moments(self.policy).v_pi
+        return float(np.sqrt(self.problem.error_weights(self.policy) @ difference**2))
 
+    def beside(self, eta: float) -> list[float]:
+        """The errors at half and at twice the penalty, as far as those are stable."""
+        return [self.at(e) for e in (eta / 2.0, 2.0 * eta) if self.path.is_stable(e)]
+
+    def off(self, eta: float) -> float:
+        """The worst error if eta is off by a factor of two, either way, or not at all."""
+        return max(self.at(eta), *self.beside(eta), 0.0)
+
+    def knife_edge(self, eta: float) -> bool:
+        """Whether halving or doubling eta multiplies the error by more than ten.
+
+        And makes it larger than a tenth of the values: below that nobody needs to care.
+        """
+        return self.off(eta) > max(TENFOLD * self.at(eta), MATTERS * self.size)
+
+
+@lru_cache(maxsize=64)
+def errors_of(problem: Problem, path: Path, policy: int = 0) -> Errors:
+    """The errors along a path (kept with it)."""
+    return Errors(problem, path, policy)
+
+
+@lru_cache(maxsize=256)
+@single_threaded
+def _least_penalty(problem: Problem, path: Path, policy: int, clear: bool, off: bool) -> float:
+    errors = errors_of(problem, path, policy)
+    error = errors.off if off else errors.at
+    allowed = path.is_clear if clear else path.is_stable
+    m = problem.moments(policy)
     calm, limit = max(0.0, bounds(m)["sqrt_kappa"]), max(1.0, bounds(m)["paper"])
     for _ in range(DOUBLINGS):
         grid = np.array(sorted({*(GRID * limit), *(e for e in path.edges if e <= limit)}))
@@ -80,11 +141,11 @@ def best_penalty(
         limit *= 2.0
     else:
         raise InputError(
-            f"{learner.name}: no eta up to {limit / 2.0:g} is clear of the unstable ones on "
-            f"{problem.name}; use another learner."
+            f"no eta up to {limit / 2.0:g} is clear of the unstable ones on {problem.name}; "
+            "use another learner."
         )
     some = [error(eta) for eta in grid[::20] if allowed(eta)]
-    if some and max(some) - min(some) <= FLAT * (1.0 + float(np.sqrt(weights @ values**2))):
+    if some and max(some) - min(some) <= FLAT * (1.0 + errors.size):
         return calm if allowed(calm) else 2.0 * path.largest
     for _ in range(ZOOMS):
         i = int(np.searchsorted(grid, found))

@@ -35,6 +35,8 @@ MARGIN = 0.1  # of eta: the distance kept from all trouble
 FLOOR = 0.02  # of the largest troublesome penalty: the least such distance
 NUDGE = 0.01  # of eta: so far it is moved to see how steep w(eta) is
 STEEP = 0.1  # of the values' norm: a nudge must not move them farther
+SAME = 1e-9  # relative difference below which two matrices are the same
+PROBE = 0.7  # the penalty at which a law's own matrix is compared with A_lam + eta G
 SCAN = 64  # penalties looked at where the crossings are no eigenvalues (scaled traces)
 
 
@@ -114,13 +116,34 @@ class Path:
 def path_of(problem: Problem, learner: Learner, policy: int = 0) -> Path:
     """The path of a perturbed learner; its own eta does not matter.
 
-    M(eta) = A_lam + eta G, whose crossings are known, except for scaled traces. For those every
-    eta above ||P_gamma|| - 1 is stable, and below it crossings are searched for by a scan.
+    M(eta) = A_lam + eta G has crossings that are known. Where the law's own M is another (scaled
+    traces), they are searched for by a scan below ||P_gamma|| - 1; above it scaled traces are
+    stable.
     """
     m = problem.moments(policy)
-    if learner.traced and learner.values.get("penalty") == "scaled":
-        return _scanned(problem, learner, policy)
     pencil = Pencil.of(m) if not learner.traced else traced_pencil(m, float(learner["lam"]))
+    if learner.law.block is None and not _adds_penalty(problem, learner, policy, pencil):
+        return _scanned(problem, learner, policy)
+    return _path(m, pencil) if learner.traced else penalty_path(problem, policy)
+
+
+@lru_cache(maxsize=64)
+def penalty_path(problem: Problem, policy: int = 0) -> Path:
+    """The path of A_0 + eta G, without traces."""
+    m = problem.moments(policy)
+    return _path(m, Pencil.of(m))
+
+
+def _adds_penalty(problem: Problem, learner: Learner, policy: int, pencil: Pencil) -> bool:
+    """Whether M(eta) is the pencil's A_0 + eta G and g its b, seen at one penalty."""
+    e, Q = dynamics.expectation(problem, learner.replace(eta=PROBE), policy), pencil.Q
+    M, A = Q.T @ e.M @ Q, pencil.A(PROBE)
+    far, apart = np.abs(M - A).max(), np.abs(Q.T @ e.g - pencil.b).max()
+    size = np.abs(A).max(), 1.0 + np.abs(pencil.b).max()
+    return bool(far <= SAME * size[0] and apart <= SAME * size[1])
+
+
+def _path(m: Moments, pencil: Pencil) -> Path:
     return Path(
         moments=m,
         system=lambda eta: (pencil.A(eta), pencil.b),
@@ -164,4 +187,4 @@ def _scanned(problem: Problem, learner: Learner, policy: int) -> Path:
                 start = None
         if start is not None:  # rounding at the very end
             unstable.append((start, end))
-    return Path(moments=m, system=system, poles=[], unstable=unstable, definite=end)
+    return Path(moments=m, system=system, poles=[], unstable=unstable)

@@ -2,51 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.engine.law import AUTO, Law
 from steadytd.learners import algorithm, names
+from steadytd.theory.analysis import Analysis
 from steadytd.theory.choose import LARGE_RANK
 
-if TYPE_CHECKING:
-    from steadytd.theory.certificate import Certificate
 
-CORE = ("td", "perturbed_td", "tdc", "etd")
+def overview(c: Analysis) -> list[dict[str, Any]]:
+    """Name, parameters, stability, variance, error of the fixed point, largest step size (if any).
 
-
-def overview(certificate: Certificate) -> list[dict[str, Any]]:
-    """Name, parameters, stability, error of the fixed point, largest step size (if any).
-
-    With "auto" where it is offered, and for large problems only the learners that most would use:
+    With "auto" where it is offered, and for large problems only the learners that are compared:
     the others' matrices are several times as large as the problem. A learner without closed form
     on this problem (COP-TD and its kin where states are inactive) is left out.
     """
     rows = []
-    for name in names() if certificate.pencil.rank <= LARGE_RANK else CORE:
-        law = algorithm(name)
+    for law in map(algorithm, names()) if c.pencil.rank <= LARGE_RANK else compared():
         if law.expectation is None or law.action_values or undecided(law):
             continue
-        learner = certificate.resolved(law, **automatic(law))
+        learner = c.resolved(law, **automatic(law))
         try:
-            certificate.expectation(learner)
+            c.expectation(learner)
         except InputError:
             continue
         row: dict[str, Any] = {
-            "learner": name,
+            "learner": law.name,
             "params": {k: v for k, v in learner.values.items() if k in law.params},
-            "stable": certificate.is_stable(learner),
-            "largest_alpha": certificate.largest_alpha(learner) if law.block is None else None,
+            "stable": c.is_stable(learner),
+            "finite_variance": c.variance(learner).finite,
+            "variance_growth": c.variance(learner).growth,
+            "largest_alpha": c.largest_alpha(learner) if law.block is None else None,
         }
         try:
-            w = certificate.fixed_point(learner)
+            w = c.fixed_point(learner)
         except InputError:
             row |= {"error": None, "values": None}
         else:
-            values = certificate.problem.Phi @ w
-            row |= {"error": certificate.error(w), "values": values.tolist()}
+            values = c.problem.Phi @ w
+            row |= {"error": c.error(w), "values": values.tolist()}
         rows.append(row)
     return rows
+
+
+def compared() -> list[Law]:
+    """The registered laws that the certificate compares and may recommend, in their order."""
+    laws = [law for law in map(algorithm, names()) if law.standing.place]
+    return sorted(laws, key=lambda law: law.standing.place)
 
 
 def undecided(law: Law) -> bool:

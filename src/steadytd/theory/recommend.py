@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from steadytd.base.finding import Finding
 from steadytd.engine.learner import Learner
-from steadytd.theory.dynamics import decay_rates, follow_on_growth
-from steadytd.theory.finding import CLOSE, SOME, norm, zeroed
-
-if TYPE_CHECKING:
-    from steadytd.theory.certificate import Certificate
+from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
+from steadytd.theory.choose import knife_edge
+from steadytd.theory.dynamics import decay_rates
+from steadytd.theory.overview import automatic, compared
 
 SLOW = 1e-3  # contraction per step from which on steps are so many that solving directly is better
-DIRECT = {"td": "lstd", "tdc": "lstd", "perturbed_td": "perturbed_lstd", "etd": "lsetd"}
 
 
 @dataclass(frozen=True)
@@ -24,49 +21,56 @@ class Candidate:
     """A learner that could be recommended, with what decides it.
 
     `speed` is the rate of the slowest mode times the largest stable step size: how much of that
-    mode a step can take away. It does not depend on the size of the learner's updates.
+    mode a step can take away. It does not depend on the size of the learner's updates. `counted`
+    is the error that decides: on a knife edge the one with a penalty that is off by a factor of
+    two, else the error itself.
     """
 
     learner: Learner
     error: float
     speed: float
     infinite_variance: bool
+    counted: float
 
 
-def candidates(c: Certificate) -> list[Candidate]:
-    """The stable learners among td, tdc, perturbed_td and etd, with automatic parameters."""
-    growth = follow_on_growth(c.problem, c.policy)
+def candidates(c: Analysis) -> list[Candidate]:
+    """The stable ones among the laws that are compared, with automatic parameters."""
+    knife = knife_edge(c.problem, c.penalties, c.policy) is not None
     found = []
-    for text in ("td", "tdc:ratio=auto", "perturbed_td:eta=auto", "etd"):
-        learner = c.resolved(text)
+    for law in compared():
+        learner = c.resolved(law, **automatic(law))
         rate = float(decay_rates(c.problem, learner, c.policy).real.min())
         if rate > 0.0:
-            heavy = learner.name == "etd" and growth >= 1.0
-            error = zeroed(c.error(c.fixed_point(learner)), norm(c, c.moments.v_pi))
-            found.append(Candidate(learner, error, rate * c.largest_alpha(learner), heavy))
+            heavy = not c.variance(learner).finite
+            error = zeroed(c.error(c.fixed_point(learner)), c.norm(c.moments.v_pi))
+            counted = c.errors.off(c.best_eta) if knife and "eta" in law.params else error
+            speed = rate * c.largest_alpha(learner)
+            found.append(Candidate(learner, error, speed, heavy, counted))
     return found
 
 
-def choice(c: Certificate, possible: list[Candidate]) -> Candidate:
+def choice(c: Analysis, possible: list[Candidate]) -> Candidate:
     """The least error; among equally good ones the fastest. Infinite variance only if all have it.
 
     Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good.
     """
     calm = [p for p in possible if not p.infinite_variance] or possible
-    slack = CLOSE * min(p.error for p in calm) + SOME * (1.0 + norm(c, c.moments.v_pi))
-    return max((p for p in calm if p.error <= slack), key=lambda p: p.speed)
+    slack = CLOSE * min(p.counted for p in calm) + SOME * (1.0 + c.norm(c.moments.v_pi))
+    return max((p for p in calm if p.counted <= slack), key=lambda p: p.speed)
 
 
-def recommended(c: Certificate) -> Finding | None:
+def recommended(c: Analysis) -> Finding | None:
     """The choice, or the direct solver with the same fixed point where the choice is slow."""
     possible = candidates(c)
     if not possible:
         return None
     best = choice(c, possible)
     learner, why = best.learner, f"error of the fixed point {best.error:.4g}"
+    if best.counted > best.error:
+        why += f", up to {best.counted:.4g} if eta is off by a factor of two"
     if best.speed < SLOW:
         same = {k: v for k, v in learner.values.items() if k == "eta"}
-        learner = c.resolved(DIRECT[learner.name], **same)
+        learner = c.resolved(learner.algorithm.standing.solver, **same)
         why += (
             f", solved directly, since {best.learner.name} would take {1.0 / best.speed:.2g} steps "
             "or more to get closer by a factor e"
@@ -78,6 +82,11 @@ def recommended(c: Certificate) -> Finding | None:
     )
     zero = c.error(np.zeros(c.problem.n_features))
     why += f" (others: {others})" if others else ""
+    why += (
+        "; its traces have infinite variance, as those of all others"
+        if best.infinite_variance
+        else ""
+    )
     why += f"; predicting zero everywhere has {zero:.4g}" if 0.0 < zero <= best.error else ""
     params = {k: v for k, v in learner.values.items() if k in learner.law.params}
     shown = ", ".join(
@@ -92,5 +101,6 @@ def recommended(c: Certificate) -> Finding | None:
             "error": best.error,
             "speed": best.speed,
             "error_of_zero": zero,
+            "finite_variance": not best.infinite_variance,
         },
     )

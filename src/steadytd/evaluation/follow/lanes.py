@@ -21,6 +21,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Ints, on_cache_line
 from steadytd.base.jit import compiled_disjoint
+from steadytd.engine.facts import fact_table, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.engine.vectors import LANES, eight, put, spread
@@ -82,11 +83,11 @@ def _trial() -> Iterator[_Step]:
     for t in range(TRIAL_STEPS):
         mu = 10.0 ** rng.uniform(-3.0, 0.0)
         pi = rng.random() * (t % 5 != 3)
-        facts = {
-            "reward": rng.normal(), "gamma_next": rng.uniform(0.5, 1.0) * (t % 7 != 6),
-            "rho": pi / mu, "pi": pi, "mu": mu, "interest": 1.0, "peak_min": 0.3, "peak_max": 0.9,
-        }  # fmt: skip
-        yield _Step(X[t], X[t + 1], facts)
+        (facts,) = fact_table(
+            reward=rng.normal(), gamma_next=rng.uniform(0.5, 1.0) * (t % 7 != 6),
+            rho=pi / mu, pi=pi, mu=mu, peak_min=0.3, peak_max=0.9,
+        )  # fmt: skip
+        yield _Step(X[t], X[t + 1], named(facts))
 
 
 def _followed(learner: Learner) -> Floats:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.learners import algorithm
 from steadytd.report.figures import COLOURS, styled
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.overview import CORE
 
 SHADE = "#d9480f"
 SHAPES = ("square", "circle", "triangle", "diamond", "cross", "triangle-down", "arrow", "wedge")
@@ -167,7 +167,9 @@ def _marks(c: Certificate, top: float, x_scale: Any) -> list[Any]:
 
 def _shortened(names: list[str]) -> str:
     """The best known names first, and how many more there are."""
-    known = sorted(names, key=lambda name: (name.split()[0] not in CORE, names.index(name)))
+    known = sorted(
+        names, key=lambda name: (not algorithm(name.split()[0]).standing.place, names.index(name))
+    )
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(known[:NAMED]) + more
 
@@ -179,7 +181,7 @@ def values_chart(c: Certificate) -> Any:
     m, active = c.moments, c.problem.active_in(c.policy)
     kinds: dict[tuple[float, ...], list[str]] = {}
     for row in c.learners:
-        if row["values"] is not None and row["learner"] != "tdc_as_published":
+        if row["values"] is not None and not algorithm(row["learner"]).standing.exhibit:
             eta = row["params"].get("eta")
             name = f"{row['learner']} (eta {eta:.3g})" if eta is not None else row["learner"]
             shown = name if row["stable"] else f"{name} (unstable)"

@@ -37,13 +37,15 @@ def subject(c: Certificate) -> str:
 def verdict(c: Certificate) -> str:
     """The one line that comes first."""
     if c.td_stable:
-        return f"{subject(c)}: off-policy TD is stable; no penalty is needed."
+        return (
+            f"{subject(c)}: off-policy TD's mean update is stable; no penalty is needed for that."
+        )
     if c.moments.v_pi.any():
-        choice = f"the best choice is eta = {c.best_eta:.4g}."
+        choice = f"eta=auto takes {c.best_eta:.4g}."
     else:
-        choice = "the value is zero, so each of them is right."
+        choice = "the value is zero, so the fixed point of each of them is right."
     return (
-        f"{subject(c)}: off-policy TD diverges. Perturbed TD converges for eta > "
+        f"{subject(c)}: off-policy TD diverges. Perturbed TD's mean update is stable for eta > "
         f"{c.eta_hurwitz:.4g}; {choice}"
     )
 
@@ -59,16 +61,22 @@ def threshold_rows(c: Certificate) -> list[dict[str, str]]:
     found = "" if c.pencil.exact else " (found by a scan: very short intervals may be missing)"
     rows = [
         ("unstable", unstable, f"penalties with an unstable mean update{found}"),
-        ("Hurwitz", figures(c.eta_hurwitz), "stable for every larger eta"),
+        ("Hurwitz", figures(c.eta_hurwitz), f"stable for every larger eta{found}"),
         ("positive definite", figures(c.eta_pd), "exact: the theorem's condition holds from here"),
     ]
     rows += [(n.replace("_", " "), figures(c.bounds[n]), text) for n, text in BOUNDS.items()]
-    rows.append(("best", figures(c.best_eta), "least error clear of poles and crossings: eta=auto"))
+    rows.append(
+        (
+            "best",
+            figures(c.best_eta),
+            "eta=auto: least error, clear of poles, crossings and knife edges",
+        )
+    )
     return [{"name": name, "value": value, "text": text} for name, value, text in rows]
 
 
 def learner_rows(c: Certificate) -> list[dict[str, Any]]:
-    """Each learner with its parameters, stability, error and largest step size."""
+    """Each learner with its parameters, stability, variance, error and largest step size."""
     size = 1e-9 * (1.0 + c.error(0.0 * c.problem.w0))
     rows = []
     for row in c.learners:
@@ -79,6 +87,7 @@ def learner_rows(c: Certificate) -> list[dict[str, Any]]:
             {
                 "name": f"{row['learner']}{f' ({shown})' if shown else ''}",
                 "stable": row["stable"],
+                "variance": "finite" if row["finite_variance"] else "infinite",
                 "error": "none" if error is None else figures(error),
                 "alpha": figures(row["largest_alpha"]) if row["stable"] else "none",
             }

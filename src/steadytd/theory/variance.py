@@ -1,0 +1,165 @@
+"""Is the variance of a learner's traces finite? The mean update does not tell.
+
+A memory such as ETD's F <- gamma rho F + i, and a trace z <- decay z + scale x, are multiplied at
+every step by a number m that depends on the step before and on this one. So with pairs (s, a) of
+a state and the action taken there, the second moments follow a linear recursion with the matrix
+
+    K[(s, a), (s', a')] = p(s'|s, a) mu(a'|s') m^2,
+
+restricted to what can be reached from where something is added. Its spectral radius is the factor
+by which a step multiplies the second moment: from 1 on, the variance is infinite, and single runs
+stray far from their mean however stable that is. The multiples are read off the law itself.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
+import scipy.sparse.linalg
+
+from steadytd.base.arrays import Bools, Floats, Ints
+from steadytd.engine.facts import CARRIED, STEP_FACTS
+from steadytd.engine.law import Function, arguments
+from steadytd.engine.learner import Learner
+from steadytd.mdp.problem import Problem
+from steadytd.streams.finite import FiniteStream
+
+LARGE = 600  # pairs beyond which only the largest eigenvalue is computed
+ROUNDING = 1e-9  # a spectral radius this close to 1 counts as 1
+ENDS = (
+    "reward",
+    "gamma_next",
+    "gamma_carried",
+)  # facts of the second step that no trace depends on
+
+
+class Variance(NamedTuple):
+    """By what factor a step multiplies the second moment of a learner's traces and memory."""
+
+    growth: float  # 0 where nothing is carried from step to step
+
+    @property
+    def finite(self) -> bool:
+        """Whether the second moment stays bounded."""
+        return self.growth < 1.0 - ROUNDING
+
+
+@lru_cache(maxsize=256)
+def variance(problem: Problem, learner: Learner, policy: int = 0) -> Variance:
+    """The largest growth of a learner's trace vectors and its memory on a problem's stream."""
+    law = learner.law
+    traces = list(law.traces.values()) if learner.traced else []
+    own = {name: function for name, function in law.memory.items() if function is not None}
+    growths = [0.0]
+    if traces or own:
+        steps = Steps.of(problem, policy)
+        growths += [steps.growth(_memory_multiple(f, name, learner)) for name, f in own.items()]
+        growths += [steps.growth(_trace_multiple(f, learner)) for f in traces]
+    return Variance(max(growths))
+
+
+class Steps(NamedTuple):
+    """All pairs of transitions that can follow each other in the long run, with their facts."""
+
+    before: Ints  # the pair (s, a) of the first
+    after: Ints  # the pair (s', a') of the second
+    probability: Floats  # p(s'|s, a) mu(a'|s')
+    facts: list[dict[str, float]]  # the different ones
+    kind: Ints  # which of them a pair of transitions has
+    pairs: int
+
+    @staticmethod
+    @lru_cache(maxsize=8)
+    def of(problem: Problem, policy: int) -> Steps:
+        """All of a problem's, for one target policy."""
+        stream, m = FiniteStream(problem), problem.moments(policy)
+        table = stream.transitions[policy].facts
+        lasting = m.visited[stream.s]
+        _, first = np.unique(stream.s * problem.n_actions + stream.a, return_index=True)
+        actions = first[lasting[first]]  # one transition for each pair (s, a)
+        ends = np.flatnonzero(lasting)
+        begin = np.searchsorted(stream.s[actions], stream.s_next[ends])
+        count = np.searchsorted(stream.s[actions], stream.s_next[ends], side="right") - begin
+        before = np.repeat(ends, count)
+        within = np.arange(len(before)) - np.repeat(np.cumsum(count) - count, count)
+        after = actions[np.repeat(begin, count) + within]
+        names = [*CARRIED, *(n for n in STEP_FACTS if n not in ENDS)]
+        columns = [table[before, STEP_FACTS.index(then)] for then in CARRIED.values()]
+        columns += [table[after, STEP_FACTS.index(name)] for name in names[len(CARRIED) :]]
+        different, kind = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        number = stream.s * problem.n_actions + stream.a
+        return Steps(
+            before=number[before],
+            after=number[after],
+            probability=problem.P[stream.s, stream.a, stream.s_next][before]
+            * problem.mu[stream.s, stream.a][after],
+            facts=[dict(zip(names, map(float, row), strict=True)) for row in different],
+            kind=kind.reshape(-1).astype(np.int32),
+            pairs=problem.n_states * problem.n_actions,
+        )
+
+    def growth(self, multiple: Function) -> float:
+        """The spectral radius of K, where `multiple(facts)` is (m, whether something is added)."""
+        found = [multiple(facts) for facts in self.facts]
+        squares = np.array([m * m for m, _ in found])[self.kind] * self.probability
+        added = np.array([bool(adds) for _, adds in found])[self.kind]
+        K = np.zeros((self.pairs, self.pairs))
+        np.add.at(K, (self.before, self.after), squares)
+        reached = _reached(K, np.unique(self.after[added]))
+        return _spectral_radius(K[np.ix_(reached, reached)])
+
+
+def _spectral_radius(K: Floats) -> float:
+    if not K.any():
+        return 0.0
+    if len(K) > LARGE:
+        sparse = scipy.sparse.csr_array(K)
+        return float(np.abs(scipy.sparse.linalg.eigs(sparse, k=1, return_eigenvectors=False)[0]))
+    return float(np.abs(np.linalg.eigvals(K)).max())
+
+
+def _reached(K: Floats, sources: Ints) -> Bools:
+    """Which pairs can hold something that was added at the sources."""
+    graph = np.zeros((len(K) + 1, len(K) + 1))
+    graph[:-1, :-1] = K > 0.0
+    graph[-1, sources] = 1.0
+    order = scipy.sparse.csgraph.breadth_first_order(
+        graph, len(K), directed=True, return_predecessors=False
+    )
+    found = np.zeros(len(K) + 1, dtype=bool)
+    found[order] = True
+    return found[:-1]
+
+
+def _memory_multiple(function: Function, name: str, learner: Learner) -> Function:
+    """F <- m F + c, with the learner's other memory at 1."""
+    others = dict.fromkeys(learner.law.memory, 1.0)
+
+    def multiple(facts: dict[str, float]) -> tuple[float, bool]:
+        zero, one = (_call(function, facts, learner, {**others, name: F}) for F in (0.0, 1.0))
+        return one - zero, zero != 0.0
+
+    return multiple
+
+
+def _trace_multiple(function: Function, learner: Learner) -> Function:
+    """z <- decay z + scale x, with the learner's memory at 1."""
+    memory = dict.fromkeys(learner.law.memory, 1.0)
+
+    def multiple(facts: dict[str, float]) -> tuple[float, bool]:
+        decay, scale = _call(function, facts, learner, memory)
+        return float(decay), scale != 0.0
+
+    return multiple
+
+
+def _call(
+    function: Function, facts: dict[str, float], learner: Learner, memory: dict[str, float]
+) -> Any:
+    numbers = {k: v if not isinstance(v, str) else np.nan for k, v in learner.values.items()}
+    scope = {**numbers, **facts, **memory}
+    return function(*(scope[name] for name in arguments(function)))
