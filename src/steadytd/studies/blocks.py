@@ -54,15 +54,11 @@ class Block:
 
 @dataclass
 class Numbers:
-    """What a block found: errors [runs, seeds, measures, points], and the divergence."""
+    """What a block found: errors [runs, seeds, measures, points], their means, the divergence."""
 
     errors: Floats
+    means: Floats
     diverged: Longs
-
-
-def recording_points(task: Task) -> Longs:
-    """Step 0, every `every`-th step, and the last."""
-    return np.unique(np.append(np.arange(0, task.steps, task.every), task.steps))
 
 
 def grid_blocks(spec: Spec) -> list[Block]:
@@ -118,7 +114,7 @@ def _fingerprint(spec: Spec, task: Task, learners: Sequence[Learner], seeds: Seq
         "problem": problem_fingerprint(task.problem),
         "family": [task.name, dict(task.options)] if task.family else None,
         "steps": task.steps,
-        "every": task.every,
+        "every": task.recording,
         "errors": list(spec.measures),
         "learners": [str(learner) for learner in learners],
         "laws": sorted({law_fingerprint(learner.law) for learner in learners}),
@@ -164,7 +160,7 @@ def engine_fingerprint() -> str:
 def _scene(spec: Spec, index: int) -> Scene:
     task = spec.tasks[index]
     instance = task.instance if task.family else None
-    return Scene(task.problem, recording_points(task), spec.measures, instance)
+    return Scene(task.problem, task.points, spec.measures, instance)
 
 
 def compute(
@@ -192,4 +188,4 @@ def compute(
         gone = outcome.diverged[order].reshape(runs, policies)
         first = np.where(gone < 0, never, gone).min(axis=1)
         diverged[:, i] = np.where(first == never, -1, first)
-    return Numbers(errors, diverged)
+    return Numbers(errors, spec.tasks[block.task].mean(errors), diverged)
