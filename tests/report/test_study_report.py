@@ -616,7 +616,7 @@ def test_perturbed_td_beside_td_in_words(reading: Reading) -> None:
     text = words.penalty_words(own, only_penalty(chapter(reading, "crash")))[0]
     assert text.startswith("perturbed_td comes 2nd of 2")
     assert "its error is 50" in text
-    assert "% above that of td at its best, of 8 configurations (paired difference 0.5, 95 %" in text
+    assert "% above that of td at its best, of 8 configurations (paired difference 0.5" in text
 
 
 def test_edges_of_the_grid() -> None:

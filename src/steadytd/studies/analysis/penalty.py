@@ -1,4 +1,4 @@
-"""What a penalty adds beside the learner without it, and what it costs: the same grid with and without.
+"""What a penalty adds beside the learner without it, and what it costs, on the same grid.
 
 A learner is *penalised* if its law has a parameter eta; the *plain* one beside it is the learner of
 the study whose update is the same at eta = 0. Neither is known here by name.

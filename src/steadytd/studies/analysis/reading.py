@@ -83,7 +83,7 @@ class Chapter:
 
     @cached_property
     def reach(self) -> dict[str, list[Reach]]:
-        """How soon each learner's error is below a tenth, a hundredth, a millionth of that at w0."""
+        """How soon each learner's error is below some shares of that at w0; see `reaches`."""
         return {name: reaches(self.points, curves) for name, curves in self.curves.items()}
 
     def against(self, reference: str) -> list[Paired]:

@@ -59,8 +59,10 @@ def resolution(steps: int, every: int, per_decade: int) -> str:
 def reach_words(found: Reach, steps: int) -> str:
     """A step count for a table.
 
-    >>> reach_words(Reach(0.1, 90, 100, 10, 10), 500), reach_words(Reach(0.1, None, None, 3, 9), 500)
-    ('100', 'not in 500 (3 of 9 seeds)')
+    >>> reach_words(Reach(0.1, 90, 100, 10, 10), 500)
+    '100'
+    >>> reach_words(Reach(0.1, None, None, 3, 9), 500)
+    'not in 500 (3 of 9 seeds)'
     """
     if found.step is None:
         some = f" ({found.reached} of {found.seeds} seeds)" if found.reached else ""

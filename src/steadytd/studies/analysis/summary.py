@@ -61,7 +61,8 @@ def headline(chapter: Chapter, what: str) -> str:
             f"the fewest: {first.measured.diverged} of {first.measured.seeds}."
         )
     value = figures(first.measured.value, first.measured.stderr)
-    seeds = f"{first.measured.seeds} {fresh}seeds, best of {count(first.configurations, 'configuration')}"
+    tried = count(first.configurations, "configuration")
+    seeds = f"{first.measured.seeds} {fresh}seeds, best of {tried}"
     names = _merged(chapter, groups[0])
     if len(groups[0]) == 1:
         text = f"{first.algorithm} has the least {what}: {value} ({seeds})"
@@ -153,8 +154,7 @@ def speed(chapter: Chapter) -> str:
         parts.append(f"Below {name}{'' if i else ' of the error at w0'}: {text}.")
     where = resolution(task.steps, task.every, task.per_decade)
     parts.append(
-        "(Median over the seeds, each learner at its best setting; the error is recorded "
-        f"{where}.)"
+        f"(Median over the seeds, each learner at its best setting; the error is recorded {where}.)"
     )
     return " ".join(parts)
 
@@ -332,11 +332,12 @@ def bias_words(chapter: Chapter) -> str | None:
     if not changes:
         return None
     mean = float(np.mean([share for share, _ in changes]))
+    most = max(abs(z) for _, z in changes)
     side = "above" if mean > 0.0 else "below"
     instances = " and instances" if chapter.task.family else ""
     return (
         f"On fresh seeds the errors are on average {percent(abs(mean))} {side} those of "
-        f"the grid, at most {max(abs(z) for _, z in changes):.2g} standard errors: selection on the grid "
+        f"the grid, at most {most:.2g} standard errors: selection on the grid "
         f"makes its values too good, other streams{instances} move them either way."
     )
 

@@ -200,11 +200,11 @@ def compare(
     tested = [x for x in found if x.p is not None]
     p = dict(zip((x[:2] for x in tested), holm([x.p or 0.0 for x in tested]), strict=True))
     pairs = {}
-    for x in found:
-        x = x._replace(p=p.get(x[:2]), comparisons=len(tested))
-        x = x._replace(verdict=_verdict(x))
-        pairs[x.learner, x.reference] = x
-        pairs[x.reference, x.learner] = _turned(x)
+    for alone in found:
+        pair = alone._replace(p=p.get(alone[:2]), comparisons=len(tested))
+        pair = pair._replace(verdict=_verdict(pair))
+        pairs[pair.learner, pair.reference] = pair
+        pairs[pair.reference, pair.learner] = _turned(pair)
     return pairs
 
 
