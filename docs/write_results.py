@@ -3,9 +3,9 @@
     python docs/write_results.py [RESULTS]
 
 Where RESULTS/NAME/report is there (default: results), its summary.json becomes
-docs/results/NAME.json and its figures are copied. The pages are then made from these JSON files alone, so that a test can
-hold every number and sentence of a page against them. A study without a JSON file keeps its page,
-which says what it is from.
+docs/results/NAME.json and its figures are copied. The pages are then made from these JSON files
+alone, so that a test can hold every number and sentence of a page against them. A study without a
+JSON file keeps its page, which says what it is from.
 """
 
 import json

@@ -185,6 +185,7 @@ def test_paired_differences_are_those_of_scipy(
         assert p.comparisons == 3
         assert p.p == pytest.approx(adjusted[frozenset((p.learner, p.reference))], rel=1e-9)
         worse = p.difference is not None and p.difference > 0.0
+        assert p.p is not None
         assert p.verdict == ("same" if p.p >= 0.05 else "worse" if worse else "better")
 
 

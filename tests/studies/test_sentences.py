@@ -63,7 +63,10 @@ def draw(seed: int) -> Chapter:
     start, seeds = 10.0, list(range(1_000_000, 1_000_000 + int(rng.choice([4, 9]))))
     table = _configurations(rng, task)
     fresh = bool(rng.random() < 0.8)
-    best, errors, curves, theory = [], {}, {}, {}
+    best: list[Best] = []
+    errors: dict[str, dict[int, float]] = {}
+    curves: dict[str, np.ndarray] = {}
+    theory: dict[str, Prediction | None] = {}
     base, chance = rng.lognormal(0.0, 0.3, len(seeds)), rng.random()
     twins, wild = rng.random() < 0.5, rng.random() < 0.1
     for name in dict.fromkeys(x.name for x in task.learners):
@@ -112,7 +115,7 @@ def _configurations(rng: np.random.Generator, task: Task) -> pl.DataFrame:
 def _curves(rng: np.random.Generator, task: Task, start: float, seeds: int) -> np.ndarray:
     """Errors that fall by some factor over the run, at a rate of their own for each seed."""
     depth = rng.choice([0.5, 3.0, 9.0]) * rng.uniform(0.5, 1.5, (seeds, 1))
-    return start * 10.0 ** (-depth * task.points / task.steps)
+    return np.asarray(start * 10.0 ** (-depth * task.points / task.steps))
 
 
 def _best(

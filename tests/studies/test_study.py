@@ -464,6 +464,10 @@ def test_command_line(
     rows = json.loads(capsys.readouterr().out)
     assert [row["stage"] for row in rows] == ["confirm"] * 4
     assert rows[0]["auc"] <= rows[1]["auc"]
+    assert {row["run"].partition(":")[0]: row["configurations"] for row in rows} == {
+        "td": 8,
+        "tdc": 12,
+    }
     assert call(monkeypatch, *arguments) == 0
     assert "Best configuration of each learner" in capsys.readouterr().out
     file.write_text(TEXT.replace("seeds = 5", "seeds = 6"))

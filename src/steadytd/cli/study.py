@@ -79,7 +79,7 @@ def study(
     ]
     where = "on fresh seeds" if results.confirmation is not None else "on the grid"
     measure = spec.file.confirm.measure
-    title = f"Best of how many configurations of each learner, {where} ({measure})"
+    title = f"Best configuration of each learner, {where} ({measure}); of: how many it has"
     out.print(table(title, ("problem", "run", ">of", ">mean", ">final"), lines))
     out.print(f"results: [bold]{escape(str(results.directory))}[/]", highlight=False)
     out.print(f"next: steadytd report {escape(str(results.directory))}", highlight=False)

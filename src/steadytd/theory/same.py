@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Transitions, make_block
 from steadytd.engine.learner import Learner
-from steadytd.engine.rows import sparse_rows
+from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
@@ -40,14 +40,13 @@ def same_update(problem: Problem, one: Learner, other: Learner) -> bool:
         facts[:, 0] = rng.normal(size=len(facts))
         own = events if active is None else events[active[events]]
         changed = Transitions(transitions.row, transitions.row_next, facts)
-        ways = [_way(x, w0, own, changed, rows) for x in (one, other)]
-        scale = np.abs(ways[0]).max(initial=1.0)
-        if not np.allclose(*ways, rtol=ROUNDING, atol=ROUNDING * scale):
+        a, b = (_way(x, w0, own, changed, rows) for x in (one, other))
+        if not np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING * np.abs(a).max(initial=1.0)):
             return False
     return True
 
 
-def _way(learner: Learner, w0: Floats, events: Floats, seen: Transitions, rows: object) -> Floats:
+def _way(learner: Learner, w0: Floats, events: Ints, seen: Transitions, rows: Rows) -> Floats:
     """The weights after each piece, up to the piece before they leave the finite range."""
     block = make_block([learner], w0)
     found = []

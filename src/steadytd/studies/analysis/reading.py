@@ -243,8 +243,8 @@ def _same(
 
 def _equal(one: Mapping[int, float], other: Mapping[int, float]) -> bool:
     """Whether two learners' errors are equal, but for rounding, on the same seeds."""
-    values = [np.array([errors[seed] for seed in sorted(errors)]) for errors in (one, other)]
-    return one.keys() == other.keys() and np.allclose(*values, rtol=1e-6, atol=0.0)
+    a, b = (np.array([errors[seed] for seed in sorted(errors)]) for errors in (one, other))
+    return one.keys() == other.keys() and np.allclose(a, b, rtol=1e-6, atol=0.0)
 
 
 def _mean(rows: pl.DataFrame, column: str) -> Mean:
