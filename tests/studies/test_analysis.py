@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import steadytd
 import steadytd as st
 from steadytd.engine.law import Param, law
 from steadytd.learners import algorithm, learner
@@ -206,3 +209,25 @@ def test_a_study_without_a_plain_form_has_no_penalty_section(tmp_path: Path) -> 
     Study(parse_spec(text.replace('name = "td"', 'name = "etd"'), "s")).run(out=tmp_path / "out")
     (chapter,) = read_study(tmp_path / "out").chapters
     assert penalties(chapter) == []
+
+
+def test_no_room_of_studies_knows_a_learner_by_name() -> None:
+    """In the strings of the code and the text of the page; documentation may give examples."""
+    rooms = Path(steadytd.__file__).parent
+    files = [*(rooms / "studies").rglob("*.py"), *(rooms / "report" / "study").rglob("*.py")]
+    names = re.compile(rf"\b({'|'.join(st.learners())})\b")
+    assert len(files) > 15
+    for path in files:
+        tree = ast.parse(path.read_text())
+        docs = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and isinstance(node.body[0], ast.Expr)
+        }
+        texts = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in docs]
+        assert not [n.value for n in texts if isinstance(n.value, str) and names.search(n.value)]
+    page = (rooms / "report" / "templates" / "study.html").read_text()
+    body = page.partition("{% block body %}")[2]
+    shown = re.sub(r"\{[{%].*?[%}]\}|<[^>]*>", "", body)
+    assert not names.findall(shown)
