@@ -129,10 +129,15 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
         for penalty in problem["penalties"]:
             lines += ["", f"The penalty of {penalty['penalised']}:", "", *penalty_table(penalty)]
         for kind in kinds(problem):
-            if (folder / f"{name}_{label}_{kind}.svg").exists():
-                shown = kind.replace("_", " ")
-                lines += ["", f"![{label}: {shown}]({name}_{label}_{kind}.svg)"]
+            picture = picture_name(name, label, kind)
+            if (folder / picture).exists():
+                lines += ["", f"![{label}: {kind.replace('_', ' ')}]({picture})"]
     return "\n".join(lines).replace("\u00a0", " ") + "\n"
+
+
+def picture_name(name: str, label: str, kind: str) -> str:
+    """The file of a figure in the documentation."""
+    return f"{name}_{kind}.svg" if label == name else f"{name}_{label}_{kind}.svg"
 
 
 def kinds(problem: dict[str, Any]) -> list[str]:
@@ -156,7 +161,7 @@ def index(pages: dict[str, dict[str, Any]]) -> str:
     lines = [INDEX, *table(head, rows), ""]
     old = [name for name in STUDIES if name not in pages and (DOCS / f"{name}.md").exists()]
     if old:
-        links = " and ".join(f"[{name}]({name}.md)" for name in old)
+        links = ", ".join(f"[{name}]({name}.md)" for name in old)
         lines += [
             f"Not run again for this version, and left out of this page: {links}. Their pages are "
             "from an earlier grid, with no penalty below 1/16 and without the correction for the "
@@ -213,7 +218,7 @@ def take(name: str, report: Path) -> None:
             key = re.sub(r"[^A-Za-z0-9_-]+", "_", problem["problem"])
             picture = report / f"{key}_{kind}.svg"
             if picture.exists():
-                shutil.copyfile(picture, DOCS / f"{name}_{problem['problem']}_{kind}.svg")
+                shutil.copyfile(picture, DOCS / picture_name(name, problem["problem"], kind))
     text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
     (DOCS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
