@@ -223,8 +223,9 @@ def penalty_words(chapter: Chapter, found: Penalty) -> list[str]:
         )
     texts.append(_by_eta(found))
     if found.step_sizes:
+        sizes = count(found.step_sizes, "step size")
         texts.append(
-            f"Of the {found.step_sizes} step sizes that both have, {found.plain} improves on w0 at "
+            f"Of the {sizes} that both have, {found.plain} improves on w0 at "
             f"{found.plain_useful} and {found.penalised}, with the best of its penalties, at "
             f"{found.penalised_useful}; free of divergence are {found.plain_steady} and "
             f"{found.penalised_steady}."
