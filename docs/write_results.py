@@ -156,7 +156,8 @@ def index(pages: dict[str, dict[str, Any]]) -> str:
             link = f"[{problem['problem']}]({name}.md)"
             rows += penalty_rows(link, problem)
             said = {x["topic"]: x["text"] for x in problem["summary"]}
-            first.append(f"- {link}: {said['Least error']}")
+            learners = len(problem["best"]) + len(problem["failed"])
+            first.append(f"- {link}, {learners} learners: {said['Least error']} {said['Speed']}")
             by_penalty += [f"- {link}: {penalty_line(p)}" for p in problem["penalties"]]
     lines = [INDEX, *table(head, rows), ""]
     old = [name for name in STUDIES if name not in pages and (DOCS / f"{name}.md").exists()]

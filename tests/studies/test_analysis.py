@@ -141,6 +141,15 @@ def test_of_equal_learners_hardly_any_pair_is_called_different() -> None:
     assert plain > 0.5 * 200
 
 
+def test_the_rounding_of_solvers_is_no_difference() -> None:
+    rng = np.random.default_rng(4)
+    base = rng.random(20)
+    values = {"one": base, "other": base + 1e-10 + 1e-12 * rng.random(20)}
+    errors = {name: dict(enumerate(x.tolist())) for name, x in values.items()}
+    assert compare(errors)["other", "one"].verdict == "worse"
+    assert compare(errors, zero=1e-9)["other", "one"][6:] == (1.0, 1, "same")
+
+
 def test_the_same_update_is_found() -> None:
     collision, rooms = problem("collision"), problem("high_variance_rooms")
     baird = problem("baird")

@@ -20,6 +20,7 @@ from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.studies.analysis.speed import Reach, reaches
 from steadytd.studies.analysis.tables import (
+    SOLVED,
     Best,
     Mean,
     Paired,
@@ -74,7 +75,8 @@ class Chapter:
     @cached_property
     def pairs(self) -> dict[tuple[str, str], Paired]:
         """Every learner beside every other, adjusted for the number of comparisons."""
-        return compare({b.algorithm: self.errors[b.algorithm] for b in self.best}, self.same)
+        errors = {b.algorithm: self.errors[b.algorithm] for b in self.best}
+        return compare(errors, self.same, SOLVED * self.start)
 
     @cached_property
     def groups(self) -> list[list[str]]:

@@ -150,7 +150,8 @@ def speed(chapter: Chapter) -> str:
         if len(there) > SHOWN:
             text += f", {len(there) - SHOWN} more by step {there[-1][1].step:,}"
         if len(there) < len(levels):
-            text += f"; the other {len(levels) - len(there)} not in {task.steps:,} steps"
+            rest = len(levels) - len(there)
+            text += f"; {rest} of {count(len(levels), 'learner')} not in {task.steps:,} steps"
         parts.append(f"Below {name}{'' if i else ' of the error at w0'}: {text}.")
     where = resolution(task.steps, task.every, task.per_decade)
     parts.append(
@@ -332,14 +333,14 @@ def bias_words(chapter: Chapter) -> str | None:
                if b.bias is not None and b.bias_stderr and b.grid.value > 0.0]  # fmt: skip
     if not changes:
         return None
-    mean = float(np.mean([share for share, _ in changes]))
+    middle = float(np.median([share for share, _ in changes]))
     most = max(abs(z) for _, z in changes)
-    side = "above" if mean > 0.0 else "below"
+    side = "above" if middle > 0.0 else "below"
     instances = " and instances" if chapter.task.family else ""
     return (
-        f"On fresh seeds the errors are on average {percent(abs(mean))} {side} those of "
-        f"the grid, at most {most:.2g} standard errors: selection on the grid "
-        f"makes its values too good, other streams{instances} move them either way."
+        f"On fresh seeds the error of the median learner is {percent(abs(middle))} {side} its "
+        f"error on the grid, and none moved by more than {most:.2g} standard errors: selection on "
+        f"the grid makes its values too good, other streams{instances} move them either way."
     )
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 ROUNDING = 1e-12  # a mean difference below this share of the errors is rounding
+SOLVED = 1e-9  # and so is one below this share of the error at w0: all solvers end at some 1e-11
 FACTS = ("problem", "run", "algorithm")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -141,8 +142,13 @@ def half_width(differences: Floats) -> float:
     return quantile * float(differences.std(ddof=1)) / float(np.sqrt(n))
 
 
-def paired(learner: str, reference: str, errors: Mapping[str, Mapping[int, float]]) -> Paired:
-    """Compare two learners on the seeds that both have; `errors` is by learner, then seed."""
+def paired(
+    learner: str, reference: str, errors: Mapping[str, Mapping[int, float]], zero: float = 0.0
+) -> Paired:
+    """Compare two learners on the seeds that both have; `errors` is by learner, then seed.
+
+    A mean difference of at most `zero` counts as none.
+    """
     from scipy.special import stdtr
 
     seeds = sorted(errors[learner].keys() & errors[reference].keys())
@@ -157,7 +163,7 @@ def paired(learner: str, reference: str, errors: Mapping[str, Mapping[int, float
         return Paired(learner, reference, only, None, None, n, None, 1, "unknown")
     mean, half = float(difference.mean()), half_width(difference)
     noise = float(difference.std(ddof=1) / np.sqrt(n))
-    if abs(mean) <= ROUNDING * float(np.abs(np.append(own, other)).max()):
+    if abs(mean) <= max(zero, ROUNDING * float(np.abs(np.append(own, other)).max())):
         p = 1.0
     else:
         p = 2.0 * float(stdtr(n - 1, -abs(mean) / noise)) if noise > 0.0 else 0.0
@@ -187,13 +193,15 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def compare(
-    errors: Mapping[str, Mapping[int, float]], same: Collection[frozenset[str]] = ()
+    errors: Mapping[str, Mapping[int, float]],
+    same: Collection[frozenset[str]] = (),
+    zero: float = 0.0,
 ) -> dict[tuple[str, str], Paired]:
     """Every learner beside every other, adjusted for all these comparisons.
 
     Pairs in `same` are the same update; they are not compared and not counted.
     """
-    found = [paired(a, b, errors) for a, b in combinations(errors, 2)]
+    found = [paired(a, b, errors, zero) for a, b in combinations(errors, 2)]
     found = [
         x._replace(p=None, verdict="identical") if frozenset(x[:2]) in same else x for x in found
     ]
