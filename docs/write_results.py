@@ -157,7 +157,9 @@ def index(pages: dict[str, dict[str, Any]]) -> str:
             rows += penalty_rows(link, problem)
             said = {x["topic"]: x["text"] for x in problem["summary"]}
             learners = len(problem["best"]) + len(problem["failed"])
-            first.append(f"- {link}, {learners} learners: {said['Least error']} {said['Speed']}")
+            reached = [b for b in problem["best"] if b["steps_to"]["a tenth"]["step"] is not None]
+            speed = f" {said['Speed']}" if reached else ""
+            first.append(f"- {link}, {learners} learners: {said['Least error']}{speed}")
             by_penalty += [f"- {link}: {penalty_line(p)}" for p in problem["penalties"]]
     lines = [INDEX, *table(head, rows), ""]
     old = [name for name in STUDIES if name not in pages and (DOCS / f"{name}.md").exists()]
