@@ -261,6 +261,15 @@ def check_speed(text: str, c: Chapter) -> None:
             at = points.index(int(step.replace(",", "")))
             assert below[learner][:, : at + 1].any(axis=1).mean() >= 0.5
             assert below[learner][:, :at].any(axis=1).mean() < 0.5
+        more = re.search(r"(\d+) more by step ([\d,]+)", found[1])
+        assert (int(more[1]) if more else 0) == max(0, sum(ever.values()) - 3)
+        if more:
+            last = points.index(int(more[2].replace(",", "")))
+            early, late = (
+                sum(b[:, : at + 1].any(axis=1).mean() >= 0.5 for b in below.values())
+                for at in (last - 1, last)
+            )
+            assert early < late == sum(ever.values())
         rest = re.search(rf"(\d+) of {len(c.errors)} learners? not in 1,000 steps", found[1])
         assert (int(rest[1]) if rest else 0) == sum(not e for e in ever.values())
     per = "at 5 steps per decade and " if c.task.per_decade else ""
