@@ -26,9 +26,9 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/speed.py
 
-# The studies behind docs/results: about half an hour on two cores. Stop and go on as you like.
+# The studies behind docs/results: about three quarters of an hour on two cores. Stop and go on as you like.
 results: $(STAMP)
-	for study in paper_stepsizes collision rooms high_variance_rooms; do \
+	for study in paper_stepsizes collision rooms_penalty rooms high_variance_rooms; do \
 		$(BIN)/steadytd study studies/$$study.toml && $(BIN)/steadytd report results/$$study || exit; \
 	done
 	$(BIN)/python docs/write_results.py

@@ -27,9 +27,9 @@ from steadytd.report.study.overview import overview_chart
 from steadytd.report.study.page import study_document, summary_table, write_study_report
 from steadytd.report.study.sensitivity import envelope, grid_axes, sensitivity_chart
 from steadytd.studies.analysis import summary as words
-from steadytd.studies.analysis.penalty import by_lam, penalty
+from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
-from steadytd.studies.analysis.tables import at_the_edge, mean_of, paired, ranking
+from steadytd.studies.analysis.tables import at_the_edge, compare, mean_of, paired, ranking
 from steadytd.studies.analysis.theory import Prediction
 from steadytd.studies.study import study
 
@@ -162,6 +162,15 @@ def test_paired_differences_are_those_of_scipy(
 ) -> None:
     fresh, own = raw(finished, "confirm", label), chapter(reading, label)
     found = own.against("perturbed_td")
+    names = [b.algorithm for b in own.best]
+    tests = {
+        (x, y): scipy.stats.ttest_rel(of_run(fresh, own.of(x).run), of_run(fresh, own.of(y).run))  # type: ignore[union-attr]
+        for i, x in enumerate(names)
+        for y in names[:i]
+    }
+    order = sorted(tests, key=lambda pair: tests[pair].pvalue)
+    steps = [(len(order) - i) * tests[pair].pvalue for i, pair in enumerate(order)]
+    adjusted = {frozenset(pair): min(1.0, max(steps[: i + 1])) for i, pair in enumerate(order)}
     assert [p.learner for p in found] == [
         b.algorithm for b in own.best if b.algorithm != "perturbed_td"
     ]
@@ -174,8 +183,11 @@ def test_paired_differences_are_those_of_scipy(
         interval = scipy.stats.ttest_rel(a, b).confidence_interval(0.95)
         assert p.difference == pytest.approx(np.mean(a - b), rel=1e-9)
         assert (p.low, p.high) == pytest.approx((interval.low, interval.high), rel=1e-9)
-        inside = interval.low <= 0.0 <= interval.high
-        assert p.verdict == ("same" if inside else "worse" if interval.low > 0.0 else "better")
+        assert p.comparisons == 3
+        assert p.p == pytest.approx(adjusted[frozenset((p.learner, p.reference))], rel=1e-9)
+        worse = p.difference is not None and p.difference > 0.0
+        assert p.p is not None
+        assert p.verdict == ("same" if p.p >= 0.05 else "worse" if worse else "better")
 
 
 def test_pairs_use_common_seeds_only_and_know_divergence() -> None:
@@ -192,9 +204,9 @@ def test_pairs_use_common_seeds_only_and_know_divergence() -> None:
     worse = paired("lost", "a", errors)
     assert (worse.difference, worse.low, worse.verdict) == (None, None, "worse")
     assert paired("a", "lost", errors).verdict == "better"
-    assert paired("one", "a", errors)[2:] == (2.0, None, None, 1, "unknown")
+    assert paired("one", "a", errors)[2:] == (2.0, None, None, 1, None, 1, "unknown")
     same = paired("a", "a", errors)
-    assert same[2:] == (0.0, 0.0, 0.0, 4, "same")
+    assert same[2:] == (0.0, 0.0, 0.0, 4, 1.0, 1, "same")
 
 
 def test_ranking_groups_what_cannot_be_told_apart() -> None:
@@ -211,7 +223,7 @@ def test_ranking_groups_what_cannot_be_told_apart() -> None:
         "third": by_seed(base + 0.2 + noise),
         "lost": by_seed(np.full(40, np.inf)),
     }
-    assert ranking(["first", "close", "third", "lost"], errors) == [
+    assert ranking(["first", "close", "third", "lost"], compare(errors)) == [
         ["first", "close"],
         ["third"],
         ["lost"],
@@ -223,11 +235,12 @@ def test_a_group_is_tied_to_its_first_member() -> None:
     rng = np.random.default_rng(6)
     base, *noise = rng.normal(size=(3, 40))
     scaled = [(n - n.mean()) / n.std(ddof=1) for n in noise]
-    half = float(scipy.stats.t.ppf(0.975, 39) / np.sqrt(40))
+    half = float(scipy.stats.t.ppf(1.0 - 0.025 / 3, 39) / np.sqrt(40))  # of three comparisons
     values = {"a": base, "b": base + scaled[0] + 0.75 * half, "c": base + scaled[1] + 1.5 * half}
     errors = {name: dict(enumerate(x.tolist())) for name, x in values.items()}
-    assert paired("c", "b", errors).verdict == "same"
-    assert ranking(["a", "b", "c"], errors) == [["a", "b"], ["c"]]
+    pairs = compare(errors)
+    assert pairs["c", "b"].verdict == "same"
+    assert ranking(["a", "b", "c"], pairs) == [["a", "b"], ["c"]]
 
 
 def test_means_without_spread() -> None:
@@ -299,10 +312,15 @@ def test_a_learner_that_always_diverged_is_named(reading: Reading, written: Path
     )
 
 
+def only_penalty(own: Chapter) -> Penalty:
+    (found,) = penalties(own)
+    return found
+
+
 def test_the_penalty_table_counts_configurations(reading: Reading) -> None:
     own = chapter(reading, "three_state")
-    found = penalty(own)
-    assert found is not None
+    found = only_penalty(own)
+    assert (found.plain, found.penalised) == ("td", "perturbed_td")
     assert [row.eta for row in found.rows] == [None, 0.1, 0.5]
     assert [row.configurations for row in found.rows] == [8, 3, 3]
     table = own.configurations
@@ -321,10 +339,10 @@ def test_the_penalty_table_counts_configurations(reading: Reading) -> None:
         rows = table.filter(pl.col("algorithm") == name).select("alpha", "error").rows()
         seen["steady"].append(len({a for a, e in rows if a in shared and np.isfinite(e)}))
         seen["useful"].append(len({a for a, e in rows if a in shared and e < own.start}))
-    assert [found.td_steady, found.perturbed_steady] == seen["steady"]
-    assert [found.td_useful, found.perturbed_useful] == seen["useful"]
-    assert found.td_useful < found.perturbed_useful
-    assert found.difference == paired("perturbed_td", "td", own.errors)
+    assert [found.plain_steady, found.penalised_steady] == seen["steady"]
+    assert [found.plain_useful, found.penalised_useful] == seen["useful"]
+    assert found.plain_useful < found.penalised_useful
+    assert found.difference == own.pairs["perturbed_td", "td"]
 
 
 def test_least_errors_by_lam(reading: Reading) -> None:
@@ -552,23 +570,34 @@ def synthetic(reading: Reading, errors: dict[str, list[float]]) -> Chapter:
         for name, x in errors.items()
     ]
     by_seed = {name: dict(enumerate(x)) for name, x in errors.items()}
-    return dataclasses.replace(own, best=best, errors=by_seed)
+    curves = {name: np.array(x)[:, None] + 0.0 * own.points for name, x in errors.items()}
+    return dataclasses.replace(own, best=best, errors=by_seed, curves=curves)
 
 
 def test_the_headline_names_winner_and_lead(reading: Reading) -> None:
     apart = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [1.9, 2.1, 2.0], "c": [9.0, 9.0, 9.1]})
     text = words.headline(apart, "error")
     low, high = scipy.stats.ttest_rel([1.9, 2.1, 2.0], [1.0, 1.1, 0.9]).confidence_interval(0.95)
-    assert text.startswith("a has the least error: 1 ± 0.058 (3 fresh seeds), 50")
+    p = scipy.stats.ttest_rel([1.9, 2.1, 2.0], [1.0, 1.1, 0.9]).pvalue
+    start = "a has the least error: 1 ± 0.058 (3 fresh seeds, best of 8 configurations), 50"
+    assert text.startswith(start)
     assert text.endswith(
-        f"% less than b (paired difference 1, 95 % interval {low:.4g} to {high:.4g})."
+        f"% less than b (paired difference 1, 95 % interval {low:.4g} to {high:.4g}, p = {p:.2g} "
+        "after Holm's correction for 3 comparisons)."
     )
     assert words.order(apart) == "1. a; 2. b; 3. c."
     tied = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [0.9, 1.2, 0.9], "c": [9.0, 9.0, 9.1]})
     assert words.headline(tied, "error").startswith("a and b cannot be told apart at the top;")
     assert words.order(tied).startswith("1. a = b; 3. c (= means")
     lost = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [np.inf, 1.0, 1.0]})
-    assert words.headline(lost, "error").endswith("while b diverged on some of the seeds.")
+    assert words.headline(lost, "error").endswith("while b diverged on 1 of 3 seeds.")
+    none = synthetic(reading, {"b": [np.inf, 1.0, 1.0], "c": [np.inf, np.inf, 1.0]})
+    assert words.headline(none, "error") == (
+        "Every learner at its best diverged on some of the fresh seeds, b on the fewest: 1 of 3."
+    )
+    twins = dataclasses.replace(tied, same=frozenset([frozenset("ab")]))
+    assert words.headline(twins, "error").startswith("a and b are the same update here and have")
+    assert words.order(twins) == "1. a and b (the same update here); 3. c."
 
 
 def test_theory_is_held_against_the_measured_error(reading: Reading) -> None:
@@ -586,13 +615,10 @@ def test_theory_is_held_against_the_measured_error(reading: Reading) -> None:
 
 def test_perturbed_td_beside_td_in_words(reading: Reading) -> None:
     own = synthetic(reading, {"td": [1.0, 1.1, 0.9], "perturbed_td": [1.5, 1.6, 1.4]})
-    found = penalty(chapter(reading, "crash"))
-    assert found is not None
-    pair = paired("perturbed_td", "td", own.errors)
-    text = words.penalty_words(own, dataclasses.replace(found, difference=pair))[0]
+    text = words.penalty_words(own, only_penalty(chapter(reading, "crash")))[0]
     assert text.startswith("perturbed_td comes 2nd of 2")
     assert "its error is 50" in text
-    assert "% above that of td at its best (difference 0.5, 95 % interval 0.5 to 0.5)" in text
+    assert "% above that of td at its best, of 8 configurations (paired difference 0.5" in text
 
 
 def test_edges_of_the_grid() -> None:
@@ -634,7 +660,7 @@ def test_axes_have_readable_ticks_and_a_shelf() -> None:
 def test_at_most_twelve_curves_and_td_always(reading: Reading) -> None:
     own = chapter(reading, "crash")
     pattern = own.best[0]
-    names = [f"x{i}" for i in range(20)] + ["td", "perturbed_td"]
+    names = [f"x{i}" for i in range(20)] + ["td", "perturbed_td"]  # a pair without and with eta
     best = [dataclasses.replace(pattern, algorithm=name) for name in names]
     large = dataclasses.replace(own, best=best)
     assert curves_shown(large) == [*names[:10], "td", "perturbed_td"]

@@ -21,7 +21,7 @@ import pytest
 import steadytd as st
 from steadytd.base.files import write_whole
 from steadytd.studies import dataset
-from steadytd.studies.blocks import FRESH, compute, confirm_blocks, grid_blocks, recording_points
+from steadytd.studies.blocks import FRESH, compute, confirm_blocks, grid_blocks
 from steadytd.studies.results import StudyResults
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
@@ -137,7 +137,7 @@ def test_numbers_are_those_of_run(undisturbed: Path) -> None:
     rows = results.rows()
     for label in ("three_state", "collision"):
         task = next(t for t in results.spec.tasks if t.label == label)
-        points = recording_points(task)
+        points = task.points
         learners = ["td:alpha=0.25", "tdc:alpha=0.03125,ratio=2,lam=0.9"]
         run = st.run(label, learners, steps=task.steps, seeds=5, points=len(points))
         assert run.steps.tolist() == points.tolist()
@@ -464,6 +464,10 @@ def test_command_line(
     rows = json.loads(capsys.readouterr().out)
     assert [row["stage"] for row in rows] == ["confirm"] * 4
     assert rows[0]["auc"] <= rows[1]["auc"]
+    assert {row["run"].partition(":")[0]: row["configurations"] for row in rows} == {
+        "td": 8,
+        "tdc": 12,
+    }
     assert call(monkeypatch, *arguments) == 0
     assert "Best configuration of each learner" in capsys.readouterr().out
     file.write_text(TEXT.replace("seeds = 5", "seeds = 6"))

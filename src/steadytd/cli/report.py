@@ -47,6 +47,7 @@ def _print(document: dict[str, Any]) -> None:
     from rich.markup import escape
 
     from steadytd.base.wording import figures
+    from steadytd.studies.analysis.speed import LEVELS
     from steadytd.studies.analysis.tables import short
 
     out.print(escape(document["size"]), highlight=False)
@@ -58,11 +59,20 @@ def _print(document: dict[str, Any]) -> None:
             stable = b["predicted_stable_share"]
             theory = "" if stable is None else "unstable" if seen is None else figures(seen)
             settings = ", ".join(f"{k} {short(v)}" for k, v in b["settings"].items())
-            rows.append((b["rank"], b["algorithm"], settings, measured, final, theory))
+            tried = f"{b['configurations']:,}"
+            steps = [b["steps_to"][name]["step"] for name in LEVELS]
+            speed = ", ".join("-" if step is None else f"{step:,}" for step in steps)
+            head = (b["rank"], b["algorithm"], settings, tried)
+            rows.append((*head, measured, final, theory, speed))
         stage = "fresh seeds" if problem["fresh_seeds"] else "the grid's seeds"
         title = f"\n{problem['problem']}: {document['criterion']}, {stage} (mean ± standard error)"
-        columns = ("place", "learner", "at its best", ">error", ">final", ">predicted")
-        out.print(table(title, columns, rows))
+        columns = ("place", "learner", "at its best", ">of", ">error", ">final", ">predicted")
+        out.print(table(title, (*columns, ">by step"), rows))
+        note = (
+            "of: of how many configurations it is the best. by step: the median of the steps by "
+            f"which the error had been below {', '.join(LEVELS)} of that at w0; -: never."
+        )
+        out.print(note, highlight=False)
         lines = [(line["topic"], line["text"]) for line in problem["summary"]]
         for topic, text in (*lines, *(("Caveat", caveat) for caveat in problem["caveats"])):
             out.print(f"[bold]{topic}.[/] {escape(text)}", highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -70,13 +71,16 @@ def study(
         (
             row["problem"],
             row["run"],
+            f"{row['configurations']:,}",
             figures(row["auc"], row["auc_stderr"]),
             figures(row["final"], row["final_stderr"]),
         )
         for row in rows
     ]
-    title = f"Best configuration of each learner, on fresh seeds ({spec.file.confirm.measure})"
-    out.print(table(title, ("problem", "run", ">mean", ">final"), lines))
+    where = "on fresh seeds" if results.confirmation is not None else "on the grid"
+    measure = spec.file.confirm.measure
+    title = f"Best configuration of each learner, {where} ({measure}); of: how many it has"
+    out.print(table(title, ("problem", "run", ">of", ">mean", ">final"), lines))
     out.print(f"results: [bold]{escape(str(results.directory))}[/]", highlight=False)
     out.print(f"next: steadytd report {escape(str(results.directory))}", highlight=False)
 
@@ -86,11 +90,14 @@ def best_rows(results: Any) -> list[dict[str, Any]]:
     confirm = results.spec.file.confirm
     stage = "grid" if results.confirmation is None else "confirm"
     found = results.summary if results.confirmation is None else results.confirmation
-    best = {(results.spec.tasks[i].label, str(learner)) for i, learner in results.best}
+    tasks = results.spec.tasks
+    best = {(tasks[i].label, str(learner)) for i, learner in results.best}
+    tried = Counter((task.label, learner.name) for task in tasks for learner in task.learners)
     rows = [
         {
             "problem": row["problem"],
             "run": row["run"],
+            "configurations": tried[row["problem"], row["algorithm"]],
             "stage": stage,
             "seeds": row["seeds"],
             "auc": row[f"auc_{confirm.measure}"],

@@ -48,15 +48,11 @@ class Block:
 
 @dataclass
 class Numbers:
-    """What a block found: errors [runs, seeds, measures, points], and the divergence."""
+    """What a block found: errors [runs, seeds, measures, points], their means, the divergence."""
 
     errors: Floats
+    means: Floats
     diverged: Longs
-
-
-def recording_points(task: Task) -> Longs:
-    """Step 0, every `every`-th step, and the last."""
-    return np.unique(np.append(np.arange(0, task.steps, task.every), task.steps))
 
 
 def grid_blocks(spec: Spec) -> list[Block]:
@@ -110,7 +106,7 @@ def _fingerprint(spec: Spec, task: Task, learners: Sequence[Learner], seeds: Seq
     """All that decides a block's file: also the code that draws the instances of a family."""
     family = (task.name, dict(task.options), modules(module(task.name).__name__))
     return digest(
-        code(), task.problem, family if task.family else None, task.steps, task.every,
+        code(), task.problem, family if task.family else None, task.steps, task.recording,
         spec.measures, learners, seeds,
     )  # fmt: skip
 
@@ -124,7 +120,7 @@ def code() -> str:
 def _scene(spec: Spec, index: int) -> Scene:
     task = spec.tasks[index]
     instance = task.instance if task.family else None
-    return Scene(task.problem, recording_points(task), spec.measures, instance)
+    return Scene(task.problem, task.points, spec.measures, instance)
 
 
 def compute(
@@ -152,4 +148,4 @@ def compute(
         gone = outcome.diverged[order].reshape(runs, policies)
         first = np.where(gone < 0, never, gone).min(axis=1)
         diverged[:, i] = np.where(first == never, -1, first)
-    return Numbers(errors, diverged)
+    return Numbers(errors, spec.tasks[block.task].mean(errors), diverged)

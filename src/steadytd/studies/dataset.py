@@ -6,7 +6,7 @@
     confirm/*.parquet    the best configurations, rerun on fresh seeds
 
 A file has one row per run: `problem`, `run` (the learner as text), `seed`, `diverged` (the step,
-or null), and for every measure m `auc_m` (the mean over the recording points), `final_m` and
+or null), and for every measure m `auc_m` (the mean over the run, see `Task.mean`), `final_m` and
 `curve_m` (32-bit numbers; infinite once diverged). It appears whole or not at all, carries its
 block's fingerprint and checksums of its pages, and holds no time stamp: the same block is the same
 file, byte for byte. Files with other names are never read.
@@ -50,8 +50,8 @@ def table(block: Block, numbers: Numbers, measures: tuple[str, ...]) -> pa.Table
     for i, measure in enumerate(measures):
         curve = numbers.errors[:, :, i].reshape(rows, points)
         columns[f"final_{measure}"] = pa.array(np.ascontiguousarray(curve[:, -1]))
-        with np.errstate(over="ignore"):  # a mean or a 32-bit number beyond the range is infinite
-            columns[f"auc_{measure}"] = pa.array(curve.mean(axis=1))
+        columns[f"auc_{measure}"] = pa.array(numbers.means[:, :, i].reshape(rows))
+        with np.errstate(over="ignore"):  # a 32-bit number beyond the range is infinite
             flat = pa.array(curve.astype(np.float32).reshape(-1))
         columns[f"curve_{measure}"] = pa.FixedSizeListArray.from_arrays(flat, points)
     made = pa.table(columns)

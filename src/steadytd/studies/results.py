@@ -14,7 +14,7 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
 from steadytd.studies import dataset
-from steadytd.studies.blocks import Block, confirm_blocks, grid_blocks, recording_points
+from steadytd.studies.blocks import Block, confirm_blocks, grid_blocks
 from steadytd.studies.spec import Spec, parse_spec
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class StudyResults:
 
     def points(self, problem: str) -> Longs:
         """The recording points of a problem, by its label."""
-        return recording_points(next(t for t in self.spec.tasks if t.label == problem))
+        return next(t for t in self.spec.tasks if t.label == problem).points
 
     def rows(self, stage: str = "grid", columns: Sequence[str] | None = None) -> pl.DataFrame:
         """One row per run and seed: problem, run, seed, diverged, auc_*, final_* (and curve_*).

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -19,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import LARGEST, whole
 from steadytd.engine.learner import Learner
@@ -47,6 +49,7 @@ def _count(least: int, most: int = LARGEST) -> BeforeValidator:
 
 
 Count = Annotated[int, _count(1)]
+PerDecade = Annotated[int, _count(0, 1000)]
 
 
 class Strict(BaseModel):
@@ -62,6 +65,7 @@ class ProblemEntry(Strict):
     options: dict[str, int | float | str] = Field(default_factory=dict)
     steps: Count | None = None
     every: Count | None = None
+    per_decade: PerDecade | None = None
     label: str = ""
 
     @model_validator(mode="after")
@@ -111,6 +115,7 @@ class StudyFile(Strict):
     steps: Count | None = None
     seeds: Annotated[int, _count(1, MOST_SEEDS)]
     every: Count | None = None
+    per_decade: PerDecade = 0
     errors: list[str] = Field(default_factory=lambda: ["value"], min_length=1)
     confirm: Confirm = Confirm()
     learners: list[Grid] = Field(min_length=1)
@@ -135,7 +140,11 @@ class StudyFile(Strict):
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One problem of a study with all its learners."""
+    """One problem of a study with all its learners.
+
+    The error is recorded at step 0, every `every`-th step and the last, and also at `per_decade`
+    steps between 1 and 10, between 10 and 100, and so on, for what happens early.
+    """
 
     label: str
     problem: Problem
@@ -143,7 +152,35 @@ class Task:
     options: Mapping[str, object]
     steps: int
     every: int
+    per_decade: int
     learners: tuple[Learner, ...]
+
+    @property
+    def points(self) -> Longs:
+        """The recording points."""
+        even = np.append(np.arange(0, self.steps, self.every), self.steps)
+        if not self.per_decade:
+            return np.unique(even)
+        count = int(np.ceil(self.per_decade * np.log10(self.steps)))
+        early = np.rint(10.0 ** (np.arange(count) / self.per_decade)).astype(np.int64)
+        return np.unique(np.append(even, early[early < self.steps]))
+
+    @property
+    def recording(self) -> object:
+        """What decides the recording points besides the number of steps."""
+        return [self.every, self.per_decade] if self.per_decade else self.every
+
+    def mean(self, errors: Floats) -> Floats:
+        """The mean error over the run, along the last axis, which has the recording points.
+
+        Over even points it is their mean. With `per_decade` they are not even, and it is the mean
+        over steps of the line through them (the trapezoid rule).
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # beyond the range: infinite
+            if not self.per_decade:
+                return np.asarray(errors.mean(axis=-1))
+            widths = np.diff(self.points) / (2.0 * self.steps)
+            return np.asarray((errors[..., :-1] + errors[..., 1:]) @ widths)
 
     @property
     def family(self) -> bool:
@@ -228,11 +265,12 @@ def _tasks(text: str, where: str, file: StudyFile) -> tuple[Task, ...]:
             raise _at(text, where, place, f"two problems are called '{label}'; give one a label.")
         every = entry.every or file.every or max(1, steps // 100)
         problem = make_problem(entry.name, **entry.options)
-        task = Task(label, problem, entry.name, entry.options, steps, every, ())
+        dense = file.per_decade if entry.per_decade is None else entry.per_decade
+        task = Task(label, problem, entry.name, entry.options, steps, every, dense, ())
         learners = _learners(text, where, file, task)
         if not learners:
             raise _at(text, where, place, f"no learner is to run on '{label}'; see `on`.")
-        tasks.append(Task(label, problem, entry.name, entry.options, steps, every, learners))
+        tasks.append(replace(task, learners=learners))
     labels = [task.label for task in tasks]
     for i, grid in enumerate(file.learners):
         for name in grid.on or []:

@@ -216,7 +216,7 @@ def _differences(before: Spec, now: Spec) -> Iterator[str]:
         if old_task is None:
             yield f"problem {task.label} was added"
             continue
-        for key in ("name", "options", "steps", "every"):
+        for key in ("name", "options", "steps", "every", "per_decade"):
             old, new = getattr(old_task, key), getattr(task, key)
             if old != new:
                 yield f"{key} on {task.label} was {_shown(old)} and is {_shown(new)}"

@@ -17,23 +17,27 @@ import numpy as np
 from numpy.random import Generator
 
 from steadytd.base.arrays import Bools, Floats, Ints
+from steadytd.engine.block import Transitions, make_block
 from steadytd.engine.facts import STEP_FACTS, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
+from steadytd.engine.rows import sparse_rows
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 
 SAME = 1e-9  # relative difference of weights that is rounding
 FEATURES = 3  # random ones, in place of the problem's
 AFTER = 3  # steps of a walk after the pair that it is about: a trace may show its difference later
+SOLVED_STEPS = 500  # of the problem's stream, for learners that solve
 PAIRS = 300  # pairs of facts looked at, at most; every fact is the first of a pair before
 
 
 def same_update(problem: Problem, one: Learner, other: Learner) -> bool:
     """Whether both learners change w alike at every transition that the problem can make.
 
-    Step sizes belong to the update: give both learners the same alpha. A learner that averages its
-    weights, solves a system or values actions is the same as another only if it is equal to it.
+    Step sizes belong to the update: give both learners the same alpha. Learners that solve a system
+    are the same if they solve the same one. A learner that averages its weights or values actions
+    is the same as another only if it is equal to it.
 
     >>> import steadytd as st
     >>> tree = st.learner("tree_backup:alpha=0.1,lam=0.5")
@@ -45,10 +49,35 @@ def same_update(problem: Problem, one: Learner, other: Learner) -> bool:
         learner.require_numbers("a comparison of updates")
     if one == other:
         return True
-    if any(x.averaged or x.law.block is not None or x.law.action_values for x in (one, other)):
+    if any(x.averaged or x.law.action_values for x in (one, other)):
+        return False
+    solved = [x.law.block is not None for x in (one, other)]
+    if any(solved) and not all(solved):
         return False
     stream = FiniteStream(problem)
+    if all(solved):
+        return all(_solve_alike(stream, k, (one, other)) for k in range(problem.n_policies))
     return all(_same(stream, policy, (one, other)) for policy in range(problem.n_policies))
+
+
+def _solve_alike(stream: FiniteStream, policy: int, learners: tuple[Learner, Learner]) -> bool:
+    """Whether two learners that solve find the same weights, with random features and rewards."""
+    rng = np.random.default_rng(0)
+    row, row_next, facts = stream.transitions[policy]
+    seen = facts.copy()
+    seen[:, STEP_FACTS.index("reward")] = rng.normal(size=len(seen))
+    rows = sparse_rows(rng.normal(size=(max(row.max(), row_next.max()) + 1, FEATURES)))
+    events, _ = stream.take(stream.begin(0), SOLVED_STEPS)
+    active = stream.active[policy]
+    own = events if active is None else events[active[events]]
+    w0 = rng.normal(size=FEATURES)
+    found = []
+    for learner in learners:
+        block = make_block([learner], w0)
+        block.advance(own, np.ones(len(own)), Transitions(row, row_next, seen), rows)
+        found.append(block.shown[:, 0])
+    one, other = found
+    return bool(np.abs(one - other).max() <= SAME * (1.0 + np.abs(one).max()))
 
 
 def _same(stream: FiniteStream, policy: int, learners: tuple[Learner, Learner]) -> bool:

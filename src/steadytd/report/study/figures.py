@@ -10,11 +10,11 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.report.figures import POINTS, THOUSANDS, styled
 from steadytd.report.study.axes import LEAST, error_axis, share_of, spread, tick_axis, value_at
+from steadytd.studies.analysis.penalty import plain_and_penalised
 from steadytd.studies.analysis.reading import Chapter
 from steadytd.studies.analysis.tables import half_width
 
 LINES = 12  # more cannot be told apart
-ALWAYS = ("td", "perturbed_td")  # drawn even if twelve others are better
 PALETTE = (
     "#222222", "#D9480F", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#B8860B", "#2AA5C9",
     "#8C3B1E", "#6B8E23", "#C2185B", "#5C6BC0",
@@ -26,8 +26,8 @@ INK, SOFT = "#1d2329", "#5b6570"
 
 
 def colours(chapter: Chapter) -> dict[str, str]:
-    """A colour for each learner, the same in all figures; TD with and without penalty stand out."""
-    names = dict.fromkeys([*ALWAYS, *(learner.name for learner in chapter.task.learners)])
+    """A colour for each learner, the same in all figures; the pairs of `always` come first."""
+    names = dict.fromkeys([*always(chapter), *(x.name for x in chapter.task.learners)])
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
@@ -38,10 +38,15 @@ def heading(title: str, subtitle: str | list[str]) -> Any:
     return alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
 
 
+def always(chapter: Chapter) -> list[str]:
+    """Drawn even if twelve others are better: a learner without and with a penalty."""
+    return [name for pair in plain_and_penalised(chapter) for name in pair]
+
+
 def curves_shown(chapter: Chapter) -> list[str]:
-    """The learners whose curves are drawn: the best, and always TD with and without penalty."""
+    """The learners whose curves are drawn: the best, and those of `always`."""
     names = [b.algorithm for b in chapter.best]
-    wanted = [name for name in ALWAYS if name in names]
+    wanted = [name for name in always(chapter) if name in names]
     first = [n for n in names if n not in wanted][: LINES - len(wanted)]
     return [name for name in names if name in first or name in wanted]
 
@@ -53,7 +58,9 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     names = [n for n in curves_shown(chapter) if np.isfinite(chapter.curves[n]).all()]
     if not names:
         return None
-    chosen = np.unique(np.linspace(0, len(chapter.points) - 1, POINTS).astype(int))
+    early = chapter.task.per_decade > 0  # then steps are drawn on a logarithmic axis, from 1 on
+    first = 1 if early else 0
+    chosen = np.unique(np.linspace(first, len(chapter.points) - 1, POINTS).astype(int))
     bands = {name: _band(chapter.curves[name][:, chosen]) for name in names}
     steps = chapter.points[chosen]
     log, low, high = error_axis(np.concatenate([band[1] for band in bands.values()]))
@@ -63,9 +70,14 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
         for t, (a, b, c) in zip(steps, np.maximum(band.T, LEAST).tolist(), strict=True)
     ]
     y_scale = alt.Scale(type="log" if log else "linear", domain=[low, high], nice=False)
-    x_scale = alt.Scale(domain=[0, int(steps[-1])], nice=False)
-    x = alt.X("step:Q", title="step", scale=x_scale,
-              axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6))  # fmt: skip
+    x_scale = alt.Scale(
+        type="log" if early else "linear", domain=[int(steps[0]), int(steps[-1])], nice=False
+    )
+    marks = alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6)
+    if early:
+        decades = range(1 + int(np.log10(steps[-1])))
+        marks = alt.Axis(labelExpr=THOUSANDS, grid=False, values=[10**k for k in decades])
+    x = alt.X("step:Q", title="step", scale=x_scale, axis=marks)
     y_axis = tick_axis(log, low, high)
     y = alt.Y("mean:Q", title=what, scale=y_scale, axis=y_axis)
     known = colours(chapter)
@@ -82,7 +94,7 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     layers = [
         band,
         line,
-        *_labels(ends, int(steps[-1]), (log, low, high), colour, x_scale, y_scale),
+        *_labels(ends, (int(steps[0]), int(steps[-1])), (log, low, high), colour, x_scale, y_scale),
     ]
     seeds = len(next(iter(chapter.curves.values())))
     where = "fresh seeds" if chapter.fresh else "the grid's seeds"
@@ -108,7 +120,7 @@ def _dashes(names: Sequence[str], known: Mapping[str, str]) -> list[list[int]]:
 
 def _labels(
     ends: Mapping[str, float],
-    last: int,
+    span: tuple[int, int],
     axis: tuple[bool, float, float],
     colour: Any,
     x_scale: Any,
@@ -124,9 +136,9 @@ def _labels(
     rows = [
         {
             "learner": name,
-            "x": last,
-            "x1": last * (1.0 + 18.0 / WIDE),
-            "x2": last * (1.0 + 23.0 / WIDE),
+            "x": span[1],
+            "x1": value_at(1.0 + 18.0 / WIDE, span[0] > 0, *span),
+            "x2": value_at(1.0 + 23.0 / WIDE, span[0] > 0, *span),
             "y": min(max(ends[name], low), high),
             "y1": value_at(1.0 - place / TALL, log, low, high),
         }

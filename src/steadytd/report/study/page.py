@@ -16,8 +16,9 @@ from steadytd.report.study.figures import LINES, best_chart, curves_chart
 from steadytd.report.study.overview import overview_chart
 from steadytd.report.study.sensitivity import grid_axes, sensitivity_chart
 from steadytd.studies.analysis import summary as words
-from steadytd.studies.analysis.penalty import PENALISED, Penalty, by_lam, penalty
+from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
+from steadytd.studies.analysis.speed import LEVELS, reach_words, resolution
 from steadytd.studies.analysis.tables import Best, Mean, short
 
 if TYPE_CHECKING:
@@ -45,29 +46,39 @@ def study_document(reading: Reading) -> dict[str, Any]:
 
 
 def _chapter_document(reading: Reading, chapter: Chapter, what: str) -> dict[str, Any]:
-    found = penalty(chapter)
-    references = _references(chapter)
+    references, task = _references(chapter), chapter.task
     return {
         "problem": chapter.label,
-        "steps": chapter.task.steps,
+        "steps": task.steps,
+        "recorded": resolution(task.steps, task.every, task.per_decade),
         "error_at_w0": chapter.start,
         "fresh_seeds": chapter.fresh,
         "summary": [
-            {"topic": topic, "text": text} for topic, text in words.sentences(chapter, what, found)
+            {"topic": topic, "text": text} for topic, text in words.sentences(chapter, what)
         ],
         "caveats": words.caveats(reading, chapter),
         "ranking": chapter.groups,
         "failed": chapter.failed,
         "best": [_best_document(chapter, b) for b in chapter.best],
         "paired": [p._asdict() for name in references for p in chapter.against(name)],
-        "penalty": None if found is None else _penalty_document(found),
+        "comparisons": next((p.comparisons for p in chapter.pairs.values()), 0),
+        "same_update": sorted(sorted(pair) for pair in chapter.same),
+        "penalties": [_penalty_document(found) for found in penalties(chapter)],
     }
 
 
 def _references(chapter: Chapter) -> list[str]:
-    """Whom the others are compared with: the best learner, and perturbed TD."""
+    """Whom the others are compared with: the best learner, and those with a penalty."""
     names = [b.algorithm for b in chapter.best]
-    return list(dict.fromkeys([*names[:1], *(n for n in names if n == PENALISED)]))
+    wanted = [found.penalised for found in penalties(chapter)]
+    return list(dict.fromkeys([*names[:1], *(n for n in names if n in wanted)]))
+
+
+def _beside(chapter: Chapter) -> str | None:
+    """Whom the figure compares with: the study's first learner with a penalty, or the best one."""
+    names = [b.algorithm for b in chapter.best]
+    wanted = [found.penalised for found in penalties(chapter) if found.penalised in names]
+    return next(iter([*wanted, *names]), None)
 
 
 def _best_document(chapter: Chapter, b: Best) -> dict[str, Any]:
@@ -84,6 +95,10 @@ def _best_document(chapter: Chapter, b: Best) -> dict[str, Any]:
         "fresh_minus_grid": b.bias,
         "fresh_minus_grid_stderr": b.bias_stderr,
         "final": _mean_document(b.final),
+        "steps_to": {
+            name: x._asdict() | {"shown": reach_words(x, chapter.task.steps)}
+            for name, x in zip(LEVELS, chapter.reach[b.algorithm], strict=True)
+        },
         "predicted_stable_share": seen and seen.stable,
         "predicted_asymptote": seen and seen.asymptote,
         "predicted_final_of_mean_dynamics": seen and seen.last,
@@ -101,6 +116,8 @@ def _mean_document(mean: Mean) -> dict[str, Any]:
 
 def _penalty_document(found: Penalty) -> dict[str, Any]:
     return {
+        "plain": found.plain,
+        "penalised": found.penalised,
         "by_eta": [
             {
                 "eta": row.eta,
@@ -115,10 +132,10 @@ def _penalty_document(found: Penalty) -> dict[str, Any]:
             for row in found.rows
         ],
         "step_sizes": found.step_sizes,
-        "td_steady": found.td_steady,
-        "perturbed_steady": found.perturbed_steady,
-        "td_better_than_w0": found.td_useful,
-        "perturbed_better_than_w0": found.perturbed_useful,
+        "plain_steady": found.plain_steady,
+        "penalised_steady": found.penalised_steady,
+        "plain_better_than_w0": found.plain_useful,
+        "penalised_better_than_w0": found.penalised_useful,
     }
 
 
@@ -132,6 +149,9 @@ def summary_table(document: Mapping[str, Any]) -> pl.DataFrame:
             flat = {k: v for k, v in b.items() if not isinstance(v, dict | list)}
             for part in ("grid", "measured", "final"):
                 flat |= {f"{part}_{key}": value for key, value in b[part].items()}
+            for name, reach in b["steps_to"].items():
+                key = f"steps_to_{name.replace(' ', '_')}"
+                flat |= {key: reach["step"], f"{key}_reached": reach["reached"]}
             flat["settings"] = ", ".join(f"{k}={v}" for k, v in b["settings"].items())
             rows.append({"problem": problem["problem"], **flat})
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -164,6 +184,8 @@ def write_study_report(
         what=what,
         chapters=shown,
         short=short,
+        levels=list(LEVELS),
+        p_words=words.p_words,
         study_file=spec.text,
         command=f"steadytd study study.toml --out {Path(directory).resolve().name}",
         provenance=_provenance(Path(directory)),
@@ -193,7 +215,7 @@ def _shown(
     references = _references(chapter)
     charts: dict[str, Any] = {
         f"{key}_curves": curves_chart(chapter, measure),
-        f"{key}_best": best_chart(chapter, what, references[-1] if references else None),
+        f"{key}_best": best_chart(chapter, what, _beside(chapter)),
         f"{key}_overview": overview_chart(chapter, what),
     }
     names = [*(b.algorithm for b in chapter.best), *chapter.failed]
@@ -212,7 +234,7 @@ def _shown(
         "best": chapter.best,
         "theory": chapter.theory,
         "references": {name: chapter.against(name) for name in references},
-        "penalty": penalty(chapter),
+        "penalties": penalties(chapter),
         "lams": lams,
         "by_lam": rows,
         "curves": curves,

@@ -53,7 +53,9 @@ def sensitivity_chart(chapter: Chapter, algorithm: str, what: str) -> Any | None
     if best is None:
         subtitle = "every configuration diverged in at least one run"
     else:
-        subtitle = f"best: {best.shown}; error on the grid {best.grid.value:.4g}"
+        subtitle = (
+            f"best of {best.configurations}: {best.shown}; error on the grid {best.grid.value:.4g}"
+        )
     if len(others) > 1:
         subtitle += "; in each panel the other parameters are at their best"
     chart = alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")

@@ -5,8 +5,10 @@ Only the curves of the best configurations are held in memory, so large studies 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,19 +17,23 @@ import numpy as np
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
+from steadytd.mdp.problem import Problem
+from steadytd.studies.analysis.speed import Reach, reaches
 from steadytd.studies.analysis.tables import (
+    SOLVED,
     Best,
     Mean,
     Paired,
     at_the_edge,
     axes_of,
+    compare,
     mean_of,
-    paired,
     ranking,
 )
 from steadytd.studies.analysis.theory import Prediction, instances, predict
 from steadytd.studies.results import StudyResults
 from steadytd.studies.spec import Task
+from steadytd.theory.same import same_update
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +47,8 @@ class Chapter:
 
     `configurations` has one row per finished configuration: its settings, `error` (the study's
     criterion, infinite if a seed diverged), `stderr`, `diverged_share` and `seeds`. `start` is the
-    error at w0. `failed` are the algorithms with a diverged seed in every configuration.
+    error at w0. `failed` are the algorithms with a diverged seed in every configuration. `same` are
+    the pairs of algorithms that are the same update here, at their best settings.
     """
 
     task: Task
@@ -53,6 +60,7 @@ class Chapter:
     points: Longs
     curves: dict[str, Floats] = field(default_factory=dict)
     theory: dict[str, Prediction | None] = field(default_factory=dict)
+    same: frozenset[frozenset[str]] = frozenset()
 
     @property
     def label(self) -> str:
@@ -64,15 +72,26 @@ class Chapter:
         """Whether the best configurations were rerun on fresh seeds."""
         return bool(self.best) and all(b.fresh for b in self.best)
 
-    @property
+    @cached_property
+    def pairs(self) -> dict[tuple[str, str], Paired]:
+        """Every learner beside every other, adjusted for the number of comparisons."""
+        errors = {b.algorithm: self.errors[b.algorithm] for b in self.best}
+        return compare(errors, self.same, SOLVED * self.start)
+
+    @cached_property
     def groups(self) -> list[list[str]]:
         """The ranking with ties."""
-        return ranking([b.algorithm for b in self.best], self.errors)
+        return ranking([b.algorithm for b in self.best], self.pairs)
+
+    @cached_property
+    def reach(self) -> dict[str, list[Reach]]:
+        """How soon each learner's error is below some shares of that at w0; see `reaches`."""
+        return {name: reaches(self.points, curves) for name, curves in self.curves.items()}
 
     def against(self, reference: str) -> list[Paired]:
         """Every other learner's difference to one."""
         others = [b.algorithm for b in self.best if b.algorithm != reference]
-        return [paired(name, reference, self.errors) for name in others]
+        return [self.pairs[name, reference] for name in others]
 
     def of(self, algorithm: str) -> Best | None:
         """The best configuration of an algorithm."""
@@ -202,13 +221,32 @@ def _chapter(
         curves[learner.name] = results.curves(task.label, run, confirm.measure, stage)[1]
     best.sort(key=lambda b: (b.measured.value, b.measured.diverged, b.grid.value))
     theory: dict[str, Prediction | None] = {}
+    seeds = sorted({seed for own_errors in errors.values() for seed in own_errors})
+    problems = instances(task, seeds)
+    same = _same(problems, [x for x in learners if x.name in errors], errors)
     if confirm.measure == "value":
-        seeds = sorted({seed for own_errors in errors.values() for seed in own_errors})
-        problems = instances(task, seeds)
         theory = {x.name: predict(problems, x, task.steps) for x in learners if x.name in errors}
     names = dict.fromkeys(str(name) for name in configurations["algorithm"])
     failed = [name for name in names if name not in errors]
-    return Chapter(task, configurations, start, best, failed, errors, points, curves, theory)
+    return Chapter(task, configurations, start, best, failed, errors, points, curves, theory, same)
+
+
+def _same(
+    problems: Sequence[Problem], learners: Sequence[Learner], errors: Errors
+) -> frozenset[frozenset[str]]:
+    """The pairs that are the same update on all these problems; their errors are equal, too."""
+    return frozenset(
+        frozenset((one.name, other.name))
+        for one, other in combinations(learners, 2)
+        if _equal(errors[one.name], errors[other.name])
+        and all(same_update(problem, one, other) for problem in problems)
+    )
+
+
+def _equal(one: Mapping[int, float], other: Mapping[int, float]) -> bool:
+    """Whether two learners' errors are equal, but for rounding, on the same seeds."""
+    a, b = (np.array([errors[seed] for seed in sorted(errors)]) for errors in (one, other))
+    return one.keys() == other.keys() and np.allclose(a, b, rtol=1e-6, atol=0.0)
 
 
 def _mean(rows: pl.DataFrame, column: str) -> Mean:

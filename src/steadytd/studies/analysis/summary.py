@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.wording import count, figures, large, listed, ordinal, percent
-from steadytd.studies.analysis.penalty import PENALISED, PLAIN, Penalty
+from steadytd.studies.analysis.penalty import Penalty, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading
-from steadytd.studies.analysis.tables import Best, paired, short
+from steadytd.studies.analysis.speed import LEVELS, fastest, resolution
+from steadytd.studies.analysis.tables import Best, Paired, short
+from steadytd.studies.analysis.theory import Prediction
 from steadytd.studies.spec import Confirm
 
 MEASURES = {"value": "value error", "projected_bellman": "projected Bellman error"}
 ZERO = 1e-6  # errors below this share of the error at w0 count as zero
+SHOWN = 3  # learners that the sentence on speed names
 CLOSE = 0.1  # a measured error within this share of theory's is called close
 
 
@@ -51,43 +54,110 @@ def headline(chapter: Chapter, what: str) -> str:
     if not chapter.best:
         return f"Every configuration of every learner on {chapter.label} diverged in some run."
     groups, first = chapter.groups, chapter.best[0]
+    fresh = "fresh " if chapter.fresh else ""
+    if first.measured.diverged:
+        return (
+            f"Every learner at its best diverged on some of the {fresh}seeds, {first.algorithm} on "
+            f"the fewest: {first.measured.diverged} of {first.measured.seeds}."
+        )
     value = figures(first.measured.value, first.measured.stderr)
-    seeds = f"{first.measured.seeds} {'fresh ' if chapter.fresh else ''}seeds"
+    tried = count(first.configurations, "configuration")
+    seeds = f"{first.measured.seeds} {fresh}seeds, best of {tried}"
+    names = _merged(chapter, groups[0])
     if len(groups[0]) == 1:
         text = f"{first.algorithm} has the least {what}: {value} ({seeds})"
+    elif len(names) == 1:
+        text = (
+            f"{listed(groups[0])} are the same update here and have the least {what}: "
+            f"{value} ({seeds})"
+        )
     else:
         text = (
-            f"{listed(groups[0])} cannot be told apart at the top; the least {what} is "
+            f"{listed(names)} cannot be told apart at the top; the least {what} is "
             f"{value} ({first.algorithm}, {seeds})"
         )
     if len(groups) > 1:
         second = chapter.of(groups[1][0])
         assert second is not None
-        text += ", " + _lead(chapter, first, second)
+        text += ", " + _lead(chapter.pairs[second.algorithm, first.algorithm], second)
     return text + "."
 
 
-def _lead(chapter: Chapter, first: Best, second: Best) -> str:
-    found = paired(second.algorithm, first.algorithm, chapter.errors)
-    if found.difference is None or found.low is None or found.high is None:
-        return f"while {second.algorithm} diverged on some of the seeds"
+def _merged(chapter: Chapter, names: list[str]) -> list[str]:
+    """The names of a group; learners that are the same update are one entry."""
+    entries: list[list[str]] = []
+    for name in names:
+        for entry in entries:
+            if frozenset((name, entry[0])) in chapter.same:
+                entry.append(name)
+                break
+        else:
+            entries.append([name])
+    return [e[0] if len(e) == 1 else f"{listed(e)} (the same update here)" for e in entries]
+
+
+def _lead(found: Paired, second: Best) -> str:
+    if found.difference is None:
+        lost = second.measured
+        return f"while {second.algorithm} diverged on {lost.diverged} of {lost.seeds} seeds"
     less = percent(found.difference / second.measured.value)
+    return f"{less} less than {second.algorithm} ({_interval(found)})"
+
+
+def _interval(found: Paired) -> str:
+    """A paired difference with its interval and its adjusted p-value."""
+    if found.difference is None or found.low is None or found.high is None or found.p is None:
+        return "one seed"
     return (
-        f"{less} less than {second.algorithm} (paired difference "
-        f"{figures(found.difference)}, 95 % interval {figures(found.low)} to "
-        f"{figures(found.high)})"
+        f"paired difference {figures(found.difference)}, 95 % interval {figures(found.low)} to "
+        f"{figures(found.high)}, {p_words(found.p)} after Holm's correction for "
+        f"{count(found.comparisons, 'comparison')}"
     )
+
+
+def p_words(p: float) -> str:
+    """A p-value for reading.
+
+    >>> p_words(0.0312), p_words(1e-9)
+    ('p = 0.031', 'p < 0.0001')
+    """
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
 
 
 def order(chapter: Chapter) -> str:
     """The ranking with ties."""
-    parts, place = [], 1
+    parts, place, ties = [], 1, False
     for group in chapter.groups:
-        parts.append(f"{place}. {' = '.join(group)}")
+        names = _merged(chapter, group)
+        parts.append(f"{place}. {' = '.join(names)}")
         place += len(group)
-    ties = any(len(group) > 1 for group in chapter.groups)
-    note = " (= means: not distinguishable from the first of its group)" if ties else ""
+        ties = ties or len(names) > 1
+    note = " (= means: cannot be told apart from the first of its group)" if ties else ""
     return f"{'; '.join(parts)}{note}."
+
+
+def speed(chapter: Chapter) -> str:
+    """How soon the error is below a tenth, a hundredth, a millionth of that at w0."""
+    task, parts = chapter.task, []
+    for i, name in enumerate(LEVELS):
+        levels = [(b.algorithm, chapter.reach[b.algorithm][i]) for b in chapter.best]
+        there = fastest(levels)
+        if not there:
+            start = "" if i else " of the error at w0"
+            parts.append(f"Below {name}{start}: no learner in {task.steps:,} steps.")
+            break  # below a smaller share neither
+        text = listed([f"{learner} by step {x.step:,}" for learner, x in there[:SHOWN]])
+        if len(there) > SHOWN:
+            text += f", {len(there) - SHOWN} more by step {there[-1][1].step:,}"
+        if len(there) < len(levels):
+            rest = len(levels) - len(there)
+            text += f"; {rest} of {count(len(levels), 'learner')} not in {task.steps:,} steps"
+        parts.append(f"Below {name}{'' if i else ' of the error at w0'}: {text}.")
+    where = resolution(task.steps, task.every, task.per_decade)
+    parts.append(
+        f"(Median over the seeds, each learner at its best setting; the error is recorded {where}.)"
+    )
+    return " ".join(parts)
 
 
 def divergence(chapter: Chapter) -> str:
@@ -98,7 +168,7 @@ def divergence(chapter: Chapter) -> str:
     if not len(lost):
         return "No run diverged."
     total = len(chapter.configurations)
-    text = f"{len(lost):,} of {count(total, 'configuration')} diverged in at least one run"
+    text = f"{len(lost):,} of {count(total, 'configuration')} of the grid diverged in some run"
     shares = {b.algorithm: 1.0 - b.never_diverged / b.configurations for b in chapter.best}
     never = [name for name, share in shares.items() if share == 0.0]
     most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
@@ -110,7 +180,7 @@ def divergence(chapter: Chapter) -> str:
     if chapter.failed:
         text += f" Of {listed(chapter.failed)} every configuration did."
     if never and shares[most] > 0.0:
-        text += f" {listed(never)} never diverged."
+        text += f" No run of {listed(never)} did."
     return text
 
 
@@ -126,71 +196,102 @@ def diverges_from(chapter: Chapter, algorithm: str) -> str:
     return "yes" if smallest is None else f"alpha {short(float(str(smallest)))}"
 
 
-def sentences(chapter: Chapter, what: str, found: Penalty | None) -> list[tuple[str, str]]:
+def sentences(chapter: Chapter, what: str) -> list[tuple[str, str]]:
     """The findings on one problem, most important first: topic and text."""
     texts = [("Least error", headline(chapter, what))]
     if not chapter.best:
         return texts
     if len(chapter.best) > 1:
         texts.append(("Order", order(chapter)))
-    if found is not None:
-        texts.append(("Perturbed TD", " ".join(penalty_words(chapter, found))))
+    texts.append(("Speed", speed(chapter)))
+    for found in penalties(chapter):
+        texts.append((f"Penalty of {found.penalised}", " ".join(penalty_words(chapter, found))))
     texts.append(("Divergence", divergence(chapter)))
     more = {"Theory": theory_words(chapter), "Fresh seeds": bias_words(chapter)}
     return texts + [(topic, text) for topic, text in more.items() if text]
 
 
 def penalty_words(chapter: Chapter, found: Penalty) -> list[str]:
-    """What perturbed TD adds, and what it costs."""
+    """What a penalty adds, and what it costs."""
     texts = []
-    td, penalised = chapter.of(PLAIN), chapter.of(PENALISED)
-    if found.difference is not None and td is not None and penalised is not None:
-        texts.append(_versus_td(chapter, found, td, penalised))
+    plain, penalised = chapter.of(found.plain), chapter.of(found.penalised)
+    if plain is not None and penalised is not None:
+        texts.append(_versus_plain(chapter, found, plain, penalised))
     elif penalised is not None:
-        texts.append(f"Every configuration of {PLAIN} diverged; {PENALISED} has some that do not.")
-    if found.step_sizes:
         texts.append(
-            f"Of the {found.step_sizes} step sizes that both have, {PLAIN} improves on w0 at "
-            f"{found.td_useful} and {PENALISED}, with the best of its penalties, at "
-            f"{found.perturbed_useful}; free of divergence are {found.td_steady} and "
-            f"{found.perturbed_steady}."
+            f"Every configuration of {found.plain} diverged; {found.penalised} has some that do "
+            "not."
         )
-    fixed = _fixed_points(chapter)
+    texts.append(_by_eta(found))
+    if found.step_sizes:
+        sizes = count(found.step_sizes, "step size")
+        texts.append(
+            f"Of the {sizes} that both have, {found.plain} improves on w0 at "
+            f"{found.plain_useful} and {found.penalised}, with the best of its penalties, at "
+            f"{found.penalised_useful}; free of divergence are {found.plain_steady} and "
+            f"{found.penalised_steady}."
+        )
+    fixed = _fixed_points(chapter, found)
     return [*texts, fixed] if fixed else texts
 
 
-def _fixed_points(chapter: Chapter) -> str | None:
-    """What theory says of both at their best settings: the price of the penalty is a bias."""
-    td, penalised = (chapter.theory.get(name) for name in (PLAIN, PENALISED))
-    if td is None or penalised is None:
-        return None
-    if penalised.asymptote is None:
-        said = f"{PENALISED} is unstable at its best setting"
-    else:
-        said = f"the fixed point of {PENALISED} has error {figures(penalised.asymptote)}"
-    if td.asymptote is None:
-        return f"Theory: {PLAIN} is unstable at its best setting; {said}."
-    part = "" if td.stable == 1.0 else f" (stable in {percent(td.stable)} of the instances)"
+def _by_eta(found: Penalty) -> str:
+    """How many of the penalties did better on the grid than none, and the best of them."""
+    tried, without = found.rows[1:], found.without
+    best = min(tried, key=lambda row: row.error)
+    least = "diverged" if np.isinf(best.error) else figures(best.error)
+    none = f"without ({found.plain}: {figures(without.error)})"
+    if len(tried) == 1:
+        side = "below" if found.helpful else "not below"
+        return (
+            f"On the grid the least error with eta {short(best.eta or 0.0)} is {least}, {side} "
+            f"that {none}."
+        )
     return (
-        f"Theory, at the best settings: the fixed point of {PLAIN} has error "
-        f"{figures(td.asymptote)}{part}; {said}."
+        f"On the grid {len(found.helpful)} of {len(tried)} values of eta, from "
+        f"{short(tried[0].eta or 0.0)} to {short(tried[-1].eta or 0.0)}, have a smaller least "
+        f"error than {none}; the least of all is {least} at eta {short(best.eta or 0.0)}."
     )
 
 
-def _versus_td(chapter: Chapter, found: Penalty, td: Best, penalised: Best) -> str:
-    place = [b.algorithm for b in chapter.best].index(PENALISED) + 1
-    text = f"{PENALISED} comes {ordinal(place)} of {len(chapter.best)} with {penalised.shown}: "
-    pair = found.difference
-    assert pair is not None
-    if pair.difference is None or pair.low is None or pair.high is None:
-        return text + f"beside {PLAIN} it is {pair.verdict}, where runs diverged."
-    if pair.verdict == "same":
-        return text + f"it cannot be told apart from {PLAIN} at its best."
-    share = percent(abs(pair.difference) / td.measured.value)
+def _fixed_points(chapter: Chapter, found: Penalty) -> str | None:
+    """What theory says of both at their best settings."""
+    plain, penalised = (chapter.theory.get(name) for name in (found.plain, found.penalised))
+    if plain is None or penalised is None:
+        return None
+    said = [
+        _fixed_point(name, seen)
+        for name, seen in ((found.plain, plain), (found.penalised, penalised))
+    ]
+    return f"Theory, at the best settings: {said[0]}; {said[1]}."
+
+
+def _fixed_point(name: str, seen: Prediction) -> str:
+    if seen.asymptote is None:
+        return f"the mean update of {name} is unstable"
+    part = "" if seen.stable == 1.0 else f" (stable in {percent(seen.stable)} of the instances)"
+    return f"the fixed point of {name} has error {figures(seen.asymptote)}{part}"
+
+
+def _versus_plain(chapter: Chapter, found: Penalty, plain: Best, penalised: Best) -> str:
+    place = [b.algorithm for b in chapter.best].index(found.penalised) + 1
+    text = (
+        f"{found.penalised} comes {ordinal(place)} of {len(chapter.best)} with {penalised.shown} "
+        f"(best of {count(penalised.configurations, 'configuration')}): "
+    )
+    pair = chapter.pairs[found.penalised, found.plain]
+    if pair.verdict == "identical":
+        return text + f"it is the same update as {found.plain} at its best here."
+    if pair.difference is None:
+        lost = f"{penalised.measured.diverged} and {plain.measured.diverged}"
+        return text + f"on {pair.seeds} seeds it and {found.plain} diverged {lost} times."
+    if pair.verdict in ("same", "unknown"):
+        return text + f"it cannot be told apart from {found.plain} at its best ({_interval(pair)})."
+    share = percent(abs(pair.difference) / plain.measured.value)
     side = "below" if pair.difference < 0.0 else "above"
     return text + (
-        f"its error is {share} {side} that of {PLAIN} at its best (difference "
-        f"{figures(pair.difference)}, 95 % interval {figures(pair.low)} to {figures(pair.high)})."
+        f"its error is {share} {side} that of {found.plain} at its best, of "
+        f"{count(plain.configurations, 'configuration')} ({_interval(pair)})."
     )
 
 
@@ -210,16 +311,16 @@ def theory_words(chapter: Chapter) -> str | None:
     if not total:
         return None
     text = (
-        f"The error of the fixed point predicts the measured final error, to {percent(CLOSE)} or "
-        f"two standard errors, for {len(near)} of the {total} learners that are stable at their "
-        "best settings"
+        f"The measured final error is within {percent(CLOSE)} of the error of the fixed point (or "
+        f"two standard errors, at most {percent(2.0 * CLOSE)}, or a millionth of the error at w0) "
+        f"for {len(near)} of the {total} learners that are stable at their best settings"
     )
     if above:
         text += f"; {listed(above)} end{'s' if len(above) == 1 else ''} above it"
     if below:
         text += f"; {listed(below)} end{'s' if len(below) == 1 else ''} below it"
     if above or below:
-        text += " (a constant step size adds noise and moves the mean, or the run is too short)"
+        text += " (it leaves out the noise of a constant step size and the length of the run)"
     return text + "."
 
 
@@ -227,19 +328,19 @@ def bias_words(chapter: Chapter) -> str | None:
     """What the rerun on fresh seeds changed."""
     if not chapter.fresh or not chapter.best:
         return None
-    moved = []
-    for b in chapter.best:
-        if b.bias is not None and b.bias_stderr:
-            moved.append(b.bias / b.bias_stderr)
-    if not moved:
+    changes = [(b.bias / b.grid.value, b.bias / b.bias_stderr)
+               for b in chapter.best
+               if b.bias is not None and b.bias_stderr and b.grid.value > 0.0]  # fmt: skip
+    if not changes:
         return None
-    mean = float(np.mean([b.bias / b.grid.value for b in chapter.best if b.bias is not None]))
-    side = "above" if mean > 0.0 else "below"
+    middle = float(np.median([share for share, _ in changes]))
+    most = max(abs(z) for _, z in changes)
+    side = "above" if middle > 0.0 else "below"
     instances = " and instances" if chapter.task.family else ""
     return (
-        f"On fresh seeds the errors are on average {percent(abs(mean))} {side} those of "
-        f"the grid, at most {max(map(abs, moved)):.2g} standard errors: selection on the grid "
-        f"makes its values too good, other streams{instances} move them either way."
+        f"On fresh seeds the error of the median learner is {percent(abs(middle))} {side} its "
+        f"error on the grid, and none moved by more than {most:.2g} standard errors: selection on "
+        f"the grid makes its values too good, other streams{instances} move them either way."
     )
 
 

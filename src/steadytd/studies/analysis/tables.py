@@ -6,12 +6,17 @@ seeds that they share: a seed is a stream (and, in a family, an instance), so th
 x_i - y_i of the errors vary less than the errors do. Their mean has the interval
 
     mean +- t(0.975, n - 1) sd / sqrt(n).
+
+Whether two learners differ is decided by the p-value of the paired t test, adjusted by Holm's
+method for *all* pairs of learners of the problem. So at most one time in twenty any pair is called
+different that is not, also beside a learner that was picked because it came first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEVEL = 0.95
+ROUNDING = 1e-12  # a mean difference below this share of the errors is rounding
+SOLVED = 1e-9  # and so is one below this share of the error at w0: all solvers end at some 1e-11
 FACTS = ("problem", "run", "algorithm")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -38,7 +45,9 @@ class Mean(NamedTuple):
 class Paired(NamedTuple):
     """The mean difference of a learner's error to a reference's, over their common seeds.
 
-    `verdict` is "better", "worse", "same" (zero lies in the interval) or "unknown" (one seed).
+    `p` is the p-value, adjusted for the number of `comparisons`. `verdict` is "better" or "worse"
+    (p below 0.05, or fewer or more diverged seeds), "same" (cannot be told apart), "identical" (the
+    same update on this problem) or "unknown" (one seed, or equally many diverged).
     """
 
     learner: str
@@ -47,6 +56,8 @@ class Paired(NamedTuple):
     low: float | None
     high: float | None
     seeds: int
+    p: float | None
+    comparisons: int
     verdict: str
 
 
@@ -131,29 +142,95 @@ def half_width(differences: Floats) -> float:
     return quantile * float(differences.std(ddof=1)) / float(np.sqrt(n))
 
 
-def paired(learner: str, reference: str, errors: Mapping[str, Mapping[int, float]]) -> Paired:
-    """Compare two learners on the seeds that both have; `errors` is by learner, then seed."""
+def paired(
+    learner: str, reference: str, errors: Mapping[str, Mapping[int, float]], zero: float = 0.0
+) -> Paired:
+    """Compare two learners on the seeds that both have; `errors` is by learner, then seed.
+
+    A mean difference of at most `zero` counts as none.
+    """
+    from scipy.special import stdtr
+
     seeds = sorted(errors[learner].keys() & errors[reference].keys())
     own, other = (np.array([errors[name][s] for s in seeds]) for name in (learner, reference))
-    lost, others = (int((~np.isfinite(e)).sum()) for e in (own, other))
+    n, lost, others = len(seeds), *(int((~np.isfinite(e)).sum()) for e in (own, other))
     if lost or others:
-        verdict = "same" if lost == others else "worse" if lost > others else "better"
-        return Paired(learner, reference, None, None, None, len(seeds), verdict)
+        verdict = "unknown" if lost == others else "worse" if lost > others else "better"
+        return Paired(learner, reference, None, None, None, n, None, 1, verdict)
     difference = own - other
-    if len(seeds) < 2:
+    if n < 2:
         only = float(difference[0]) if seeds else None
-        return Paired(learner, reference, only, None, None, len(seeds), "unknown")
+        return Paired(learner, reference, only, None, None, n, None, 1, "unknown")
     mean, half = float(difference.mean()), half_width(difference)
-    low, high = mean - half, mean + half
-    verdict = "better" if high < 0.0 else "worse" if low > 0.0 else "same"
-    return Paired(learner, reference, mean, low, high, len(seeds), verdict)
+    noise = float(difference.std(ddof=1) / np.sqrt(n))
+    if abs(mean) <= max(zero, ROUNDING * float(np.abs(np.append(own, other)).max())):
+        p = 1.0
+    else:
+        p = 2.0 * float(stdtr(n - 1, -abs(mean) / noise)) if noise > 0.0 else 0.0
+    found = Paired(learner, reference, mean, mean - half, mean + half, n, p, 1, "")
+    return found._replace(verdict=_verdict(found))
 
 
-def ranking(order: Sequence[str], errors: Mapping[str, Mapping[int, float]]) -> list[list[str]]:
+def _verdict(pair: Paired) -> str:
+    if pair.p is None or pair.difference is None:
+        return pair.verdict
+    if pair.p >= 1.0 - LEVEL:
+        return "same"
+    return "better" if pair.difference < 0.0 else "worse"
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values: the k-th smallest of m times m - k + 1, none below one before it.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p, kind="stable")
+    steps = np.asarray(p, dtype=np.float64)[order] * np.arange(len(p), 0, -1)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return [float(x) for x in adjusted]
+
+
+def compare(
+    errors: Mapping[str, Mapping[int, float]],
+    same: Collection[frozenset[str]] = (),
+    zero: float = 0.0,
+) -> dict[tuple[str, str], Paired]:
+    """Every learner beside every other, adjusted for all these comparisons.
+
+    Pairs in `same` are the same update; they are not compared and not counted.
+    """
+    found = [paired(a, b, errors, zero) for a, b in combinations(errors, 2)]
+    found = [
+        x._replace(p=None, verdict="identical") if frozenset(x[:2]) in same else x for x in found
+    ]
+    tested = [x for x in found if x.p is not None]
+    p = dict(zip((x[:2] for x in tested), holm([x.p or 0.0 for x in tested]), strict=True))
+    pairs = {}
+    for alone in found:
+        pair = alone._replace(p=p.get(alone[:2]), comparisons=len(tested))
+        pair = pair._replace(verdict=_verdict(pair))
+        pairs[pair.learner, pair.reference] = pair
+        pairs[pair.reference, pair.learner] = _turned(pair)
+    return pairs
+
+
+def _turned(pair: Paired) -> Paired:
+    """The same comparison from the other side."""
+    difference, low, high = (None if v is None else -v for v in pair[2:5])
+    other = {"better": "worse", "worse": "better"}.get(pair.verdict, pair.verdict)
+    return pair._replace(
+        learner=pair.reference, reference=pair.learner,
+        difference=difference, low=high, high=low, verdict=other,
+    )  # fmt: skip
+
+
+def ranking(order: Sequence[str], pairs: Mapping[tuple[str, str], Paired]) -> list[list[str]]:
     """Learners, best first, in groups: a group's members do not differ from its first one."""
     groups: list[list[str]] = []
     for name in order:
-        tied = bool(groups) and paired(name, groups[-1][0], errors).verdict in ("same", "unknown")
+        tied = bool(groups) and pairs[name, groups[-1][0]].verdict != "worse"
         if tied:
             groups[-1].append(name)
         else:

@@ -1,0 +1,83 @@
+"""The committed pages of docs/results say what the committed numbers say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import steadytd as st
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def writer() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("write_results", DOCS / "write_results.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_pages_are_made_from_the_committed_numbers(writer: ModuleType) -> None:
+    pages = writer.documents()
+    assert {"paper_stepsizes", "collision"} <= pages.keys()
+    for name, found in pages.items():
+        assert (DOCS / "results" / f"{name}.md").read_text() == writer.page(name, found)
+    assert (DOCS / "results" / "index.md").read_text() == writer.index(pages)
+
+
+def test_every_study_has_a_page_that_says_where_it_is_from(writer: ModuleType) -> None:
+    shipped = {path.stem for path in (DOCS.parent / "studies").glob("*.toml")} - {"quick"}
+    assert shipped == set(writer.STUDIES)
+    for name in shipped - writer.documents().keys():
+        assert "**From an earlier version.**" in (DOCS / "results" / f"{name}.md").read_text()
+
+
+def test_committed_numbers_are_those_of_the_shipped_grids(writer: ModuleType) -> None:
+    for name, found in writer.documents().items():
+        spec = st.study(DOCS.parent / "studies" / f"{name}.toml").spec
+        assert found["complete"]
+        assert found["configurations"] == spec.runs
+        for task, problem in zip(spec.tasks, found["problems"], strict=True):
+            assert (problem["problem"], problem["steps"]) == (task.label, task.steps)
+            tried = {b["algorithm"]: b["configurations"] for b in problem["best"]}
+            names = [x.name for x in task.learners]
+            assert tried == {n: names.count(n) for n in tried}
+            assert set(names) == {*tried, *problem["failed"]}
+
+
+def test_a_page_with_other_numbers_is_noticed(writer: ModuleType) -> None:
+    name, found = next(iter(writer.documents().items()))
+    changed = json.loads(json.dumps(found))
+    changed["problems"][0]["best"][0]["measured"]["value"] *= 1.01
+    assert writer.page(name, changed) != writer.page(name, found)
+
+
+def test_facts_about_penalties_where_td_is_stable(writer: ModuleType) -> None:
+    kolter = st.problem("kolter")
+    c = st.certify(kolter)
+    text = re.sub(r"\s+", " ", writer.PENALTY)
+    assert c.td_stable
+    errors = [
+        float(kolter.error(c.fixed_point("perturbed_td", eta=eta)))
+        for eta in (0.0, 1.918e-4, 1e-4, 3.8e-4)
+    ]
+    for shown, error in zip(("2.717", "0.000447", "0.543", "0.423"), errors, strict=True):
+        assert shown in text
+        assert float(shown) == pytest.approx(error, rel=2e-3)
+    best = [st.certify(st.problem("collision", seed=seed)) for seed in range(40)]
+    assert all(x.td_stable for x in best)
+    assert np.flatnonzero([x.best_eta > 0.0 for x in best]).tolist() == [29]
+    map_29 = st.problem("collision", seed=29)
+    for eta, shown in ((0.0, "0.701"), (0.355, "0.673")):
+        assert shown in text
+        assert float(map_29.error(best[29].fixed_point("perturbed_td", eta=eta))) == pytest.approx(
+            float(shown), abs=6e-4
+        )
