@@ -17,7 +17,7 @@ from steadytd.evaluation.estimate.closed_form import fixed_point
 from steadytd.evaluation.estimate.requests import requests
 from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.local import features_of
-from steadytd.evaluation.follow.online import Lane, Member, SideBySide, Table, side_by_side
+from steadytd.evaluation.follow.online import Follower, Member, SideBySide, Table, side_by_side
 from steadytd.logs.log import Log, open_log
 from tests.support.evaluate_helpers import Identity, episodes_of, plan_of
 from tests.support.helpers import random_problem
@@ -39,8 +39,8 @@ def log_of(batch_rows: int = 65_536) -> Log:
     return open_log(table, discount=None, batch_rows=batch_rows)
 
 
-def engine(log: Log, learner: Learner, target: int) -> Lane:
-    lane = Lane(learner, target, log.n_obs, averaging=False)
+def engine(log: Log, learner: Learner, target: int) -> Follower:
+    lane = Follower(learner, target, log.n_obs, averaging=False)
     features = Identity().fit(np.zeros((1, log.n_obs)))
     for batch in log.batches():
         table = Table.of(batch, features_of(batch, features, Room()))
@@ -104,7 +104,7 @@ def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
     log = log_of()
     rows = log.rows or 0
     learner = st.learner("td:alpha=0.02")
-    lane = Lane(learner, 0, log.n_obs, averaging=True)
+    lane = Follower(learner, 0, log.n_obs, averaging=True)
     group = SideBySide([Member(learner, 0, 0, True, lane_shape(learner, TD))], log.n_obs)
     features = Identity().fit(np.zeros((1, log.n_obs)))
     sums = Accumulator(plan_of(log))

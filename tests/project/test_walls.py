@@ -19,11 +19,6 @@ MOST_MODULES = 12
 ONE_FILE_EACH = {"learners", "problems"}  # one file per algorithm, one per problem
 MOST_PARAMETERS = 7
 
-# Rooms that still have to be put in order. Nothing may be added here.
-RINGS_IN = {"engine", "theory"}
-CROWDED = {"engine"}
-TWO_OF_ONE_NAME = {"Block", "Lane", "Outcome"}
-
 
 @cache
 def imports() -> dict[str, set[str]]:
@@ -42,10 +37,6 @@ def ring(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def room(module: str) -> str:
-    return module.split(".")[1] if "." in module else ""
-
-
 def test_a_ring_is_seen() -> None:
     assert ring({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     assert set(ring({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
@@ -54,11 +45,7 @@ def test_a_ring_is_seen() -> None:
 
 
 def test_no_modules_import_each_other_in_a_ring() -> None:
-    clean = {
-        module: {one for one in found if room(module) != room(one) or room(one) not in RINGS_IN}
-        for module, found in imports().items()
-    }
-    assert ring(clean) == []
+    assert ring(imports()) == []
 
 
 def packages() -> list[Path]:
@@ -67,7 +54,7 @@ def packages() -> list[Path]:
 
 @pytest.mark.parametrize("package", packages(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_package_is_crowded(package: Path) -> None:
-    if package.name not in ONE_FILE_EACH | CROWDED:
+    if package.name not in ONE_FILE_EACH:
         modules = [path.name for path in package.glob("*.py") if path.name != "__init__.py"]
         assert len(modules) <= MOST_MODULES, sorted(modules)
 
@@ -81,7 +68,7 @@ def nodes(folder: Path = ROOT) -> Iterator[tuple[Path, ast.AST]]:
 def test_no_two_classes_have_one_name() -> None:
     names = Counter(node.name for _, node in nodes() if isinstance(node, ast.ClassDef))
     twice = {name for name, times in names.items() if times > 1}
-    assert twice <= TWO_OF_ONE_NAME
+    assert twice == set()
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 import steadytd as st
 from steadytd.base.finding import Finding
 from steadytd.learners import algorithm
-from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.overview import compared
-from steadytd.theory.recommend import SLOW, Candidate, candidates, choice
+from steadytd.theory.words.advice import advise_on
+from steadytd.theory.words.overview import compared
+from steadytd.theory.words.recommend import SLOW, Candidate, candidates, choice
 from tests.support.helpers import random_problem
 from tests.support.made import absorbing, with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised

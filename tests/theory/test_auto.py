@@ -13,10 +13,10 @@ from hypothesis import strategies as some
 import steadytd as st
 from steadytd.engine.learner import Learner
 from steadytd.theory import choose
-from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.choose import RATIOS, best_penalty, knife_edge, stabilising_ratio
 from steadytd.theory.margin import Path, path_of
+from steadytd.theory.words.advice import advise_on
 from tests.support.helpers import random_problem
 from tests.support.made import with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised

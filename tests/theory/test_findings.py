@@ -16,9 +16,9 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
-from steadytd.theory import advice, recommend
-from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
+from steadytd.theory.words import advice, recommend
+from steadytd.theory.words.advice import advise_on
 from tests.support.made import absorbing, two_modes, with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
-import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays
+from steadytd.base.package import make_callable
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params
 from steadytd.engine.online import STATE, OnlineLearner
@@ -76,16 +75,4 @@ def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
     return online
 
 
-class _Package(ModuleType):
-    """The package itself: called, it lists what is in it.
-
-    `st.learners` is a function by contract, and importing this package gives `steadytd` an
-    attribute of the same name. As one object it is both, in whatever order things are imported.
-    """
-
-    def __call__(self) -> dict[str, str]:
-        """Every algorithm's name with its one-line description."""
-        return learners()
-
-
-sys.modules[__name__].__class__ = _Package
+make_callable(__name__, learners)

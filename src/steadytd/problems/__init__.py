@@ -10,11 +10,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import sys
 from functools import cache
 from types import ModuleType
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.package import make_callable
 from steadytd.mdp.problem import Problem
 
 
@@ -64,16 +64,4 @@ def problem(name: str, /, **options: object) -> Problem:
     return made
 
 
-class _Package(ModuleType):
-    """The package itself: called, it lists what is in it.
-
-    `st.problems` is a function by contract, and importing this package gives `steadytd` an
-    attribute of the same name. As one object it is both, in whatever order things are imported.
-    """
-
-    def __call__(self) -> dict[str, str]:
-        """Every problem's name with its one-line description."""
-        return problems()
-
-
-sys.modules[__name__].__class__ = _Package
+make_callable(__name__, problems)

@@ -28,7 +28,7 @@ FRESH = 1_000_000  # the first seed of the second stage, far from those of the g
 
 
 @dataclass(frozen=True)
-class Block:
+class StudyBlock:
     """Some configurations of one law on one problem, with some seeds."""
 
     stage: str
@@ -55,7 +55,7 @@ class Numbers:
     diverged: Longs
 
 
-def grid_blocks(spec: Spec) -> list[Block]:
+def grid_blocks(spec: Spec) -> list[StudyBlock]:
     """All blocks of the study's grid."""
     seeds = range(spec.file.seeds)
     return [
@@ -65,7 +65,7 @@ def grid_blocks(spec: Spec) -> list[Block]:
     ]
 
 
-def confirm_blocks(spec: Spec, best: Sequence[tuple[int, Learner]]) -> list[Block]:
+def confirm_blocks(spec: Spec, best: Sequence[tuple[int, Learner]]) -> list[StudyBlock]:
     """The blocks of the second stage: the best configurations, by task, on fresh seeds."""
     wanted = spec.file.confirm.seeds
     count = spec.file.seeds if wanted is None else wanted
@@ -79,7 +79,7 @@ def confirm_blocks(spec: Spec, best: Sequence[tuple[int, Learner]]) -> list[Bloc
 
 def _blocks(
     spec: Spec, stage: str, index: int, learners: Sequence[Learner], seeds: Sequence[int]
-) -> Iterator[Block]:
+) -> Iterator[StudyBlock]:
     task = spec.tasks[index]
     groups: dict[object, list[Learner]] = {}
     for learner in learners:
@@ -91,7 +91,7 @@ def _blocks(
             some = tuple(group[begin : begin + size])
             for part in _parts(task, len(some), seeds):
                 fingerprint = _fingerprint(spec, task, some, part)
-                yield Block(stage, index, number, some, part, fingerprint, task.label)
+                yield StudyBlock(stage, index, number, some, part, fingerprint, task.label)
                 number += 1
 
 
@@ -125,7 +125,7 @@ def _scene(spec: Spec, index: int) -> Scene:
 
 def compute(
     spec: Spec,
-    block: Block,
+    block: StudyBlock,
     stop: threading.Event | None = None,
     report: Callable[[int], None] = lambda updates: None,
 ) -> Numbers | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from steadytd.base.cluster import connect, require_dask
 from steadytd.base.errors import InputError
-from steadytd.studies.blocks import Block, confirm_blocks, grid_blocks
+from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
 from steadytd.studies.local import Submit, block_file
 from steadytd.studies.spec import Spec, parse_spec
 
@@ -38,10 +38,10 @@ def cluster(address: Address, workers: int) -> Iterator[Submit]:
     else:
         client = connect(address)
 
-    def submit(spec: Spec, blocks: list[Block]) -> Iterator[tuple[Block, bytes]]:
+    def submit(spec: Spec, blocks: list[StudyBlock]) -> Iterator[tuple[StudyBlock, bytes]]:
         waiting = iter(blocks)
         room = PER_WORKER * max(1, sum(client.nthreads().values()))
-        running: dict[str, Block] = {}
+        running: dict[str, StudyBlock] = {}
         stream = as_completed([], with_results=True)
 
         def more() -> bool:
@@ -79,7 +79,7 @@ def _spec(text: str, name: str) -> Spec:
 
 
 @lru_cache(maxsize=4)
-def _grid(text: str, name: str) -> dict[str, Block]:
+def _grid(text: str, name: str) -> dict[str, StudyBlock]:
     return {block.fingerprint: block for block in grid_blocks(_spec(text, name))}
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_whole
-from steadytd.studies.blocks import FRESH, Block, Numbers, code
+from steadytd.studies.blocks import FRESH, Numbers, StudyBlock, code
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,7 @@ TEMPORARY = ".*-*.parquet"  # what a killed run leaves behind
 KEY = b"steadytd.block"
 
 
-def table(block: Block, numbers: Numbers, measures: tuple[str, ...]) -> pa.Table:
+def table(block: StudyBlock, numbers: Numbers, measures: tuple[str, ...]) -> pa.Table:
     """A block's rows."""
     import numpy as np
     import pyarrow as pa
@@ -77,7 +77,7 @@ def to_bytes(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def save(directory: Path, block: Block, content: bytes) -> None:
+def save(directory: Path, block: StudyBlock, content: bytes) -> None:
     """Write a block's file, whole or not at all."""
     with plain_disk_errors(directory):
         write_whole(directory / block.stage / block.file, content)
@@ -97,7 +97,7 @@ def plain_disk_errors(directory: Path) -> Iterator[None]:
         ) from error
 
 
-def load(path: Path, block: Block) -> pa.Table:
+def load(path: Path, block: StudyBlock) -> pa.Table:
     """A block's rows, checked: `InputError` if the file is not exactly that block's."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -115,7 +115,7 @@ def load(path: Path, block: Block) -> pa.Table:
     return rows
 
 
-def standing(directory: Path, blocks: list[Block]) -> tuple[list[Block], list[str]]:
+def standing(directory: Path, blocks: list[StudyBlock]) -> tuple[list[StudyBlock], list[str]]:
     """Which blocks are finished, and remarks on files that are damaged or do not belong."""
     finished, remarks = [], []
     for block in blocks:

@@ -8,15 +8,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 from steadytd.studies import dataset
-from steadytd.studies.blocks import Block, compute
+from steadytd.studies.blocks import StudyBlock, compute
 from steadytd.studies.spec import Spec
 
-Submit = Callable[[Spec, list[Block]], Iterator[tuple[Block, bytes]]]
+Submit = Callable[[Spec, list[StudyBlock]], Iterator[tuple[StudyBlock, bytes]]]
 
 
 def block_file(
     spec: Spec,
-    block: Block,
+    block: StudyBlock,
     stop: threading.Event | None = None,
     report: Callable[[int], None] = lambda updates: None,
 ) -> bytes:
@@ -33,9 +33,9 @@ def threads(workers: int, report: Callable[[int], None]) -> Iterator[Submit]:
     stop = threading.Event()
     with ThreadPoolExecutor(workers) as pool:
 
-        def submit(spec: Spec, blocks: list[Block]) -> Iterator[tuple[Block, bytes]]:
+        def submit(spec: Spec, blocks: list[StudyBlock]) -> Iterator[tuple[StudyBlock, bytes]]:
             waiting = iter(blocks)
-            running: dict[Future[bytes], Block] = {}
+            running: dict[Future[bytes], StudyBlock] = {}
             while True:
                 for block in waiting:
                     running[pool.submit(block_file, spec, block, stop, report)] = block

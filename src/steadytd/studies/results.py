@@ -14,7 +14,7 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
 from steadytd.studies import dataset
-from steadytd.studies.blocks import Block, confirm_blocks, grid_blocks
+from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
 from steadytd.studies.spec import Spec, parse_spec
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ class StudyResults:
         return parse_spec(text, self.directory.name, str(source))
 
     @cached_property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[StudyBlock]:
         """The blocks of the grid, finished or not."""
         return grid_blocks(self.spec)
 
     @cached_property
-    def finished(self) -> list[Block]:
+    def finished(self) -> list[StudyBlock]:
         """The blocks of the grid whose files are there."""
         return [block for block in self.blocks if self._path(block).exists()]
 
@@ -154,7 +154,7 @@ class StudyResults:
         return choose_best(self)
 
     @cached_property
-    def _confirmed(self) -> list[Block]:
+    def _confirmed(self) -> list[StudyBlock]:
         if not self.complete:
             return []
         blocks = confirm_blocks(self.spec, self.best)
@@ -167,10 +167,10 @@ class StudyResults:
             return None
         return self.settings.join(self._means("confirm"), on=["problem", "run"], how="inner")
 
-    def _path(self, block: Block) -> Path:
+    def _path(self, block: StudyBlock) -> Path:
         return self.directory / block.stage / block.file
 
-    def _load(self, block: Block) -> Any:
+    def _load(self, block: StudyBlock) -> Any:
         try:
             return dataset.load(self._path(block), block)
         except InputError as error:

@@ -15,7 +15,7 @@ from steadytd.base.files import output_directory, write_whole
 from steadytd.base.numbers import whole
 from steadytd.engine.learner import Learner
 from steadytd.studies import dataset, local
-from steadytd.studies.blocks import Block, confirm_blocks, grid_blocks
+from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
 from steadytd.studies.cluster import Address, cluster
 from steadytd.studies.local import Submit
 from steadytd.studies.results import StudyResults, choose_best
@@ -108,7 +108,7 @@ class Study:
         self._stage(directory, confirm_blocks(self.spec, best), meter, say, submit)
 
     def _stage(
-        self, directory: Path, blocks: list[Block], meter: _Meter, say: Say, submit: Submit
+        self, directory: Path, blocks: list[StudyBlock], meter: _Meter, say: Say, submit: Submit
     ) -> None:
         finished, remarks = dataset.standing(directory, blocks)
         for remark in remarks:
@@ -138,7 +138,7 @@ class _Meter:
     def __post_init__(self) -> None:
         self.total = self.spec.updates
 
-    def updates(self, block: Block) -> int:
+    def updates(self, block: StudyBlock) -> int:
         task = self.spec.tasks[block.task]
         return len(block.learners) * len(block.seeds) * task.problem.n_policies * task.steps
 
@@ -147,12 +147,12 @@ class _Meter:
         self.live = True
         self._count(updates)
 
-    def finish(self, block: Block) -> None:
+    def finish(self, block: StudyBlock) -> None:
         """A block is done; those of a cluster are counted as a whole."""
         if not self.live:
             self._count(self.updates(block))
 
-    def skip(self, block: Block) -> None:
+    def skip(self, block: StudyBlock) -> None:
         """A block need not run."""
         self.total -= self.updates(block)
 

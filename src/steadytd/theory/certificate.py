@@ -17,9 +17,9 @@ from steadytd.base.threads import single_threaded
 from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
-from steadytd.theory.advice import advise
 from steadytd.theory.analysis import Analysis
-from steadytd.theory.overview import overview
+from steadytd.theory.words.advice import advise
+from steadytd.theory.words.overview import overview
 
 
 @single_threaded

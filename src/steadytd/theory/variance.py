@@ -56,13 +56,13 @@ def variance(problem: Problem, learner: Learner, policy: int = 0) -> Variance:
     own = {name: function for name, function in law.memory.items() if function is not None}
     growths = [0.0]
     if traces or own:
-        steps = Steps.of(problem, policy)
+        steps = StepPairs.of(problem, policy)
         growths += [steps.growth(_memory_multiple(f, name, learner)) for name, f in own.items()]
         growths += [steps.growth(_trace_multiple(f, learner)) for f in traces]
     return Variance(max(growths))
 
 
-class Steps(NamedTuple):
+class StepPairs(NamedTuple):
     """All pairs of transitions that can follow each other in the long run, with their facts."""
 
     before: Ints  # the pair (s, a) of the first
@@ -74,7 +74,7 @@ class Steps(NamedTuple):
 
     @staticmethod
     @lru_cache(maxsize=8)
-    def of(problem: Problem, policy: int) -> Steps:
+    def of(problem: Problem, policy: int) -> StepPairs:
         """All of a problem's, for one target policy."""
         stream, m = FiniteStream(problem), problem.moments(policy)
         table = stream.transitions[policy].facts
@@ -92,7 +92,7 @@ class Steps(NamedTuple):
         columns += [table[after, STEP_FACTS.index(name)] for name in names[len(CARRIED) :]]
         different, kind = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
         number = stream.s * problem.n_actions + stream.a
-        return Steps(
+        return StepPairs(
             before=number[before],
             after=number[after],
             probability=problem.P[stream.s, stream.a, stream.s_next][before]

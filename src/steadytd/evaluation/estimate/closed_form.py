@@ -191,20 +191,20 @@ def mean_matrix(learner: Learner, decays: Decays) -> MeanMatrix | None:
     return MeanMatrix(np.asarray(parts.T.reshape(n, n, 4)))
 
 
-class _Sums(NamedTuple):
+class _Averages(NamedTuple):
     A: Floats
     b: Floats
     G: Floats
 
 
-def _sums(problem: Problem, system: System) -> _Sums:
+def _sums(problem: Problem, system: System) -> _Averages:
     """What a log's sums tend to, per row."""
     m, lam = problem.moments(0), system.lam
     if not system.emphatic:
-        return _Sums(m.A(lam), m.b(lam), m.G)
+        return _Averages(m.A(lam), m.b(lam), m.G)
     follow_on = m.follow_on if system.beta is None else m.follow_on_at(system.beta)
     e = m.emphatic(lam * m.d + (1.0 - lam) * follow_on, lam)
-    return _Sums(e.M, e.g, m.G)
+    return _Averages(e.M, e.g, m.G)
 
 
 def _means(learner: Learner) -> list[Expectation] | None:

@@ -40,7 +40,7 @@ from steadytd.evaluation.follow.local import (
     follow_online,
     read,
 )
-from steadytd.evaluation.follow.online import Outcome
+from steadytd.evaluation.follow.online import Followed
 from steadytd.features import FeatureMap
 from steadytd.logs.log import Log
 
@@ -255,14 +255,14 @@ class _Following:
         self.kept = work.kept("online", work.seed, work.asked, reads) if work.asked else None
         self.old, self.stale = _kept_outcomes(self.kept)
         self.stop = threading.Event()
-        self.future: Future[list[Outcome]] | None = None
+        self.future: Future[list[Followed]] | None = None
 
     def begin(self, pool: ThreadPoolExecutor) -> None:
         """Follow the learners on a thread of their own, if it is known that they have to be."""
         if self.work.asked and self.old is None:
             self.future = pool.submit(self._follow)
 
-    def end(self, contents: tuple[str, ...]) -> list[Outcome]:
+    def end(self, contents: tuple[str, ...]) -> list[Followed]:
         """Where the learners end; `contents` are hashes of the parts as they are now."""
         if not self.work.asked:
             return []
@@ -276,7 +276,7 @@ class _Following:
         self.report()
         return found
 
-    def _follow(self) -> list[Outcome]:
+    def _follow(self) -> list[Followed]:
         work = self.work
         found = follow_online(
             work.parts, work.features, work.plan, work.asked, work.seed, self._go_on
@@ -296,7 +296,7 @@ class _Following:
         if self.stop.is_set():
             raise InterruptedError("the evaluation was stopped.")
 
-    def _outcomes(self, old: _Ended) -> list[Outcome] | None:
+    def _outcomes(self, old: _Ended) -> list[Followed] | None:
         """The learners' numbers come again from the first rows of the log."""
         work = self.work
         first = first_members(work.parts, work.features, work.plan, work.asked, work.seed)
@@ -304,7 +304,7 @@ class _Following:
         if old.weights.shape != (len(first), work.plan.features) or len(steps) != len(first):
             return None
         return [
-            Outcome(one.learner, one.target, w, step if step >= 0 else None)
+            Followed(one.learner, one.target, w, step if step >= 0 else None)
             for one, w, step in zip(first, old.weights, steps, strict=True)
         ]
 

@@ -19,9 +19,9 @@ from steadytd.evaluation.collect.statistics import Statistics, merged
 from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.online import (
-    Lane,
+    Followed,
+    Follower,
     Member,
-    Outcome,
     SideBySide,
     Table,
     lanes_by_target,
@@ -44,7 +44,7 @@ class Passed:
     """What a pass leaves behind: the sums, and the online learners as they ended."""
 
     statistics: Statistics
-    outcomes: list[Outcome]
+    outcomes: list[Followed]
     left_out: int
 
 
@@ -85,7 +85,7 @@ def follow_online(
     asked: Sequence[Request],
     seed: int,
     progress: Progress | None,
-) -> list[Outcome]:
+) -> list[Followed]:
     """Where the online learners end, without the sums: the same bits as from `follow`."""
     from threadpoolctl import threadpool_limits
 
@@ -187,7 +187,7 @@ class _Pass:
         self.seed, self.progress = seed, progress
         self.members: list[Member] = []
         self.groups: list[SideBySide] = []
-        self.lanes: list[Lane] = []
+        self.lanes: list[Follower] = []
         self.begun = False
         self.peaks: list[Peaks] = []
         self.rooms: deque[Room] = deque()
@@ -248,7 +248,7 @@ class _Pass:
         for group in self.groups:
             group.advance(prepared, X, self.plan.rows)
 
-    def _advance(self, table: Table, batch: LogBatch, target: int, lanes: list[Lane]) -> None:
+    def _advance(self, table: Table, batch: LogBatch, target: int, lanes: list[Follower]) -> None:
         facts = table.facts(batch, target, self.peaks[target])
         for lane in lanes:
             lane.advance(table, facts, self.plan.rows)
@@ -260,11 +260,11 @@ class _Pass:
         d, T = self.plan.features, len(self.plan.targets)
         self.groups = side_by_side(self.members, d)
         rest = [m for m in self.members if m.shape is None]
-        self.lanes = [Lane(m.learner, m.target, d, m.averaging) for m in rest]
+        self.lanes = [Follower(m.learner, m.target, d, m.averaging) for m in rest]
         asked = any(m.learner.law.needs_peaks for m in rest)
         self.peaks = peaks_of(self.parts, T) if asked else [(1.0, 1.0)] * T
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[Followed]:
         """Where the online learners have ended, in the order in which they were asked for."""
         found = [o for group in self.groups for o in group.outcomes()]
         found += [lane.outcome() for lane in self.lanes]

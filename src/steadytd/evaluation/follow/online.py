@@ -41,7 +41,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Followed:
     """Where an online learner has ended for one target; `diverged` is a step, or None."""
 
     learner: Learner
@@ -50,14 +50,14 @@ class Outcome:
     diverged: int | None
 
 
-def _outcome(learner: Learner, target: int, w: Floats, diverged: int | None) -> Outcome:
+def _outcome(learner: Learner, target: int, w: Floats, diverged: int | None) -> Followed:
     """A learner that has diverged has no weights: NaN."""
     known = np.array(w) if diverged is None else np.full_like(w, np.nan)
-    return Outcome(learner, target, known, diverged)
+    return Followed(learner, target, known, diverged)
 
 
 @dataclass
-class Lane:
+class Follower:
     """One learner for one target, its running state, and the mean of its snapshots."""
 
     learner: Learner
@@ -78,7 +78,7 @@ class Lane:
             return self.total / self.snapshots
         return np.array(self.block.shown[:, 0])
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Followed:
         """Where the lane has ended."""
         return _outcome(self.learner, self.target, self.weights, self.diverged)
 
@@ -178,7 +178,7 @@ class SideBySide:
             self.lanes.alpha[j] = 0.0
             self.lanes.W[:, j] = self.lanes.H[:, j] = 0.0
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[Followed]:
         """Where every lane has ended."""
         self._check()
         found = []
@@ -208,9 +208,9 @@ def side_by_side(members: Sequence[Member], features: int) -> list[SideBySide]:
     return [SideBySide(group, features) for alike in groups.values() for group in alike]
 
 
-def lanes_by_target(lanes: Sequence[Lane]) -> dict[int, list[Lane]]:
+def lanes_by_target(lanes: Sequence[Follower]) -> dict[int, list[Follower]]:
     """The lanes of each target, which share the facts of a batch."""
-    result: dict[int, list[Lane]] = {}
+    result: dict[int, list[Follower]] = {}
     for lane in lanes:
         result.setdefault(lane.target, []).append(lane)
     return result

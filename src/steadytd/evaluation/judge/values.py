@@ -17,7 +17,7 @@ from steadytd.evaluation.estimate.estimators import LSTD, NOT_KNOWN, Estimator, 
 from steadytd.evaluation.estimate.overlap import Overlap
 from steadytd.evaluation.estimate.requests import Kind, Request
 from steadytd.evaluation.estimate.stability import EIGENVALUE_RANK, Stability, pencil
-from steadytd.evaluation.follow.online import Outcome
+from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import with_numbers
 
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
@@ -128,7 +128,7 @@ class Given(NamedTuple):
     estimator: Estimator
     plan: Plan
     asked: list[Request]
-    outcomes: list[Outcome]
+    outcomes: list[Followed]
     counts: Floats  # resamples of the units
 
 
@@ -197,7 +197,7 @@ def _finished(row: Value, fixed_point: float, limits: Interval) -> Value:
 
 
 def _row(
-    e: Estimator, target: int, plan: Plan, one: Request, lane: Outcome | None, s: Stability
+    e: Estimator, target: int, plan: Plan, one: Request, lane: Followed | None, s: Stability
 ) -> tuple[Value, Form | None]:
     """A row without its interval, and the form of the learner's fixed point."""
     nan = float("nan")

@@ -12,8 +12,8 @@ from steadytd.base.wording import figures
 from steadytd.report.certificate.figures import eigenvalue_chart, path_chart, values_chart
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
-from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
+from steadytd.theory.words.advice import advise_on
 
 BOUNDS = {
     "numerical_range": "suffices: lambda_max(sym T) - 1, without looking at the features",

@@ -11,7 +11,7 @@ from steadytd.base.finding import Finding
 from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
 from steadytd.theory.choose import knife_edge, least_penalty
 from steadytd.theory.margin import STEEP
-from steadytd.theory.recommend import recommended
+from steadytd.theory.words.recommend import recommended
 
 _TOO_CLOSE = "too close to one with a pole or without stability to rely on."
 NO_BASIS = 1e8  # condition number of the eigenvectors from which on they are no basis

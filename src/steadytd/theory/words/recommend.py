@@ -11,7 +11,7 @@ from steadytd.engine.learner import Learner
 from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
 from steadytd.theory.choose import knife_edge
 from steadytd.theory.dynamics import decay_rates
-from steadytd.theory.overview import automatic, compared
+from steadytd.theory.words.overview import automatic, compared
 
 SLOW = 1e-3  # contraction per step from which on steps are so many that solving directly is better
 

@@ -1,0 +1,1 @@
+"""What the numbers of a certificate mean: findings, a recommendation, all learners side by side."""
