@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, unknown
 from steadytd.engine.law import AUTO, Law, Value
 
@@ -100,6 +102,14 @@ class Learner:
     def replace(self, **params: object) -> Learner:
         """The same algorithm with some hyper-parameters changed."""
         return Learner(self.algorithm, {**self.values, **params})
+
+    def first_vectors(self, w0: Floats) -> Floats:
+        """The vectors [vector, d] before the first step: w at w0, others as the law says."""
+        vectors = np.zeros((len(self.law.vectors), len(w0)))
+        vectors[0] = w0
+        for name, param in self.law.starts.items():
+            vectors[self.law.vectors.index(name)] = float(self.values[param]) * w0
+        return vectors
 
     def start(self, n_features: int, w0: ArrayLike | None = None) -> OnlineLearner:
         """A running learner for a live stream, its weights at `w0` (zero by default)."""
