@@ -102,6 +102,15 @@ def test_every_row_agrees_with_theory_and_with_the_paper(full: Reproduction) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("figure", "eta"), [(2, 1), (3, 0.5)])
+def test_perturbed_td_also_beats_tdc_as_defined(
+    full: Reproduction, figure: int, eta: float
+) -> None:
+    perturbed = row(full, figure, f"perturbed_td:alpha=0.0001,eta={eta}")
+    assert row(full, figure, "tdc:alpha=0.0001").measured > perturbed.measured + 1.0
+
+
+@pytest.mark.slow
 def test_theory_is_exact_and_close(full: Reproduction) -> None:
     found = row(full, 3, "perturbed_td:alpha=0.0001,eta=0.5")
     assert found.theory_exact

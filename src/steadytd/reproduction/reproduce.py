@@ -103,15 +103,16 @@ def reproduce_figures(
         for name in dict.fromkeys(f.problem for f in chosen):
             some = [f for f in chosen if f.problem == name]
             problem, steps = make_problem(name), some[0].steps
+            report = partial(progress, name) if progress else None
             results[name] = result = run(
                 problem,
                 list(dict.fromkeys(c.learner for f in some for c in f.claims)),
                 steps=steps,
                 seeds=seeds,
                 points=POINTS,
-                progress=partial(progress, name) if progress else None,
+                progress=report,
             )
-            wide = spreads(problem, result.learners, steps, len(seeds), many)
+            wide = spreads(problem, result.learners, steps, len(seeds), many, report)
             theories[name] = beside.submit(_predict_all, problem, result.learners, steps, wide)
         known = {name: future.result() for name, future in theories.items()}
     rows = [

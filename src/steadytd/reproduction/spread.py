@@ -13,7 +13,7 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.reproduction.statements import Spread
-from steadytd.runs.run import run
+from steadytd.runs.run import Progress, run
 from steadytd.theory.dynamics import follow_on_growth
 
 RUNS = 200
@@ -28,14 +28,19 @@ def is_heavy(problem: Problem, learner: Learner) -> bool:
 
 
 def spreads(
-    problem: Problem, learners: list[Learner], steps: int, shown: int, runs: int
+    problem: Problem,
+    learners: list[Learner],
+    steps: int,
+    shown: int,
+    runs: int,
+    progress: Progress | None = None,
 ) -> dict[str, Spread]:
     """The spread of the heavy ones among the learners, for means over `shown` runs."""
     heavy = [learner for learner in learners if is_heavy(problem, learner)]
     if not heavy:
         return {}
     seeds = range(FIRST_SEED, FIRST_SEED + runs)
-    result = run(problem, heavy, steps=steps, seeds=seeds, points=POINTS)
+    result = run(problem, heavy, steps=steps, seeds=seeds, points=POINTS, progress=progress)
     groups = np.random.default_rng(FIRST_SEED).integers(runs, size=(GROUPS, shown))
     return {
         str(learner): Spread(result.steps, errors, _means(errors, groups))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from steadytd.base.files import output_directory, write_whole
 from steadytd.report.figures import save_figure
@@ -22,7 +23,7 @@ def write_reproduction(done: Reproduction, out: str | Path) -> Path:
     write_whole(directory / "curves.parquet", done.curves.write_parquet)
     table = pl.DataFrame([row.to_dict() for row in done.rows], infer_schema_length=None)
     write_whole(directory / "table.parquet", table.write_parquet)
-    shown = []
+    shown: list[dict[str, Any]] = []
     for figure in done.figures:
         chart = figure_chart(figure, done) if figure.axis is None else panel_chart(figure, done)
         svg = save_figure(chart, directory, figure.file_name)
