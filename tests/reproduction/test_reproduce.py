@@ -143,7 +143,7 @@ def test_rows_for_json(small: Reproduction) -> None:
         assert found["agrees"] == (found["agrees_theory"] and found["agrees_paper"] is not False)
         assert (found["agrees_paper"] is None) == (found["paper_says"] is None)
         assert bool(found["because"]) is not found["agrees"]
-        assert found["theory_low"] <= found["theory_high"]
+        assert found["theory_low"] <= found["theory"] <= found["theory_high"]
         many = found["theory_kind"] == "many runs"
         assert many == found["learner"].startswith("etd")
         assert (found["single_low"] is not None) == many
@@ -239,7 +239,9 @@ def test_notes_are_true(first: Reproduction, small: Reproduction) -> None:
     assert f"99 end in {in_words(low)} to {in_words(high)};" in etd.note
     assert f"would be at {in_words(etd.mean_dynamics)}." in etd.note
     # gamma^2 sum pi^2/mu p: states 0 and 2 exchange through 1 with 10, 1/2 and 1/2
-    growth = 0.81 * np.abs(np.linalg.eigvals([[0, 10, 0], [0.5, 0, 0.5], [0, 10, 0]])).max()
+    growth = (
+        0.81 * np.abs(np.linalg.eigvals(np.array([[0, 10, 0], [0.5, 0, 0.5], [0, 10, 0]]))).max()
+    )
     assert f"by up to {growth:.2g})" in etd.note
     assert "starts at w0" not in pi.note
     (baird,) = [c for c in FIGURES[1].claims if c.label == WITH_PI]

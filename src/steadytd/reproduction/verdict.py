@@ -128,7 +128,8 @@ def judge(figure: Figure, claim: Claim, result: Result, theories: Mapping[str, T
     measured, stderr = float(errors[:, -1].mean()), standard_error(errors[:, -1])
     off_theory = _against_theory(theory, measured, stderr)
     off_paper = _against_paper(figure, claim, result, theory)
-    single = None if theory.spread is None else theory.spread.likely(theory.spread.single[:, -1])
+    spread = theory.spread
+    single = None if spread is None else spread.likely(spread.single[:, -1])
     return Row(
         figure=figure.number,
         name=figure.name,
@@ -140,7 +141,7 @@ def judge(figure: Figure, claim: Claim, result: Result, theories: Mapping[str, T
         runs=len(errors),
         paper=claim.says.number if claim.says else None,
         paper_says=claim.says.words if claim.says else None,
-        theory=theory.low,
+        theory=theory.low if spread is None else float(np.median(spread.means[:, -1])),
         theory_low=theory.low,
         theory_high=theory.high,
         theory_exact=theory.kind == "exact",
