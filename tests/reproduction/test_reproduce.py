@@ -5,6 +5,7 @@ Figure 1 is small and runs here at full size. What needs a million steps is mark
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -277,6 +278,10 @@ def test_files(small: Reproduction, tmp_path: Path) -> None:
     assert fetched == []
 
 
+def data_of(chart: dict[str, Any], part: dict[str, Any]) -> list[dict[str, Any]]:
+    return pl.read_csv(io.StringIO(chart["datasets"][part["data"]["name"]])).to_dicts()
+
+
 def test_a_panel_has_the_authors_axis_beside_a_logarithmic_one(small: Reproduction) -> None:
     chart = panel_chart(small.figures[1], small).to_dict(validate=False)
     left, right = chart["hconcat"]
@@ -286,7 +291,7 @@ def test_a_panel_has_the_authors_axis_beside_a_logarithmic_one(small: Reproducti
     assert scales[1]["type"] == "log"
     result = small.results["three_state"]
     for half in (left, right):
-        values = chart["datasets"][half["data"]["name"]]
+        values = data_of(chart, half)
         ends = {v["label"]: v["mean"] for v in values if v["step"] == SMALL}
         shown = dict(zip([c.label for c in small.figures[1].claims], ends.values(), strict=True))
         mean = result.errors[[str(x) for x in result.learners].index("tdc:alpha=0.001")]
@@ -296,7 +301,7 @@ def test_a_panel_has_the_authors_axis_beside_a_logarithmic_one(small: Reproducti
 def test_a_figure_shows_the_likely_range_of_the_mean(small: Reproduction) -> None:
     chart = figure_chart(small.figures[0], small).to_dict(validate=False)
     (thin,) = [x for x in chart["layer"] if x["encoding"].get("y", {}).get("field") == "end"]
-    values = chart["datasets"][thin["data"]["name"]]
+    values = data_of(chart, thin)
     assert {v["label"] for v in values} == {"emphatic TD"}
     theory = small.theories["three_state"]["etd:alpha=0.0001"]
     assert [v["end"] for v in values if v["step"] == SMALL] == [theory.low, theory.high]
@@ -323,6 +328,32 @@ def test_json_and_identical_parquet(
     one, two = (pl.read_parquet(tmp_path / n / "curves.parquet") for n in ("one", "two"))
     assert one.equals(two)
     assert one.height == 6 * 10 * 1001
+
+
+def test_the_supplement_on_the_command_line(
+    small: Reproduction,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """The flag reaches the program; rows of the supplement have no figure's number."""
+    asked = []
+
+    def instead(figures: Any, **options: Any) -> Reproduction:
+        asked.append((list(figures), options["supplement"]))
+        return small
+
+    monkeypatch.setattr("steadytd.reproduction.reproduce.reproduce", instead)
+    for more in ([], ["--supplement"], ["--supplement", "--figure", "2"]):
+        where = ["--out", str(tmp_path)]
+        monkeypatch.setattr(sys, "argv", ["steadytd", "reproduce", *more, *where, "--json"])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 0
+        rows = json.loads(capsys.readouterr().out)
+        assert [r["figure"] for r in rows] == [3] * 6 + [None] * 10
+        assert {r["name"] for r in rows[6:]} == {"Supplement 3a", "Supplement 3c"}
+    assert asked == [([], False), ([], True), ([2], True)]
 
 
 def test_the_printed_table(

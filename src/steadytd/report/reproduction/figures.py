@@ -12,6 +12,7 @@ from steadytd.report.figures import (
     DASHES,
     THOUSANDS,
     Curve,
+    as_text,
     curve_rows,
     learning_curves,
     styled,
@@ -110,7 +111,7 @@ def _panel_half(
     axis = alt.Axis(format=".0e" if wide else alt.Undefined, tickCount=6)
     scale = alt.Scale(type="log" if log else "linear", domain=list(domain), nice=False)
     return (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(as_text(rows))
         .mark_line(strokeWidth=2, clip=True)
         .encode(
             x=alt.X("step:Q", title="step",
