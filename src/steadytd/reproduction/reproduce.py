@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from steadytd.base.errors import InputError
+from steadytd.base.threads import single_threaded
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
@@ -123,6 +124,7 @@ def reproduce_figures(
     return Reproduction(chosen, results, known, rows, seeds[0])
 
 
+@single_threaded  # the other processor is busy with runs
 def _predict_all(
     problem: Problem, learners: list[Learner], steps: int, wide: dict[str, Spread]
 ) -> dict[str, Theory]:
