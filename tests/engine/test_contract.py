@@ -161,6 +161,7 @@ def test_simulation_ends_at_the_fixed_point() -> None:
         "gtd2:alpha=0.2,ratio=1",
         "etd:alpha=0.05,lam=0.6",
         "tdc_as_published:alpha=0.3,ratio=1",
+        "tdc_as_published:alpha=0.3,ratio=1,weight=pi",
     )
     learners = [st.learner(text, power=1.0, delay=300.0) for text in texts]
     found = st.run(problem, learners, steps=30_000, seeds=100, points=2)

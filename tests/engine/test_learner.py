@@ -364,7 +364,8 @@ def test_own_law_declares_itself() -> None:
     assert weighted_td.vectors == ("w",)
     assert weighted_td.bases == ("x", "x_next")
     assert not weighted_td.needs_policies
-    assert algorithm("tdc_as_published").needs_policies
+    assert not algorithm("tdc_as_published").needs_policies
+    assert learner("tdc_as_published:alpha=1,weight=pi").law.needs_policies
 
 
 def test_own_law_has_the_name_it_is_given() -> None:
@@ -458,6 +459,18 @@ def with_argument(name: str) -> Any:
             "unknown vector in maps of law mine: 'h'. Known: w.",
         ),
         ({"maps": {"w": with_argument("reward")}}, "unknown argument of law mine: 'reward'"),
+        (
+            {"writes": {"w": "x", "h": "x"}, "starts": {"w": "kappa"}},
+            "unknown vector in starts of law mine: 'w'. Known: h.",
+        ),
+        (
+            {
+                "writes": {"w": "x", "h": "x"},
+                "starts": {"h": "kapa"},
+                "params": {"kappa": Param("a weight")},
+            },
+            "unknown hyper-parameter in starts of law mine: 'kapa'; did you mean 'kappa'?",
+        ),
     ],
 )
 def test_declaration_errors(changes: dict[str, Any], message: str) -> None:

@@ -17,7 +17,7 @@ TEXTS = (
     "td:alpha=0.05,lam=0.8,power=0.5,delay=10",
     "perturbed_td:alpha=0.03,eta=0.3,penalty=outside",
     "etd:alpha=0.01,lam=0.5",
-    "tdc_as_published:alpha=0.02,lam=0.5",
+    "tdc_as_published:alpha=0.02,lam=0.5,h0=1,weight=pi",
     "td:alpha=0.05,average=1",
 )
 
@@ -354,11 +354,11 @@ def test_bad_facts(changes: dict[str, Any], message: str) -> None:
 
 
 def test_a_law_that_needs_the_policies() -> None:
-    assert refused("tdc_as_published:alpha=0.1") == (
+    assert refused("tdc_as_published:alpha=0.1,weight=pi") == (
         "tdc_as_published needs pi and mu, the probabilities of the action taken; "
         "pass pi=..., mu=... to update."
     )
-    a = learner("tdc_as_published:alpha=0.1").start(2)
+    a = learner("tdc_as_published:alpha=0.1,weight=pi").start(2)
     assert a.update(**simple(pi=0.5, mu=0.25)) == 1.0
     assert a.w[0] == pytest.approx(0.1 * 0.5 * 1.0)  # weighted by pi, not by rho = 2
 

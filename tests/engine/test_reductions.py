@@ -166,13 +166,30 @@ def test_tdc_as_published_is_tdc_only_without_a_choice(stream: RandomStream, lam
     def no_choice(facts: Floats) -> None:
         facts[RHO] = facts[PI] = facts[MU] = 1.0
 
-    published, tdc = (
-        st.learner(name, alpha=ALPHA, ratio=2.5, lam=lam) for name in ("tdc_as_published", "tdc")
-    )
+    published = st.learner("tdc_as_published", alpha=ALPHA, ratio=2.5, lam=lam, weight="pi")
+    tdc = st.learner("tdc", alpha=ALPHA, ratio=2.5, lam=lam)
     t = changed(stream, no_choice)
     assert_same_bits(weights(published, stream, t), weights(tdc, stream, t))
     t = stream.transitions
     assert np.abs(weights(published, stream, t) - weights(tdc, stream, t)).max() > 0.01
+
+
+@decays
+def test_tdc_as_published_without_a_weight_is_tdc_of_the_behaviour_policy(
+    stream: RandomStream, lam: float
+) -> None:
+    """On policy it is TDC; off policy it does not look at pi at all."""
+
+    def on_policy(facts: Floats) -> None:
+        facts[RHO], facts[PI] = 1.0, facts[MU]
+
+    published = st.learner("tdc_as_published", alpha=ALPHA, ratio=2.5, lam=lam)
+    tdc = st.learner("tdc", alpha=ALPHA, ratio=2.5, lam=lam)
+    t = changed(stream, on_policy)
+    assert_same_bits(weights(published, stream, t), weights(tdc, stream, t))
+    assert_same_bits(weights(published, stream, stream.transitions), weights(tdc, stream, t))
+    gap = weights(tdc, stream, stream.transitions) - weights(tdc, stream, t)
+    assert np.abs(gap).max() > 0.01
 
 
 @decays

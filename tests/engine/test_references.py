@@ -118,16 +118,17 @@ def tdc(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
 
 
 def tdc_as_published(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
-    """At lam = 0 the notebooks' lines: both updates weighted by pi(s, a)."""
+    """At lam = 0 the notebooks' lines: no weight at all, or pi(s, a) on every term."""
     alpha, lam = number(params, "alpha"), number(params, "lam")
     beta = number(params, "ratio") * alpha
-    z, h = np.zeros_like(w), np.zeros_like(w)
+    z, h = np.zeros_like(w), number(params, "h0") * w
     for s in steps:
-        z = s.pi * (s.gamma * lam * z + s.x)
+        weight = s.pi if params["weight"] == "pi" else 1.0
+        z = weight * (s.gamma * lam * z + s.x)
         delta = s.reward + s.gamma_next * (w @ s.x_next) - w @ s.x
         w, h = (
             w + alpha * (delta * z - s.gamma_next * (1 - lam) * (h @ z) * s.x_next),
-            h + beta * (delta * z - s.pi * (h @ s.x) * s.x),
+            h + beta * (delta * z - weight * (h @ s.x) * s.x),
         )
     return w
 
@@ -528,11 +529,17 @@ def on_the_first_step(case: Learner) -> bool:
 
 def on_first_steps(case: Learner) -> bool:
     """For action values the ratio belongs to the trace's past, which a first step does not have."""
-    return not case.law.action_values
+    return weighs(case) and not case.law.action_values
 
 
 def on_some_steps(case: Learner) -> bool:
-    return case.traced or not case.law.action_values
+    return weighs(case) and (case.traced or not case.law.action_values)
+
+
+def weighs(case: Learner) -> bool:
+    """Whether the learner looks at the target policy at all."""
+    asked = {name for function in case.law.functions for name in arguments(function)}
+    return not asked.isdisjoint({"rho", "rho_prev", "pi", "pi_prev"})
 
 
 MISTAKES: dict[Callable[[Sequence[Step]], list[Step]], Callable[[Learner], bool]] = {

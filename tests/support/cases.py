@@ -20,7 +20,7 @@ from steadytd.mdp.action_values import Task
 from tests.support.helpers import random_problem
 
 # Values that bring out more than a parameter's default or the rule below would.
-EXAMPLES = {"alpha": 0.03, "eta": 0.7, "ratio": 2.5, "ridge": 0.5}
+EXAMPLES = {"alpha": 0.03, "eta": 0.7, "ratio": 2.5, "ridge": 0.5, "h0": 0.5}
 DECAY = 0.6  # of the traces, where a case has them
 
 

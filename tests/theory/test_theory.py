@@ -90,10 +90,16 @@ def test_best_error_and_variance() -> None:
 
 def test_mean_weights_are_the_iterated_mean_update() -> None:
     p = random_problem(5)
-    for text in ("td:alpha=0.01,lam=0.4", "tdc:alpha=0.01", "td:alpha=0.01,power=0.7,delay=10"):
+    for text in (
+        "td:alpha=0.01,lam=0.4",
+        "tdc:alpha=0.01",
+        "td:alpha=0.01,power=0.7,delay=10",
+        "tdc_as_published:alpha=0.01,h0=2,weight=pi",
+    ):
         learner = st.learner(text)
         e = expectation(p, learner)
-        y = np.concatenate([p.w0, np.zeros(len(e.g) - len(p.w0))])
+        h0 = float(learner.values.get("h0", 0.0))
+        y = np.concatenate([p.w0, h0 * p.w0])[: len(e.g)]
         for t in range(200):
             alpha = 0.01 / (1 + t / 10) ** 0.7 if "power" in text else 0.01
             y = y + alpha * (e.g - e.M @ y)
@@ -124,7 +130,8 @@ def test_no_fixed_point_at_the_pole_is_a_clear_error() -> None:
 def brute_force_moments(p: st.Problem, learner: st.Learner, steps: int) -> tuple[float, float]:
     """E[w] and E[squared error] by walking through every path of the chain."""
     m = p.moments()
-    paths = [(float(p.start[s]), s, np.concatenate([p.w0, np.zeros_like(p.w0)])) for s in range(3)]
+    y0 = np.concatenate([p.w0, float(learner.values.get("h0", 0.0)) * p.w0])
+    paths = [(float(p.start[s]), s, y0) for s in range(3)]
     if len(learner.law.vectors) == 1:
         paths = [(q, s, y[: len(p.w0)]) for q, s, y in paths]
     for _ in range(steps):
@@ -149,7 +156,15 @@ def brute_force_moments(p: st.Problem, learner: st.Learner, steps: int) -> tuple
     return float(p.error(np.asarray(mean))), float(np.sqrt(square))
 
 
-@pytest.mark.parametrize("text", ["perturbed_td:alpha=0.3,eta=0.5", "tdc:alpha=0.2,ratio=2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "perturbed_td:alpha=0.3,eta=0.5",
+        "tdc:alpha=0.2,ratio=2",
+        "tdc_as_published:alpha=0.2,ratio=2",
+        "tdc_as_published:alpha=0.2,ratio=2,h0=1,weight=pi",
+    ],
+)
 def test_exact_error_is_the_sum_over_all_paths(text: str) -> None:
     base = st.problem("three_state")
     p = st.Problem(

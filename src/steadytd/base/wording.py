@@ -83,10 +83,10 @@ def figures(value: float | None, stderr: float | None = None) -> str:
 def interval(low: float, high: float) -> str:
     """Two numbers for reading, one if they look the same.
 
-    >>> interval(1.3555, 1.4542), interval(2.98568, 2.98608), interval(1e-99, 1e-94)
+    >>> interval(1.3555, 1.4542), interval(2.98568, 2.98608), interval(0, 1e-94)
     ('1.355 to 1.454', '2.986', '< 1e-10')
     """
-    ends = figures(low), figures(high)
+    ends = figures(max(low, high) if 0.0 <= max(low, high) < TINY else low), figures(high)
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 

@@ -25,6 +25,9 @@ def reproduce(
         list[int] | None,
         typer.Option("--figure", **WHOLE, help="Only this figure (1 to 4); repeatable."),
     ] = None,
+    supplement: Annotated[
+        bool, typer.Option("--supplement", help="Only the supplement, and figures named.")
+    ] = False,
     runs: Annotated[int, typer.Option(**WHOLE, help="Runs per learner; the paper has 10.")] = 10,
     seed: Annotated[int, typer.Option(**WHOLE, help="The first run's seed.")] = 0,
     directory: Annotated[
@@ -32,7 +35,7 @@ def reproduce(
     ] = Path("results/reproduce"),
     as_json: Json = False,
 ) -> None:
-    """Run the paper's Figures 1 to 4 and hold them against exact theory.
+    """Run the paper's Figures 1 to 4 and its supplement; hold them against theory and paper.
 
     Writes each figure as SVG, PNG and PDF, all curves as Parquet, and report.html.
 
@@ -40,10 +43,12 @@ def reproduce(
       steadytd reproduce
 
       steadytd reproduce --figure 3 --figure 4 --runs 50 --out results/three_state
+
+      steadytd reproduce --supplement --out results/supplement
     """
     from steadytd.base.files import output_directory
     from steadytd.report.figures import warm_up
-    from steadytd.report.reproduction import write_reproduction
+    from steadytd.report.reproduction.page import write_reproduction
     from steadytd.reproduction.reproduce import check_request
     from steadytd.reproduction.reproduce import reproduce as do
 
@@ -56,17 +61,23 @@ def reproduce(
             runs=runs,
             seed=seed,
             progress=lambda problem, now, total: update(now, total),
+            supplement=supplement,
         )
     with err.status("drawing figures"):
         report = write_reproduction(done, directory)
     if as_json:
         print_json([row.to_dict() for row in done.rows])
     else:
-        _print_rows(done.rows)
-        out.print(f"\nreport: [bold]{report}[/]", highlight=False, soft_wrap=True)
+        _print_rows([row for row in done.rows if row.figure], "Figures of the paper")
+        _print_rows(
+            [row for row in done.rows if not row.figure],
+            "Supplement (a: alpha 1e-3, b: 1e-4, c: 1e-5, d: 1e-6)",
+        )
+        out.print(f"\n{done.summary}", highlight=False)
+        out.print(f"report: [bold]{report}[/]", highlight=False, soft_wrap=True)
 
 
-def _print_rows(rows: list[Row]) -> None:
+def _print_rows(rows: list[Row], title: str) -> None:
     from rich.markup import escape
 
     from steadytd.base.wording import figures, interval
@@ -75,16 +86,26 @@ def _print_rows(rows: list[Row]) -> None:
     notes = []
     for row in rows:
         theory = interval(row.theory_low, row.theory_high)
-        paper = row.paper_says if row.paper is None else f"{row.paper_says}, {row.paper:g}"
         if row.because:
-            notes.append(f"Figure {row.figure}, {row.label}, differs, because {row.because}")
-        verdict = "[green]agrees[/]" if row.agrees else f"[yellow]differs ({len(notes)})[/]"
+            notes.append(f"{row.name}, {row.label}: {row.because}")
         measured = figures(row.measured, row.stderr)
-        lines.append((row.figure, row.label, paper, theory, measured, verdict))
-    columns = ("figure", "learner", "paper", ">theory", ">measured", "verdict")
-    out.print(table("Error at the last step: paper, theory, measured", columns, lines))
+        shown = row.name.split()[-1], row.label, row.paper_says or "-", theory, measured
+        lines.append((*shown, _verdicts(row, len(notes))))
+    if not lines:
+        return
+    columns = ("", "learner", "paper", ">theory", ">measured", "agrees with")
+    out.print(table(f"{title}: error at the last step", columns, lines))
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {escape(note)}", highlight=False)
+
+
+def _verdicts(row: Row, note: int) -> str:
+    """With what the row agrees, or the number of the note that says why it does not."""
+    off = [what for what, agreed in (("theory", row.agrees_theory), ("paper", row.agrees_paper))
+           if agreed is False]  # fmt: skip
+    if off:
+        return f"[yellow]not {' or '.join(off)} ({note})[/]"
+    return "[green]theory[/]" if row.agrees_paper is None else "[green]both[/]"
 
 
 def run(

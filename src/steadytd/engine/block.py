@@ -61,7 +61,7 @@ class Block:
     """
 
     def __init__(self, learners: Sequence[Settings], w0: Floats) -> None:
-        """Start every learner at weights `w0[d]`, all other vectors at zero."""
+        """Start every learner at weights `w0[d]`, other vectors at zero or where the law says."""
         self.learners = list(learners)
         self.law = law = learners[0].law
         averaged = learners[0].averaged
@@ -69,6 +69,9 @@ class Block:
         self._allocate(len(law.vectors) + averaged, d, lanes, len(law.memory))
         self.V[0] = w0[:, None]
         self.V[-1 if averaged else 0] = w0[:, None]
+        for vector, param in law.starts.items():
+            multiples = [float(x.values[param]) for x in learners]
+            self.V[law.vectors.index(vector)] = np.outer(w0, multiples)
         params = [[x.values[p] for x in learners] for p in lane_params(law)]
         self.params = on_cache_line((len(params), lanes))
         self.params[:] = np.array(params, dtype=np.float64)

@@ -134,12 +134,13 @@ class Law:
     `update` returns, for each vector of `writes`, the multiples of the named vectors to add to it:
     a number where one vector is named, a tuple where several are. A memory in `writes`, with the
     part "value", is given the number returned. `maps` are applied to every entry of a vector after
-    the write. `settled` names the vectors that must be at their fixed point for `expectation` to
-    hold for the others (an update that multiplies two of its vectors is not linear in both);
-    `first_order` says that it holds up to terms that vanish with alpha. `action_values` says that
-    the law values pairs of a state and an action, with x_next the expected features of the next
-    state's actions; it then needs an `ActionValues` problem. A law with a `block` of its own is not
-    a step along a gradient and has no step size; see `second_order` for what it returns.
+    the write. `starts` names, for a vector that need not start at zero, the hyper-parameter whose
+    multiple of w0 it starts at. `settled` names the vectors that must be at their fixed point for
+    `expectation` to hold for the others (an update that multiplies two of its vectors is not linear
+    in both); `first_order` says that it holds up to terms that vanish with alpha. `action_values`
+    says that the law values pairs of a state and an action, with x_next the expected features of
+    the next state's actions; it then needs an `ActionValues` problem. A law with a `block` of its
+    own is not a step along a gradient and has no step size; see `second_order` for what it returns.
     `standing` says how the certificate treats the law.
     """
 
@@ -150,6 +151,7 @@ class Law:
     traces: Mapping[str, Function] = field(default_factory=dict)
     memory: Mapping[str, Function | None] = field(default_factory=dict)  # None: only written
     maps: Mapping[str, Function] = field(default_factory=dict)
+    starts: Mapping[str, str] = field(default_factory=dict)
     settled: tuple[str, ...] = ()
     first_order: bool = False
     trace_param: str = "lam"
@@ -175,6 +177,7 @@ class Law:
         for vector in self.maps:
             if vector not in self.vectors:
                 raise unknown(f"vector in maps of law {self.name}:", vector, self.vectors)
+        self._check_starts()
         for function in self.functions:
             allowed = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory} - {CARRIED["gamma"]}
             if function is self.update:
@@ -184,6 +187,15 @@ class Law:
             for argument in arguments(function):
                 if argument not in allowed:
                     raise unknown(f"argument of law {self.name}:", argument, allowed)
+
+    def _check_starts(self) -> None:
+        """What has a start of its own is a vector beside w, and the start is a hyper-parameter."""
+        others = self.vectors[1:] if self.block is None else ()
+        for vector, param in self.starts.items():
+            if vector not in others:
+                raise unknown(f"vector in starts of law {self.name}:", vector, others)
+            if param not in self.params:
+                raise unknown(f"hyper-parameter in starts of law {self.name}:", param, self.params)
 
     def _check_names(self) -> None:
         """Every name means one thing."""
@@ -293,6 +305,7 @@ def law(
     traces: Mapping[str, Function] | None = None,
     memory: Mapping[str, Function | None] | None = None,
     maps: Mapping[str, Function] | None = None,
+    starts: Mapping[str, str] | None = None,
     settled: tuple[str, ...] = (),
     first_order: bool = False,
     trace_param: str = "lam",
@@ -325,6 +338,7 @@ def law(
             traces=dict(traces or {}),
             memory=dict(memory or {}),
             maps=dict(maps or {}),
+            starts=dict(starts or {}),
             settled=settled,
             first_order=first_order,
             trace_param=trace_param,

@@ -23,8 +23,7 @@ class ReferenceLearner:
 
     def __init__(self, learner: Settings, w0: Floats) -> None:
         self.learner, self.law = learner, learner.law
-        self.vectors = {name: np.zeros(len(w0)) for name in self.law.vectors}
-        self.vectors["w"] = np.array(w0, dtype=np.float64)
+        self.vectors = dict(zip(self.law.vectors, learner.first_vectors(w0), strict=True))
         self.average = np.array(w0, dtype=np.float64)
         self.traces = {name: np.zeros(len(w0)) for name in self.law.traces}
         self.memory = dict.fromkeys(self.law.memory, np.float64(0.0))

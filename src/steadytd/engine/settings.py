@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Self
 
+import numpy as np
+
+from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, unknown
 from steadytd.engine.law import AUTO, Law, Value
 
@@ -94,6 +97,14 @@ class Settings:
                 f"{self._text}: {name}=auto needs a known model, which {where} does not have; "
                 f"give a number, for instance the one that certify recommends."
             )
+
+    def first_vectors(self, w0: Floats) -> Floats:
+        """The vectors [vector, d] before the first step: w at w0, others as the law says."""
+        vectors = np.zeros((len(self.law.vectors), len(w0)))
+        vectors[0] = w0
+        for name, param in self.law.starts.items():
+            vectors[self.law.vectors.index(name)] = float(self.values[param]) * w0
+        return vectors
 
     def replace(self, **params: object) -> Self:
         """The same algorithm with some hyper-parameters changed."""

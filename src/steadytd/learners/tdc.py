@@ -26,8 +26,8 @@ Example::
 Reference: Sutton et al. (2009), "Fast gradient-descent methods for temporal-difference learning
 with linear function approximation"; Maei (2011), GTD(lam).
 
-Differs from the paper: 1. the authors' notebooks weight by pi where rho = pi/mu is meant; that
-version is `tdc_as_published`.
+Differs from the paper: 1. the figures of Diddigi et al. were made without rho, their last notebooks
+have pi in its place; both versions are `tdc_as_published`.
 
 Reduces to: td as ratio goes to 0 with h = 0.
 """

@@ -1,36 +1,40 @@
-"""TDC as the paper's authors ran it: weighted by pi(s, a) where rho = pi/mu is meant.
+"""TDC as the paper's authors ran it: without an importance ratio, or with pi in its place.
 
-Background: Not an algorithm that anybody should use. The published figures compare against TDC, and
-the code behind them weights the updates by the target policy's probability instead of the ratio. To
-reproduce the figures one needs that code's arithmetic; to judge the comparison one needs to know
-what it converges to.
+Background: Not an algorithm that anybody should use. The paper compares against TDC, and the code
+behind its figures leaves the importance ratio out (`weight=none`); its last notebooks weight every
+term by the target policy's probability (`weight=pi`). To reproduce the figures one needs that
+code's arithmetic; to judge the comparison one needs to know what it converges to.
 
-Update (beta = ratio alpha)::
+Update (omega = 1 with weight none, pi(s, a) with weight pi; beta = ratio alpha)::
 
     delta = r + gamma' w.x' - w.x
-    z     = pi (gamma lam z + x)
+    z     = omega (gamma lam z + x)
     w    += alpha (delta z - gamma' (1 - lam) (h.z) x')
-    h    += beta  (delta z - pi (h.x) x)
+    h    += beta  (delta z - omega (h.x) x)
 
-Fixed point: with c(s) = sum_a mu pi and Q[s, s'] = sum_a mu pi p gamma in the place of 1 and
-P_gamma, Phi' D (I - lam Q)^-1 (diag(c) - Q) Phi w = Phi' D (I - lam Q)^-1 r_c and h = 0. That is
-*not* a fixed point of the target policy: the weights answer a question that nobody asked. It is
-here so that the paper's Figures 1 to 3 can be reproduced and explained, and for nothing else; use
-`tdc`.
+w starts at w0 and h at h0 w0. The figures have h0 = 0; the last notebook on Baird has h0 = 1.
 
-Parameters: alpha > 0, ratio > 0 (beta/alpha; the notebooks use 10), lam in [0, 1].
+Fixed point: with c(s) = sum_a mu omega and Q[s, s'] = sum_a mu omega p gamma in the place of 1 and
+P_gamma, Phi' D (I - lam Q)^-1 (diag(c) - Q) Phi w = Phi' D (I - lam Q)^-1 r_c and h = 0. Without a
+weight this is on-policy TDC of the *behaviour* policy: c = 1, Q is the behaviour policy's own
+P_gamma, and the weights say what mu is worth, not what pi is worth. With weight pi they belong to
+neither policy. It is here so that the paper's Figures 1 to 3 and its supplement can be reproduced
+and explained, and for nothing else; use `tdc`.
+
+Parameters: alpha > 0, ratio > 0 (beta/alpha; the notebooks use 10), lam in [0, 1], h0 (h starts at
+h0 times w0), weight none or pi.
 
 Example::
 
     steadytd run three_state tdc_as_published:alpha=0.0001,ratio=10 --steps 1000000 --seeds 10
 
 Reference: the notebooks published with Diddigi, Kamanchi & Bhatnagar, "A convergent off-policy
-temporal difference algorithm".
+temporal difference algorithm", in their first (none) and their last (pi) version.
 
-Differs from the paper: 1. the paper cites TDC, which has rho; the notebooks have pi. 2. traces are
-ours, for the sake of one interface.
+Differs from the paper: 1. the paper cites TDC, which has rho; the figures were made without it.
+2. traces are ours, for the sake of one interface.
 
-Reduces to: tdc if mu(s, a) = 1 for the actions taken.
+Reduces to: none: tdc on policy, where pi = mu. pi: tdc if mu(s, a) = 1 for the actions taken.
 """
 
 from __future__ import annotations
@@ -39,21 +43,28 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from steadytd.engine.law import LAM, RATIO, Standing, law
+from steadytd.base.arrays import Floats
+from steadytd.engine.law import LAM, RATIO, Param, Standing, law
 from steadytd.mdp.moments import Expectation, Moments
 
+PARAMS = {"ratio": RATIO, "lam": LAM, "h0": Param("h starts at h0 times w0", default=0.0)}
+Multiples = tuple[tuple[float, float], tuple[float, float]]
 
-def published_trace(pi: float, gamma: float, lam: float) -> tuple[float, float]:
+
+def unweighted_trace(gamma: float, lam: float) -> tuple[float, float]:
+    """z <- gamma lam z + x."""
+    return gamma * lam, 1.0
+
+
+def pi_trace(pi: float, gamma: float, lam: float) -> tuple[float, float]:
     """z <- pi (gamma lam z + x)."""
     return pi * gamma * lam, pi
 
 
-def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
-    """TDC's matrices with the weights mu pi in place of pi."""
+def weighted(m: Moments, values: Mapping[str, float], weight: Floats) -> Expectation:
+    """TDC's matrices with the weights mu omega [s, a] in the place of pi."""
     lam, ratio = values["lam"], values["ratio"]
-    weight = m.mu * m.pi
-    c = weight.sum(axis=1)
-    Q = np.einsum("sa,sat,sat->st", weight, m.P, m.gamma)
+    c, Q = weight.sum(axis=1), m.flow(weight)
     r_c = np.einsum("sa,sat,sat->s", weight, m.P, m.r)
     collected = (m.Phi * m.d[:, None]).T @ np.linalg.inv(np.eye(len(c)) - lam * Q)
     A = collected @ (c[:, None] * m.Phi - Q @ m.Phi)
@@ -65,28 +76,41 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
 
 
 @law(
-    params={"ratio": RATIO, "lam": LAM},
-    traces={"z": published_trace},
+    name="tdc_as_published",
+    params=PARAMS,
+    traces={"z": pi_trace},
     writes={"w": ("z", "x_next"), "h": ("z", "x")},
+    starts={"h": "h0"},
     idle_at_rho_zero=True,
-    expectation=expectation,
-    standing=Standing(exhibit=True),
+    expectation=lambda m, values: weighted(m, values, m.mu * m.pi),
 )
-def tdc_as_published(
-    reward: float,
-    pi: float,
-    gamma_next: float,
-    w_x: float,
-    w_x_next: float,
-    h_x: float,
-    h_z: float,
-    alpha: float,
-    ratio: float,
-    lam: float,
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The multiples of (z, x') to add to w and of (z, x) to add to h."""
+def with_pi(
+    reward: float, pi: float, gamma_next: float, w_x: float, w_x_next: float, h_x: float,
+    h_z: float, alpha: float, ratio: float, lam: float,
+) -> Multiples:  # fmt: skip
+    """The multiples of (z, x') to add to w and of (z, x) to add to h, weighted by pi."""
     delta = reward + gamma_next * w_x_next - w_x
     beta = ratio * alpha
     w = alpha * delta, -alpha * gamma_next * (1 - lam) * h_z
-    h = beta * delta, -beta * pi * h_x
-    return w, h
+    return w, (beta * delta, -beta * pi * h_x)
+
+
+@law(
+    params=PARAMS,
+    traces={"z": unweighted_trace},
+    writes={"w": ("z", "x_next"), "h": ("z", "x")},
+    starts={"h": "h0"},
+    expectation=lambda m, values: weighted(m, values, m.mu),
+    variant_param="weight",
+    variants={"none": None, "pi": with_pi},
+    standing=Standing(exhibit=True),
+)
+def tdc_as_published(
+    reward: float, gamma_next: float, w_x: float, w_x_next: float, h_x: float,
+    h_z: float, alpha: float, ratio: float, lam: float,
+) -> Multiples:  # fmt: skip
+    """The multiples of (z, x') to add to w and of (z, x) to add to h, without a weight."""
+    delta = reward + gamma_next * w_x_next - w_x
+    beta = ratio * alpha
+    w = alpha * delta, -alpha * gamma_next * (1 - lam) * h_z
+    return w, (beta * delta, -beta * h_x)

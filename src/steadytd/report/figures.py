@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +27,14 @@ FONT = "DejaVu Sans, Helvetica, Arial, sans-serif"
 
 @dataclass(frozen=True)
 class Curve:
-    """One curve: its legend, and its errors [run, point]."""
+    """One curve: its legend, its errors [run, point], and where its mean likely lies.
+
+    `likely` are steps, lower and upper ends, drawn as thin lines.
+    """
 
     label: str
     errors: Floats
+    likely: tuple[Longs, Floats, Floats] | None = None
 
 
 def learning_curves(
@@ -45,7 +51,7 @@ def learning_curves(
     import altair as alt
 
     labels = [curve.label for curve in curves]
-    data = alt.InlineData(values=_rows(steps, curves, log))
+    data = as_text(curve_rows(steps, curves, FLOOR if log else 0.0))
     scale = alt.Scale(type="log" if log else "linear", domain=domain or alt.Undefined, nice=False)
     legend = alt.Legend(
         title=None,
@@ -85,6 +91,17 @@ def learning_curves(
         x=x, y=y, color=colour, strokeDash=dash, tooltip=["label:N", "step:Q", "mean:Q"]
     )
     layers = [band, line]
+    ends = [
+        {"label": curve.label, "step": int(step), "end": max(float(end), FLOOR), "side": side}
+        for curve in curves
+        for side, values in enumerate(curve.likely[1:] if curve.likely else ())
+        for step, end in zip(curve.likely[0] if curve.likely else (), values, strict=True)
+        if np.isfinite(end)
+    ]
+    if ends:
+        thin = alt.Chart(as_text(ends)).mark_line(strokeWidth=0.8, strokeDash=[3, 2], clip=True)
+        y_end = alt.Y("end:Q", scale=scale, title="error (RMSE)")
+        layers.append(thin.encode(x=x, y=y_end, color=colour, detail="side:N"))
     if best is not None:
         rule = {"best": best, "text": f"best possible: {best:.4g}", "step": 0}
         mark = alt.Chart(alt.InlineData(values=[rule]))
@@ -134,11 +151,21 @@ def _decades(domain: tuple[float, float] | None) -> float:
     return float(np.log10(domain[1] / domain[0])) if domain else 10.0
 
 
-def _rows(steps: Longs, curves: Sequence[Curve], log: bool) -> list[dict[str, float | str]]:
+def as_text(rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows as one CSV text: of a list Altair checks every entry, which takes half a second."""
+    import altair as alt
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return alt.InlineData(values=text.getvalue(), format=alt.CsvDataFormat(type="csv"))
+
+
+def curve_rows(steps: Longs, curves: Sequence[Curve], floor: float) -> list[dict[str, Any]]:
     """Mean and range over the runs at a few hundred points; points that diverged are left out."""
     chosen = np.unique(np.rint(np.linspace(0, len(steps) - 1, POINTS)).astype(int))
-    floor = FLOOR if log else 0.0
-    rows: list[dict[str, float | str]] = []
+    rows: list[dict[str, Any]] = []
     for curve in curves:
         for i in chosen:
             errors = curve.errors[:, i]

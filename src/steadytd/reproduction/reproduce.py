@@ -1,4 +1,4 @@
-"""The paper's four figures, run at full size, with a table "paper, theory, measured"."""
+"""The paper's figures and its supplement, run at full size, with a table of two verdicts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import one_seed, whole
+from steadytd.base.threads import single_threaded
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.reproduction.paper import FIGURES, RUNS, Figure
+from steadytd.reproduction.spread import RUNS as MANY
+from steadytd.reproduction.spread import spreads
+from steadytd.reproduction.statements import Spread
+from steadytd.reproduction.supplement import PANELS
 from steadytd.reproduction.verdict import Row, Theory, judge, predict
 from steadytd.runs.result import Result
 from steadytd.runs.run import run
@@ -28,10 +33,11 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The figures' runs, one per problem, and the table."""
+    """The figures' runs, one per problem, what theory says of each learner, and the table."""
 
     figures: list[Figure]
     results: dict[str, Result]
+    theories: dict[str, dict[str, Theory]]
     rows: list[Row]
     seed: int
 
@@ -45,6 +51,16 @@ class Reproduction:
             for name, result in self.results.items()
         )
 
+    @property
+    def summary(self) -> str:
+        """How many rows agree with theory, and how many with the paper."""
+        said = [row for row in self.rows if row.agrees_paper is not None]
+        return (
+            f"{sum(row.agrees_theory for row in self.rows)} of {len(self.rows)} rows agree with "
+            f"theory; {sum(bool(row.agrees_paper) for row in said)} of the {len(said)} that the "
+            "paper says something about agree with the paper."
+        )
+
 
 def check_request(figures: Sequence[int], runs: int, seed: int) -> None:
     """Say what is wrong with a request before anything is run or written."""
@@ -55,36 +71,64 @@ def check_request(figures: Sequence[int], runs: int, seed: int) -> None:
     one_seed(seed)
 
 
+def choose(figures: Sequence[int], supplement: bool) -> list[Figure]:
+    """The figures and panels that are asked for; everything if nothing is named."""
+    everything = not (figures or supplement)
+    chosen = [f for f in FIGURES if everything or f.number in figures]
+    return chosen + [panel for panel in PANELS if everything or supplement]
+
+
 def reproduce(
-    figures: Sequence[int] = (), runs: int = RUNS, seed: int = 0, progress: Progress | None = None
+    figures: Sequence[int] = (),
+    runs: int = RUNS,
+    seed: int = 0,
+    progress: Progress | None = None,
+    supplement: bool = False,
 ) -> Reproduction:
-    """Run the learners of the chosen figures (all by default) and judge what came out."""
+    """Run the learners of the chosen figures (all, and the supplement, by default) and judge."""
     check_request(figures, runs, seed)
-    first, last = int(seed), int(seed) + int(runs)
-    chosen = [f for f in FIGURES if not figures or f.number in figures]
+    seeds = range(int(seed), int(seed) + int(runs))
+    return reproduce_figures(choose(figures, supplement), seeds, progress)
+
+
+def reproduce_figures(
+    chosen: list[Figure], seeds: range, progress: Progress | None = None, many: int = MANY
+) -> Reproduction:
+    """Run and judge figures, one run per problem: every learner is a lane of the same streams.
+
+    `many` runs say what the runs of a learner with infinite variance look like.
+    """
     results: dict[str, Result] = {}
     theories: dict[str, Future[dict[str, Theory]]] = {}
     with ThreadPoolExecutor(1) as beside:  # theory is worked out while the next problem runs
         for name in dict.fromkeys(f.problem for f in chosen):
             some = [f for f in chosen if f.problem == name]
             problem, steps = make_problem(name), some[0].steps
+            report = partial(progress, name) if progress else None
             results[name] = result = run(
                 problem,
                 list(dict.fromkeys(c.learner for f in some for c in f.claims)),
                 steps=steps,
-                seeds=range(first, last),
+                seeds=seeds,
                 points=POINTS,
-                progress=partial(progress, name) if progress else None,
+                progress=report,
             )
-            theories[name] = beside.submit(_predict_all, problem, result.learners, steps)
+            wide = spreads(problem, result.learners, steps, len(seeds), many, report)
+            theories[name] = beside.submit(_predict_all, problem, result.learners, steps, wide)
         known = {name: future.result() for name, future in theories.items()}
     rows = [
         judge(figure, claim, results[figure.problem], known[figure.problem])
         for figure in chosen
         for claim in figure.claims
     ]
-    return Reproduction(chosen, results, rows, first)
+    return Reproduction(chosen, results, known, rows, seeds[0])
 
 
-def _predict_all(problem: Problem, learners: list[Learner], steps: int) -> dict[str, Theory]:
-    return {str(learner): predict(problem, learner, steps) for learner in learners}
+@single_threaded  # the other processor is busy with runs
+def _predict_all(
+    problem: Problem, learners: list[Learner], steps: int, wide: dict[str, Spread]
+) -> dict[str, Theory]:
+    return {
+        str(learner): predict(problem, learner, steps, wide.get(str(learner)))
+        for learner in learners
+    }

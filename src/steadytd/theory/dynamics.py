@@ -82,8 +82,7 @@ def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -
     n = len(e.g)
     alpha = float(learner.values.get("alpha", 1.0))  # a direct solver is there in one mean step
     power, delay = learner.schedule
-    start = np.zeros(n)
-    start[: problem.n_features] = problem.w0
+    start = learner.first_vectors(problem.w0).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         if power == 0.0:
             step = np.eye(n + 1)

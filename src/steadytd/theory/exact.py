@@ -53,8 +53,7 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     basis = scipy.linalg.block_diag(*[Q] * len(learner.law.vectors))
     size = basis.shape[1]
     step = _moment_step(problem, learner, basis)
-    start = np.zeros(size)
-    start[: Q.shape[1]] = Q.T @ problem.w0
+    start = np.concatenate([Q.T @ vector for vector in learner.first_vectors(problem.w0)])
     moments = np.outer(_features(start), problem.start).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         moments = _power_times(step, steps, moments).reshape(-1, problem.n_states).sum(axis=1)

@@ -30,11 +30,7 @@ from steadytd.streams.finite import FiniteStream
 
 LARGE = 600  # pairs beyond which only the largest eigenvalue is computed
 ROUNDING = 1e-9  # a spectral radius this close to 1 counts as 1
-ENDS = (
-    "reward",
-    "gamma_next",
-    "gamma_carried",
-)  # facts of the second step that no trace depends on
+ENDS = ("reward", "gamma_next", "gamma_carried")  # of the second step: no trace asks for them
 
 
 class Variance(NamedTuple):

@@ -1,0 +1,46 @@
+"""The page, and the files beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from steadytd.base.files import output_directory, write_whole
+from steadytd.report.figures import save_figure
+from steadytd.report.pages import page
+from steadytd.report.reproduction.figures import figure_chart, panel_chart
+from steadytd.reproduction.reproduce import Reproduction
+from steadytd.reproduction.spread import RUNS as MANY
+from steadytd.reproduction.statements import SHOWN_AS_ZERO, TEXT_TOLERANCE
+from steadytd.reproduction.verdict import STANDARD_ERRORS, ZERO
+
+
+def write_reproduction(done: Reproduction, out: str | Path) -> Path:
+    """Write figures (SVG, PNG, PDF), curves and table (Parquet) and `report.html`; return that."""
+    import polars as pl
+
+    directory = output_directory(out)
+    write_whole(directory / "curves.parquet", done.curves.write_parquet)
+    table = pl.DataFrame([row.to_dict() for row in done.rows], infer_schema_length=None)
+    write_whole(directory / "table.parquet", table.write_parquet)
+    shown: list[dict[str, Any]] = []
+    for figure in done.figures:
+        chart = figure_chart(figure, done) if figure.axis is None else panel_chart(figure, done)
+        svg = save_figure(chart, directory, figure.file_name)
+        rows = [row for row in done.rows if row.name == figure.name]
+        shown.append({"figure": figure, "svg": svg, "rows": rows})
+    html = page(
+        "reproduce.html",
+        figures=[one for one in shown if one["figure"].axis is None],
+        panels=[one for one in shown if one["figure"].axis is not None],
+        summary=done.summary,
+        differing=[row for row in done.rows if not row.agrees],
+        runs=done.rows[0].runs,
+        many=MANY,
+        standard_errors=f"{STANDARD_ERRORS:g}",
+        zero=f"{ZERO:g}",
+        shown_as_zero=f"{SHOWN_AS_ZERO:.0%}",
+        paper_tolerance=f"{TEXT_TOLERANCE:.0%}",
+        command=f"steadytd reproduce --runs {done.rows[0].runs} --seed {done.seed}",
+    )
+    return write_whole(directory / "report.html", html)
