@@ -111,7 +111,8 @@ def test_the_step_size_belongs_to_the_update_and_auto_does_not() -> None:
     assert same_update(p, st.learner("lstd"), st.learner("lstd:ridge=0"))
     assert same_update(p, st.learner("lstd"), st.learner("perturbed_lstd:eta=0"))
     assert not same_update(p, st.learner("lstd"), st.learner("perturbed_lstd:eta=0.1"))
-    assert not same_update(st.problem("baird"), st.learner("lstd"), st.learner("lsetd"))
+    for name in ("baird", "theta2theta"):
+        assert not same_update(st.problem(name), st.learner("lstd"), st.learner("lsetd"))
     assert not same_update(p, st.learner("lstd"), st.learner("td:alpha=0.1"))
     with pytest.raises(st.InputError, match="eta=auto needs a known model"):
         same_update(p, st.learner("perturbed_td:alpha=1,eta=auto"), st.learner("td:alpha=1"))

@@ -66,11 +66,13 @@ def _solve_alike(stream: FiniteStream, policy: int, learners: tuple[Learner, Lea
     row, row_next, facts = stream.transitions[policy]
     seen = facts.copy()
     seen[:, STEP_FACTS.index("reward")] = rng.normal(size=len(seen))
-    rows = sparse_rows(rng.normal(size=(max(row.max(), row_next.max()) + 1, FEATURES)))
+    states = int(max(row.max(), row_next.max())) + 1
+    d = max(1, min(FEATURES, states - 1))  # with one per state, every weighting solves alike
+    rows = sparse_rows(rng.normal(size=(states, d)))
     events, _ = stream.take(stream.begin(0), SOLVED_STEPS)
     active = stream.active[policy]
     own = events if active is None else events[active[events]]
-    w0 = rng.normal(size=FEATURES)
+    w0 = rng.normal(size=d)
     found = []
     for learner in learners:
         block = make_block([learner], w0)
