@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import steadytd as st
-from steadytd.base.arrays import Floats
 from steadytd.cli.console import speed
 from steadytd.evaluation import evaluate as run
 from steadytd.logs.write import write_log
 from steadytd.report.evaluation import page as evaluation_page
-from tests.cli.test_cli import call
+from tests.support.commands import call
 from tests.support.log_helpers import log_table, write_problem_log
 from tests.support.logged_worlds import episodic, tabular
+from tests.support.made import unstable
 
 ROW = {"target", "learner", "value", "lo", "hi", "stable", "eta"}  # INTERFACE.md
 
@@ -367,29 +367,6 @@ def test_rates_are_readable() -> None:
     assert speed(999.0, "rows") == "999 rows/s"
     assert speed(9_400.0, "rows") == "9.4 k rows/s"
     assert speed(10_000_000.0, "rows") == "10 M rows/s"
-
-
-def unstable() -> st.Problem:
-    """Plain TD diverges here with standardised observations and a constant, found by search."""
-    after = [[2, 2], [6, 2], [3, 4], [3, 3], [1, 4], [2, 5], [2, 6]]
-    first = np.array([0.02, 0.98, 0.98, 0.02, 0.98, 0.02, 0.02])
-    obs = np.array([[1, 3], [4, -1], [5, 1], [5, 2], [2, 3], [5, -2], [1, -2]], dtype=np.float64)
-    P = np.full((7, 2, 7), 0.05 / 7)
-    for s in range(7):
-        for a in range(2):
-            P[s, a, after[s][a]] += 0.95
-
-    def made(start: Floats, Phi: Floats) -> st.Problem:
-        pi = np.stack([first, 1 - first], axis=1)
-        r = np.tile(np.arange(7.0)[:, None], 2)
-        return st.Problem(
-            name="unstable", P=P, r=r, gamma=0.99, mu=np.full((7, 2), 0.5), pi=pi, Phi=Phi,
-            start=start,
-        )  # fmt: skip
-
-    d = made(np.full(7, 1 / 7), obs).d_mu
-    centred = obs - d @ obs
-    return made(d, np.column_stack([np.ones(7), centred / np.sqrt(d @ centred**2)]))
 
 
 def test_certify_a_log_of_a_known_problem(

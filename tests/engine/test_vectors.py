@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from numba import njit
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.vectors import LANES, eight, equal, least, most, put, spread
+from steadytd.engine.loop.vectors import LANES, eight, equal, least, most, put, spread
 
 NUMBERS = arrays(np.float64, 3 * LANES, elements=some.floats(-1e6, 1e6))
 

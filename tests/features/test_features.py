@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 
 import steadytd as st
 from steadytd.base.arrays import Floats
-from steadytd.engine.kernels import mix, uniform
+from steadytd.engine.loop.kernels import mix, uniform
 from steadytd.engine.rows import Rows
 from steadytd.features import KINDS, FeatureMap, feature_map, feature_map_from
 from steadytd.features.base import ArrayMap

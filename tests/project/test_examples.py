@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import shlex
 import sys
@@ -19,9 +20,101 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
-def test_there_is_an_example_for_each_part() -> None:
-    names = {path.stem for path in EXAMPLES}
-    assert {"problems", "learners", "run", "online", "own_law"} <= names
+def numbers(text: str) -> list[float]:
+    """All numbers in a text, in order."""
+    return [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", text.replace(",", ""))]
+
+
+def line_of(out: str, word: str) -> str:
+    """The one line that contains a word."""
+    (line,) = [line for line in out.splitlines() if word in line]
+    return line
+
+
+def check_cartpole(out: str) -> None:
+    """With every feature map the solver is nearer to the truth than TD."""
+    for part in out.split("features)")[1:]:
+        error = {x: numbers(line_of(part, x))[-1] for x in ("td:alpha", "lstd:ridge")}
+        assert error["lstd:ridge"] < error["td:alpha"]
+    assert out.count("features)") == 3
+
+
+def check_cartpole_log(out: str) -> None:
+    """The better policies are worth more, and nothing is worth more than 20."""
+    worth = {name: numbers(line_of(out, f"{name} "))[-2] for name in ("random", "soft5", "good")}
+    assert worth["random"] < worth["soft5"] < worth["good"] <= 20.0
+    assert "parquet" in out
+
+
+def check_evaluate_log(out: str) -> None:
+    """What is trusted holds the truth in its interval."""
+    told = [line for line in out.splitlines() if "truth" in line]
+    assert len(told) == 4
+    assert any("trusted" in line for line in told)
+    assert all("inside" in line for line in told if line.endswith("trusted"))
+
+
+def check_learners(out: str) -> None:
+    assert {line.split()[0] for line in out.splitlines()} >= set(learner_names())
+    assert "did you mean 'perturbed_td'?" in out
+
+
+def check_mountain_car(out: str) -> None:
+    """Every learner ends with less than half of its first error."""
+    rows = [line for line in out.splitlines() if "alpha=" in line or "ridge=" in line]
+    assert len(rows) == 5
+    assert all(numbers(row)[-1] < 0.5 * numbers(row)[-5] for row in rows)
+
+
+def check_online(out: str) -> None:
+    """The nearer the reward, the more a cell is worth."""
+    values = numbers(out.partition("updates:")[2])
+    assert len(values) == 4
+    assert values == sorted(values)
+
+
+def check_own_law(out: str) -> None:
+    """Perturbed TD ends near its fixed point, whose error is 3.015."""
+    assert numbers(line_of(out, "perturbed_td"))[-2] == pytest.approx(3.015, rel=0.05)
+    assert out.count("clipped_td") == 2
+
+
+def check_problems(out: str) -> None:
+    assert {line.split()[0] for line in out.splitlines()} >= set(problem_names())
+    assert "true values [10. 10. 10.]" in out
+    assert "must sum to 1, its sum is 1.5" in out
+
+
+def check_run(out: str) -> None:
+    """eta = 0.5 is near the best; TD is far off."""
+    rows = [[cell.strip() for cell in line.strip("│").split("┆")] for line in out.splitlines()]
+    table = [row for row in rows if len(row) == 5 and row[2][:1].isdigit()]
+    final = {row[0] if row[1] == "null" else row[1]: float(row[2]) for row in table}
+    assert final["0.5"] == pytest.approx(3.0, abs=0.2)
+    assert final["1.0"] > 8.0
+    assert final["td:alpha=0.001"] > 1e6
+
+
+def check_spiral(out: str) -> None:
+    """TD moves away from the values, the gradient methods come nearer."""
+    ends = {
+        part.split(",")[0]: numbers(part.strip().splitlines()[-1])[-1]
+        for part in re.split(r"^(?=\w+, alpha)", out, flags=re.MULTILINE)
+        if part.strip()
+    }
+    assert ends["td"] > 100.0
+    assert max(ends["tdc"], ends["gtd2"]) < 10.0
+
+
+CHECKS = {
+    name.removeprefix("check_"): function
+    for name, function in list(globals().items())
+    if name.startswith("check_")
+}
+
+
+def test_every_example_has_a_check() -> None:
+    assert sorted(CHECKS) == [path.stem for path in EXAMPLES]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -34,7 +127,7 @@ def test_example_runs(
     monkeypatch.setattr(sys, "argv", [str(path)])  # without the arguments of pytest
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(path), run_name="__main__")
-    assert len(capsys.readouterr().out) > 50
+    CHECKS[path.stem](capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("name", learner_names())

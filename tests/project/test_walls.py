@@ -41,7 +41,7 @@ def test_a_ring_is_seen() -> None:
     assert ring({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     assert set(ring({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
     assert "steadytd.logs.sources.choose" in imports()["steadytd.logs.log"]
-    assert "steadytd.base.threads" in imports()["steadytd.evaluation.evaluate"]
+    assert "steadytd.base.parallel" in imports()["steadytd.evaluation.evaluate"]
 
 
 def test_no_modules_import_each_other_in_a_ring() -> None:
@@ -81,3 +81,19 @@ def test_no_function_has_more_than_seven_parameters(folder: str) -> None:
             given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
             own = [one.arg for one in given if one.arg not in ("self", "cls")]
             assert len(own) <= MOST_PARAMETERS, f"{path.name}: {node.name}({', '.join(own)})"
+
+
+def test_no_test_file_imports_another() -> None:
+    """What tests share stands in `tests/support`."""
+    folder = Path(__file__).parents[1]
+    for path in sorted(folder.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        modules = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+        assert [m for m in modules if m.startswith("tests.") and ".test_" in m] == [], path.name
+
+
+def test_tests_mirror_the_rooms() -> None:
+    folder = Path(__file__).parents[1]
+    rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    tested = {path.parent.name for path in folder.glob("*/test_*.py")}
+    assert rooms - {"learners"} == tested - {"project"}  # laws are tested by the engine's contract

@@ -11,7 +11,7 @@ import steadytd as st
 from steadytd.report.certificate.page import threshold_rows
 from steadytd.report.pages import page
 from steadytd.theory.certificate import Certificate
-from tests.cli.test_cli import call
+from tests.support.commands import call
 from tests.support.helpers import random_problem
 
 

@@ -185,7 +185,7 @@ def test_the_overlap_picture_has_every_row_once(evaluation: Evaluation) -> None:
 
 
 def test_the_path_picture_shades_what_is_unstable() -> None:
-    from tests.cli.test_evaluate_cli import unstable
+    from tests.support.made import unstable
 
     problem = unstable()
     e = st.evaluate(log_table(problem, episodes=100, length=50), learners=["lstd"])

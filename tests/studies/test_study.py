@@ -25,7 +25,7 @@ from steadytd.studies.blocks import FRESH, compute, confirm_blocks, grid_blocks
 from steadytd.studies.results import StudyResults
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
-from tests.cli.test_cli import call
+from tests.support.commands import call
 
 TEXT = """
 steps = 300

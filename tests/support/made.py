@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import steadytd as st
+from steadytd.base.arrays import Floats
 from tests.support.realised import realised
 
 
@@ -36,3 +37,26 @@ def two_modes() -> st.Problem:
     V = Phi.sum(axis=1)
     r = np.repeat((V - 0.95 * P @ V)[:, None], 2, axis=1)
     return realised(P, [0.16, 0.83, 0.01], Phi, 0.95, r)
+
+
+def unstable() -> st.Problem:
+    """Plain TD diverges here with standardised observations and a constant, found by search."""
+    after = [[2, 2], [6, 2], [3, 4], [3, 3], [1, 4], [2, 5], [2, 6]]
+    first = np.array([0.02, 0.98, 0.98, 0.02, 0.98, 0.02, 0.02])
+    obs = np.array([[1, 3], [4, -1], [5, 1], [5, 2], [2, 3], [5, -2], [1, -2]], dtype=np.float64)
+    P = np.full((7, 2, 7), 0.05 / 7)
+    for s in range(7):
+        for a in range(2):
+            P[s, a, after[s][a]] += 0.95
+
+    def made(start: Floats, Phi: Floats) -> st.Problem:
+        pi = np.stack([first, 1 - first], axis=1)
+        r = np.tile(np.arange(7.0)[:, None], 2)
+        return st.Problem(
+            name="unstable", P=P, r=r, gamma=0.99, mu=np.full((7, 2), 0.5), pi=pi, Phi=Phi,
+            start=start,
+        )  # fmt: skip
+
+    d = made(np.full(7, 1 / 7), obs).d_mu
+    centred = obs - d @ obs
+    return made(d, np.column_stack([np.ones(7), centred / np.sqrt(d @ centred**2)]))

@@ -3,8 +3,8 @@
 Machine code is kept under the cache directory, in files named by a hash of all it is made from: the
 text of the function's module and of every module of ours that it imports (`identity.modules`),
 the types of the arguments, the options, the versions of Python, Numba and LLVM, the processor, and
-Numba's settings in the environment. So a change in `engine/vectors.py` is noticed by all that use
-it, and by nothing else; stale code cannot be found, whatever the time stamps say.
+Numba's settings in the environment. So a change in `engine/loop/vectors.py` is noticed by all that
+use it, and by nothing else; stale code cannot be found, whatever the time stamps say.
 
 Numba's own cache looks at one file only. This one takes its place through an attribute that is not
 part of Numba's public interface: where a version of Numba lacks what is needed, functions are

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs, on_cache_line, read_only
-from steadytd.engine.compile import kernel
 from steadytd.engine.facts import CARRIED, GAMMA
 from steadytd.engine.law import Law
-from steadytd.engine.loop import lane_params, loop_source
+from steadytd.engine.loop.compile import kernel
+from steadytd.engine.loop.write import lane_params, loop_source
 from steadytd.engine.rows import Rows, no_rows
 from steadytd.engine.settings import Settings
 

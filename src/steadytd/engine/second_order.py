@@ -29,7 +29,7 @@ from steadytd.base.errors import unknown
 from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import Function, Law, Param, Value, arguments, law
-from steadytd.engine.loop import FEATURES, Loop, lane_params
+from steadytd.engine.loop.write import FEATURES, Loop, lane_params
 from steadytd.engine.rows import Rows
 from steadytd.engine.settings import Settings
 
@@ -110,7 +110,7 @@ class SecondOrderBlock(Block):
         goal: Goal = NO_GOAL,
     ) -> Floats:
         """As `Block.advance`, with the systems solved at `points`."""
-        from steadytd.engine.kernels import measure_all
+        from steadytd.engine.loop.kernels import measure_all
 
         ends = [] if points is None else (points - self.step).tolist()
         errors = np.empty((len(ends), len(goal.bounds), len(self.learners)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import one_seed, whole
-from steadytd.base.threads import single_threaded
+from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import TD, Plan, blocks_for

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import one_seed, whole
-from steadytd.base.threads import single_threaded
+from steadytd.base.parallel import single_threaded
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem

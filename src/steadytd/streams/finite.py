@@ -60,7 +60,7 @@ class FiniteStream:
 
     def begin(self, seed: int) -> Position:
         """The stream of a seed before its first step."""
-        from steadytd.engine.kernels import mix, uniform
+        from steadytd.engine.loop.kernels import mix, uniform
 
         key = np.uint64(mix(np.uint64(one_seed(seed))))
         state = int(np.searchsorted(self.start, uniform(key, 0), side="right"))
@@ -68,7 +68,7 @@ class FiniteStream:
 
     def take(self, position: Position, count: int) -> tuple[Ints, Position]:
         """The transitions of the next `count` steps, and the position after them."""
-        from steadytd.engine.kernels import walk
+        from steadytd.engine.loop.kernels import walk
 
         events: Ints = np.empty(count, dtype=np.int32)
         state = walk(

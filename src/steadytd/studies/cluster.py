@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from steadytd.base.cluster import connect, require_dask
 from steadytd.base.errors import InputError
+from steadytd.base.parallel import connect, require_dask
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
 from steadytd.studies.local import Submit, block_file
 from steadytd.studies.spec import Spec, parse_spec

@@ -13,7 +13,7 @@ import numpy as np
 
 from steadytd.base.errors import InputError
 from steadytd.base.finding import Finding
-from steadytd.base.threads import single_threaded
+from steadytd.base.parallel import single_threaded
 from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem

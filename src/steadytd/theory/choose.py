@@ -20,7 +20,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.base.threads import single_threaded
+from steadytd.base.parallel import single_threaded
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics

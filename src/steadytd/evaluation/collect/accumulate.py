@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
-from steadytd.engine.vectors import LANES
+from steadytd.engine.loop.vectors import LANES
 from steadytd.evaluation.collect import scan
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.products import Products, up

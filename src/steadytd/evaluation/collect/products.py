@@ -13,7 +13,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, on_cache_line
 from steadytd.base.jit import compiled_disjoint
-from steadytd.engine.vectors import LANES, eight, put, same, spread
+from steadytd.engine.loop.vectors import LANES, eight, put, same, spread
 from steadytd.evaluation.collect.scan import Weighted
 
 CHUNK = 96  # rows whose weighted features stay in the cache

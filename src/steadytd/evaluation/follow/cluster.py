@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.base.cluster import connect, require_dask
 from steadytd.base.errors import InputError
 from steadytd.base.files import output_directory, reading_arrays, write_arrays
 from steadytd.base.identity import UnreadableError, digest, modules
+from steadytd.base.parallel import connect, require_dask
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Room

@@ -15,9 +15,9 @@ from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Transitions, make_block
 from steadytd.engine.facts import fact_table
 from steadytd.engine.learner import Learner
+from steadytd.engine.loop.vectors import LANES
 from steadytd.engine.rows import Rows, dense_rows
 from steadytd.engine.schedule import factors
-from steadytd.engine.vectors import LANES
 from steadytd.evaluation.collect.accumulate import Prepared
 from steadytd.evaluation.collect.room import memory_of
 from steadytd.evaluation.follow.lanes import LaneRows, Lanes, Shape

@@ -17,7 +17,7 @@ from types import ModuleType
 
 from steadytd.base.identity import UnreadableError, digest, modules
 from steadytd.engine.law import Function, Law
-from steadytd.engine.loop import loop_source
+from steadytd.engine.loop.write import loop_source
 
 HELPERS = ("copy", "leaves_finite_range", "mark_diverged", "measure_all")
 
@@ -31,7 +31,7 @@ def kernel(
 ) -> Function:
     """The compiled loop of a law (compiled when first called); see `loop_source` for the flags."""
     from steadytd.base import jit
-    from steadytd.engine import kernels
+    from steadytd.engine.loop import kernels
 
     functions = law_functions(law)
     source = write(law, traced, averaged)
@@ -60,7 +60,7 @@ def _stamp(source: str, functions: dict[str, Function]) -> str | None:
     if any(inspect.getmodule(function) is None for function in functions.values()):
         return None
     try:
-        return digest(source, functions, modules("steadytd.engine.kernels"))
+        return digest(source, functions, modules("steadytd.engine.loop.kernels"))
     except UnreadableError:
         return None
 

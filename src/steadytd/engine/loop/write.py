@@ -22,7 +22,7 @@ from steadytd.engine.law import GENERAL, Function, Law, arguments
 FEATURES = ("x", "x_next")
 FEW = 4  # with fewer lanes there is nothing to vectorise: a lane's numbers stay in registers
 
-HEADER = '''"""The loop of {name}, {path}. Written by steadytd.engine.loop; do not edit."""
+HEADER = '''"""The loop of {name}, {path}. Written by steadytd.engine.loop.write; do not edit."""
 
 import numpy as np
 from numba import njit

@@ -1,15 +1,35 @@
-"""Reaching a Dask cluster. Dask is an extra, asked for by name where it is missing."""
+"""Threads and clusters: one BLAS thread where more get in each other's way, and reaching Dask.
+
+Dask is an extra, asked for by name where it is missing.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from steadytd.base.errors import InputError
 
 if TYPE_CHECKING:
     from distributed import Client
 
+P = ParamSpec("P")
+R = TypeVar("R")
 TIMEOUT = 10  # seconds
+
+
+def single_threaded(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, run with one BLAS thread."""
+
+    @wraps(function)
+    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1, user_api="blas"):
+            return function(*args, **kwargs)
+
+    return limited
 
 
 def require_dask() -> None:
