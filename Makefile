@@ -6,16 +6,22 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results/reproduce
 
-.PHONY: reproduce test test-all lint bench docs results clean
+.PHONY: reproduce test test-all kernels lint bench docs results clean
 
 reproduce: $(STAMP)
 	$(BIN)/steadytd reproduce --out $(OUT)
 
-test: lint
-	$(BIN)/pytest -n 2 -m "not slow"
+test: $(STAMP)
+	$(MAKE) --jobs 2 --output-sync lint kernels
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
-test-all: lint
-	$(BIN)/pytest -n 2
+test-all: $(STAMP)
+	$(MAKE) --jobs 2 --output-sync lint kernels
+	$(BIN)/pytest -n 2 --dist loadfile
+
+# The loops of all learners, compiled once for all workers of a test run and kept on disk.
+kernels: $(STAMP)
+	$(BIN)/python -m tests.support.compile_all
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

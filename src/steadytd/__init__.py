@@ -47,6 +47,7 @@ _ROOMS = {
     "theory.assumptions": ("Assumption",),
     "theory.certificate": ("Certificate", "certify"),
     "theory.thresholds": ("Pencil",),
+    "theory.variance": ("Variance",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -44,6 +44,7 @@ from steadytd.theory.assumptions import Assumption as Assumption
 from steadytd.theory.certificate import Certificate as Certificate
 from steadytd.theory.certificate import certify as certify
 from steadytd.theory.thresholds import Pencil as Pencil
+from steadytd.theory.variance import Variance as Variance
 
 __all__: list[str]
 __version__: str

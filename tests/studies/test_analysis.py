@@ -51,7 +51,9 @@ def test_recording_points_are_even_and_per_decade() -> None:
     own = DENSE.replace('problem = "baird"\n', "").replace("per_decade = 4", "")
     own += '[[problems]]\nname = "baird"\nper_decade = 1\n'
     assert task(own).points.tolist() == [0, 1, 10, 100, 500, 1000, 1500, 2000]
-    with pytest.raises(st.InputError, match=r"per_decade.*greater than or equal to 0"):
+    with pytest.raises(
+        st.InputError, match=r"per_decade must be a whole number >= 0 and <= 1000, got -1"
+    ):
         task(DENSE.replace("per_decade = 4", "per_decade = -1"))
 
 

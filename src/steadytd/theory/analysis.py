@@ -24,8 +24,8 @@ from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
 from steadytd.theory.assumptions import Assumption, check_assumptions
-from steadytd.theory.choose import Errors, errors_of, least_penalty, resolve
-from steadytd.theory.margin import Path, penalty_path
+from steadytd.theory.choose import PenaltyErrors, errors_of, least_penalty, resolve
+from steadytd.theory.margin import PenaltyPath, penalty_path
 from steadytd.theory.thresholds import Interval, Pencil, bounds
 from steadytd.theory.variance import Variance, variance
 
@@ -133,12 +133,12 @@ class Analysis:
         return least_penalty(self.problem, self.penalties, self.policy)
 
     @property
-    def penalties(self) -> Path:
+    def penalties(self) -> PenaltyPath:
         """w(eta) for every penalty, and which of them are clear of trouble."""
         return penalty_path(self.problem, self.policy)
 
     @property
-    def errors(self) -> Errors:
+    def errors(self) -> PenaltyErrors:
         """The errors of w(eta), also at penalties that are off by a factor of two."""
         return errors_of(self.problem, self.penalties, self.policy)
 

@@ -24,7 +24,7 @@ from steadytd.base.parallel import single_threaded
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
-from steadytd.theory.margin import Path, path_of, traced_pencil
+from steadytd.theory.margin import PenaltyPath, path_of, traced_pencil
 from steadytd.theory.thresholds import bounds
 
 GRID = np.linspace(0.0, 1.0, 241) ** 2  # penalties tried, as shares of the largest: dense near 0
@@ -58,7 +58,9 @@ def best_penalty(
     return least_penalty(problem, path_of(problem, learner, policy), policy, clear=clear)
 
 
-def least_penalty(problem: Problem, path: Path, policy: int = 0, *, clear: bool = True) -> float:
+def least_penalty(
+    problem: Problem, path: PenaltyPath, policy: int = 0, *, clear: bool = True
+) -> float:
     """The clear eta with the least error on a path of fixed points, kept off a knife edge.
 
     If the error does not depend on eta (no rewards), the bound sqrt(gamma_max c_max) - 1 is taken
@@ -66,8 +68,8 @@ def least_penalty(problem: Problem, path: Path, policy: int = 0, *, clear: bool 
     troublesome penalty: a penalty outside the trace may need more than that bound.
 
     On a knife edge the clear penalty is taken that has the least error when it is off by a factor
-    of two (`Errors.off`). With `clear=False` every stable eta counts, however close to a pole, a
-    crossing or a knife edge: what the rules cost is the difference between the two errors.
+    of two (`PenaltyErrors.off`). With `clear=False` every stable eta counts, however close to a
+    pole, a crossing or a knife edge: what the rules cost is the difference of the two errors.
     """
     found = _least_penalty(problem, path, policy, clear, off=False)
     if clear and errors_of(problem, path, policy).knife_edge(found):
@@ -75,18 +77,18 @@ def least_penalty(problem: Problem, path: Path, policy: int = 0, *, clear: bool 
     return found
 
 
-def knife_edge(problem: Problem, path: Path, policy: int = 0) -> float | None:
+def knife_edge(problem: Problem, path: PenaltyPath, policy: int = 0) -> float | None:
     """The clear penalty of least error, if it is on a knife edge; else None."""
     eta = _least_penalty(problem, path, policy, True, off=False)
     return eta if errors_of(problem, path, policy).knife_edge(eta) else None
 
 
 @dataclass(frozen=True, eq=False)
-class Errors:
+class PenaltyErrors:
     """The errors of the fixed points on a path."""
 
     problem: Problem
-    path: Path
+    path: PenaltyPath
     policy: int
 
     @cached_property
@@ -120,14 +122,16 @@ class Errors:
 
 
 @lru_cache(maxsize=64)
-def errors_of(problem: Problem, path: Path, policy: int = 0) -> Errors:
+def errors_of(problem: Problem, path: PenaltyPath, policy: int = 0) -> PenaltyErrors:
     """The errors along a path (kept with it)."""
-    return Errors(problem, path, policy)
+    return PenaltyErrors(problem, path, policy)
 
 
 @lru_cache(maxsize=256)
 @single_threaded
-def _least_penalty(problem: Problem, path: Path, policy: int, clear: bool, off: bool) -> float:
+def _least_penalty(
+    problem: Problem, path: PenaltyPath, policy: int, clear: bool, off: bool
+) -> float:
     errors = errors_of(problem, path, policy)
     error = errors.off if off else errors.at
     allowed = path.is_clear if clear else path.is_stable

@@ -41,7 +41,7 @@ SCAN = 64  # penalties looked at where the crossings are no eigenvalues (scaled 
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class PenaltyPath:
     """M(eta) w = g(eta) on the row space, for every penalty, and the penalties that are trouble."""
 
     moments: Moments
@@ -113,7 +113,7 @@ class Path:
 
 
 @lru_cache(maxsize=64)
-def path_of(problem: Problem, learner: Learner, policy: int = 0) -> Path:
+def path_of(problem: Problem, learner: Learner, policy: int = 0) -> PenaltyPath:
     """The path of a perturbed learner; its own eta does not matter.
 
     M(eta) = A_lam + eta G has crossings that are known. Where the law's own M is another (scaled
@@ -128,7 +128,7 @@ def path_of(problem: Problem, learner: Learner, policy: int = 0) -> Path:
 
 
 @lru_cache(maxsize=64)
-def penalty_path(problem: Problem, policy: int = 0) -> Path:
+def penalty_path(problem: Problem, policy: int = 0) -> PenaltyPath:
     """The path of A_0 + eta G, without traces."""
     m = problem.moments(policy)
     return _path(m, Pencil.of(m))
@@ -143,8 +143,8 @@ def _adds_penalty(problem: Problem, learner: Learner, policy: int, pencil: Penci
     return bool(far <= SAME * size[0] and apart <= SAME * size[1])
 
 
-def _path(m: Moments, pencil: Pencil) -> Path:
-    return Path(
+def _path(m: Moments, pencil: Pencil) -> PenaltyPath:
+    return PenaltyPath(
         moments=m,
         system=lambda eta: (pencil.A(eta), pencil.b),
         poles=[p for p in pencil.poles if p >= 0.0],
@@ -159,7 +159,7 @@ def traced_pencil(m: Moments, lam: float) -> Pencil:
     return Pencil(Q=Q, A0=Q.T @ m.A(lam) @ Q, G=Q.T @ m.G @ Q, b=Q.T @ m.b(lam))
 
 
-def _scanned(problem: Problem, learner: Learner, policy: int) -> Path:
+def _scanned(problem: Problem, learner: Learner, policy: int) -> PenaltyPath:
     m = problem.moments(policy)
     Q = m.row_space
 
@@ -187,4 +187,4 @@ def _scanned(problem: Problem, learner: Learner, policy: int) -> Path:
                 start = None
         if start is not None:  # rounding at the very end
             unstable.append((start, end))
-    return Path(moments=m, system=system, poles=[], unstable=unstable)
+    return PenaltyPath(moments=m, system=system, poles=[], unstable=unstable)
