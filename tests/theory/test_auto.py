@@ -15,7 +15,7 @@ from steadytd.engine.learner import Learner
 from steadytd.theory import choose
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.choose import RATIOS, best_penalty, knife_edge, stabilising_ratio
-from steadytd.theory.margin import path_of
+from steadytd.theory.margin import PenaltyPath, path_of
 from steadytd.theory.words.advice import advise_on
 from tests.support.helpers import random_problem
 from tests.support.made import with_rewards
