@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
-from steadytd.engine.compile import kernel
+from steadytd.engine.loop.compile import kernel
 from typer.testing import CliRunner
 
 import steadytd as st
