@@ -41,6 +41,8 @@ def online_learners() -> list[Learner]:
 
 
 LEARNERS = online_learners()
+# Averaging is one piece of the loop for all laws: one shows it, the others in `make test-all`.
+QUICK = [x for x in LEARNERS if not x.averaged or x.name == "td"]
 
 
 def log_file(path: Path, ending: float) -> Path:
@@ -73,18 +75,24 @@ def peaks(episodes: list[list[Step]], target: int) -> tuple[float, float]:
     return min(found), max(found)
 
 
-@pytest.mark.parametrize("ending", [0.0, 0.4], ids=["cut", "mixed"])
-def test_every_law_follows_the_slow_loop(tmp_path: Path, ending: float) -> None:
+@pytest.mark.parametrize(
+    ("ending", "learners"),
+    [(0.0, QUICK), (0.4, QUICK), pytest.param(0.4, LEARNERS, marks=pytest.mark.slow)],
+    ids=["cut", "mixed", "averages too"],
+)
+def test_every_law_follows_the_slow_loop(
+    tmp_path: Path, ending: float, learners: list[Learner]
+) -> None:
     path = log_file(tmp_path / "log.parquet", ending)
     episodes = episodes_of(open_log(path, discount=0.9))
     assert len(open_log(path, discount=0.9).parts(10)) > 5
     slow = {
         (name, str(x)): followed(episodes, x, t, peaks(episodes, t)).shown
         for t, name in enumerate("ab")
-        for x in LEARNERS
+        for x in learners
     }
     for how in [{}, *READ]:
-        e = read(path, LEARNERS, **how)
+        e = read(path, learners, **how)
         for (target, learner), expected in slow.items():
             found = e.value_function(target, learner).weights
             message = f"{learner} for {target}, {how}"

@@ -18,11 +18,11 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
-from steadytd.engine.loop.compile import kernel
 from typer.testing import CliRunner
 
 import steadytd as st
 from steadytd.cli.main import app
+from steadytd.engine.loop.compile import kernel
 from steadytd.engine.schedule import step_factors
 from steadytd.report import figures
 from steadytd.report.reproduction import page as reproduction_page
