@@ -117,7 +117,7 @@ def _certify_problem(
         (r["name"], "stable" if r["stable"] else "unstable", r["variance"], r["error"], r["alpha"])
         for r in learner_rows(c)
     ]
-    verdicts = ("learner", "mean", "variance", ">error", ">alpha below")
+    verdicts = ("learner", "mean", "variance", ">error", ">alpha <")
     title = (
         "Learners: is the mean update stable, is the variance of the traces finite,\n"
         "error of the fixed point, largest constant step size"

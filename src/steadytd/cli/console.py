@@ -10,7 +10,9 @@ from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import render
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -70,21 +72,31 @@ def prose(text: str) -> list[str]:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A table; the first column and texts to the left, the columns marked with > to the right."""
+    """A table; the first column and texts to the left, the columns marked with > to the right.
+
+    On a narrow terminal texts are wrapped between words, the first column as little as possible;
+    numbers are never wrapped.
+    """
     made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     made.pad_edge = False
-    for i, column in enumerate(columns):
-        name = column.removeprefix(">")
-        widest = max((len(str(row[i])) for row in rows), default=0)
+    names = [column.removeprefix(">") for column in columns]
+    numbers = [column.startswith(">") for column in columns]
+    cells = [[name, *(render(str(row[i])).plain for row in rows)] for i, name in enumerate(names)]
+    least = [_least_width(*column) for column in zip(cells, numbers, strict=True)]
+    spare = out.width - sum(least[1:]) - 3 * len(columns)  # three characters stand between cells
+    least[0] = max(min(_least_width(cells[0], True), 44, spare), 1)
+    for name, number, width in zip(names, numbers, least, strict=True):
         made.add_column(
-            name,
-            justify="right" if column != name else "left",
-            overflow="fold",
-            min_width=min(widest, 44) if i == 0 else None,
+            name, justify="right" if number else "left", overflow="fold", min_width=width
         )
     for row in rows:
         made.add_row(*(str(cell) for cell in row))
     return made
+
+
+def _least_width(cells: Sequence[str], whole: bool) -> int:
+    """Of the longest cell if these are to stay whole, else of the longest word."""
+    return max(cell_len(part) for cell in cells for part in ([cell] if whole else cell.split(" ")))
 
 
 @contextmanager
