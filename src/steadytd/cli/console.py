@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -40,6 +40,7 @@ def whole_number(text: str | int) -> int:
     )
 
 
+NAME = 32  # characters of a name that are kept on one line
 WHOLE: dict[str, Any] = {"parser": whole_number, "metavar": "N"}
 
 
@@ -72,31 +73,42 @@ def prose(text: str) -> list[str]:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A table; the first column and texts to the left, the columns marked with > to the right.
-
-    On a narrow terminal texts are wrapped between words, the first column as little as possible;
-    numbers are never wrapped.
-    """
+    """A table; the first column and texts to the left, the columns marked with > to the right."""
     made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     made.pad_edge = False
     names = [column.removeprefix(">") for column in columns]
     numbers = [column.startswith(">") for column in columns]
     cells = [[name, *(render(str(row[i])).plain for row in rows)] for i, name in enumerate(names)]
-    least = [_least_width(*column) for column in zip(cells, numbers, strict=True)]
-    spare = out.width - sum(least[1:]) - 3 * len(columns)  # three characters stand between cells
-    least[0] = max(min(_least_width(cells[0], True), 44, spare), 1)
-    for name, number, width in zip(names, numbers, least, strict=True):
-        made.add_column(
-            name, justify="right" if number else "left", overflow="fold", min_width=width
-        )
+    room = out.width - 3 * len(columns) + 1  # three characters stand between cells
+    for name, number, width in zip(names, numbers, _widths(cells, numbers, room), strict=True):
+        justify: Literal["left", "right"] = "right" if number else "left"
+        made.add_column(name, justify=justify, overflow="fold", width=width)
     for row in rows:
         made.add_row(*(str(cell) for cell in row))
     return made
 
 
-def _least_width(cells: Sequence[str], whole: bool) -> int:
-    """Of the longest cell if these are to stay whole, else of the longest word."""
-    return max(cell_len(part) for cell in cells for part in ([cell] if whole else cell.split(" ")))
+def _widths(cells: list[list[str]], numbers: list[bool], room: int) -> list[int]:
+    """As wide as the longest cells; if there is no room for that, some cells are wrapped.
+
+    Long texts are wrapped first, and all between words; only names in the first column that are
+    longer than `NAME` are cut where the line ends.
+
+    >>> _widths([["a name"], ["a longer text"], ["1.5 ± 0.1"]], [False, False, True], 20)
+    [5, 6, 9]
+    """
+    wanted = [max(map(cell_len, column)) for column in cells]
+    widths = [
+        max(cell_len(word) for cell in column for word in (*cell.split(), "")) for column in cells
+    ]
+    widths[0] = min(widths[0], NAME)
+    left = room - sum(widths)
+    for i in sorted(range(len(cells)), key=lambda i: (not numbers[i], i > 0, wanted[i])):
+        more = min(wanted[i] - widths[i], max(left, 0))
+        widths[i] += more
+        left -= more
+    widths[0] = max(widths[0] + min(left, 0), 1)
+    return widths
 
 
 @contextmanager
