@@ -24,8 +24,9 @@ NOTE = (
     "Best of: the number of configurations that the learner was tried with. Mean error: over the "
     "run; both errors {seeds} with their standard errors. Predicted: the error of the fixed point, "
     "by the certificate. A tenth, a hundredth, a millionth: the step by which half of the seeds "
-    "had been below that share of the error at w0 ({start}), or how many were at any time; the "
-    "error is recorded {recorded}. Diverged: configurations of the grid with a diverged run."
+    "had been below that share of the error at w0 ({start}), in brackets how many seeds ever were "
+    "if not all; the error is recorded {recorded}. Diverged: configurations of the grid with a "
+    "diverged run."
 )
 INDEX = """# Results
 
@@ -47,9 +48,9 @@ A penalty changes the fixed point. That can cost a lot, and it can help, also wh
 - On kolter TD is stable, and its fixed point has error 2.717. With eta = 1.918e-4 the error is
   0.000447. That is a knife edge: with eta = 1e-4 the error is 0.543, with 3.8e-4 it is 0.423.
 - On feature map 29 of Collision TD is stable with error 0.701; eta = 0.355 gives 0.673. Of the
-  first 40 maps it is the only one where a penalty has a better fixed point than none.
+  first 40 maps it is the only one on which some penalty gives a better fixed point than no penalty.
 
-So whether a penalty pays is a question to the certificate and to the numbers, not a rule.
+So there is no general rule: ask the certificate, and compare the numbers.
 """
 
 

@@ -1,4 +1,4 @@
-"""Off-policy value prediction that stays steady.
+"""Off-policy TD learning: run, certify and compare learners, and value policies from logs.
 
 >>> import steadytd as st
 >>> p = st.problem("three_state")
@@ -6,8 +6,8 @@
 >>> bool(r.summary["final"][0] < 6)
 True
 
-Each name below is loaded when it is first used, so that `import steadytd` costs next to nothing;
-what is loaded is the function or class itself, with its own signature and text. Type checkers read
+Each name below is loaded when it is first used, so that `import steadytd` takes little time. What
+is loaded is the function or class itself, with its own signature and text. Type checkers read
 the same names from `__init__.pyi`. `problems` and `learners` are packages and, called, lists of
 what is in them: `st.problems()`, `st.problems.baird`. They are one object (a module that can be
 called), so it does not matter what was imported before.

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 import steadytd as st
+from steadytd.cli import console
 from tests.support.commands import call
 
 
@@ -195,3 +198,19 @@ def test_a_problem_with_options(
     assert call(monkeypatch, "show", "problem", "random_mdp:states=7,gamma=0.5", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["states"] == 7
+
+
+@pytest.mark.parametrize("width", [60, 72, 80])
+def test_numbers_of_a_table_are_never_cut(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table that is too wide for the terminal only texts are wrapped."""
+    screen = Console(width=width, file=StringIO())
+    monkeypatch.setattr(console, "out", screen)
+    name = "discounted_cop_td (ratio 10, g 0.9)"
+    rows = [(name, "[green]stable[/]", "infinite", "0.001228", "2.709e+04"), ("td", "", "", "", "")]
+    columns = ("learner", "mean", "variance", ">error", ">alpha <")
+    screen.print(console.table("Learners", columns, rows))
+    assert isinstance(screen.file, StringIO)
+    shown = screen.file.getvalue()
+    for word in ("alpha <", "error", "0.001228", "2.709e+04", "stable", "infinite"):
+        assert word in shown
+    assert "".join(shown.split()).count("(ratio") == 1

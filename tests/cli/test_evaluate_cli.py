@@ -282,13 +282,13 @@ BAD_OPTIONS = {
     "learner twice": (["--learner", "lstd", "--learner", "lstd"], "'lstd' is given twice"),
     "features": (["--features", "rfb:10"], "unknown features 'rfb'; did you mean 'rbf'"),
     "number of features": (["--features", "rbf:0"], "features 'rbf' are written rbf:N"),
-    "map": (["--map", "obs"], "--map is written name=column,name=column, got 'obs'"),
+    "map": (["--map", "obs"], "--map must be name=column,name=column, got 'obs'"),
     "map twice": (["--map", "t=a", "--map", "t=b"], "--map gives 't' twice"),
     "map to nowhere": (["--map", "reward=gain"], "the column map says reward=gain"),
     "map of nothing": (["--map", "rewrd=reward"], "unknown name in the column map 'rewrd'; did"),
     "engine": (["--engine", "dsk"], "unknown engine 'dsk'; did you mean 'dask'"),
-    "address": (["--address", "tcp://x:1"], "--address is for --engine dask"),
-    "checkpoint": (["--checkpoint", "parts"], "--checkpoint is for --engine dask"),
+    "address": (["--address", "tcp://x:1"], "--address needs the engine dask"),
+    "checkpoint": (["--checkpoint", "parts"], "--checkpoint needs the engine dask"),
     "threads": (["--threads", "0"], "threads must be a whole number >= 1, got 0"),
     "seed": (["--seed", "-1"], "seed must be a whole number >= 0"),
 }  # fmt: skip
@@ -400,20 +400,22 @@ def test_certify_a_calm_log(
 ) -> None:
     assert call(monkeypatch, "certify", str(good)) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith("pi: plain off-policy TD is stable on this log; no penalty is needed.")
+    assert text.startswith(
+        "pi: plain off-policy TD is stable on this log; no penalty is needed for that."
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["LOG", "--policy", "0"], "--policy is for problems"),
-        (["LOG", "--out", "here"], "--out is for problems"),
+        (["LOG", "--policy", "0"], "--policy works with problems only"),
+        (["LOG", "--out", "here"], "--out works with problems only"),
         (["LOG", "--eta", "-1"], "eta must be a finite number >= 0, got -1"),
         (["LOG", "--discount", "2"], "discount must lie in [0, 1]"),
-        (["baird", "--discount", "0.9"], "--discount is for logs"),
-        (["baird", "--target", "pi"], "--target is for logs"),
-        (["baird", "--features", "raw"], "--features is for logs"),
-        (["baird", "--estimate-behavior"], "--estimate-behavior is for logs"),
+        (["baird", "--discount", "0.9"], "--discount works with logs only"),
+        (["baird", "--target", "pi"], "--target works with logs only"),
+        (["baird", "--features", "raw"], "--features works with logs only"),
+        (["baird", "--estimate-behavior"], "--estimate-behavior works with logs only"),
     ],
 )
 def test_certify_options_of_the_other_kind(

@@ -452,7 +452,7 @@ def with_argument(name: str) -> Any:
         ),
         (
             {"writes": {"w": "x", "F": "value"}, "memory": {"F": None}, "idle_at_rho_zero": True},
-            "law mine: writes memory, so it is never idle.",
+            "law mine writes memory: leave out idle_at_rho_zero.",
         ),
         (
             {"maps": {"h": with_argument("value")}},

@@ -291,7 +291,7 @@ def test_a_log_without_behaviour_probabilities_is_an_error() -> None:
             st.evaluate(source, **asked)
         assert 'behavior="estimate" (--estimate-behavior)' in str(caught.value)
         assert "columns={'behavior_prob': 'prob_behavior'}" in str(caught.value)
-    with pytest.raises(st.InputError, match="columns is settled in a log that is open; give it to"):
+    with pytest.raises(st.InputError, match="columns of an open log cannot be changed; give it to"):
         st.evaluate(source, columns={"behavior_prob": "prob_behavior"}, **asked)
     estimated = st.evaluate(blind, behavior="estimate", **asked)
     assert estimated.log.behavior_estimated
@@ -305,6 +305,7 @@ def test_value_at_states_of_an_episodic_log(found: Evaluation) -> None:
     v = found.value_function("pi", "lstd")
     obs = np.array(table["obs"].combine_chunks().flatten()).reshape(-1, 6)
     assert e.values["value"][0] == pytest.approx(float(v.predict(obs).mean()))
+    assert e.recommended["pi"].reason.startswith("dr cannot value the mean over all states")
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_requests(asked: str, kind: str, system: System | None, automatic: list[
         (["lsdt"], "did you mean 'lstd'"),
         (["lstd", "lstd"], "given twice"),
         ([], "at least one learner"),
-        (["gq"], "pairs of state and action"),
+        (["gq"], "gq learns action values, but a log"),
         (["perturbed_td:eta=-1"], "eta"),
     ],
 )

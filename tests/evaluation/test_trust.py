@@ -155,6 +155,20 @@ def test_penalty_that_reverses_the_sign_is_called_biased() -> None:
     assert max(stable["value"].to_list()) < 0.0
 
 
+def test_the_bias_of_a_penalty_is_named_from_half_an_interval_on() -> None:
+    """Around the border of `bias_dominates`, the sentence is printed exactly where it is true."""
+    table, seen = world("tabular near").log(0), set()
+    for eta in (0.001, 0.002, 0.004, 0.008, 0.016, 0.032):
+        e = st.evaluate(table, learners=["lstd", f"perturbed_lstd:eta={eta}"])
+        lstd, perturbed = e.values.to_dicts()
+        wide = lstd["hi"] - lstd["lo"]
+        said = [w.text for w in e.warnings if w.code == "bias_dominates"]
+        assert bool(said) == (abs(perturbed["value"] - lstd["value"]) > wide / 2.0)
+        assert all("by more than half the width of lstd's interval" in text for text in said)
+        seen.add(bool(said))
+    assert seen == {True, False}
+
+
 def test_few_episodes_are_not_trusted() -> None:
     e = st.evaluate(tabular(0.5, episodes=8).log(1))
     assert "few_episodes" in codes(e)

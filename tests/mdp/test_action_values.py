@@ -324,7 +324,7 @@ def test_laws_that_use_probabilities_are_refused() -> None:
 
 
 def test_certify_refuses_action_values() -> None:
-    with pytest.raises(st.InputError, match="certify knows state values only"):
+    with pytest.raises(st.InputError, match="certify works with state values only"):
         st.certify(two_rooms())  # type: ignore[arg-type]
 
 

@@ -52,7 +52,7 @@ def test_both_verdicts_are_shown(
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["etd", "stable", "infinite", "0", "0.5419"] in lines
     assert ["td", "unstable", "finite", "0", "none"] in lines
-    assert ["learner", "mean", "variance", "error", "alpha", "below"] in lines
+    assert ["learner", "mean", "variance", "error", "alpha", "<"] in lines
 
 
 @pytest.mark.parametrize("features", [5, 45])

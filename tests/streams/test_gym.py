@@ -398,7 +398,7 @@ def test_errors_are_those_of_the_visited_states() -> None:
     assert r.summary["final"].to_list() == r.errors[:, 0, -1].tolist()
     assert r.problem is s
     assert s.name == "Table"
-    with pytest.raises(st.InputError, match="a stream without an exact model"):
+    with pytest.raises(st.InputError, match="a stream and has no exact model"):
         _ = r.task
 
 

@@ -429,7 +429,7 @@ def test_dask_gives_the_same_files_even_if_a_worker_dies(tmp_path: Path, undistu
 def test_an_unreachable_scheduler_and_bad_engines(tmp_path: Path) -> None:
     with pytest.raises(st.InputError, match="did you mean 'dask'"):
         make().run(out=tmp_path / "a", engine="dusk")  # type: ignore[arg-type]
-    with pytest.raises(st.InputError, match="engine='dask' as well"):
+    with pytest.raises(st.InputError, match="give engine='dask' too"):
         make().run(out=tmp_path / "a", address="tcp://127.0.0.1:1")
     with pytest.raises(st.InputError, match="cannot reach a Dask scheduler at 'nonsense"):
         make().run(out=tmp_path / "a", engine="dask", address="nonsense:address")

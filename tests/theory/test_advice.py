@@ -234,7 +234,7 @@ def test_three_state_recommends_perturbed_td() -> None:
     assert finding.numbers["params"]["eta"] == pytest.approx(18 / 35, abs=1e-6)
     assert finding.numbers["error"] == pytest.approx(2.5482, abs=5e-5)
     assert "tdc 12.27" in finding.text
-    assert "etd 7.492 (infinite variance)" in finding.text
+    assert "etd 7.492, infinite variance" in finding.text
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -392,7 +392,9 @@ def test_the_search_goes_on_until_a_penalty_is_clear(monkeypatch: pytest.MonkeyP
     found = best_penalty(st.problem("three_state"), learner)
     assert found == pytest.approx(18 / 35, abs=1e-6)
     monkeypatch.setattr(choose, "DOUBLINGS", 3)
-    with pytest.raises(st.InputError, match=r"no eta up to 32 is clear of the unstable ones on"):
+    with pytest.raises(
+        st.InputError, match=r"every eta up to 32 is too close to an unstable one on"
+    ):
         best_penalty(st.problem("three_state"), learner)
 
 

@@ -19,7 +19,7 @@ def certify(
         typer.Argument(help="A problem (name, name:key=value,..., .npz), or a log (.parquet)."),
     ],
     eta: Annotated[
-        list[float] | None, typer.Option("--eta", help="Look at this penalty too; repeatable.")
+        list[float] | None, typer.Option("--eta", help="Also report on this penalty; repeatable.")
     ] = None,
     policy: Annotated[
         int | None,
@@ -35,7 +35,7 @@ def certify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Is the mean update stable, where does it lead, how good is that? Before anything is run.
+    """Before any run: is the mean update stable, and how good is its fixed point?
 
     For a log: is plain TD stable on these data, and which penalty is enough?
 
@@ -62,11 +62,13 @@ def certify(
     if is_log(problem):
         if directory is not None:
             raise InputError(
-                f"--out is for problems, '{problem}' is a log; its pictures are drawn by "
-                "steadytd evaluate --out."
+                f"--out works with problems only, and '{problem}' is a log; for pictures of a log "
+                "use steadytd evaluate --out."
             )
         if policy is not None:
-            raise InputError(f"--policy is for problems, '{problem}' is a log; use --target.")
+            raise InputError(
+                f"--policy works with problems only, and '{problem}' is a log; use --target."
+            )
         certify_log(
             problem, discount=discount, features=features or "raw", targets=target,
             columns=columns, estimate=estimate, etas=eta or [], as_json=as_json,
@@ -74,7 +76,9 @@ def certify(
         return
     for option, used in given.items():
         if used:
-            raise InputError(f"{option} is for logs, '{problem}' is a problem; leave it out.")
+            raise InputError(
+                f"{option} works with logs only, and '{problem}' is a problem; leave it out."
+            )
     _certify_problem(problem, eta or [], policy or 0, directory, as_json)
 
 
@@ -113,7 +117,7 @@ def _certify_problem(
         (r["name"], "stable" if r["stable"] else "unstable", r["variance"], r["error"], r["alpha"])
         for r in learner_rows(c)
     ]
-    verdicts = ("learner", "mean", "variance", ">error", ">alpha below")
+    verdicts = ("learner", "mean", "variance", ">error", ">alpha <")
     title = (
         "Learners: is the mean update stable, is the variance of the traces finite,\n"
         "error of the fixed point, largest constant step size"

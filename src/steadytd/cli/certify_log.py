@@ -73,7 +73,7 @@ def certify_log(
     print_findings("Warnings", "yellow", [w for w in warnings if w.code in ABOUT_RATIOS])
     out.print(
         "The interval is that of the threshold, over resamples of the log's episodes. Above the "
-        "threshold the mean update is stable, however the features are scaled; below it that "
+        "threshold the mean update is stable for every scale of the features; below it, stability "
         "depends on their scale.",
         highlight=False,
     )

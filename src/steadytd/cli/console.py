@@ -6,11 +6,13 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import render
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -38,6 +40,7 @@ def whole_number(text: str | int) -> int:
     )
 
 
+NAME = 32  # characters of a name that are kept on one line
 WHOLE: dict[str, Any] = {"parser": whole_number, "metavar": "N"}
 
 
@@ -73,18 +76,39 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     """A table; the first column and texts to the left, the columns marked with > to the right."""
     made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     made.pad_edge = False
-    for i, column in enumerate(columns):
-        name = column.removeprefix(">")
-        widest = max((len(str(row[i])) for row in rows), default=0)
-        made.add_column(
-            name,
-            justify="right" if column != name else "left",
-            overflow="fold",
-            min_width=min(widest, 44) if i == 0 else None,
-        )
+    names = [column.removeprefix(">") for column in columns]
+    numbers = [column.startswith(">") for column in columns]
+    cells = [[name, *(render(str(row[i])).plain for row in rows)] for i, name in enumerate(names)]
+    room = out.width - 3 * len(columns) + 1  # three characters stand between cells
+    for name, number, width in zip(names, numbers, _widths(cells, numbers, room), strict=True):
+        justify: Literal["left", "right"] = "right" if number else "left"
+        made.add_column(name, justify=justify, overflow="fold", width=width)
     for row in rows:
         made.add_row(*(str(cell) for cell in row))
     return made
+
+
+def _widths(cells: list[list[str]], numbers: list[bool], room: int) -> list[int]:
+    """As wide as the longest cells; if there is no room for that, some cells are wrapped.
+
+    Long texts are wrapped first, and all between words; only names in the first column that are
+    longer than `NAME` are cut where the line ends.
+
+    >>> _widths([["a name"], ["a longer text"], ["1.5 ± 0.1"]], [False, False, True], 20)
+    [5, 6, 9]
+    """
+    wanted = [max(map(cell_len, column)) for column in cells]
+    widths = [
+        max(cell_len(word) for cell in column for word in (*cell.split(), "")) for column in cells
+    ]
+    widths[0] = min(widths[0], NAME)
+    left = room - sum(widths)
+    for i in sorted(range(len(cells)), key=lambda i: (not numbers[i], i > 0, wanted[i])):
+        more = min(wanted[i] - widths[i], max(left, 0))
+        widths[i] += more
+        left -= more
+    widths[0] = max(widths[0] + min(left, 0), 1)
+    return widths
 
 
 @contextmanager

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from steadytd.logs.log import Log
 
 Discount = Annotated[
-    float | None, typer.Option("--discount", help="Discount in [0, 1], unless it is a column.")
+    float | None,
+    typer.Option("--discount", help="Discount in [0, 1]; needed unless the log has it."),
 ]
 Target = Annotated[
     list[str] | None, typer.Option("--target", help="Only this target; repeatable. Default: all.")
@@ -27,7 +28,7 @@ Features = Annotated[
 ]
 Map = Annotated[
     list[str] | None,
-    typer.Option("--map", help="Names of columns: obs=state,reward=r; several: obs=x+v."),
+    typer.Option("--map", help="Your column names: obs=state,reward=r, or obs=x+v."),
 ]
 Estimate = Annotated[
     bool,
@@ -50,16 +51,17 @@ def evaluate(
         str | None, typer.Option(help="Address of a Dask scheduler; default: threads here.")
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="With dask: keep finished parts here, and go on from them.")
+        Path | None, typer.Option(help="With dask: keep finished parts here, to continue later.")
     ] = None,
     directory: Annotated[
-        Path | None, typer.Option("--out", help="Write evaluation.html, pictures, models here.")
+        Path | None,
+        typer.Option("--out", help="Write evaluation.html, pictures and value functions here."),
     ] = None,
     seed: Annotated[int, typer.Option(**WHOLE, help="Seed of the bootstrap and of features.")] = 0,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """What is a new policy worth, from the log of another? With what the answer rests on.
+    """What is a new policy worth, from the log of another? And can you trust the answer?
 
     Examples:
       steadytd evaluate log.parquet --discount 0.99 --features rbf:300
@@ -75,7 +77,7 @@ def evaluate(
 
     if engine != "dask" and (address is not None or checkpoint is not None):
         given = "--address" if address is not None else "--checkpoint"
-        raise InputError(f"{given} is for --engine dask, the engine is '{engine}'; add that.")
+        raise InputError(f"{given} needs the engine dask, got '{engine}'; add --engine dask.")
     log = opened(logs, discount, target, columns, estimate)
     if directory is not None:
         _writable(directory)
@@ -138,7 +140,7 @@ def mapped(given: list[str] | None) -> dict[str, str | list[str]] | None:
     for piece in (part.strip() for text in given or [] for part in text.split(",")):
         name, equals, column = (word.strip() for word in piece.partition("="))
         if not (name and equals and column):
-            raise InputError(f"--map is written name=column,name=column, got '{piece}'.")
+            raise InputError(f"--map must be name=column,name=column, got '{piece}'.")
         if name in found:
             raise InputError(f"--map gives '{name}' twice; leave one out.")
         several = column.split("+") if name in ("obs", "next_obs") else [column]

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from steadytd.reproduction.verdict import Row
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-Threads = Annotated[int | None, typer.Option(**WHOLE, help="Threads; all processors by default.")]
+Threads = Annotated[
+    int | None, typer.Option(**WHOLE, help="Number of threads; default: all processors.")
+]
 
 
 def reproduce(
@@ -26,16 +28,16 @@ def reproduce(
         typer.Option("--figure", **WHOLE, help="Only this figure (1 to 4); repeatable."),
     ] = None,
     supplement: Annotated[
-        bool, typer.Option("--supplement", help="Only the supplement, and figures named.")
+        bool, typer.Option("--supplement", help="Only the supplement, and the figures given.")
     ] = False,
     runs: Annotated[int, typer.Option(**WHOLE, help="Runs per learner; the paper has 10.")] = 10,
-    seed: Annotated[int, typer.Option(**WHOLE, help="The first run's seed.")] = 0,
+    seed: Annotated[int, typer.Option(**WHOLE, help="Seed of the first run.")] = 0,
     directory: Annotated[
         Path, typer.Option("--out", help="Where figures, curves and report go.")
     ] = Path("results/reproduce"),
     as_json: Json = False,
 ) -> None:
-    """Run the paper's Figures 1 to 4 and its supplement; hold them against theory and paper.
+    """Run the paper's Figures 1 to 4 and its supplement; compare with theory and paper.
 
     Writes each figure as SVG, PNG and PDF, all curves as Parquet, and report.html.
 
@@ -110,12 +112,14 @@ def _verdicts(row: Row, note: int) -> str:
 
 def run(
     problem: Annotated[
-        str, typer.Argument(help="A problem: name, name:key=value,..., or saved (.npz).")
+        str, typer.Argument(help="A problem: name, name:key=value,..., or a file (.npz).")
     ],
     learners: Annotated[list[str], typer.Argument(help="Learners: name:key=value,key=value.")],
     steps: Annotated[int, typer.Option(**WHOLE, help="Steps of each run.")] = 100_000,
     seeds: Annotated[int, typer.Option(**WHOLE, help="Number of runs, with seeds 0, 1, ...")] = 10,
-    points: Annotated[int, typer.Option(**WHOLE, help="Recording points of a curve.")] = 1000,
+    points: Annotated[
+        int, typer.Option(**WHOLE, help="Number of points recorded per curve.")
+    ] = 1000,
     threads: Threads = None,
     directory: Annotated[
         Path | None, typer.Option("--out", help="Write curves.parquet and summary.parquet here.")

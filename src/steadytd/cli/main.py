@@ -14,7 +14,7 @@ INTERRUPTED = 130  # what Typer makes of Ctrl-C
 
 app = typer.Typer(
     name="steadytd",
-    help="Off-policy value prediction that stays steady.",
+    help="Off-policy TD learning: run, certify and compare learners, and value policies from logs.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     add_completion=False,
@@ -32,7 +32,7 @@ app.command("show")(browse.show)
 
 @app.callback(invoke_without_command=True)
 def options(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
-    """Off-policy value prediction that stays steady."""
+    """Off-policy TD learning: run, certify and compare learners, and value policies from logs."""
     if version:
         from steadytd import __version__
 

@@ -16,7 +16,7 @@ def report(
     show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Tables, figures and a page with the findings of a study, finished or not.
+    """Write tables, figures and a page with the findings of a study, finished or not.
 
     Writes DIR/report: report.html (one file, no network needed), every
     figure as SVG, PNG and PDF, and tables as JSON and Parquet.
@@ -69,8 +69,8 @@ def _print(document: dict[str, Any]) -> None:
         columns = ("place", "learner", "at its best", ">of", ">error", ">final", ">predicted")
         out.print(table(title, (*columns, ">by step"), rows))
         note = (
-            "of: of how many configurations it is the best. by step: the median of the steps by "
-            f"which the error had been below {', '.join(LEVELS)} of that at w0; -: never."
+            "of: number of configurations tried. by step: the median step by which the error had "
+            f"been below {', '.join(LEVELS)} of the error at w0 (-: never)."
         )
         out.print(note, highlight=False)
         lines = [(line["topic"], line["text"]) for line in problem["summary"]]

@@ -18,7 +18,7 @@ LONG = 10_000_000  # learner-updates that take longer than a person likes to wai
 def study(
     file: Annotated[Path, typer.Argument(help="The study, a TOML file.")],
     directory: Annotated[
-        Path | None, typer.Option("--out", help="Where the results go; default results/NAME.")
+        Path | None, typer.Option("--out", help="Where the results go; default: results/NAME.")
     ] = None,
     engine: Annotated[str, typer.Option(help="local (threads) or dask.")] = "local",
     address: Annotated[
@@ -26,11 +26,11 @@ def study(
     ] = None,
     threads: Threads = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Discard earlier results of the directory.")
+        bool, typer.Option("--fresh", help="Discard earlier results in the directory.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a study, or go on with it: finished blocks are never run again.
+    """Run a study, or continue one: finished blocks are kept.
 
     Examples:
       steadytd study studies/quick.toml
@@ -79,7 +79,7 @@ def study(
     ]
     where = "on fresh seeds" if results.confirmation is not None else "on the grid"
     measure = spec.file.confirm.measure
-    title = f"Best configuration of each learner, {where} ({measure}); of: how many it has"
+    title = f"Best configuration of each learner, {where} ({measure}); of: number tried"
     out.print(table(title, ("problem", "run", ">of", ">mean", ">final"), lines))
     out.print(f"results: [bold]{escape(str(results.directory))}[/]", highlight=False)
     out.print(f"next: steadytd report {escape(str(results.directory))}", highlight=False)

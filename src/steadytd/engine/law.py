@@ -173,7 +173,7 @@ class Law:
                 if part not in known:
                     raise unknown(f"vector in writes['{vector}'] of law {self.name}:", part, known)
             if vector in self.memory and self.idle_at_rho_zero:
-                raise InputError(f"law {self.name}: writes memory, so it is never idle.")
+                raise InputError(f"law {self.name} writes memory: leave out idle_at_rho_zero.")
         for vector in self.maps:
             if vector not in self.vectors:
                 raise unknown(f"vector in maps of law {self.name}:", vector, self.vectors)

@@ -127,7 +127,7 @@ def _opened(
     if isinstance(source, Log):
         for name, given in (("targets", targets), ("columns", columns), ("behavior", known)):
             if given is not None:
-                raise InputError(f"{name} is settled in a log that is open; give it to open_log.")
+                raise InputError(f"{name} of an open log cannot be changed; give it to open_log.")
         log = source
     else:
         log = open_log(

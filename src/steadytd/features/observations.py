@@ -24,10 +24,12 @@ def observations(obs: ArrayLike) -> NDArray[Any]:
         if array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"observations must be numbers, one row each ({error}).") from None
+        raise InputError(
+            f"observations must be numbers, one row per observation ({error})."
+        ) from None
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(
-            f"observations must be an array [n, k] with a row each, got shape {array.shape}; "
+            f"observations must be an array [n, k], one row each, got shape {array.shape}; "
             "use obs.reshape(n, -1), or [obs] for a single observation."
         )
     array = np.ascontiguousarray(array)

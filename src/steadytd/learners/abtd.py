@@ -1,7 +1,7 @@
 """ABTD(zeta): TD whose trace is cut depending on the action, so that no ratio appears in it.
 
 Background: A scheme between Tree Backup and full ratios that adapts to each action: traces are as
-long as can be had without ever multiplying by something larger than 1.
+long as possible without ever multiplying by a number larger than 1.
 
 Update, with psi_0 = 1/peak_max, psi_max = 1/peak_min and the peaks the largest and the least
 max(pi, mu) over all states and actions::
@@ -13,7 +13,7 @@ max(pi, mu) over all states and actions::
     w  += alpha rho delta z
 
 Fixed point: Phi' D (I - Q)^-1 (I - P_gamma) Phi w = Phi' D (I - Q)^-1 r_pi with
-Q[s, s'] = sum_a mu nu pi p gamma. zeta plays the part of lam: 0 is TD(0), 1 the longest trace that
+Q[s, s'] = sum_a mu nu pi p gamma. zeta has the role of lam: 0 is TD(0), 1 the longest trace that
 the policies allow. Convergence is known for tables, not for features.
 
 Parameters: alpha > 0, zeta in [0, 1].
@@ -28,8 +28,8 @@ ratios"; Ghiassian & Sutton (2021).
 Differs from the paper: 1. no gradient correction: there is one vector w, where the paper's
 algorithms for function approximation have a second one.
 
-Reduces to: td at zeta = 0; vtrace with lam = 1 at zeta = 1 (nu pi = min(1, rho) then), and at a
-smaller zeta already where psi is no limit (High-Variance Rooms at zeta = 0.75).
+Reduces to: td at zeta = 0; vtrace with lam = 1 at zeta = 1 (nu pi = min(1, rho) then), and also at
+a smaller zeta where psi is never the smaller one (High-Variance Rooms at zeta = 0.75).
 """
 
 from __future__ import annotations

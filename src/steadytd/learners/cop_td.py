@@ -1,8 +1,8 @@
 """COP-TD(0, beta): TD weighted by the learned ratio d_pi/d_mu of stationary distributions.
 
-Background: All other learners weigh states as the data do, or emphatically. COP-TD estimates how
-much more often the target policy itself would visit a state, and weighs by that; what is then
-learned is the on-policy solution, from off-policy data.
+Background: Most learners weigh states as the data do, or emphatically. COP-TD estimates how much
+more often the target policy itself would visit a state, and uses that as the weight. So it learns
+the on-policy solution from off-policy data, where the features can represent the weight.
 
 Update (a = ratio alpha; the learned ratio is c(s) = 1 + u.(x - m), with m the running mean of x, so
 that its mean over the data is 1)::
@@ -18,7 +18,7 @@ Phi' D diag(c(s)) (I - P_gamma) Phi w = Phi' D diag(c(s)) r_pi. Where the featur
 d_pi/d_mu, c is that ratio and w is the *on-policy* TD fixed point, which no other learner here has.
 Where they cannot, c may be negative and its own update or w's unstable: with the defaults the mean
 update is unstable on baird, baird8, nonmonotone, boyan, collision and random_walk, and stable on
-three_state, theta2theta and kolter. The certificate tells for each problem.
+three_state, theta2theta and kolter. The certificate says it for each problem.
 
 Parameters: alpha > 0, beta in [0, 1) (default 0), ratio > 0 (a/alpha, default 10).
 

@@ -1,8 +1,8 @@
 """Discounted COP-TD: TD weighted by a learned ratio of state distributions.
 
 Background: COP-TD with a forgetting factor: the ratio of a target policy that is restarted from the
-data every now and then. With features that cannot represent the ratio it may go anywhere: on all
-three of the paper's tasks its mean update is unstable at g = 0.9, which the certificate says.
+data from time to time. With features that cannot represent the ratio it may be unstable: on all
+three of the paper's tasks its mean update is, at g = 0.9, as the certificate shows.
 
 Update (a = ratio alpha; c(s) = c.x is the learned ratio)::
 

@@ -1,9 +1,9 @@
 """Emphatic TD(lam): TD whose updates are weighted by a follow-on trace of past ratios.
 
-Background: Instead of changing the objective, change how much each state counts: follow what the
-target policy would have done after being started where the data are, and weigh states by that. The
-weights make TD's matrix positive definite for every pair of policies. One vector and one number;
-the number is a product of ratios, which is the trouble.
+Background: Instead of changing the objective, change how much each state counts: by how often the
+target policy would visit it if it were started where the data are. These weights make TD's matrix
+positive definite for every pair of policies. One vector and one number; the number is a product of
+ratios, so its variance can be infinite.
 
 Update::
 
@@ -17,8 +17,8 @@ Fixed point: Phi' diag(m) (I - lam P_gamma)^-1 (I - P_gamma) Phi w = Phi' diag(m
 P_gamma)^-1 r_pi with m = lam d i + (1 - lam) f, f = (I - P_gamma')^-1 (d i). The matrix is positive
 definite for every pair of policies on the row space of the features, if the interest is positive,
 so the *mean* update is stable. The price is variance: F is a product of ratios and its variance may
-be infinite (it is on all three of the paper's tasks). Then single runs wander far from their mean
-and may diverge; the certificate has both verdicts.
+be infinite (it is on all three of the paper's tasks). Then single runs can go far from their
+mean and may diverge; the certificate has both verdicts.
 
 Parameters: alpha > 0, lam in [0, 1].
 

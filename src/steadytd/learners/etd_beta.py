@@ -1,7 +1,7 @@
 """Emphatic TD(lam, beta): ETD whose follow-on trace decays with its own beta.
 
 Background: ETD's variance comes from a follow-on trace that forgets as slowly as the discount
-allows. Let it forget faster, and accept that states are then weighed a little wrongly.
+allows. Here it forgets faster; in return the weights of the states are not quite right.
 
 Update::
 
@@ -26,7 +26,7 @@ Example::
 Reference: Hallak et al. (2016), "Generalized emphatic temporal difference learning: bias-variance
 analysis".
 
-Differs from the paper: 1. episodes: F starts afresh where the discount is 0.
+Differs from the paper: 1. episodes: F starts again where the discount is 0.
 
 Reduces to: etd at beta = gamma (a constant discount); td at beta = 0 and interest 1.
 """

@@ -1,7 +1,8 @@
 """GTD2(lam): stochastic gradient descent on the projected Bellman error.
 
-Background: The honest gradient method: both parts of its update come from the gradient of the
-projected Bellman error. Safer than TDC on one time scale and usually slower.
+Background: A true gradient method: both parts of its update come from the gradient of the
+projected Bellman error. Where A_lam is non-singular it is stable with every ratio, while TDC may
+need a large one. It is usually slower.
 
 Update (beta = ratio alpha)::
 

@@ -1,8 +1,8 @@
 """LS-ETD(lam, beta): the emphatic TD fixed point of the data so far, solved directly. No step size.
 
 Background: LSTD needs no stability, but its fixed point is that of plain TD, which may be a bad
-one. ETD's weights give a better one, with an error bound, and are hard to follow with steps because
-their variance is large; sums over all data average that out as well as can be.
+one. ETD's fixed point has an error bound, but steps towards it are noisy because the variance of
+its weights is large. Sums over all data reduce that noise.
 
 Update::
 

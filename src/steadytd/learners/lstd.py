@@ -1,10 +1,10 @@
 """LSTD(lam): the TD fixed point of the data so far, solved directly. No step size.
 
-Background: TD follows its mean update step by step and may be led away. The mean update is linear,
-so where it vanishes can be computed: average its matrix and vector over the data and solve. No step
-size to choose, no divergence, and every transition is used for good; the price is d^2 numbers, and
-d^3 operations for a solution. Where A has an eigenvalue near zero, so has the estimate a large
-variance.
+Background: TD follows its mean update step by step and may diverge. The mean update is linear, so
+the point where it is zero can be computed: average its matrix and vector over the data and solve.
+There is no step size to choose, nothing diverges, and every transition counts fully. The cost is
+d^2 numbers, and d^3 operations for a solution. Where A has an eigenvalue near zero, the estimate
+has a large variance.
 
 Update::
 
@@ -13,13 +13,13 @@ Update::
     b += r z
     w  = the solution of (A + ridge I) w = b + ridge w0
 
-`form=batch` (the default) solves where weights are asked for. `form=recursive` keeps the inverse by
+`form=batch` (the default) solves when weights are asked for. `form=recursive` keeps the inverse by
 Sherman-Morrison from I / ridge on, C -= (C z)(v' C) / (1 + v' C z) with v = x - gamma' x': the same
 weights up to rounding, at O(d^2) per step, which suits a live stream that asks after every step.
 
 Near-singular A: the solution closest to w0 is taken, by a pseudo-inverse where the condition number
 exceeds 1e10 (singular values below 1e-10 of the largest count as zero). Where a step makes the
-recursive form's matrix all but singular, it solves as the batch form does.
+recursive form's matrix nearly singular, it solves as the batch form does.
 
 Fixed point: td's, A_lam w = b_lam, approached almost surely and, unlike by td, whether A_lam is
 positive definite or not. It makes the projected Bellman error zero.

@@ -1,7 +1,7 @@
 """Perturbed emphatic TD(lam, beta): the paper's penalty on top of a calmer emphasis. Our addition.
 
-Background: Two cures, each taken in a small dose: a follow-on trace that forgets fast enough to
-have finite variance, and a penalty that supplies the stability which that gives away.
+Background: Two small changes together: a follow-on trace that forgets fast enough to have finite
+variance, and a penalty that gives back the stability which is lost by that.
 
 Update::
 
@@ -14,7 +14,7 @@ Update::
 Fixed point: with m = lam d i + (1 - lam) f, f = (I - beta P')^-1 (d i) and s = 1/(1 + eta),
 Phi' diag(m) (I - lam s P_gamma)^-1 (I - s P_gamma) Phi w / s = Phi' diag(m) (I - lam s
 P_gamma)^-1 r_pi. A small beta keeps the variance of F finite but may leave the update unstable; a
-small eta then stabilises it: at lam = 0 it suffices that
+small eta then stabilises it: at lam = 0 it is enough that
 1 + eta > gamma sqrt((1 - min d/f) / beta). The bias is that of both.
 
 Parameters: alpha > 0, eta >= 0, beta in [0, 1] (1 only where episodes end, as in etd_beta), lam in

@@ -1,8 +1,8 @@
 """Perturbed LSTD(lam): the fixed points of perturbed TD for every penalty eta, from one pass.
 
 Background: How large should the penalty be? Without a model the certificate cannot say. This
-learner shows the whole path eta -> w(eta) from the data of one stream: where its values stop moving
-wildly, the penalty is clear of the pole, and perturbed_td can be run with it at O(d).
+learner shows the whole path eta -> w(eta) from the data of one stream. Where the values change only
+slowly with eta, no pole is near, and perturbed_td can be run with that penalty at O(d).
 
 Update::
 

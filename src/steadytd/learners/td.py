@@ -16,7 +16,7 @@ Fixed point: A_lam w = b_lam, with A_lam = Phi' D (I - lam P_gamma)^-1 (I - P_ga
 b_lam = Phi' D (I - lam P_gamma)^-1 r_pi. It minimises the projected Bellman error (which is zero
 there). The mean update leads there exactly if all eigenvalues of A_lam have a positive real part.
 On-policy A_lam is positive definite on the row space, which is enough. Off-policy it need not be.
-It may be stable all the same (on nonmonotone), but where an eigenvalue has a negative real part,
+It may still be stable (on nonmonotone), but where an eigenvalue has a negative real part,
 the mean update leads away from the fixed point and the weights grow without bound.
 
 Parameters: alpha > 0, lam in [0, 1].

@@ -1,6 +1,6 @@
 """TDC as the paper's authors ran it: without an importance ratio, or with pi in its place.
 
-Background: Not an algorithm that anybody should use. The paper compares against TDC, and the code
+Background: This is not an algorithm to use. The paper compares against TDC, and the code
 behind its figures leaves the importance ratio out (`weight=none`); its last notebooks weight every
 term by the target policy's probability (`weight=pi`). To reproduce the figures one needs that
 code's arithmetic; to judge the comparison one needs to know what it converges to.
@@ -32,9 +32,10 @@ Reference: the notebooks published with Diddigi, Kamanchi & Bhatnagar, "A conver
 temporal difference algorithm", in their first (none) and their last (pi) version.
 
 Differs from the paper: 1. the paper cites TDC, which has rho; the figures were made without it.
-2. traces are ours, for the sake of one interface.
+2. traces are ours, so that all learners have the same parameters.
 
-Reduces to: none: tdc on policy, where pi = mu. pi: tdc if mu(s, a) = 1 for the actions taken.
+Reduces to: with weight none, tdc on policy, where pi = mu; with weight pi, tdc if mu(s, a) = 1 for
+the actions taken.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """TDRC(lam): TDC with a regulariser on the second weight vector.
 
-Background: A single extra term that makes TDC easier to tune: with h held small, the method behaves
-like TD until the correction is really needed. A good default where TD is stable but hard to tune,
-and a trap in the counterexamples.
+Background: One extra term keeps h small, so that the method behaves more like TD. It is meant to
+make TDC easier to tune where TD is stable. On some of the counterexamples it is unstable.
 
 Update (beta = ratio alpha)::
 
@@ -11,9 +10,9 @@ Update (beta = ratio alpha)::
     w    += alpha (delta z - gamma' (1 - lam) (h.z) x')
     h    += beta  (delta z - (h.x) x - reg h)
 
-Fixed point: A_lam w = b_lam and h = 0, the same as TD's. The regulariser moves TDC towards TD: it
-learns faster where TD is stable, and inherits TD's instability where it is not. With reg = 1 its
-mean update is unstable on theta2theta and three_state; the certificate says so.
+Fixed point: A_lam w = b_lam and h = 0, the same as TD's. The regulariser moves TDC towards TD,
+so where TD is unstable it may be unstable too. With reg = 1 its mean update is unstable on
+theta2theta and three_state and stable on baird; the certificate says so.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 1), reg >= 0 (default 1), lam in [0, 1].
 

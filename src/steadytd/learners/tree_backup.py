@@ -1,7 +1,7 @@
 """Tree Backup(lam): TD whose trace is cut by the target policy's own probabilities.
 
-Background: Products of ratios make traces explode. Tree Backup never forms one: it cuts the trace
-by how likely the target policy was to do what was done.
+Background: Products of ratios can make traces very large. Tree Backup uses no such product: it
+multiplies the trace by the target policy's probability of the action that was taken.
 
 Update::
 

@@ -1,7 +1,7 @@
 """V-trace(lam): TD whose trace carries ratios clipped at 1.
 
-Background: Keep the ratios in the trace, but never let one above 1: what the target policy does
-more often than the data passes unchanged, what it does less often is cut.
+Background: Keep the ratios in the trace, but clip each at 1. Actions that the target policy takes
+more often than the data leave the trace as it is; actions that it takes less often cut it.
 
 Update::
 

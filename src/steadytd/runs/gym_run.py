@@ -40,14 +40,14 @@ def run_gym(
     """
     if not isinstance(stream, GymStream):
         raise InputError(
-            "learners run on a problem, the name of one, or a stream of gym_stream, "
+            "learners run on a problem, the name of a problem, or a stream made by st.gym_stream, "
             f"got {stream!r}."
         )
     for learner in learners:
         learner.require_numbers("a Gymnasium stream")
         if learner.law.action_values:
             raise InputError(
-                f"{learner.name} learns action values, the stream has those of states."
+                f"{learner.name} learns action values, but a stream has state values; use tdc."
             )
     groups = grouped(lanes_of(learners, stream.n_policies), stream.n_features)
     goals = stream.goals()

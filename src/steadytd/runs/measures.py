@@ -41,7 +41,7 @@ def _part(problem: Task, policy: int, measure: str) -> tuple[Floats, Floats, Flo
         weight = problem.error_weights(policy)
         return problem.table[: len(weight)], weight, problem.targets[policy]
     if not isinstance(problem, Problem):
-        raise InputError("the projected Bellman error is that of state values; use 'value'.")
+        raise InputError("the projected Bellman error is defined for state values; use 'value'.")
     return _projected_bellman(problem, policy)
 
 

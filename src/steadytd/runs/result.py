@@ -102,7 +102,7 @@ class Result:
         """The problem, where it has an exact model."""
         if isinstance(self.problem, Problem | ActionValues):
             return self.problem
-        raise InputError(f"{self.problem.name} is a stream without an exact model.")
+        raise InputError(f"{self.problem.name} is a stream and has no exact model.")
 
     @cached_property
     def curves(self) -> pl.DataFrame:

@@ -66,7 +66,7 @@ class Study:
         if engine not in ENGINES:
             raise unknown("engine", engine, ENGINES)
         if address is not None and engine != "dask":
-            raise InputError("address is that of a Dask cluster; say engine='dask' as well.")
+            raise InputError("address is for a Dask cluster; give engine='dask' too.")
         workers = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
         directory = output_directory(Path("results") / self.name if out is None else out)
         with _only_run(directory):

@@ -34,7 +34,9 @@ def certify(problem: Problem | str, policy: int = 0) -> Certificate:
     (False, 0.4143, 0.5143)
     """
     if isinstance(problem, ActionValues):
-        raise InputError("certify knows state values only; for gq see steadytd.theory.dynamics.")
+        raise InputError(
+            "certify works with state values only; for gq see steadytd.theory.dynamics."
+        )
     found = make_problem(problem) if isinstance(problem, str) else problem
     certificate = Certificate(found, policy)
     certificate.to_dict()  # computes everything, so that later look-ups are instant

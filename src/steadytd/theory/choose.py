@@ -145,7 +145,7 @@ def _least_penalty(
         limit *= 2.0
     else:
         raise InputError(
-            f"no eta up to {limit / 2.0:g} is clear of the unstable ones on {problem.name}; "
+            f"every eta up to {limit / 2.0:g} is too close to an unstable one on {problem.name}; "
             "use another learner."
         )
     some = [error(eta) for eta in grid[::20] if allowed(eta)]

@@ -77,8 +77,8 @@ def _request(asked: str | Law | Learner) -> Request:
         learner = Learner(law, params)
     if learner.law.action_values:
         raise InputError(
-            f"{learner.name} values pairs of state and action, a log is evaluated by state values; "
-            "use tdc instead."
+            f"{learner.name} learns action values, but a log is evaluated with state values; use "
+            "tdc instead."
         )
     found = fixed_point(learner)
     for name in learner.automatic:

@@ -35,14 +35,14 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "behavior_estimated",
                 "",
                 "warning",
-                "the behaviour policy's probabilities were estimated from the log, so every ratio "
+                "the behaviour policy's probabilities were estimated from the log. Every ratio "
                 "rests on that estimate, and intervals do not cover its error.",
                 "Log behavior_prob when you collect data; look at the calibration here.",
                 f.behavior_numbers,
             )
         )
     if f.continuing:
-        why = "the log is one endless episode" if f.episodes <= 1 else "as asked for"
+        why = "the log is one endless episode" if f.episodes <= 1 else "as you asked"
         found.append(
             Finding(
                 "continuing_log",
@@ -73,8 +73,8 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "",
                 "note",
                 f"{f.truncated} of {f.episodes} episodes are cut off with {f.discount_left:.0%} of "
-                "their weight still to come: pdis and snpdis value only what was logged; the "
-                "solved learners and dr go on with the estimated value there.",
+                "their weight still to come. pdis and snpdis value only what was logged; the "
+                "solved learners and dr add the estimated value of the state at the cut.",
                 "Do not compare pdis and snpdis with the others.",
                 {"truncated": f.truncated, "discount_left": f.discount_left},
             )

@@ -72,7 +72,7 @@ def _low_overlap(j: Judged, f: LogFacts) -> Finding | None:
         return Finding(
             "low_overlap", j.name, "warning",
             f"the {o.rows} rows count for {o.ess_step:.0f} rows of the target policy's own data "
-            f"(at least {needed:.0f} are wanted); the largest ratio is {o.rho_max:.3g} in row "
+            f"(at least {needed:.0f} are needed); the largest ratio is {o.rho_max:.3g} in row "
             f"{o.rho_max_row}. Few rows decide the values, and intervals may be too short.",
             "Evaluate a target closer to the behaviour policy, or collect data with a policy "
             "closer to the target.",
@@ -138,8 +138,8 @@ def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
         "features_poor", j.name, "warning",
         f"the features cannot represent the value: on held-out episodes LSTD's Bellman errors do "
         f"not average out. Corrected for them, its value {lstd:.4g} becomes {dr:.4g} (difference "
-        f"{abs(d.difference):.3g}, more than chance). Intervals of the learners that trust the "
-        "features do not cover this bias.",
+        f"{abs(d.difference):.3g}, more than chance explains). Intervals of the learners that "
+        "trust the features do not cover this bias.",
         "Use richer features (rbf:300, tiles, poly), or trust dr.",
         {REFERENCE.name: lstd, DOUBLY_ROBUST.name: dr, "difference": d.difference, "lo": d.lo,
          "hi": d.hi},
@@ -154,10 +154,10 @@ def _do_not_carry_over(j: Judged, f: LogFacts) -> Finding | None:
     times = f"{h.share:.2g} times" if h.share < 1000.0 else "over a thousand times"
     return Finding(
         "features_poor", j.name, "warning",
-        "the features are too many, or too much alike, for this log: on the other half of the "
-        "episodes, weights learnt on one half have a projected Bellman error that is larger than "
-        f"without any weights ({times}). The value at the start may be right all the same; the "
-        "value function is not.",
+        "the features are too many, or too similar, for this log: weights learnt on one half of "
+        "the episodes have a larger projected Bellman error on the other half than weights of 0 "
+        f"({times} as large). The value at the start may still be right; the value function is "
+        "not.",
         "Use fewer features, perturbed_lstd with a larger eta, or lstd with a ridge.",
         {"error": h.error, "error_of_zero": h.error_of_zero, "share": h.share},
     )  # fmt: skip
@@ -173,12 +173,12 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
     if bound <= UNCHECKED * width / 2.0:
         return None
     known = "." if d is None else (
-        f": a bias of {bound:.3g} cannot be excluded, where lstd's interval is {width:.3g} wide."
+        f": a bias of {bound:.3g} is possible, and lstd's interval is {width:.3g} wide."
     )  # fmt: skip
     return Finding(
         "bias_unchecked", j.name, "note" if by_sampling(j, f) else "warning",
-        "intervals of the learners that trust the features hold only if these can represent the "
-        f"value, and the log cannot check that well{known}",
+        "intervals of the learners that trust the features are right only if the features can "
+        f"represent the value, and the log cannot check that well{known}",
         "Use dr where it is sharp enough, or compare several sets of features.",
         {"width": width, "bound": bound},
     )  # fmt: skip
@@ -195,8 +195,8 @@ def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
     return Finding(
         "cut_off", j.name, "warning",
         f"{f.truncated} of {f.episodes} episodes are cut off with {share:.1%} of all weight still "
-        f"to come, about {beyond:.3g} of the value. There it rests on features alone: no reward "
-        f"was logged that could check it, and an error of {DOUBT:.0%} in it would be larger than "
+        f"to come, about {beyond:.3g} of the value. That part rests on the features alone: no "
+        f"logged reward can check it, and an error of {DOUBT:.0%} in it would be larger than "
         f"half the interval ({half:.3g}).",
         "Log longer episodes, or compare several sets of features before you trust the value.",
         {"share": share, "beyond": beyond, "half_width": half, "truncated": f.truncated},
@@ -221,7 +221,7 @@ def _disagree(j: Judged, f: LogFacts) -> Finding | None:
     return Finding(
         "learners_disagree", j.name, "warning",
         f"{worst.learner} and {worst.other} differ by {abs(worst.difference):.3g}, more than "
-        "chance: with good features and ratios both would find the same value.",
+        "chance explains: with good features and ratios both would find the same value.",
         "Use richer features, and check the probabilities; trust neither before they agree.",
         {"learner": worst.learner, "other": worst.other, "difference": worst.difference,
          "lo": worst.lo, "hi": worst.hi},
@@ -258,8 +258,8 @@ def _bias(j: Judged) -> Finding | None:
     return Finding(
         "bias_dominates", j.name, "note",
         f"the penalty eta = {worst.eta:.3g} moves the value from {value:.4g} to "
-        f"{worst.fixed_point:.4g}, by more than its interval is wide: the perturbed learners' "
-        "intervals do not cover that bias.",
+        f"{worst.fixed_point:.4g}, by more than half the width of lstd's interval. The intervals "
+        "of learners with a penalty do not cover that bias.",
         "Use lstd or tdc, which need no penalty.",
         {"eta": worst.eta, "value": worst.fixed_point, "without": value},
     )  # fmt: skip
@@ -276,7 +276,7 @@ def _diverged(j: Judged, followed: list[Value]) -> list[Finding]:
             "diverged",
             j.name,
             "note",
-            f"{v.learner} left the finite range after {v.diverged} steps.",
+            f"{v.learner} diverged: its numbers left the finite range after {v.diverged} steps.",
             "Use a smaller alpha, or a learner that is stable here.",
             {"learner": v.learner, "step": v.diverged},
         )
@@ -291,7 +291,7 @@ def _no_interval(j: Judged, followed: list[Value]) -> list[Finding]:
             "no_interval",
             j.name,
             "note",
-            f"{v.learner} has no interval: its fixed point does not follow from the sums kept.",
+            f"{v.learner} has no interval: its fixed point cannot be computed from the sums kept.",
             "Use lstd or lsetd for intervals.",
             {"learner": v.learner},
         )
@@ -307,7 +307,7 @@ def _not_converged(j: Judged, followed: list[Value]) -> list[Finding]:
             continue
         if abs(v.value - v.fixed_point) > max(v.interval.width / 2, CLOSE * abs(v.fixed_point)):
             text = (
-                f"{v.learner} ended at {v.value:.4g}, its fixed point on this log is "
+                f"{v.learner} ended at {v.value:.4g}, but its fixed point on this log is "
                 f"{v.fixed_point:.4g}: it needs more data or another step size. The interval "
                 "belongs to the fixed point."
             )

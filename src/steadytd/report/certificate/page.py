@@ -16,12 +16,12 @@ from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.advice import advise_on
 
 BOUNDS = {
-    "numerical_range": "suffices: lambda_max(sym T) - 1, without looking at the features",
-    "operator_norm": "suffices: ||T|| - 1",
-    "sqrt_kappa": "suffices: gamma sqrt(kappa) - 1; from here on there is an error bound",
-    "gershgorin": "suffices: gamma (1 + kappa)/2 - 1",
-    "paper": "suffices: gamma kappa - 1, the paper's theorem",
-    "policies": "suffices: gamma sqrt(rho_max) - 1, from the policies alone",
+    "numerical_range": "enough: lambda_max(sym T) - 1; does not use the features",
+    "operator_norm": "enough: ||T|| - 1",
+    "sqrt_kappa": "enough: gamma sqrt(kappa) - 1; an error bound from here on",
+    "gershgorin": "enough: gamma (1 + kappa)/2 - 1",
+    "paper": "enough: gamma kappa - 1, the paper's theorem",
+    "policies": "enough: gamma sqrt(rho_max) - 1; uses the policies only",
 }
 
 
@@ -43,7 +43,7 @@ def verdict(c: Certificate) -> str:
     if c.moments.v_pi.any():
         choice = f"eta=auto takes {c.best_eta:.4g}."
     else:
-        choice = "the value is zero, so the fixed point of each of them is right."
+        choice = "the true value is zero, so all of them have the right fixed point."
     return (
         f"{subject(c)}: off-policy TD diverges. Perturbed TD's mean update is stable for eta > "
         f"{c.eta_hurwitz:.4g}; {choice}"
@@ -62,14 +62,14 @@ def threshold_rows(c: Certificate) -> list[dict[str, str]]:
     rows = [
         ("unstable", unstable, f"penalties with an unstable mean update{found}"),
         ("Hurwitz", figures(c.eta_hurwitz), f"stable for every larger eta{found}"),
-        ("positive definite", figures(c.eta_pd), "exact: the theorem's condition holds from here"),
+        ("positive definite", figures(c.eta_pd), "exact: the theorem's condition holds above"),
     ]
     rows += [(n.replace("_", " "), figures(c.bounds[n]), text) for n, text in BOUNDS.items()]
     rows.append(
         (
             "best",
             figures(c.best_eta),
-            "eta=auto: least error, clear of poles, crossings and knife edges",
+            "eta=auto: least error away from poles, crossings, knife edges",
         )
     )
     return [{"name": name, "value": value, "text": text} for name, value, text in rows]

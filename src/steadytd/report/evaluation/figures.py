@@ -66,8 +66,8 @@ def overlap_chart(e: Evaluation) -> Any:
         title=heading(
             "Overlap: how often each ratio pi/mu occurs" + more(e),
             [
-                "around 1 the log is like the target's own; few rows far to the right decide much;",
-                "the bar at 0: actions that the target never takes; end bars hold all beyond them",
+                "near 1 the log is like the target's own; few rows far to the right decide much;",
+                "the bar at 0: actions that the target never takes; end bars: all beyond them",
             ],
         )
     )
@@ -134,7 +134,7 @@ def path_chart(e: Evaluation) -> Any:
         title=heading(
             "Value over the penalty eta" + more(e),
             [
-                "shaded: the mean update is unstable, or (grey) was not looked at; dot: the "
+                "shaded: the mean update is unstable, or (grey) was not checked; dot: the "
                 "automatic choice;",
                 "vertical line: safe from here, with its interval; dashed: lstd, which needs no "
                 "penalty",

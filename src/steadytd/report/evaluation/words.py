@@ -22,12 +22,12 @@ REASONS = {
     "few_episodes": "the log has too few episodes",
     "rows_left_out": "too many rows had to be left out",
     "learners_disagree": "learners that should agree do not",
-    "features_poor": "the features are poor: too few for its value or too many for the log",
-    "bias_unchecked": "the log cannot check whether the features can represent its value",
+    "features_poor": "the features are poor: too few for the value, or too many for the log",
+    "bias_unchecked": "the log cannot check whether the features can represent the value",
     "cut_off": "much of the value lies beyond the ends of cut-off episodes and is unchecked",
-    "behavior_estimated": "the behaviour policy's probabilities are themselves estimates",
+    "behavior_estimated": "the behaviour policy's probabilities are only estimates",
     "not_converged": "the learner had not arrived at its fixed point when the log ended",
-    "no_interval": "this learner has no interval, so nothing says how far off it may be",
+    "no_interval": "this learner has no interval, so its error is unknown",
     "diverged": "the learner diverged",
     "bias_dominates": "its penalty moves the value by more than a quarter of lstd's interval",
 }
@@ -123,11 +123,11 @@ def _if(codes: list[str]) -> str:
         "cannot check well",
         "behavior_estimated": "trust it only if the estimated behaviour probabilities are right",
         "cut_off": "trust it only if the values of the states in which episodes are cut off are "
-        "right; they decide, and the log cannot check them",
+        "right; much depends on them, and the log cannot check them",
         "truncated_returns": "trust it only if the values of the states in which episodes are cut "
         "off are right, which the log cannot check",
-        "features_poor": "the features are poor and the other learners biased; this one does not "
-        "rest on them",
+        "features_poor": "the features are poor and the learners that use them are biased; this "
+        "one does not rest on them",
     }
     return "; ".join(said[code] for code in codes)
 
@@ -234,10 +234,10 @@ def _stability(row: dict[str, Any], raw: dict[str, Any]) -> Verdict:
     if share is not None and share < 0.95:
         text = (
             f"plain off-policy TD is stable on this log, but only in {row['share']} of its "
-            f"resamples. A penalty above {row['threshold']}{known} is enough for sure."
+            f"resamples. Every penalty above {row['threshold']}{known} is stable."
         )
         return Verdict(row["target"], "care", text)
-    text = "plain off-policy TD is stable on this log; no penalty is needed."
+    text = "plain off-policy TD is stable on this log; no penalty is needed for that."
     return Verdict(row["target"], "good", text)
 
 

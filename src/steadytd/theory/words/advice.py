@@ -13,7 +13,7 @@ from steadytd.theory.choose import knife_edge, least_penalty
 from steadytd.theory.margin import STEEP
 from steadytd.theory.words.recommend import recommended
 
-_TOO_CLOSE = "too close to one with a pole or without stability to rely on."
+_TOO_CLOSE = "too close to a pole or to an unstable one."
 NO_BASIS = 1e8  # condition number of the eigenvectors from which on they are no basis
 MATTERS = 0.1  # a reversed mode counts from this share of the value function's norm on
 
@@ -101,8 +101,8 @@ def _td(c: Analysis) -> Finding:
     return Finding(
         "td_unstable",
         text=f"off-policy TD diverges: its mean update has a mode that grows at rate "
-        f"{-slowest:.4g} per unit of alpha. Perturbed TD's is stable for every eta above "
-        f"{c.eta_hurwitz:.4g}{_as_far(c)}, and its matrix is positive definite, as the theorem "
+        f"{-slowest:.4g} per unit of alpha. Perturbed TD's mean update is stable for every eta "
+        f"above {c.eta_hurwitz:.4g}{_as_far(c)}. Its matrix is positive definite, as the theorem "
         f"asks, from {c.eta_pd:.4g} on.",
         numbers={"growth_rate": -slowest, "eta_hurwitz": c.eta_hurwitz, "eta_pd": c.eta_pd},
     )
@@ -196,8 +196,9 @@ def _knife_edge(c: Analysis) -> Finding | None:
     chosen, off = c.errors.at(c.best_eta), c.errors.off(c.best_eta)
     return replace(
         found,
-        text=f"{found.text} eta=auto takes {c.best_eta:.4g}, with error {chosen:.4g}: of all clear "
-        f"penalties its error is the least if eta is off by a factor of two, {off:.4g}.",
+        text=f"{found.text} eta=auto takes {c.best_eta:.4g}, with error {chosen:.4g}. If eta is "
+        f"off by a factor of two, the error is {off:.4g}: the least among the penalties that are "
+        "not close to a pole or to an unstable one.",
         numbers={**found.numbers, "chosen": c.best_eta, "chosen_error": chosen, "chosen_off": off},
     )
 
@@ -257,10 +258,10 @@ def _bound_loose(c: Analysis) -> Finding | None:
     tight = c.bounds["numerical_range"]
     return Finding(
         "bound_loose",
-        text=f"the theorem's bound asks for eta >= {paper:.4g}; its condition, a positive definite "
-        f"matrix, holds from {exact:.4g} on, and the tightest bound that does not look at the "
-        f"features is {tight:.4g}. With the theorem's eta the error is {there:.4g}, with "
-        f"eta = {c.best_eta:.4g}, which eta=auto takes, {best:.4g}.",
+        text=f"the theorem's bound asks for eta >= {paper:.4g}. Its condition, a positive definite "
+        f"matrix, already holds from {exact:.4g} on; the tightest bound that does not use the "
+        f"features is {tight:.4g}. With the theorem's eta the error is {there:.4g}; with "
+        f"{c.best_eta:.4g}, which eta=auto takes, it is {best:.4g}.",
         numbers={"paper": paper, "eta_pd": exact, "numerical_range": tight, "error": there,
          "best_error": best},
     )  # fmt: skip
@@ -272,8 +273,8 @@ def _rank_deficient(c: Analysis) -> Finding | None:
     return Finding(
         "rank_deficient",
         text=f"the features of the states that mu visits have rank {c.pencil.rank} of "
-        f"{c.problem.n_features}: all statements are about the values. In the long run the weights "
-        "move on the row space only, and the rest of w0 stays as it is.",
+        f"{c.problem.n_features}: all statements are about the values. In the long run only the "
+        "part of the weights in the row space changes; the rest of w0 stays as it is.",
         numbers={"rank": c.pencil.rank, "features": c.problem.n_features},
     )
 

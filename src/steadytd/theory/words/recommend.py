@@ -76,14 +76,14 @@ def recommended(c: Analysis) -> Finding | None:
             "or more to get closer by a factor e"
         )
     others = "; ".join(
-        f"{p.learner.name} {p.error:.4g}{' (infinite variance)' if p.infinite_variance else ''}"
+        f"{p.learner.name} {p.error:.4g}{', infinite variance' if p.infinite_variance else ''}"
         for p in possible
         if p is not best
     )
     zero = c.error(np.zeros(c.problem.n_features))
     why += f" (others: {others})" if others else ""
     why += (
-        "; its traces have infinite variance, as those of all others"
+        "; its traces have infinite variance, like those of all others"
         if best.infinite_variance
         else ""
     )
