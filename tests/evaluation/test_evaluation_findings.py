@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -199,7 +199,7 @@ ONCE = (
 class NoSupport(Log):
     """A log in which the behaviour policy gives 0 to some logged actions: the reader refuses it."""
 
-    def batches(self, columns: Any = None) -> Iterator[LogBatch]:
+    def batches(self, columns: Any = None) -> Generator[LogBatch, None, None]:
         for batch in super().batches(columns):
             assert batch.behavior_prob is not None
             chances = np.array(batch.behavior_prob)
@@ -348,7 +348,8 @@ def learners_disagree(d: Drawn, f: Finding) -> None:
     assert not {one, other} & {"perturbed_lstd", "lstd:ridge=500", "lstd:ridge=100"}
     values = {v["learner"]: v["fixed_point"] for v in d.e.values.filter(target=f.target).to_dicts()}
     true = {"lstd": raw.lstd(), "dr": raw.dr(), "pdis": raw.pdis(), "snpdis": raw.snpdis()}
-    apart = true.get(one, values.get(one)) - true.get(other, values.get(other))
+    known = {**values, **true}
+    apart = known[one] - known[other]
     said, many = numbers(f.text)
     assert near(said, abs(apart), 0.02) and many == 3.5
     if {one, other} <= set(raw.drawn):
@@ -622,7 +623,7 @@ def test_a_mean_ratio_is_rarely_called_wrong_by_chance() -> None:
     c = log_table(p, episodes=18_000, length=200, seed=7)
     rho = np.asarray(c["target_prob_pi"]) / np.asarray(c["behavior_prob"])
     episode = np.asarray(c["episode_id"])
-    S, R = np.bincount(episode, rho), np.bincount(episode).astype(float)
+    S, R = np.bincount(episode, rho).astype(float), np.bincount(episode).astype(float)
     for i in range(0, 18_000, 30):
         found = mean_interval(S[i : i + 30], R[i : i + 30])
         missed += not found.lo <= 1.0 <= found.hi

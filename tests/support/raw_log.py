@@ -155,11 +155,13 @@ class RawLog:
         """Each half of the units corrected with the other half's weights."""
         c = np.ones(self.units) if counts is None else counts
         even = np.arange(self.units) % 2 == 0
-        total = 0.0
+        total = np.zeros(())
         for half in (even, ~even):
             w = self.weights(counts=c * ~half)
             own = c * half
-            total += (self.sums("start", own) - self.sums("v", own)) @ w + self.sums("r", own)
+            total = (
+                total + (self.sums("start", own) - self.sums("v", own)) @ w + self.sums("r", own)
+            )
         return float(total / self.sums("starts", c))
 
     def pdis(self, counts: Floats | None = None) -> float:
