@@ -94,9 +94,9 @@ def evaluate(
     number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
     if engine == "dask":
-        from steadytd.evaluation.follow.cluster import Place, spread
+        from steadytd.evaluation.follow.cluster import Cluster, spread
 
-        passed = spread(pieces, fitted, plan, asked, seed, progress, Place(address, checkpoint))
+        passed = spread(pieces, fitted, plan, asked, seed, progress, Cluster(address, checkpoint))
     else:
         passed = follow(pieces, fitted, plan, asked, threads, seed, progress)
     settings = {

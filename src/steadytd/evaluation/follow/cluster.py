@@ -98,7 +98,7 @@ class Work:
         return Kept(self.directory / f"{name}-{identity[:16]}.npz", identity)
 
 
-class Place(NamedTuple):
+class Cluster(NamedTuple):
     """The address of a cluster, None for threads of this machine; where results are kept."""
 
     address: str | None
@@ -117,10 +117,10 @@ def spread(
     asked: Sequence[Request],
     seed: int,
     progress: Progress | None,
-    place: Place,
+    cluster: Cluster,
 ) -> Passed:
     """All parts, on a cluster or on threads of this machine."""
-    address, checkpoint = place
+    address, checkpoint = cluster
     require_dask()
     from threadpoolctl import threadpool_limits
 
