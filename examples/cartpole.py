@@ -29,7 +29,7 @@ if __name__ == "__main__":
             behavior=leaning(0.5),
             target=leaning(0.1),
             features=features,
-            gamma=0.95,
+            discount=0.95,
             sample=4_000,
             states=40,
             rollouts=10,

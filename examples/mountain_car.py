@@ -27,7 +27,7 @@ if __name__ == "__main__":
         behavior=pumping(0.5),
         target=pumping(0.1),
         features="rbf:50",
-        gamma=0.99,
+        discount=0.99,
         sample=4_000,
         states=50,
         rollouts=10,

@@ -14,6 +14,7 @@ from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import ETD, TD
 from steadytd.evaluation.estimate.requests import requests
 from steadytd.evaluation.follow.lanes import Shape, lane_shape
+from steadytd.mdp.moments import Expectation
 from tests.support.evaluate_helpers import Identity
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import log_table
@@ -125,3 +126,25 @@ def test_solved_learners_stand_in_for_sampling_by_what_they_solve() -> None:
     e = st.evaluate(tabular(0.3).log(1), learners=["dr", "tdc", "lsetd"])
     assert e.recommended["pi"].learner == "dr"
     assert e.value_function("pi").learner == "lsetd"
+
+
+def test_names_say_nothing_where_the_equations_are_known() -> None:
+    """A law with parameters lam and eta that are neither a trace nor a penalty: td's step size."""
+
+    @st.law(
+        writes={"w": "x"},
+        params={
+            "lam": st.Param("no trace", default=0.9, low=0.0, high=1.0),
+            "eta": st.Param("no penalty", default=2.0, low=0.0),
+        },
+        expectation=lambda m, values: Expectation(M=m.A(), g=m.b()),
+    )
+    def misnamed(
+        reward: float, rho: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float,
+        lam: float, eta: float,
+    ) -> float:  # fmt: skip
+        return alpha * rho * (reward + gamma_next * w_x_next - w_x) + 0.0 * lam * eta
+
+    e = st.evaluate(tabular(0.5, episodes=30).log(1), learners=[misnamed, "td"])
+    own, td = e.values["alpha"]
+    assert own == td > 0.0

@@ -221,7 +221,7 @@ def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Re
         (recommendation("features_poor"), "bad", "the features are poor"),
         (recommendation("features_poor", learner="dr"), "care", "does not rest on them"),
         (recommendation("behavior_estimated"), "care", "trust it only if the estimated"),
-        (recommendation("behavior_estimated", "few_episodes"), "bad", "too few episodes"),
+        (recommendation("behavior_estimated", "few_episodes"), "bad", "the log is too small"),
         (recommendation(hi=float("nan")), "good", "2 (no interval), by lstd."),
     ],
 )
@@ -242,7 +242,10 @@ def test_a_log_that_is_cut_short_makes_a_condition() -> None:
 
 
 def test_low_overlap_of_rows_or_of_whole_episodes() -> None:
-    for share, text in ((0.03, "the log shows too little"), (0.9, "whole episodes are too unlike")):
+    for share, text in (
+        (0.03, "the log shows too little"),
+        (0.9, "too few whole episodes are like"),
+    ):
         found = Finding("low_overlap", "t", "warning", "", "", {"ess_step_share": share})
         other = Finding("low_overlap", "u", "warning", "", "", {"ess_step_share": 0.9 - share})
         given = {"t": recommendation("low_overlap")}

@@ -104,7 +104,7 @@ def stream(make: Callable[[], Any] = CUT, **settings: Any) -> GymStream:
         "behavior": behavior,
         "target": target,
         "features": "raw",
-        "gamma": GAMMA,
+        "discount": GAMMA,
         "sample": 500,
         "states": 20,
         "rollouts": 2,
@@ -466,6 +466,11 @@ def test_observations_become_vectors() -> None:
         gymnasium_env.vectoriser(Shaped(spaces.Sequence(spaces.Discrete(3))))
 
 
+def test_the_old_name_of_the_discount_means_the_same() -> None:
+    assert stream(discount=None, gamma=0.5).discount == stream(discount=0.5).discount == 0.5
+    assert stream(discount=None).discount == 0.99
+
+
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(st.InputError, match=r"pip install 'steadytd\[gym\]'"):
@@ -481,8 +486,9 @@ def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"target": lambda obs: None}, "target policy must give 2 probabilities.* got None"),
         ({"target": [np.nan, 1.0]}, "target policy must give 2 probabilities"),
         ({"behavior": [1.0, 0.0]}, "takes action 1 with probability .* behaviour policy never"),
-        ({"gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
-        ({"gamma": "0.9"}, "gamma must be between 0 and 1, got '0.9'"),
+        ({"discount": 1.5}, "discount must be between 0 and 1, got 1.5"),
+        ({"discount": "0.9"}, "discount must be between 0 and 1, got '0.9'"),
+        ({"gamma": 0.5}, "discount = 0.9 and gamma = 0.5 are the same number; leave out gamma"),
         ({"states": 501}, "states must be at most sample = 500, got 501"),
         ({"states": 0}, "states must be a whole number >= 1, got 0"),
         ({"rollouts": 1}, "rollouts must be a whole number >= 2, got 1"),
@@ -517,7 +523,7 @@ def test_endless_rollouts_without_discount() -> None:
         def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
             return self.s, 1.0, False, False, {}
 
-    s = stream(cut(Endless), gamma=1.0, horizon=50)
+    s = stream(cut(Endless), discount=1.0, horizon=50)
     with pytest.raises(st.InputError, match="one did not within 50 steps"):
         _ = s.truth
     assert rollouts.default_horizon(1.0) == 100_000

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -94,9 +94,9 @@ def evaluate(
     number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
     if engine == "dask":
-        from steadytd.evaluation.follow.cluster import spread
+        from steadytd.evaluation.follow.cluster import Cluster, spread
 
-        passed = spread(pieces, fitted, plan, asked, address, checkpoint, seed, progress)
+        passed = spread(pieces, fitted, plan, asked, seed, progress, Cluster(address, checkpoint))
     else:
         passed = follow(pieces, fitted, plan, asked, threads, seed, progress)
     settings = {
@@ -109,7 +109,7 @@ def evaluate(
         "blocks": plan.blocks,
         "seed": seed,
     }
-    return conclude(log, fitted, plan, asked, passed, value_at, seed, settings, threads)
+    return conclude(log, fitted, plan, asked, passed, How(value_at, seed, threads), settings)
 
 
 def _opened(
@@ -180,6 +180,14 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap) -> Plan:
     return Plan(tuple(log.targets), features.n_features, rows, distinct, blocks)
 
 
+class How(NamedTuple):
+    """How the values are found from the sums."""
+
+    value_at: str
+    seed: int
+    threads: int | None
+
+
 @single_threaded
 def conclude(
     log: Log,
@@ -187,12 +195,11 @@ def conclude(
     plan: Plan,
     asked: list[Request],
     passed: Passed,
-    value_at: str,
-    seed: int,
+    how: How,
     settings: dict[str, Any],
-    threads: int | None,
 ) -> Evaluation:
     """Estimates, intervals and findings from the sums of a pass."""
+    value_at, seed, threads = how
     u = units(passed.statistics)
     where: Where = "states" if value_at == "states" else "start"
     if value_at == "auto" and u.episodes <= 1:
@@ -208,6 +215,7 @@ def conclude(
         discount_left=float(left / truncated) if truncated else 0.0,
         left_out=passed.left_out,
         continuing=where == "states",
+        divided=bool(u.continues[1:].any()),
         behavior_estimated=bool(getattr(log, "behavior_estimated", False)),
         behavior_numbers=_calibration(log),
     )
@@ -216,7 +224,7 @@ def conclude(
 
     def one(t: int) -> tuple[Judged, list[dict[str, Any]]]:
         stability = assess(e, t, plan.targets[t], counts)
-        covered = overlap(u, t, plan.targets[t], counts)
+        covered = overlap(u, t, plan.targets[t])
         j = judge(given, t, covered, stability)
         return j, path(e, t, plan.targets[t], stability)
 

@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     import polars as pl
 
 NOTES = (
-    "A value estimates the expected discounted return of the target policy from {states}.",
-    "Intervals are 95 % bootstrap intervals over {units} units of the log ({episodes} episodes). "
-    "They cover one kind of error: by chance other episodes could have been logged.",
-    "They do not cover: bias because the features cannot represent the value (dr is used to check "
-    "that, see features_poor and bias_unchecked), bias of a penalty eta (see bias_dominates), "
-    "wrong or estimated probabilities, actions that the log never shows, or a world that has "
-    "changed since.",
-    "The interval of an online learner belongs to its fixed point on this log. not_converged is "
-    "shown if the learner has not reached it.",
+    "A value is the expected discounted return of the target policy from {states}.",
+    "Intervals are 95 % bootstrap intervals over {units} units of the log ({episodes} episodes); "
+    "they cover the chance of which episodes were logged.",
+    "They do not cover: bias because the features cannot represent the value (where dr allows it, "
+    "lstd is checked for that: see features_poor and bias_unchecked), bias of a penalty eta (see "
+    "bias_dominates), wrong or estimated probabilities, actions that the log never shows, or a "
+    "world that has changed since.",
+    "An online learner's interval is that of its fixed point on this log; not_converged says where "
+    "the learner has not reached it.",
 )
+DIVIDED = "Here units are stretches of episodes, which the intervals treat as independent."
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class Evaluation:
         """What intervals do and do not cover."""
         f = self.log
         states = "a state of the log" if f.continuing else "the logged episodes' first states"
-        return [n.format(states=states, units=f.units, episodes=f.episodes) for n in NOTES]
+        said = [n.format(states=states, units=f.units, episodes=f.episodes) for n in NOTES]
+        return [*said, DIVIDED] if f.divided else said
 
     def value_function(self, target: str, learner: str | None = None) -> ValueFunction:
         """The value function of a target, by a learner (default: the recommended or lstd-like one).

@@ -25,6 +25,8 @@ from steadytd.streams.rollouts import (
     sample_states,
 )
 
+DISCOUNT = 0.99
+
 
 @dataclass(frozen=True, eq=False)
 class GymStream:
@@ -40,8 +42,8 @@ class GymStream:
     restore: Restore | None = field(repr=False)
 
     @property
-    def gamma(self) -> float:
-        """The discount."""
+    def discount(self) -> float:
+        """What the next state's value counts for."""
         return self.source.gamma
 
     @property
@@ -79,19 +81,21 @@ def gym_stream(
     behavior: Policy,
     target: Policy | Sequence[Policy],
     features: object = "rbf:100",
-    gamma: float = 0.99,
+    discount: float | None = None,
     seed: int = 0,
     sample: int = 10_000,
     states: int = 100,
     rollouts: int = 30,
     horizon: int | None = None,
     restore: Restore | None = None,
+    gamma: float | None = None,
 ) -> GymStream:
     """A stream from a Gymnasium environment, for `st.run`.
 
     `env` is an id or a function that makes the environment; its actions must be Discrete.
     `behavior` acts, `target` is to be evaluated: functions from an observation to the actions'
     probabilities, or constant probabilities; a list of target policies gives several at once.
+    `discount` is 0.99 unless given; `gamma` is its old name.
     `features` is a text such as `rbf:100`, a feature map or a scikit-learn transformer, fitted on
     `sample` steps of the behaviour policy unless it already is. Errors are measured at `states` of
     the observations met there, against the mean of `rollouts` returns of the target policy from
@@ -104,15 +108,27 @@ def gym_stream(
     rollouts = whole("rollouts", rollouts, 2)
     if states > sample:
         raise InputError(f"states must be at most sample = {sample}, got {states}.")
-    if not isinstance(gamma, int | float) or not 0.0 <= gamma <= 1.0:
-        raise InputError(f"gamma must be between 0 and 1, got {gamma!r}.")
+    gamma = _discount(discount, gamma)
     make = factory(env)
-    source = Source(make, behavior, targets, float(gamma))
+    source = Source(make, behavior, targets, gamma)
     found = sample_states(source, seed, sample, states)
     features_map = feature_map(features, seed)
     fitted = features_map if features_map.fitted else features_map.fit(found.obs)
-    steps = default_horizon(float(gamma)) if horizon is None else whole("horizon", horizon, 1)
+    steps = default_horizon(gamma) if horizon is None else whole("horizon", horizon, 1)
     return GymStream(name_of(make), source, fitted, seed, rollouts, steps, found, restore)
+
+
+def _discount(discount: float | None, gamma: float | None) -> float:
+    """The discount under its name or its old one."""
+    if discount is not None and gamma is not None:
+        raise InputError(
+            f"discount = {discount!r} and gamma = {gamma!r} are the same number; leave out gamma."
+        )
+    given = discount if gamma is None else gamma
+    found = DISCOUNT if given is None else given
+    if not isinstance(found, int | float) or not 0.0 <= found <= 1.0:
+        raise InputError(f"discount must be between 0 and 1, got {found!r}.")
+    return float(found)
 
 
 def _targets(given: Any) -> tuple[Policy, ...]:

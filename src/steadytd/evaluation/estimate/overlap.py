@@ -9,7 +9,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.statistics import BINS, Statistics
-from steadytd.evaluation.estimate.bootstrap import interval
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,12 @@ class Overlap:
         return asdict(self)
 
 
-def overlap(u: Statistics, target: int, name: str, counts: Floats) -> Overlap:
-    """The overlap of one target, from the sums of units; `counts` are resamples of the units."""
+def overlap(u: Statistics, target: int, name: str) -> Overlap:
+    """The overlap of one target, from the sums of units."""
     sums = u.ratios[:, target]
     rho, squared, zeros, _, product, product_squared, _ = sums.sum(axis=0)
     rows, episodes = u.rows, u.episodes
-    drawn = (counts @ sums[:, 0]) / (counts @ u.counts[:, 0])
-    limits = interval(rho / rows, drawn, len(u.block), level=0.999)
+    limits = mean_interval(sums[:, 0], u.counts[:, 0])
     ess_step, ess_trajectory = _effective(rho, squared), _effective(product, product_squared)
     return Overlap(
         target=name,
@@ -70,6 +69,23 @@ def overlap(u: Statistics, target: int, name: str, counts: Floats) -> Overlap:
         violations=int(u.violations[target]),
         violation_rows=[int(r) for r in u.violating[target] if r >= 0],
     )
+
+
+def mean_interval(totals: Floats, rows: Floats) -> Interval:
+    """The 99.9 % interval of a mean over rows, by Student's t over units.
+
+    The error is the root of sum_u (total_u - mean rows_u)^2 n/(n - 1), divided by all rows. So
+    high a level is beyond what some hundred resamples can show.
+    """
+    from scipy.stats import t
+
+    n = len(totals)
+    if n < 2:
+        return NONE
+    mean = totals.sum() / rows.sum()
+    error = np.sqrt(((totals - mean * rows) ** 2).sum() * n / (n - 1.0)) / rows.sum()
+    reach = float(t.ppf(0.9995, n - 1) * error)
+    return Interval(float(mean) - reach, float(mean) + reach)
 
 
 def _effective(total: float, squares: float) -> float:

@@ -98,6 +98,13 @@ class Work:
         return Kept(self.directory / f"{name}-{identity[:16]}.npz", identity)
 
 
+class Cluster(NamedTuple):
+    """The address of a cluster, None for threads of this machine; where results are kept."""
+
+    address: str | None
+    checkpoint: str | Path | None
+
+
 def code() -> str:
     """A hash of the code that makes the sums and follows the learners."""
     return modules(__name__)
@@ -108,12 +115,12 @@ def spread(
     features: FeatureMap,
     plan: Plan,
     asked: Sequence[Request],
-    address: str | None,
-    checkpoint: str | Path | None,
     seed: int,
     progress: Progress | None,
+    cluster: Cluster,
 ) -> Passed:
-    """All parts, on the cluster at `address` or on threads of this machine."""
+    """All parts, on a cluster or on threads of this machine."""
+    address, checkpoint = cluster
     require_dask()
     from threadpoolctl import threadpool_limits
 

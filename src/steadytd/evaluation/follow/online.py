@@ -50,10 +50,16 @@ class Followed:
     diverged: int | None
 
 
-def _outcome(learner: Learner, target: int, w: Floats, diverged: int | None) -> Followed:
-    """A learner that has diverged has no weights: NaN."""
-    known = np.array(w) if diverged is None else np.full_like(w, np.nan)
-    return Followed(learner, target, known, diverged)
+def _outcome(learner: Learner, target: int, w: Floats, step: int, diverged: int | None) -> Followed:
+    """A learner that has diverged has no weights: NaN.
+
+    So has one whose weights are finite after the last `step`, but too large for a mean.
+    """
+    if diverged is None and np.isfinite(w).all():
+        return Followed(learner, target, np.array(w), None)
+    return Followed(
+        learner, target, np.full_like(w, np.nan), step if diverged is None else diverged
+    )
 
 
 @dataclass
@@ -80,7 +86,7 @@ class Follower:
 
     def outcome(self) -> Followed:
         """Where the lane has ended."""
-        return _outcome(self.learner, self.target, self.weights, self.diverged)
+        return _outcome(self.learner, self.target, self.weights, self.block.step, self.diverged)
 
     @property
     def diverged(self) -> int | None:
@@ -104,7 +110,8 @@ class Follower:
             self.block.advance(table.events[lo:hi], factor, transitions, table.rows)
             taken = self.block.step
             if self.averaging and taken % gap == 0 and 2 * taken > rows:
-                self.total += self.block.w[:, 0]
+                with np.errstate(over="ignore"):  # see _outcome
+                    self.total += self.block.w[:, 0]
                 self.snapshots += 1
             lo = hi
 
@@ -165,7 +172,8 @@ class SideBySide:
             if self.taken % gap == 0:
                 self._check()
                 if 2 * self.taken > rows:
-                    self.total += self.lanes.W
+                    with np.errstate(over="ignore"):  # see _outcome
+                        self.total += self.lanes.W
                     self.snapshots += 1
             lo = hi
 
@@ -185,7 +193,8 @@ class SideBySide:
         for j, one in self.members.items():
             mean = one.averaging and self.snapshots
             w = self.total[:, j] / self.snapshots if mean else self.lanes.W[:, j]
-            found.append(_outcome(one.learner, one.target, w, self.diverged.get(j)))
+            at = self.diverged.get(j)
+            found.append(_outcome(one.learner, one.target, w, self.taken, at))
         return found
 
 

@@ -71,8 +71,8 @@ def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> 
     mu = batch.behavior_prob
     rho = np.divide(batch.target_prob[target], mu, out=np.zeros(len(mu)), where=mu > 0.0)
     fixed = fixed_point(learner)
-    eta = float(learner.values.get((fixed and fixed.penalty) or "eta", 0.0))
-    lam = float(learner.values.get((fixed and fixed.decays.lam) or "lam", 0.0))
+    names = ("eta", "lam") if fixed is None else (fixed.penalty, fixed.decays.lam)
+    eta, lam = (float(learner.values.get(name, 0.0)) for name in names)
     steps = rho * pilot.x * np.maximum((1.0 + eta) * pilot.x, pilot.moved)
     if "F" in learner.law.memory or (fixed and fixed.system.emphatic):
         steps = steps * follow_on(rho, batch.discount, batch.first)

@@ -22,6 +22,7 @@ class LogFacts:
     discount_left: float  # mean over truncated episodes
     left_out: int
     continuing: bool
+    divided: bool  # units begin within episodes, since there are too few whole ones
     behavior_estimated: bool
     behavior_numbers: dict[str, Any]
 
@@ -42,15 +43,15 @@ def about_log(f: LogFacts) -> list[Finding]:
             )
         )
     if f.continuing:
-        why = "the log is one endless episode" if f.episodes <= 1 else "as you asked"
+        why = "the log is one episode" if f.episodes <= 1 else "as asked for"
+        apart = " Intervals treat stretches of rows as independent." if f.divided else ""
         found.append(
             Finding(
                 "continuing_log",
                 "",
                 "note",
-                f"{why}: values are means over all logged states. Where a log has fewer than 20 "
-                "episodes, intervals treat stretches of rows as independent.",
-                "Importance sampling over episodes is not possible here.",
+                f"{why}: values are means over all logged states.{apart}",
+                "Importance sampling values first states, so pdis, snpdis and dr say nothing here.",
             )
         )
     few = f.units < FEW_UNITS or f.rows < FEW_ROWS or 1 < f.episodes < FEW_EPISODES
@@ -62,7 +63,9 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "warning",
                 f"the log has {f.rows} rows and {f.episodes} episodes in {f.units} units: too few "
                 "for an interval that can be trusted.",
-                f"Collect at least {FEW_EPISODES} episodes; better hundreds.",
+                "Collect more rows."
+                if f.continuing and f.episodes <= 1
+                else f"Collect at least {FEW_EPISODES} episodes; better hundreds.",
                 {"rows": f.rows, "episodes": f.episodes, "units": f.units},
             )
         )

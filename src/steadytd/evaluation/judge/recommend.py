@@ -62,10 +62,9 @@ def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation
     names = {v.learner for v in with_limits}
     chosen = next((name for name in order if name in names), with_limits[0].learner)
     if chosen != preferred:
-        reason = (
-            f"{preferred} comes first, but was not asked for or has no interval; {chosen} comes "
-            "next"
-        )
+        asked = any(v.learner == preferred for v in j.values)
+        why = "has no value with an interval" if asked else "was not asked for"
+        reason = f"{preferred} would be preferred but {why}; of the others, {chosen}"
     row = j.row(chosen)
     concern = [x for x in findings if x.level == "warning" and x.target in ("", j.name)]
     if chosen in BY_SAMPLING and not f.behavior_estimated:  # else the ratios may be the reason
@@ -92,15 +91,15 @@ def _of_features(x: Finding) -> bool:
 
 def _choice(j: Judged, f: LogFacts) -> tuple[str, str]:
     lstd, dr = REFERENCE.name, DOUBLY_ROBUST.name
+    own = f"{lstd} adds no bias of its own"
+    if f.continuing:
+        return lstd, f"{dr} values first states only, and {own}"
     if not checkable(j, f):
-        uneven = f"the ratios of whole episodes are too uneven for {dr}"
-        why = f"{dr} cannot value the mean over all states" if f.continuing else uneven
-        return lstd, f"{why}, and {lstd} adds no bias of its own"
+        return lstd, f"too few whole episodes are like the target's for {dr}, and {own}"
     if features_poor(j, f) is not None:
         return dr, f"the features are poor for {lstd}, and {dr} does not rest on them"
     if j.doubly_robust[1].width <= SHARP * j.reference[1].width:
-        return (
-            dr,
-            f"{dr} does not rest on the features, and its interval is not much wider than {lstd}'s",
-        )
-    return lstd, f"{lstd}'s interval is far shorter than {dr}'s, and {lstd} adds no bias of its own"
+        return dr, f"{dr} does not rest on the features, and is not much wider than {lstd}"
+    if not np.isfinite(j.doubly_robust[1].width):
+        return lstd, f"{dr} has no interval, and {own}"
+    return lstd, f"{lstd} is far sharper than {dr}, and adds no bias of its own"

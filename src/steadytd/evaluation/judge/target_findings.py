@@ -39,7 +39,7 @@ def _support(j: Judged, f: LogFacts) -> Finding | None:
     return Finding(
         "no_support", j.name, "warning",
         f"{o.violations} rows have target probability above 0 where the behaviour policy has 0 "
-        f"(rows {rows}): such actions cannot have been logged; they count with ratio 0.",
+        f"(the first: {rows}): such actions cannot have been logged; they count with ratio 0.",
         "Correct the probabilities.",
         {"violations": o.violations, "rows": o.violation_rows},
     )  # fmt: skip
@@ -54,7 +54,7 @@ def _ratios_off(j: Judged, f: LogFacts) -> Finding | None:
         "ratios_off", j.name, "warning",
         f"the mean ratio pi/mu is {o.rho_mean:.3g} (99.9 % interval {o.rho_mean_lo:.3g} to "
         f"{o.rho_mean_hi:.3g}), it should be 1: the target takes actions that the log never "
-        "shows, or the probabilities are not those of the policy that made the log.",
+        "shows, or the logged probabilities are not right.",
         "Check behavior_prob, and whether the target stays with actions of the behaviour policy.",
         {"rho_mean": o.rho_mean, "lo": o.rho_mean_lo, "hi": o.rho_mean_hi},
     )  # fmt: skip
@@ -62,17 +62,24 @@ def _ratios_off(j: Judged, f: LogFacts) -> Finding | None:
 
 def _low_overlap(j: Judged, f: LogFacts) -> Finding | None:
     o, rank = j.overlap, j.stability.rank
-    needed = max(LOW_ROWS * o.rows, PER_FEATURE * rank)
     numbers = {
         "ess_step": o.ess_step, "ess_step_share": o.ess_step_share,
         "ess_trajectory": o.ess_trajectory, "product_mean": o.product_mean,
         "rho_max": o.rho_max, "rho_max_row": o.rho_max_row,
     }  # fmt: skip
-    if o.ess_step < needed:
+    counted = f"the {o.rows} rows count for {o.ess_step:.3g} rows of the target policy's own data"
+    if LOW_ROWS * o.rows <= o.ess_step < PER_FEATURE * rank:
         return Finding(
             "low_overlap", j.name, "warning",
-            f"the {o.rows} rows count for {o.ess_step:.0f} rows of the target policy's own data "
-            f"(at least {needed:.0f} are needed); the largest ratio is {o.rho_max:.3g} in row "
+            f"{counted}, which is {o.ess_step / rank:.2g} for each of the {rank} independent "
+            f"features (at least {PER_FEATURE:.0f} are wanted). Intervals may be too short.",
+            "Use fewer features, or collect more rows.",
+            {**numbers, "rank": rank},
+        )  # fmt: skip
+    if o.ess_step < LOW_ROWS * o.rows:
+        return Finding(
+            "low_overlap", j.name, "warning",
+            f"{counted}, below {LOW_ROWS:.0%}; the largest ratio is {o.rho_max:.3g} in row "
             f"{o.rho_max_row}. Few rows decide the values, and intervals may be too short.",
             "Evaluate a target closer to the behaviour policy, or collect data with a policy "
             "closer to the target.",
@@ -82,8 +89,9 @@ def _low_overlap(j: Judged, f: LogFacts) -> Finding | None:
         return Finding(
             "low_overlap", j.name, "warning",
             f"over whole episodes the ratios multiply: {o.episodes} episodes count for "
-            f"{o.ess_trajectory:.1f} of the target policy's own, and the mean product is "
-            f"{o.product_mean:.2g} instead of 1. pdis, snpdis and dr rest on those few, so they "
+            f"{o.ess_trajectory:.3g} of the target policy's own (at least {LOW_EPISODES:.0f} are "
+            f"wanted), and the mean product is {o.product_mean:.2g} (it should be 1; at least "
+            f"{LOW_PRODUCT:g} is wanted). pdis, snpdis and dr rest on those episodes, so they "
             "cannot check the learners that trust the features.",
             "Evaluate a target closer to the behaviour policy, or collect more episodes; "
             "compare several sets of features.",
@@ -136,14 +144,20 @@ def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
     lstd, dr = j.reference[0], j.doubly_robust[0]
     return Finding(
         "features_poor", j.name, "warning",
-        f"the features cannot represent the value: on held-out episodes LSTD's Bellman errors do "
-        f"not average out. Corrected for them, its value {lstd:.4g} becomes {dr:.4g} (difference "
-        f"{abs(d.difference):.3g}, more than chance explains). Intervals of the learners that "
-        "trust the features do not cover this bias.",
+        f"lstd finds {lstd:.4g}. Corrected for the Bellman errors on episodes that it has not "
+        f"seen, that becomes {dr:.4g}; the 99 % interval of the difference "
+        f"{abs(d.difference):.3g} excludes 0. With features that can represent the "
+        f"value{_all_rows(f)} it would be chance alone. Intervals of the learners that trust the "
+        "features do not cover this bias.",
         "Use richer features (rbf:300, tiles, poly), or trust dr.",
         {REFERENCE.name: lstd, DOUBLY_ROBUST.name: dr, "difference": d.difference, "lo": d.lo,
          "hi": d.hi},
     )  # fmt: skip
+
+
+def _all_rows(f: LogFacts) -> str:
+    """Rows are left out for how they end, so those that are kept are a biased sample."""
+    return " and no rows left out" if f.left_out else ""
 
 
 def _do_not_carry_over(j: Judged, f: LogFacts) -> Finding | None:
@@ -151,13 +165,13 @@ def _do_not_carry_over(j: Judged, f: LogFacts) -> Finding | None:
     h = j.held_out
     if not h.share > 1.0 or not (f.continuing or checkable(j, f)):
         return None
-    times = f"{h.share:.2g} times" if h.share < 1000.0 else "over a thousand times"
+    times = f"{h.share:.3g} times" if h.share < 1000.0 else "over a thousand times"
     return Finding(
         "features_poor", j.name, "warning",
-        "the features are too many, or too similar, for this log: weights learnt on one half of "
-        "the episodes have a larger projected Bellman error on the other half than weights of 0 "
-        f"({times} as large). The value at the start may still be right; the value function is "
-        "not.",
+        "weights learnt on one half of the log do worse on the other half than no weights at all: "
+        f"their projected Bellman error there is {times} that of the value 0. The features are "
+        "too many or too much alike for this log, or the values are too small to be seen in it. "
+        "The mean value may be right all the same; the value function cannot be relied on.",
         "Use fewer features, perturbed_lstd with a larger eta, or lstd with a ridge.",
         {"error": h.error, "error_of_zero": h.error_of_zero, "share": h.share},
     )  # fmt: skip
@@ -172,8 +186,8 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
     bound = float("nan") if d is None else max(abs(d.lo), abs(d.hi))
     if bound <= UNCHECKED * width / 2.0:
         return None
-    known = "." if d is None else (
-        f": a bias of {bound:.3g} is possible, and lstd's interval is {width:.3g} wide."
+    known = "." if not np.isfinite(bound) else (
+        f": a bias of {bound:.3g} cannot be excluded, where lstd's interval is {width:.3g} wide."
     )  # fmt: skip
     return Finding(
         "bias_unchecked", j.name, "note" if by_sampling(j, f) else "warning",
@@ -195,9 +209,9 @@ def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
     return Finding(
         "cut_off", j.name, "warning",
         f"{f.truncated} of {f.episodes} episodes are cut off with {share:.1%} of all weight still "
-        f"to come, about {beyond:.3g} of the value. That part rests on the features alone: no "
-        f"logged reward can check it, and an error of {DOUBT:.0%} in it would be larger than "
-        f"half the interval ({half:.3g}).",
+        f"to come, about {beyond:.3g} of the value. There it rests on features alone: what comes "
+        f"after a cut was not logged, and an error of {DOUBT:.0%} in it would be larger than half "
+        f"of lstd's interval ({half:.3g}).",
         "Log longer episodes, or compare several sets of features before you trust the value.",
         {"share": share, "beyond": beyond, "half_width": half, "truncated": f.truncated},
     )  # fmt: skip
@@ -205,7 +219,7 @@ def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
 
 def _disagree(j: Judged, f: LogFacts) -> Finding | None:
     """Two learners whose values both should be right, and cannot both be."""
-    trusted = {v.learner for v in j.values if not v.eta and v.kind != "sampling"}
+    trusted = {v.learner for v in j.values if not _biased(j, v) and v.kind != "sampling"}
     trusted |= {REFERENCE.name}
     if checkable(j, f):
         whole = f.discount_left * f.truncated == 0.0
@@ -221,45 +235,54 @@ def _disagree(j: Judged, f: LogFacts) -> Finding | None:
     return Finding(
         "learners_disagree", j.name, "warning",
         f"{worst.learner} and {worst.other} differ by {abs(worst.difference):.3g}, more than "
-        "chance explains: with good features and ratios both would find the same value.",
+        f"{MANY:g} standard errors: with good features and ratios{_all_rows(f)} both would tend to "
+        "the same value.",
         "Use richer features, and check the probabilities; trust neither before they agree.",
         {"learner": worst.learner, "other": worst.other, "difference": worst.difference,
          "lo": worst.lo, "hi": worst.hi},
     )  # fmt: skip
 
 
+def _biased(j: Judged, v: Value) -> bool:
+    """Whether a penalty or a ridge moves the fixed point, however good the features are."""
+    form = j.forms.get(v.learner)
+    return bool(v.eta) or (form is not None and form.ridge > 0.0)
+
+
 def _unstable(j: Judged) -> Finding | None:
     s = j.stability
     if s.td_stable:
         return None
+    known = bool(np.isfinite([s.eta_pd_lo, s.eta_pd_hi]).all())
+    limits = f" (95 % interval {s.eta_pd_lo:.3g} to {s.eta_pd_hi:.3g})" if known else ""
     return Finding(
         "td_unstable", j.name, "note",
-        f"plain off-policy TD diverges on this log. A penalty above {s.eta_pd:.3g} (95 % interval "
-        f"{s.eta_pd_lo:.3g} to {s.eta_pd_hi:.3g}) makes it stable.",
-        "Do not train with plain TD; tdc, lstd and etd need no penalty.",
+        "plain off-policy TD is unstable on this log: its mean update leads away from its fixed "
+        f"point. Every penalty above {s.eta_pd:.3g}{limits} makes it stable.",
+        "Do not train with plain TD; lstd and tdc need no penalty.",
         {"eta_pd": s.eta_pd, "lo": s.eta_pd_lo, "hi": s.eta_pd_hi, "eta": s.eta},
     )  # fmt: skip
 
 
 def moved(j: Judged, v: Value, share: float = 1.0) -> float:
-    """How far a penalty moves a value away from lstd's; 0 up to a share of half lstd's interval."""
-    value, limits = j.reference
-    if not v.eta or v.fixed_point is None or not np.isfinite(v.fixed_point):
+    """How far a penalty moves a value; 0 up to a share of half lstd's interval."""
+    value, limits = j.without_penalty.get(v.learner), j.reference[1]
+    if not v.eta or value is None or v.fixed_point is None or not np.isfinite(v.fixed_point):
         return 0.0
     apart = abs(v.fixed_point - value)
     return apart if apart > max(share * limits.width / 2.0, TINY * abs(value)) else 0.0
 
 
 def _bias(j: Judged) -> Finding | None:
-    value = j.reference[0]
     worst = max(j.values, key=lambda v: moved(j, v))
     if not moved(j, worst) or worst.fixed_point is None:
         return None
+    value = j.without_penalty[worst.learner]
     return Finding(
         "bias_dominates", j.name, "note",
         f"the penalty eta = {worst.eta:.3g} moves the value from {value:.4g} to "
-        f"{worst.fixed_point:.4g}, by more than half the width of lstd's interval. The intervals "
-        "of learners with a penalty do not cover that bias.",
+        f"{worst.fixed_point:.4g}, by more than half the width of lstd's interval: the perturbed "
+        "learners' intervals do not cover that bias.",
         "Use lstd or tdc, which need no penalty.",
         {"eta": worst.eta, "value": worst.fixed_point, "without": value},
     )  # fmt: skip
@@ -276,7 +299,7 @@ def _diverged(j: Judged, followed: list[Value]) -> list[Finding]:
             "diverged",
             j.name,
             "note",
-            f"{v.learner} diverged: its numbers left the finite range after {v.diverged} steps.",
+            f"{v.learner} left the finite range within {v.diverged} steps.",
             "Use a smaller alpha, or a learner that is stable here.",
             {"learner": v.learner, "step": v.diverged},
         )
@@ -306,10 +329,10 @@ def _not_converged(j: Judged, followed: list[Value]) -> list[Finding]:
         if v.fixed_point is None or v.diverged is not None:
             continue
         if abs(v.value - v.fixed_point) > max(v.interval.width / 2, CLOSE * abs(v.fixed_point)):
+            why = "it is unstable here" if v.stable is False else "it has not arrived there"
             text = (
-                f"{v.learner} ended at {v.value:.4g}, but its fixed point on this log is "
-                f"{v.fixed_point:.4g}: it needs more data or another step size. The interval "
-                "belongs to the fixed point."
+                f"{v.learner} ended at {v.value:.4g}, its fixed point on this log is "
+                f"{v.fixed_point:.4g}: {why}. The interval belongs to the fixed point."
             )
             remedy = "Use the solved form (lstd, perturbed_lstd, lsetd)."
             numbers = {"learner": v.learner, "value": v.value, "fixed_point": v.fixed_point}

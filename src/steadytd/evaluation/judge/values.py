@@ -93,6 +93,7 @@ class Judged:
     size: float = 0.0  # root mean square of the reference's value function over the logged states
     held_out: HeldOut = NOT_KNOWN
     forms: dict[str, Form] = field(default_factory=dict)  # of the learners' fixed points
+    without_penalty: dict[str, float] = field(default_factory=dict)  # their values at eta = 0
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
@@ -151,7 +152,9 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
             weights[row.learner] = e.weights(target, form)
     basic = {one.name: one.form for one in baselines(episodes=e.where == "start")}
     everything = list(dict.fromkeys([*forms.values(), *basic.values()]))
-    point = dict(zip(everything, e.values(e.ones(), target, everything)[0], strict=True))
+    plain = {name: form._replace(eta=0.0) for name, form in forms.items() if form.eta}
+    wanted = list(dict.fromkeys([*everything, *plain.values()]))
+    point = dict(zip(wanted, e.values(e.ones(), target, wanted)[0], strict=True))
     drawn = e.values(counts, target, everything) if e.n_units > 1 else np.empty((0, 0))
     replicates = {f: drawn[:, i] for i, f in enumerate(everything)} if drawn.size else {}
 
@@ -178,7 +181,7 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
     known = {name: (float(point[form]), limits(form)) for name, form in basic.items()}
     return Judged(
         overlap.target, overlap, stability, rows, differences, weights, known, _size(e, target),
-        e.held_out(target), forms,
+        e.held_out(target), forms, {name: float(point[form]) for name, form in plain.items()},
     )  # fmt: skip
 
 

@@ -19,20 +19,21 @@ REASONS = {
     "no_support": "the target takes actions that the behaviour policy cannot have logged",
     "ratios_off": "the mean ratio pi/mu is not 1: probabilities are wrong, or actions are missing",
     "low_overlap": "the log shows too little of what this policy would do",
-    "few_episodes": "the log has too few episodes",
+    "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",
     "learners_disagree": "learners that should agree do not",
-    "features_poor": "the features are poor: too few for the value, or too many for the log",
-    "bias_unchecked": "the log cannot check whether the features can represent the value",
+    "features_poor": "the features are poor: too few for its value, too many for the log, or the "
+    "value too small to be seen",
+    "bias_unchecked": "the log cannot check whether the features can represent its value",
     "cut_off": "much of the value lies beyond the ends of cut-off episodes and is unchecked",
     "behavior_estimated": "the behaviour policy's probabilities are only estimates",
     "not_converged": "the learner had not arrived at its fixed point when the log ended",
-    "no_interval": "this learner has no interval, so its error is unknown",
-    "diverged": "the learner diverged",
+    "no_interval": "this learner has no interval, so nothing says how far off it may be",
     "bias_dominates": "its penalty moves the value by more than a quarter of lstd's interval",
 }
 MOST_ROWS = 0.5  # of the rows count: then only whole episodes are unlike the target's
-WHOLE_EPISODES = "whole episodes are too unlike this policy's to check the learners with them"
+WHOLE_EPISODES = "too few whole episodes are like this policy's to check the learners with them"
+MANY_FEATURES = "the log has too few rows for so many features"
 # These leave the value usable under a condition that a person can judge.
 CONDITIONAL = {"bias_unchecked", "behavior_estimated", "cut_off"}
 # Sampling does not rest on the features, only its continuation after a cut does.
@@ -91,9 +92,11 @@ def _reasons(found: list[Finding], target: str) -> dict[str, str]:
     """What every warning means for this target."""
     said = dict(REASONS)
     for one in found:
-        like = one.code == "low_overlap" and one.target == target
-        if like and one.numbers.get("ess_step_share", 0.0) >= MOST_ROWS:
-            said[one.code] = WHOLE_EPISODES
+        if one.code == "low_overlap" and one.target == target:
+            if "rank" in one.numbers:
+                said[one.code] = MANY_FEATURES
+            elif one.numbers.get("ess_step_share", 0.0) >= MOST_ROWS:
+                said[one.code] = WHOLE_EPISODES
     return said
 
 
@@ -126,8 +129,8 @@ def _if(codes: list[str]) -> str:
         "right; much depends on them, and the log cannot check them",
         "truncated_returns": "trust it only if the values of the states in which episodes are cut "
         "off are right, which the log cannot check",
-        "features_poor": "the features are poor and the learners that use them are biased; this "
-        "one does not rest on them",
+        "features_poor": "the features are poor, so the other learners may be wrong; this one does "
+        "not rest on them",
     }
     return "; ".join(said[code] for code in codes)
 
@@ -227,14 +230,16 @@ def _stability(row: dict[str, Any], raw: dict[str, Any]) -> Verdict:
     share = raw["td_stable_share"]
     if not row["stable"]:
         text = (
-            f"plain off-policy TD diverges on this log. A penalty above {row['threshold']}{known} "
-            f"makes it stable; eta = {row['eta']} is the automatic choice."
+            "plain off-policy TD is unstable on this log. Every penalty above "
+            f"{row['threshold']}{known} makes it stable; eta = {row['eta']} is the automatic "
+            "choice."
         )
         return Verdict(row["target"], "bad", text)
     if share is not None and share < 0.95:
         text = (
             f"plain off-policy TD is stable on this log, but only in {row['share']} of its "
-            f"resamples. Every penalty above {row['threshold']}{known} is stable."
+            f"resamples. From {row['threshold']}{known} on every penalty makes it stable; "
+            f"eta = {row['eta']} is the automatic choice."
         )
         return Verdict(row["target"], "care", text)
     text = "plain off-policy TD is stable on this log; no penalty is needed for that."

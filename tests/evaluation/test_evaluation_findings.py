@@ -1,0 +1,630 @@
+"""Every sentence of an evaluation is true: each is held against plain arithmetic on drawn logs.
+
+`RawLog` has the arithmetic. Numbers are read out of the sentences, so that what is printed is what
+is checked.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.linalg
+from scipy.stats import t as student
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.base.finding import Finding
+from steadytd.evaluation.estimate.overlap import mean_interval
+from steadytd.evaluation.judge import log_findings, recommend, target_findings
+from steadytd.evaluation.result import DIVIDED, Evaluation
+from steadytd.logs.log import Log, LogBatch, open_log
+from steadytd.report.evaluation import words
+from tests.support.evaluate_helpers import Identity
+from tests.support.log_helpers import fixed_lists, log_table
+from tests.support.logged_worlds import episodic
+from tests.support.raw_log import RawLog
+
+SEEDS = (1, 2)
+USUAL = ["lstd", "perturbed_lstd", "lsetd", "dr", "snpdis", "pdis", "td:alpha=0.001", "td", "tdc"]
+ROUND = 0.01  # numbers are printed with three digits
+CHANCE = 0.4  # intervals come from other resamples than ours
+
+
+class Case(NamedTuple):
+    """A log, how it is evaluated, and the targets whose values the features can represent."""
+
+    table: Any
+    options: dict[str, Any]
+    exact: tuple[str, ...] = ("pi", "mu")
+
+
+class Drawn(NamedTuple):
+    """An evaluation, and its table by plain arithmetic for each target."""
+
+    e: Evaluation
+    raw: dict[str, RawLog]
+    case: Case
+
+
+# The logs
+
+
+def world(strength: float, seed: int, Phi: Floats | None = None) -> st.Problem:
+    return episodic(6, strength, np.eye(6) if Phi is None else Phi, seed=seed)
+
+
+POOR = np.array([[1.0], [0.0], [0.9], [0.1], [1.0], [0.0]])
+
+
+def both(p: st.Problem, **how: Any) -> Any:
+    """A log with two targets: pi, and the policy that made the log."""
+    return log_table(p, targets={"pi": p.pi, "mu": p.mu}, **how)
+
+
+def reversing(seed: int) -> Any:
+    """theta2theta with V = (1, 2): unstable, and every stabilising penalty reverses the sign."""
+    p = st.problem("theta2theta")
+    r = np.broadcast_to(np.array([-0.8, 0.2])[:, None, None], p.P.shape)
+    q = st.Problem(name="q", P=p.P, r=r, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=p.Phi)
+    return both(q, episodes=100, length=60, seed=seed)
+
+
+def unending(seed: int) -> st.Problem:
+    p = world(0.5, seed)
+    gamma = np.full(p.P.shape, 0.9)
+    return st.Problem(name="q", P=p.P, r=p.r, gamma=gamma, mu=p.mu, pi=p.pi, Phi=p.Phi)
+
+
+def made(x: Floats, reward: Floats, rho: Floats, length: int) -> Any:
+    """Episodes of equal length that terminate, with discount 0.9."""
+    n = len(reward)
+    t = np.arange(n) % length
+    columns = {
+        "episode_id": np.arange(n) // length, "t": t, "obs": fixed_lists(x), "reward": reward,
+        "discount": np.full(n, 0.9), "terminated": t == length - 1,
+        "truncated": np.zeros(n, dtype=bool), "behavior_prob": np.full(n, 0.25),
+        "target_prob_pi": 0.25 * rho, "target_prob_mu": np.full(n, 0.25),
+    }  # fmt: skip
+    return pa.table(columns)
+
+
+def noise(seed: int) -> Any:
+    """One feature, and rewards whose mean is 0."""
+    rng = np.random.default_rng(seed)
+    return made(np.ones((600, 1)), rng.normal(size=600), np.ones(600), 6)
+
+
+def many_features(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(600, 80))
+    return made(x, x[:, 0] + rng.normal(size=600), np.ones(600), 6)
+
+
+def rare(seed: int) -> Any:
+    """One row in 50 has ratio 4, the others 0.01 each: few rows decide, and the mean is not 1."""
+    rng = np.random.default_rng(seed)
+    rho = np.where(rng.random(1200) < 0.02, 4.0, 0.01)
+    return made(rng.normal(size=(1200, 1)) + 1.0, rng.normal(size=1200), rho, 6)
+
+
+def barely_stable(seed: int) -> Any:
+    """E[x (x - 0.9 x')] is 1.25 - 1.32, and rare rows that terminate make up for it."""
+    rng = np.random.default_rng(seed)
+    x = np.stack([rng.normal(1.0, 0.5, 120), np.full(120, 1.47)], axis=1).reshape(-1, 1)
+    return made(x, rng.normal(size=240), np.tile([1.0, 0.05], 120), 2)
+
+
+def wrong(table: Any) -> Any:
+    """behavior_prob a fifth too large."""
+    at = table.column_names.index("behavior_prob")
+    larger = np.minimum(np.asarray(table["behavior_prob"]) * 1.2, 1.0)
+    return table.set_column(at, "behavior_prob", [larger])
+
+
+ONLINE = ["lstd", "dr", "td:alpha=0.01", "td:alpha=9", "rotd", "perturbed_td:eta=3,alpha=0.01"]
+CASES: dict[str, Callable[[int], Case]] = {
+    "near": lambda s: Case(both(world(0.5, s), episodes=150, length=200, seed=s), {}),
+    "far": lambda s: Case(both(world(4.0, s), episodes=150, length=200, seed=s), {}),
+    "further": lambda s: Case(
+        both(world(2.5, 5), episodes=1000, length=200, seed=99 + s), {"learners": ["lstd", "dr"]}
+    ),
+    "poor": lambda s: Case(both(world(0.5, 11, POOR), episodes=400, length=200, seed=s), {}, ()),
+    "poor, no dr": lambda s: Case(
+        both(world(0.5, 11, POOR), episodes=400, length=200, seed=s),
+        {"learners": ["lsetd", "td:lam=0.9,alpha=0.01", "lstd:ridge=100"]}, (),
+    ),
+    "ridge": lambda s: Case(
+        both(world(0.5, s), episodes=150, length=200, seed=s),
+        {"learners": ["lstd:ridge=500", "dr", "lstd"]},
+    ),
+    "wrong": lambda s: Case(wrong(both(world(0.5, s), episodes=150, length=200, seed=s)), {}),
+    "reversing": lambda s: Case(reversing(s), {}, ("pi",)),
+    "cut": lambda s: Case(both(world(0.5, s), episodes=1000, length=3, seed=s), {}),
+    "cut, next not known": lambda s: Case(
+        both(world(0.5, s), episodes=900, length=3, seed=s, next_obs="none"), {}
+    ),
+    "all cut": lambda s: Case(both(unending(s), episodes=100, length=26, seed=s), {}),
+    "few": lambda s: Case(both(world(0.5, s), episodes=8, length=200, seed=s), {}),
+    "on policy": lambda s: Case(both(world(0.0, s), episodes=25, length=200, seed=s), {}),
+    "one episode": lambda s: Case(both(world(0.5, s), episodes=1, length=200, seed=s), {}),
+    "endless": lambda s: Case(both(unending(s), episodes=1, length=2000, seed=s), {}),
+    "states": lambda s: Case(
+        both(world(0.5, s), episodes=150, length=200, seed=s), {"value_at": "states"}
+    ),
+    "noise": lambda s: Case(noise(s), {}),
+    "many features": lambda s: Case(many_features(s), {"learners": ["lstd", "dr"]}, ()),
+    "barely stable": lambda s: Case(barely_stable(s), {"learners": ["lstd", "dr"]}),
+    "rare": lambda s: Case(rare(s), {}),
+    "online": lambda s: Case(
+        both(world(0.5, s), episodes=150, length=200, seed=s), {"learners": ONLINE}
+    ),
+    "penalty only": lambda s: Case(
+        both(world(0.5, s), episodes=150, length=200, seed=s),
+        {"learners": ["perturbed_lstd:eta=0.5"]},
+    ),
+    "rotd only": lambda s: Case(
+        both(world(0.5, s), episodes=150, length=200, seed=s), {"learners": ["rotd"]}
+    ),
+    "td only": lambda s: Case(
+        both(world(0.5, s), episodes=150, length=200, seed=s), {"learners": ["td:alpha=1e-5"]}
+    ),
+    "diverged only": lambda s: Case(
+        both(world(0.5, s), episodes=150, length=200, seed=s), {"learners": ["td:alpha=9"]}
+    ),
+    "estimated, few": lambda s: Case(
+        both(world(0.5, s), episodes=12, length=200, seed=s),
+        {"behavior": "estimate", "learners": ["lstd", "dr", "pdis"]},
+    ),
+    "estimated": lambda s: Case(
+        both(world(0.5, s), episodes=150, length=200, seed=s),
+        {"behavior": "estimate", "learners": ["lstd", "dr", "pdis"]},
+    ),
+}  # fmt: skip
+
+
+ONCE = (
+    "further", "many features", "ridge", "online", "penalty only", "rotd only", "td only",
+    "diverged only", "estimated", "estimated, few", "states", "few",
+)  # fmt: skip
+
+
+class NoSupport(Log):
+    """A log in which the behaviour policy gives 0 to some logged actions: the reader refuses it."""
+
+    def batches(self, columns: Any = None) -> Generator[LogBatch, None, None]:
+        for batch in super().batches(columns):
+            assert batch.behavior_prob is not None
+            chances = np.array(batch.behavior_prob)
+            chances[UNSUPPORTED] = 0.0
+            yield replace(batch, behavior_prob=chances)
+
+
+UNSUPPORTED = [4, 9, 30, 31, 32, 50, 51]
+
+
+@cache
+def drawn(name: str, seed: int) -> Drawn:
+    case = CASES[name](seed)
+    table, options = case.table, {"learners": USUAL, **case.options}
+    if "behavior" in options:
+        source = table.drop_columns(["behavior_prob"])
+        e = st.evaluate(source, features=Identity(), **options)
+        return Drawn(e, {}, case)
+    e = st.evaluate(table, features=Identity(), **options)
+    blocks = e.settings["blocks"]
+    return Drawn(e, {t: RawLog(table, t, blocks, e.log.divided) for t in e.targets}, case)
+
+
+@cache
+def without_support() -> Drawn:
+    table = both(world(0.5, 1), episodes=150, length=200, seed=1)
+    log = open_log(table)
+    e = st.evaluate(NoSupport(**vars(log)), features=Identity(), learners=["lstd"])
+    at = table.column_names.index("behavior_prob")
+    chances = np.array(table["behavior_prob"].to_pylist())
+    chances[UNSUPPORTED] = 0.0
+    zeroed = table.set_column(at, "behavior_prob", [chances])
+    raw = {name: RawLog(zeroed, name, e.settings["blocks"]) for name in e.targets}
+    return Drawn(e, raw, Case(zeroed, {}))
+
+
+@cache
+def everything() -> list[tuple[str, Drawn]]:
+    twice = [name for name in CASES if name not in ONCE]
+    found = [(name, drawn(name, seed)) for name in twice for seed in SEEDS]
+    found += [(name, drawn(name, 1)) for name in ONCE]
+    return [*found, ("no support", without_support())]
+
+
+# What a sentence says
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers of a sentence in order, without those that are part of a name."""
+    found = re.findall(r"(?<![\w.:=-])-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?%?(?![\w])", text)
+    return [float(n.rstrip("%").replace(",", "").rstrip(".")) for n in found]
+
+
+def near(said: float, true: float, rel: float = ROUND) -> bool:
+    return abs(said - true) <= rel * abs(true) + 1e-12
+
+
+def no_support(d: Drawn, f: Finding) -> None:
+    n, zero, *rest = numbers(f.text)
+    assert (n, zero) == (len(UNSUPPORTED), 0.0)
+    assert rest[0] == 0.0 and rest[1:6] == UNSUPPORTED[:5] and rest[-1] == 0.0
+    assert d.raw[f.target].n == d.e.log.rows
+
+
+def ratios_off(d: Drawn, f: Finding) -> None:
+    raw = d.raw[f.target]
+    mean, _, lo, hi, one = numbers(f.text)
+    S, R = raw.by_unit(raw.rho), raw.per_unit["rows"]
+    true = raw.rho.mean()
+    error = np.sqrt(np.mean((S - true * R) ** 2) / (len(S) - 1)) / R.mean()
+    reach = student.ppf(0.9995, len(S) - 1) * error
+    assert one == 1.0 and near(mean, true)
+    assert abs(lo - (true - reach)) < ROUND and abs(hi - (true + reach)) < ROUND
+    assert not true - reach <= 1.0 <= true + reach
+
+
+def low_overlap(d: Drawn, f: Finding) -> None:
+    raw = d.raw[f.target]
+    said = numbers(f.text)
+    rows = raw.effective(raw.rho)
+    if "over whole episodes" in f.text:
+        episodes, count, wanted, product, one, least = said
+        c = raw.products[0][raw.last]
+        assert episodes == raw.episodes and near(count, raw.effective(c))
+        assert near(product, c.mean(), 0.06) and (wanted, one, least) == (30, 1, 0.6)
+        assert raw.effective(c) < wanted or c.mean() < least
+        return
+    assert said[0] == raw.n and near(said[1], rows)
+    if "independent" in f.text:
+        _, _, each, rank, wanted = said
+        assert rank == np.linalg.matrix_rank(raw.x)
+        assert near(each, rows / rank, 0.06) and rows / rank < wanted == 10
+        assert rows >= 0.05 * raw.n  # it is the features that are many
+        return
+    _, _, percent, largest, row = said
+    assert percent == 5 and rows < 0.05 * raw.n
+    assert near(largest, raw.rho.max()) and raw.rho[raw.row == row] == raw.rho.max()
+    most = np.sort(raw.rho)[::-1]
+    assert (
+        most[: len(most) // 10].sum() > 0.5 * most.sum()
+    )  # a tenth of the rows outweighs the rest
+
+
+def features_poor(d: Drawn, f: Finding) -> None:
+    raw = d.raw[f.target]
+    if "no weights" in f.text:
+        error, zero = raw.held_out()
+        assert error > zero
+        if "thousand" not in f.text:
+            assert near(numbers(f.text)[0], error / zero)
+        return
+    lstd, dr, _, apart, _ = numbers(f.text)
+    assert near(lstd, raw.lstd()) and near(dr, raw.dr())
+    assert abs(apart - abs(raw.dr() - raw.lstd())) <= ROUND * apart
+    differences = raw.drawn["dr"] - raw.drawn["lstd"]
+    assert apart > 2.0 * np.std(differences)  # 99 % asks for 2.6 of the evaluation's own resamples
+
+
+def bias_unchecked(d: Drawn, f: Finding) -> None:
+    raw = d.raw[f.target]
+    said = numbers(f.text)
+    if not said:
+        assert d.e.log.continuing
+        return
+    bound, width = said
+    apart = np.abs(raw.drawn["dr"] - raw.drawn["lstd"])
+    assert bound > width
+    assert near(width, 2.0 * raw.half, CHANCE) and near(bound, np.quantile(apart, 0.99), CHANCE)
+
+
+def cut_off(d: Drawn, f: Finding) -> None:
+    raw = d.raw[f.target]
+    cut, episodes, percent, beyond, doubt, half = numbers(f.text)
+    share = raw.cut.sum() / raw.episodes
+    size = np.sqrt(np.mean((raw.x @ raw.weights()) ** 2))
+    assert (cut, episodes) == (len(raw.cut), raw.episodes)
+    assert near(percent, 100.0 * share) and near(beyond, share * size)
+    assert near(half, raw.half, CHANCE) and doubt / 100.0 * beyond > half
+
+
+def learners_disagree(d: Drawn, f: Finding) -> None:
+    """Neither has a bias of its own, and they are further apart than resamples of them are."""
+    raw = d.raw[f.target]
+    one, other = f.numbers["learner"], f.numbers["other"]
+    assert f.text.startswith(f"{one} and {other} differ by ")
+    assert not {one, other} & {"perturbed_lstd", "lstd:ridge=500", "lstd:ridge=100"}
+    values = {v["learner"]: v["fixed_point"] for v in d.e.values.filter(target=f.target).to_dicts()}
+    true = {"lstd": raw.lstd(), "dr": raw.dr(), "pdis": raw.pdis(), "snpdis": raw.snpdis()}
+    known = {**values, **true}
+    apart = known[one] - known[other]
+    said, many = numbers(f.text)
+    assert near(said, abs(apart), 0.02) and many == 3.5
+    if {one, other} <= set(raw.drawn):
+        assert abs(apart) > (1.0 - CHANCE) * many * np.std(raw.drawn[one] - raw.drawn[other])
+    assert ("no rows left out" in f.text) == (raw.left_out > 0)
+
+
+def td_unstable(d: Drawn, f: Finding) -> None:
+    raw = d.raw[f.target]
+    threshold, _, lo, hi = numbers(f.text)
+    least = scipy.linalg.eigh((raw.A + raw.A.T) / 2.0, raw.G, eigvals_only=True)[0]
+    assert raw.spectrum() <= 0.0 and near(threshold, -least) and lo <= threshold <= hi
+    for times in (1.001, 1.5, 3.0, 30.0):
+        assert raw.spectrum(-least * times) > 0.0
+    for v in d.e.values.filter(target=f.target, learner="tdc").to_dicts():
+        M = [[raw.A, raw.G - raw.A.T], [v["ratio"] * raw.A, v["ratio"] * raw.G]]
+        assert np.linalg.eigvals(np.block(M)).real.min() > 0.0  # so tdc needs no penalty
+
+
+def bias_dominates(d: Drawn, f: Finding) -> None:
+    raw = d.raw[f.target]
+    lstd, moved = numbers(f.text)[-2:]
+    eta = f.numbers["eta"]
+    assert f"eta = {eta:.3g} " in f.text
+    assert near(lstd, raw.lstd()) and near(moved, raw.at_start(raw.weights(eta)))
+    assert abs(moved - lstd) > raw.half * (1.0 - CHANCE)
+
+
+def diverged(d: Drawn, f: Finding) -> None:
+    name, (step,) = f.numbers["learner"], numbers(f.text)
+    assert name == "td:alpha=9" and f.text.startswith(name)
+    assert not np.isfinite(d.raw[f.target].followed(9.0, int(step))).all()
+
+
+def no_interval(d: Drawn, f: Finding) -> None:
+    (row,) = d.e.values.filter(target=f.target, learner=f.numbers["learner"]).to_dicts()
+    assert row["fixed_point"] is None and np.isnan([row["lo"], row["hi"]]).all()
+    assert f.numbers["learner"] == "rotd"  # it thresholds, so no linear equation gives its end
+
+
+def not_converged(d: Drawn, f: Finding) -> None:
+    raw, name = d.raw[f.target], f.numbers["learner"]
+    (row,) = d.e.values.filter(target=f.target, learner=name).to_dicts()
+    ended, fixed = numbers(f.text)[-2:]
+    eta = row["eta"] or 0.0
+    w = raw.traced(0.9) if "lam=0.9" in name else raw.weights(eta)
+    end = raw.x.mean(axis=0) if d.e.log.continuing else None
+    true = float(end @ w) if end is not None else raw.at_start(w)
+    assert near(fixed, true) and abs(ended - fixed) > 0.0
+    if name.startswith("td:alpha="):
+        followed = raw.followed(float(name.partition("=")[2]))
+        assert near(ended, float(end @ followed) if end is not None else raw.at_start(followed))
+    unstable = "tdc" not in name and raw.spectrum(eta) <= 0.0
+    assert ("unstable here" in f.text) == unstable
+
+
+def truncated_returns(d: Drawn, f: Finding) -> None:
+    cut, episodes, percent = numbers(f.text)
+    for raw in d.raw.values():
+        assert (cut, episodes) == (len(raw.cut), raw.episodes)
+        assert abs(percent - 100.0 * raw.cut.mean()) <= 0.5
+        pdis = {v["learner"]: v["value"] for v in d.e.values.to_dicts()}.get("pdis")
+        assert pdis is None or near(pdis, d.raw[d.e.targets[-1]].pdis(), 1e-9)  # logged rows only
+
+
+def rows_left_out(d: Drawn, f: Finding) -> None:
+    out, percent = numbers(f.text)
+    for raw in d.raw.values():
+        assert out == raw.left_out
+        assert abs(percent - 100.0 * raw.left_out / raw.table_rows) < 0.01
+        missing = np.setdiff1d(np.arange(raw.table_rows), raw.row)
+        column = d.case.table["terminated"].to_pylist()
+        assert not any(column[i] for i in missing.tolist())
+    assert f.level == ("warning" if percent > 1.0 else "note")
+
+
+def few_episodes(d: Drawn, f: Finding) -> None:
+    rows, episodes, units = numbers(f.text)
+    for raw in d.raw.values():
+        assert (rows, episodes) == (raw.n, raw.episodes)
+    assert units == d.e.log.units and (rows < 100 or units < 10 or episodes < 20)
+    assert ("episodes" in f.remedy) == (not d.e.log.continuing or episodes > 1)
+
+
+def continuing_log(d: Drawn, f: Finding) -> None:
+    assert ("one episode" in f.text) == (d.e.log.episodes == 1)
+    for name, raw in d.raw.items():
+        (row,) = d.e.values.filter(target=name, learner="lstd").to_dicts()
+        assert near(row["value"], float(raw.x.mean(axis=0) @ raw.weights()), 1e-6)
+    sampled = d.e.values.filter(kind="sampling")["value"]
+    assert sampled.is_nan().all()  # pdis, snpdis and dr say nothing
+    assert ("stretches" in f.text) == (d.e.log.units > d.e.log.episodes)
+
+
+def behavior_estimated(d: Drawn, f: Finding) -> None:
+    assert d.case.options["behavior"] == "estimate" and f.numbers["bins"]
+    known = st.evaluate(d.case.table, features=Identity(), learners=["pdis"]).values["value"]
+    assert not np.isclose(d.e.values.filter(learner="pdis")["value"], known, rtol=1e-6).any()
+
+
+CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
+    check.__name__: check
+    for check in (
+        no_support, ratios_off, low_overlap, features_poor, bias_unchecked, cut_off,
+        learners_disagree, td_unstable, bias_dominates, diverged, no_interval, not_converged,
+        truncated_returns, rows_left_out, few_episodes, continuing_log, behavior_estimated,
+    )
+}  # fmt: skip
+
+
+def test_every_code_of_the_source_has_a_check() -> None:
+    source = "".join(inspect.getsource(module) for module in (log_findings, target_findings))
+    codes = set(re.findall(r'Finding\(\s*"(\w+)"', source))
+    assert codes == set(CHECKS) and "td_unstable" in codes
+
+
+@pytest.mark.parametrize("code", CHECKS)
+def test_findings_are_true(code: str) -> None:
+    """On every log on which it is printed, and on one at least."""
+    ran = 0
+    for _, d in everything():
+        for f in d.e.warnings:
+            if f.code == code and (d.raw or code == "behavior_estimated"):
+                CHECKS[code](d, f)
+                ran += 1
+    assert ran, code
+
+
+# Verdicts, reasons and notes: what stands above and below the findings
+
+
+def row_of(d: Drawn, target: str, learner: str) -> dict[str, Any]:
+    (row,) = d.e.values.filter(target=target, learner=learner).to_dicts()
+    return dict(row)
+
+
+def width(d: Drawn, target: str, name: str) -> float:
+    """Of a 95 % interval, whether or not the learner was asked for."""
+    (j,) = [j for j in d.e.judged if j.name == target]
+    return float(j.basic[name][1].width)
+
+
+def reason_of_warning(d: Drawn, r: recommend.Recommendation, code: str) -> None:
+    """What a verdict says of a warning follows from a finding, or from the learner's own row."""
+    printed = [f for f in d.e.warnings if f.code == code and f.target in ("", r.target)]
+    if code == "bias_dominates":
+        raw, (j,) = d.raw[r.target], [j for j in d.e.judged if j.name == r.target]
+        assert abs(r.value - raw.lstd()) > j.reference[1].width / 4.0
+        return
+    assert printed, code
+    if code in recommend.OWN:
+        assert r.learner in {f.numbers["learner"] for f in printed}
+
+
+def agrees(said: float, row: dict[str, Any]) -> bool:
+    """A value is printed with two digits of half its interval."""
+    wide = row["hi"] - row["lo"] if np.isfinite(row["hi"] - row["lo"]) else 0.0
+    return bool(abs(said - row["value"]) <= 0.03 * wide + 1e-3 * abs(row["value"]))
+
+
+def said_codes(text: str, sentences: dict[str, str]) -> set[str]:
+    return {code for code, sentence in sentences.items() if sentence in text}
+
+
+def test_verdicts_are_true() -> None:
+    """The grade, the value and the interval, and every reason or condition that is named."""
+    met: set[str] = set()
+    conditions = {code: words._if([code]) for code in (*words.CONDITIONAL, "features_poor")}
+    conditions["truncated_returns"] = words._if(["truncated_returns"])
+    for _, d in everything():
+        cut = any(f.code == "truncated_returns" for f in d.e.warnings)
+        for verdict in words.verdicts(d.e):
+            r = d.e.recommended[verdict.target]
+            if not np.isfinite(r.value):
+                values = d.e.values.filter(target=r.target)["value"].to_numpy()
+                assert "no learner found a value" in verdict.text and not np.isfinite(values).any()
+                met.add("nothing")
+                continue
+            said = numbers(verdict.text)
+            row = row_of(d, r.target, r.learner)
+            known = np.isfinite([row["lo"], row["hi"]]).all()
+            assert f"by {r.learner}" in verdict.text and agrees(said[0], row)
+            assert ("no interval" in verdict.text) == (not known)
+            bad = verdict.text.startswith("do not trust")
+            assert (verdict.grade == "bad") == bad
+            sentences = {**words.REASONS} if bad else conditions
+            codes = said_codes(verdict.text, sentences)
+            for i, also in enumerate((words.WHOLE_EPISODES, words.MANY_FEATURES)):
+                codes |= {"low_overlap", f"also {i}"} if also in verdict.text else set()
+            if "truncated_returns" in codes:
+                assert cut
+            warned = codes - {"also 0", "also 1", "truncated_returns"}
+            for code in warned:
+                reason_of_warning(d, r, code)
+            assert warned == set(r.warnings)
+            assert (verdict.grade == "good") == (not r.warnings and not cut)
+            if verdict.grade == "care" and "features_poor" in codes:
+                assert r.learner in {"pdis", "snpdis", "dr"}
+            met |= codes if bad else {f"if {code}" for code in codes} | {verdict.grade}
+    wanted = {*words.REASONS, "also 0", "also 1", "nothing", "good", "care"}
+    wanted |= {f"if {code}" for code in conditions}
+    assert met >= wanted, wanted - met
+
+
+def test_reasons_of_recommendations_are_true() -> None:
+    met = set()
+    for _, d in everything():
+        for r in d.e.recommended.values():
+            kind = re.sub(r"[^,;]*, (?=with)", "", r.reason.partition(", and")[0]).split(";")[0]
+            met.add(kind)
+            names = d.e.values.filter(target=r.target)["learner"].to_list()
+            if "not asked for" in r.reason:
+                assert kind.split()[0] not in names and r.learner in names
+            elif "no value with an interval" in r.reason:
+                row = row_of(d, r.target, kind.split()[0])
+                assert not np.isfinite([row["value"], row["lo"], row["hi"]]).all()
+            elif "first states only" in r.reason:
+                assert d.e.log.continuing
+            elif "too few whole episodes" in r.reason and d.raw:
+                raw = d.raw[r.target]
+                c = raw.products[0][raw.last]
+                assert raw.effective(c) < 30 or c.mean() < 0.6
+            elif "far sharper" in r.reason:
+                assert width(d, r.target, "dr") > 3.0 * width(d, r.target, "lstd")
+            elif "not much wider" in r.reason:
+                assert width(d, r.target, "dr") <= 3.0 * width(d, r.target, "lstd")
+            elif "features are poor" in r.reason:
+                codes = {f.code for f in d.e.warnings if f.target == r.target}
+                assert "features_poor" in codes
+    assert len(met) >= 6, met
+
+
+def test_stability_verdicts_are_true() -> None:
+    """By eigenvalues of the log's A, and of its resamples."""
+    met = set()
+    for _, d in everything():
+        for verdict in words.stability_verdicts(d.e):
+            if not d.raw or np.linalg.matrix_rank(d.raw["pi"].x) < d.raw["pi"].x.shape[1]:
+                continue
+            raw, said = d.raw[verdict.target], numbers(verdict.text)
+            met.add(verdict.grade)
+            assert ("is unstable on this log" in verdict.text) == (raw.spectrum() <= 0.0)
+            (row,) = d.e.stability.filter(target=verdict.target).to_dicts()
+            H = (raw.A + raw.A.T) / 2.0
+            least = -scipy.linalg.eigh(H, raw.G, eigvals_only=True)[0]
+            if verdict.grade == "bad":
+                assert near(said[0], least) and near(said[-1], row["eta"])
+            elif verdict.grade == "care":
+                share, threshold = said[:2]
+                assert share < 95 and abs(threshold - max(least, 0.0)) <= ROUND * abs(least)
+                counts = np.random.default_rng(3).multinomial(
+                    raw.units, np.full(raw.units, 1.0 / raw.units), size=200
+                )
+                A = np.stack([raw.sums("A", c.astype(float)) for c in counts])
+                stable = np.mean(np.linalg.eigvals(A).real.min(axis=1) > 0.0)
+                assert abs(share / 100.0 - stable) < 0.15
+                assert raw.spectrum(row["eta"]) > 0.0
+    assert met == {"good", "care", "bad"}
+
+
+def test_notes_say_where_episodes_are_divided() -> None:
+    for _, d in everything():
+        assert (DIVIDED in d.e.notes) == (d.e.log.units > d.e.log.episodes)
+        assert f"{d.e.log.units} units of the log ({d.e.log.episodes} episodes)" in d.e.notes[1]
+
+
+def test_a_mean_ratio_is_rarely_called_wrong_by_chance() -> None:
+    """A 99.9 % interval of 30 episodes: among 600 right logs it misses once or twice, not twelve
+    times as the limits of 400 resamples do."""
+    p, missed = world(1.5, 5), 0
+    c = log_table(p, episodes=18_000, length=200, seed=7)
+    rho = np.asarray(c["target_prob_pi"]) / np.asarray(c["behavior_prob"])
+    episode = np.asarray(c["episode_id"])
+    S, R = np.bincount(episode, rho).astype(float), np.bincount(episode).astype(float)
+    for i in range(0, 18_000, 30):
+        found = mean_interval(S[i : i + 30], R[i : i + 30])
+        missed += not found.lo <= 1.0 <= found.hi
+    assert missed <= 5
