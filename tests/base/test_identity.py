@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import math
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -19,6 +21,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.base import identity
 from steadytd.base.identity import UnreadableError, closure, digest, modules
 from steadytd.mdp.problem import ARRAYS, LATER, TEXTS
 from tests.support.other_code import changed
@@ -338,3 +341,36 @@ def test_versions_count(monkeypatch: pytest.MonkeyPatch) -> None:
     with changed(), monkeypatch.context() as patch:
         patch.setattr(importlib.metadata, "version", lambda name: "0.0")
         assert modules("steadytd.engine.loop.kernels") != before
+
+
+def test_threads_may_ask_at_the_same_time() -> None:
+    """Python's parser may not be left by one thread for another while it makes its objects.
+
+    That happens where the garbage collector runs Python code in between; here it always does.
+    """
+    wrong: list[SystemError] = []
+
+    def give_way(*_: object) -> None:
+        time.sleep(1e-5)
+
+    def ask() -> None:
+        for _ in range(5):
+            identity._imports.cache_clear()
+            try:
+                identity._imports("steadytd.base.identity")
+            except SystemError as error:
+                wrong.append(error)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(give_way)
+    gc.set_threshold(20)
+    try:
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(give_way)
+    assert wrong == []

@@ -31,6 +31,7 @@ import pickle
 import site
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
@@ -150,12 +151,18 @@ def _text(name: str) -> str:
     return file.read_text(encoding="utf-8")
 
 
+# Python 3.11 counts the depth of a tree for all threads together: one at a time.
+_PARSING = threading.Lock()
+
+
 @cache
 def _imports(name: str) -> Imports:
     file = _file(name)
     package = name if file is not None and file.stem == "__init__" else name.rpartition(".")[0]
     found: set[str] = set()
-    for node in _running(ast.parse(_text(name))):
+    with _PARSING:
+        tree = ast.parse(_text(name))
+    for node in _running(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
