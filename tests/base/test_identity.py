@@ -353,19 +353,22 @@ def test_threads_may_ask_at_the_same_time() -> None:
     def give_way(*_: object) -> None:
         time.sleep(1e-5)
 
-    def ask() -> None:
-        for _ in range(5):
+    def ask(depth: int) -> None:
+        if depth:  # it shows where threads stand at different depths
+            return ask(depth - 1)
+        for _ in range(15):
             identity._imports.cache_clear()
             try:
                 identity._imports("steadytd.base.identity")
             except SystemError as error:
                 wrong.append(error)
+        return None
 
     before = gc.get_threshold()
     gc.callbacks.append(give_way)
     gc.set_threshold(20)
     try:
-        threads = [threading.Thread(target=ask) for _ in range(4)]
+        threads = [threading.Thread(target=ask, args=(10 * i,)) for i in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
