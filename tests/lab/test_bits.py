@@ -1,0 +1,104 @@
+"""The lab's learners give the engine's bits: weights and errors, on every problem and law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+import steadytd as st
+from steadytd.base.errors import InputError
+from steadytd.engine.learner import Learner
+from steadytd.lab.tables import learner_spec
+from steadytd.learners import algorithm, names
+from tests.support.javascript import Browser
+
+STEPS, SEED = 20_000, 7
+POINTS = [0, 5000, 10_000, 15_000, STEPS]  # the stream is drawn in chunks of 8192 steps
+SMALL = ("theta2theta", "three_state", "baird", "baird8", "kolter", "nonmonotone", "collision")
+
+
+def learners(lam: float) -> list[Learner]:
+    """Every law that takes steps, with all its variants; those without lam only at lam = 0."""
+    found = []
+    for name in names():
+        law = algorithm(name)
+        if law.block is not None or law.action_values or (lam and "lam" not in law.all_params):
+            continue
+        given: dict[str, object] = {"alpha": 0.002} | ({"lam": lam} if lam else {})
+        wanted = [n for n, p in law.params.items() if p.default is None and n not in given]
+        given |= dict.fromkeys(wanted, 0.5)
+        for variant in law.variants or [""]:
+            chosen = {law.variant_param: variant} if variant else {}
+            found.append(st.learner(name, **given, **chosen))
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Browser:
+    """V8, started once."""
+    return Browser()
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("lam", [0.0, 0.5])
+def test_weights_and_errors_equal_the_engines(browser: Browser, name: str, lam: float) -> None:
+    problem, several = st.problem(name), learners(lam)
+    assert len(several) == (21 if lam == 0.0 else 15)
+    r = st.run(problem, several, steps=STEPS, seeds=[SEED], points=5)
+    weights, errors = browser.run(problem, several, SEED, POINTS)
+    for i, one in enumerate(several):
+        own = np.array(weights[i])
+        np.testing.assert_array_equal(own, r.weights(one)[0], err_msg=str(one))
+        curve = r.curves.filter(learner=str(one))["error"].to_numpy()
+        np.testing.assert_array_equal([row[i] for row in errors], curve, err_msg=str(one))
+
+
+def test_averages_and_the_start_of_a_second_vector(browser: Browser) -> None:
+    problem = st.problem("baird")
+    several = [
+        st.learner("td:alpha=0.001,average=1"),
+        st.learner("tdc:alpha=0.001,lam=0.5,average=1"),
+        st.learner("tdc_as_published:alpha=0.001,weight=pi,h0=1"),
+    ]
+    r = st.run(problem, several, steps=STEPS, seeds=[SEED], points=5)
+    weights, _ = browser.run(problem, several, SEED, POINTS)
+    for i, one in enumerate(several):
+        np.testing.assert_array_equal(np.array(weights[i]), r.weights(one)[0], err_msg=str(one))
+
+
+@njit
+def clipped(rho: float, most: float) -> float:
+    return min(rho, most) if rho >= 0.0 else 0.0
+
+
+@st.law(params={"most": st.Param("largest ratio", default=1.5, low=0.0)}, writes={"w": ("x",)})
+def own(
+    reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float, rho: float,
+    most: float,
+) -> float:  # fmt: skip
+    """A law of one's own that calls a function and has branches."""
+    delta = reward + gamma_next * w_x_next - w_x
+    if abs(delta) > 2.0 or not delta <= 2.0:
+        return alpha * clipped(rho, most) * max(-2.0, min(delta, 2.0))
+    return alpha * clipped(rho, most) * delta
+
+
+def test_a_law_of_ones_own(browser: Browser) -> None:
+    problem, learner = st.problem("three_state"), st.learner(own, alpha=0.01)
+    r = st.run(problem, [learner], steps=STEPS, seeds=[SEED], points=5)
+    weights, _ = browser.run(problem, [learner], SEED, POINTS)
+    np.testing.assert_array_equal(np.array(weights[0]), r.weights(learner)[0])
+
+
+@st.law(writes={"w": ("x",)})
+def other(reward: float, w_x: float, alpha: float) -> float:
+    """A law with an operation that the browser does not have."""
+    return float(alpha * np.sin(reward - w_x))
+
+
+def test_what_cannot_be_translated_is_named() -> None:
+    with pytest.raises(InputError, match=r"other: 'np.sin\(reward - w_x\)' cannot be translated"):
+        learner_spec(st.learner(other, alpha=0.1))
+    with pytest.raises(InputError, match="lstd solves equations"):
+        learner_spec(st.learner("lstd"))
