@@ -25,7 +25,7 @@ def learners(lam: float) -> list[Learner]:
         law = algorithm(name)
         if law.block is not None or law.action_values or (lam and "lam" not in law.all_params):
             continue
-        given: dict[str, object] = {"alpha": 0.002} | ({"lam": lam} if lam else {})
+        given: dict[str, object] = {"alpha": 0.002, **({"lam": lam} if lam else {})}
         wanted = [n for n, p in law.params.items() if p.default is None and n not in given]
         given |= dict.fromkeys(wanted, 0.5)
         for variant in law.variants or [""]:
@@ -67,7 +67,7 @@ def test_averages_and_the_start_of_a_second_vector(browser: Browser) -> None:
         np.testing.assert_array_equal(np.array(weights[i]), r.weights(one)[0], err_msg=str(one))
 
 
-@njit
+@njit()
 def clipped(rho: float, most: float) -> float:
     return min(rho, most) if rho >= 0.0 else 0.0
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 from py_mini_racer import MiniRacer
 
-import steadytd.lab
 from steadytd.engine.learner import Learner
 from steadytd.lab.module import stream_module
+from steadytd.lab.page import asset
 from steadytd.lab.tables import learner_spec, problem_tables
 from steadytd.mdp.problem import Problem
 
-ASSETS = Path(steadytd.lab.__file__).parent / "assets"
 BYTES = """
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 function bytes(text) {
@@ -51,7 +49,15 @@ class Browser:
 
     def __init__(self) -> None:
         self.v8 = MiniRacer()
-        self.v8.eval(BYTES + (ASSETS / "engine.js").read_text())
+        texts = [asset(name) for name in ("engine.js", "algebra.js", "theory.js", "course.js")]
+        self.v8.eval(BYTES + "\n".join(texts))
+
+    def value(self, code: str, **given: Any) -> Any:
+        """What an expression is worth, with some constants given as JSON."""
+        names = "".join(f"const {name} = {json.dumps(value)};" for name, value in given.items())
+        return json.loads(
+            str(self.v8.eval(f"(() => {{ {names} return JSON.stringify({code}); }})()"))
+        )
 
     def run(
         self, problem: Problem, learners: list[Learner], seed: int, points: list[int]

@@ -12,8 +12,10 @@ from steadytd.engine.facts import STEP_FACTS
 from steadytd.engine.law import Law
 from steadytd.engine.loop.compile import law_functions
 from steadytd.engine.loop.write import Loop, lane_params
-from steadytd.lab.assembler import Type, module
-from steadytd.lab.compiler import Array, Compiler, Known, Scope, definition
+from steadytd.lab.assembler import Routine, Type, module
+from steadytd.lab.compiler import Compiler
+from steadytd.lab.expressions import Array, Known
+from steadytd.lab.functions import Scope, definition
 
 BUCKETS = 64  # of [0, 1): where the search for a transition begins
 INTS, FLOATS = Array("i32"), Array("f64")
@@ -75,7 +77,9 @@ def stream_module() -> bytes:
     return module([_compiled("walk", definition(walk).statements, known, names)])
 
 
-def _compiled(name: str, statements: list[ast.stmt], known: Known, names: dict[str, Any]) -> Any:
+def _compiled(
+    name: str, statements: list[ast.stmt], known: Known, names: dict[str, Any]
+) -> Routine:
     compiler = Compiler(name, known)
     compiler.body(statements, Scope(name, names))
     return compiler.routine

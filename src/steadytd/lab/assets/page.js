@@ -1,0 +1,602 @@
+// The page: controls, charts, sentences, the course. All numbers come from theory.js and the worker.
+"use strict";
+
+const data = JSON.parse(document.getElementById("lab-data").textContent);
+const $ = (id) => document.getElementById(id);
+const POINTS = 201;
+const state = { problem: "three_state", learners: [], steps: 100000, seeds: 3, step: 0, onPolicy: false, own: null };
+let model, tables, analysis, curves, worker, wishes = 0, wished = 0;
+
+// learners as text
+
+function parseLearner(text) {
+  const [name, rest = ""] = text.split(/:(.*)/s);
+  const law = data.learners.find((l) => l.name === name);
+  if (!law) throw new Error(`There is no learner ${name} here.`);
+  const params = Object.fromEntries(law.params.map((p) => [p.name, p.start]));
+  for (const part of rest.split(",").filter(Boolean)) {
+    const [key, value] = part.split("=");
+    const param = law.params.find((p) => p.name === key);
+    if (!param) throw new Error(`${name} has no parameter ${key}.`);
+    params[key] = param.words.length ? value : Number(value);
+    if (!param.words.length && !(params[key] >= param.low && params[key] <= param.high)) throw new Error(`${name}: ${key} = ${value} is outside its range.`);
+    if (param.words.length && !param.words.includes(value)) throw new Error(`${name}: ${key} is one of ${param.words.join(", ")}.`);
+  }
+  return { law, params };
+}
+
+function plainNumber(x) {
+  return String(x).replace("e+", "e");
+}
+
+function learnerText({ law, params }) {
+  const shown = law.params.filter((p) => params[p.name] !== p.default).map((p) => `${p.name}=${plainNumber(params[p.name])}`);
+  return shown.length ? `${law.name}:${shown.join(",")}` : law.name;
+}
+
+function specOf({ law, params }) {
+  const variant = law.variant ? params[law.variant] : "";
+  const traced = law.trace !== null && (params[law.trace] || 0) !== 0;
+  const form = law.forms.find((f) => f.variant === variant && f.traced === traced);
+  return { ...form, params: { ...params, power: 0, delay: 1 } };
+}
+
+// the address
+
+function toAddress() {
+  const parts = new URLSearchParams();
+  parts.set("p", state.own ? "own" : state.problem);
+  if (state.onPolicy) parts.set("on", "1");
+  parts.set("l", state.learners.map(learnerText).join(";"));
+  parts.set("n", state.steps);
+  parts.set("k", state.seeds);
+  if (state.step) parts.set("step", state.step);
+  if (state.own) parts.set("m", JSON.stringify(state.own));
+  history.replaceState(null, "", "#" + parts);
+}
+
+function fromAddress() {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  if (!parts.has("p")) return false;
+  try {
+    const own = parts.has("m") ? JSON.parse(parts.get("m")) : null;
+    if (own) {
+      const wrong = faults(own);
+      if (wrong.length) throw new Error(wrong[0]);
+    }
+    const known = data.problems.some((p) => p.name === parts.get("p"));
+    if (!own && !known) throw new Error(`There is no problem ${parts.get("p")} here.`);
+    const learners = parts.get("l").split(";").filter(Boolean).slice(0, 8).map(parseLearner);
+    Object.assign(state, {
+      own, problem: own ? state.problem : parts.get("p"), onPolicy: parts.has("on"), learners,
+      steps: limited(Number(parts.get("n")), 1000, 1e7), seeds: limited(Number(parts.get("k")), 1, 10),
+      step: limited(Number(parts.get("step") || 0), 0, COURSE.length),
+    });
+    return true;
+  } catch (error) {
+    say(`This address cannot be read: ${error.message}`);
+    return false;
+  }
+}
+
+const limited = (x, low, high) => (Number.isFinite(x) ? Math.max(low, Math.min(high, Math.round(x))) : low);
+
+// the problem
+
+function modelNow() {
+  const found = state.own || data.problems.find((p) => p.name === state.problem).model;
+  return state.onPolicy ? { ...found, pi: found.mu } : found;
+}
+
+function takeProblem() {
+  model = modelNow();
+  tables = tablesOf(model);
+  analysis = analyse(model);
+  curves = null;
+}
+
+// runs
+
+function startWorker() {
+  const source = $("lab-worker").textContent;
+  worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+  worker.onmessage = ({ data: news }) => {
+    if (news.id !== wishes) return;
+    if (news.fault) return say(news.fault);
+    if (news.learner !== undefined) curves.expected[news.learner] = news.expected;
+    else {
+      Object.assign(curves, { errors: news.errors, weights: news.weights, done: news.done });
+      $("progress").value = news.done;
+      document.body.dataset.done = news.done >= 1 ? "1" : "0";
+      if (curves.first === undefined && news.errors[news.errors.length - 1][0].length > 1) {
+        curves.first = performance.now() - wished;
+        document.body.dataset.first = curves.first.toFixed(0);
+      }
+    }
+    drawCurves();
+    drawValues();
+    drawTable();
+  };
+}
+
+function run() {
+  wishes += 1;
+  wished = performance.now();
+  const steps = state.steps;
+  const points = [...new Set(Array.from({ length: POINTS }, (_, i) => rint((i * steps) / (POINTS - 1))))];
+  const old = curves;
+  curves = { points, errors: null, weights: null, expected: state.learners.map(() => null), done: 0 };
+  if (old && old.errors && old.errors[0].length === state.learners.length) curves.before = old;
+  document.body.dataset.done = "0";
+  worker.postMessage({
+    id: wishes, tables, stream: data.stream, learners: state.learners.map(specOf), points, expected: true,
+    seeds: Array.from({ length: state.seeds }, (_, i) => i),
+  });
+}
+
+// Round half to even, as NumPy does, so that points are the engine's.
+function rint(x) {
+  const r = Math.round(x);
+  return Math.abs(x % 1) === 0.5 && r % 2 !== 0 ? r - 1 : r;
+}
+
+// charts
+
+const colourOf = (i) => data.colours[i % data.colours.length];
+
+function nameOf(one) {
+  return learnerText(one).replace(":", " ").replaceAll(",", ", ");
+}
+
+function presentEta() {
+  const found = state.learners.find((l) => l.law.penalty && !(l.params.lam > 0));
+  return found ? found.params[found.law.penalty] : null;
+}
+
+function drawCurves() {
+  if (!curves.errors) return;
+  const lines = [];
+  const all = [];
+  curves.errors.forEach((seed, k) =>
+    seed.forEach((errors, i) => {
+      all.push(...errors.filter(Number.isFinite));
+      lines.push({ colour: colourOf(i), faint: k > 0, wide: k ? 1 : 1.9, points: errors.map((e, j) => [curves.points[j], e]) });
+    }),
+  );
+  curves.expected.forEach((errors, i) => {
+    if (errors) lines.push({ colour: colourOf(i), dash: "5 4", wide: 1.3, points: errors.map((e, j) => [curves.points[j], e]) });
+  });
+  const high = Math.min(1e12, Math.max(1e-12, ...all)) * 2;
+  const low = Math.max(1e-15, Math.min(...all.filter((x) => x > 0), high / 100)) / 2;
+  draw($("chart-curves"), {
+    label: "error of each learner over steps, logarithmic", lines,
+    x: { low: 0, high: state.steps, title: "step" }, y: { low, high, log: true, title: "error" },
+    tip: (x) => {
+      const j = curves.points.reduce((best, p, i) => (Math.abs(p - x) < Math.abs(curves.points[best] - x) ? i : best), 0);
+      const rows = state.learners.map((one, i) => [nameOf(one), shortNumber(curves.errors[0][i][j]), colourOf(i)]);
+      return { x: curves.points[j], rows: [["step", String(curves.points[j])], ...rows] };
+    },
+  });
+}
+
+function drawPath() {
+  const eta = presentEta();
+  const near = Math.max(1, 2 * analysis.eta_pd, 1.1 * (eta || 0));
+  const top = analysis.paper <= 3 * near ? Math.max(near, 1.1 * analysis.paper) : near;
+  const grid = Array.from({ length: 400 }, (_, i) => (i / 399) * top).filter((e) => !analysis.poles.includes(e));
+  const points = grid.map((e) => [e, analysis.error(analysis.fixedPoint(e))]);
+  const shown = points.map(([, y]) => y).filter((y) => Number.isFinite(y) && y > 0);
+  const middle = [...shown].sort((x, y) => x - y)[Math.floor(shown.length / 2)] || 1;
+  const high = Math.max(Math.min(Math.max(...shown, 1e-12), 30 * Math.max(middle, analysis.error_of_zero)), 1e-12) * 1.3;
+  const low = Math.max(Math.min(...shown, high / 10), high * 1e-6) / 1.3;
+  const flat = !shown.length || Math.max(...shown) < 1e-9;
+  const marks = [[analysis.paper, "paper's bound"], [analysis.eta_pd, "positive definite"], [analysis.eta_hurwitz, "stable"], ...analysis.poles.slice(0, 2).map((p) => [p, "pole"])];
+  const rules = [];
+  for (const [x, text] of marks.filter(([x]) => x > 0 && x <= top)) {
+    const same = rules.find((rule) => Math.abs(rule.x - x) <= 1e-6 * (1 + x));
+    if (same) same.texts.push(text);
+    else rules.push({ x, texts: [text] });
+  }
+  for (const rule of rules) rule.text = `${rule.texts.join(", ")}: ${shortNumber(rule.x)}`;
+  if (eta !== null) rules.push({ x: eta, strong: true, text: `eta: ${shortNumber(eta)}` });
+  const here = eta === null ? [] : [[eta, analysis.error(analysis.fixedPoint(eta))]];
+  draw($("chart-path"), {
+    label: "error of perturbed TD's fixed point over the penalty", headroom: rules.length,
+    x: { low: 0, high: top, title: "penalty eta" },
+    y: flat ? { low: -0.1, high: 1, title: "error of the fixed point" } : { low, high, log: true, title: "error of the fixed point" },
+    bands: analysis.unstable.map(([from, to]) => ({ from, to })), rules,
+    lines: [{ colour: "var(--ink)", points }],
+    dots: here.filter(([, y]) => Number.isFinite(y)).map(([x, y]) => ({ x, y: flat ? y : Math.max(y, low), colour: "var(--accent)", size: 6 })),
+    tip: (x) => ({ x, rows: [["eta", shortNumber(x)], ["error", shortNumber(analysis.error(analysis.fixedPoint(x)))], [analysis.stable(x) ? "stable" : "unstable", ""]] }),
+  });
+  $("path-rows").textContent = analysis.paper > top ? ` The paper's bound, ${shortNumber(analysis.paper)}, lies to the right.` : "";
+}
+
+function drawSpectrum() {
+  const eta = presentEta() || 0;
+  const trail = Array.from({ length: 25 }, (_, i) => analysis.spectrum((i / 24) * eta)).flat();
+  const now = analysis.spectrum(eta);
+  const zero = analysis.spectrum(0);
+  const all = [...trail, ...now, ...zero];
+  const reach = Math.max(...all.map(([re]) => Math.abs(re)), 1e-9);
+  const tall = Math.max(...all.map(([, im]) => Math.abs(im)), reach / 3);
+  draw($("chart-spectrum"), {
+    label: "eigenvalues of A(eta) in the complex plane",
+    x: { low: Math.min(-0.25 * reach, 1.15 * Math.min(...all.map(([re]) => re))), high: 1.15 * reach, title: "real part" },
+    y: { low: -1.2 * tall, high: 1.2 * tall, title: "imaginary part" },
+    bands: [{ from: -1e9, to: 0 }], rules: [{ x: 0, strong: true }],
+    dots: [
+      ...trail.map(([x, y]) => ({ x, y, colour: "var(--soft)", size: 1.6, faint: true })),
+      ...zero.map(([x, y]) => ({ x, y, colour: "var(--soft)", hollow: true, text: `eta 0: ${shortNumber(x)} ${shortNumber(y)}i` })),
+      ...now.map(([x, y]) => ({ x, y, colour: x > 0 ? "var(--good)" : "var(--warn)", size: 5, text: `eta ${shortNumber(eta)}: ${shortNumber(x)} ${shortNumber(y)}i` })),
+    ],
+  });
+}
+
+function drawValues() {
+  const S = analysis.v.length;
+  const dots = [];
+  const states = [...Array(S).keys()];
+  if (curves && curves.weights)
+    state.learners.forEach((one, i) => {
+      const values = analysis.values(curves.weights[0][i]);
+      if (values.every(Number.isFinite))
+        values.forEach((y, s) => dots.push({ x: s + (i - (state.learners.length - 1) / 2) * 0.12, y, colour: colourOf(i), text: `${nameOf(one)}, state ${s}: ${shortNumber(y)}` }));
+    });
+  const sizes = [...analysis.v, 0];
+  const spread = Math.max(...sizes.map(Math.abs), 1e-9);
+  const visible = dots.filter((d) => Math.abs(d.y) < 8 * spread || Math.max(...analysis.v.map(Math.abs)) === 0);
+  const heights = [...sizes, ...visible.map((d) => d.y)].map((y) => Math.max(-1e6, Math.min(1e6, y)));
+  const [low, high] = [Math.min(...heights), Math.max(...heights)];
+  const space = 0.12 * (high - low || 1);
+  draw($("chart-values"), {
+    label: "values of the states: true ones as lines, learned ones as dots",
+    x: { low: -0.6, high: S - 0.4, title: "state", text: (v) => (Number.isInteger(v) ? String(v) : "") },
+    y: { low: low - space, high: high + space, title: "value" },
+    lines: states.map((s) => ({ colour: "var(--ink)", wide: 2.4, points: [[s - 0.38, analysis.v[s]], [s + 0.38, analysis.v[s]]] })),
+    dots: visible,
+  });
+  $("values-note").textContent = visible.length < dots.length ? " Values far outside are not shown." : "";
+}
+
+function drawTable() {
+  if (!curves.errors) return;
+  const rows = state.learners.map((one, i) => {
+    const last = curves.errors.map((seed) => seed[i][seed[i].length - 1]);
+    const mean = last.reduce((x, y) => x + y, 0) / last.length;
+    const start = curves.errors[0][i][0];
+    const word = last.some((x) => !Number.isFinite(x)) ? "overflowed" : mean > 10 * start ? "growing" : "";
+    const spread = Math.sqrt(last.reduce((sum, x) => sum + (x - mean) ** 2, 0) / Math.max(1, last.length - 1) / last.length);
+    return [nameOf(one), shortNumber(start), shortNumber(mean), last.length > 1 ? `± ${shortNumber(spread)}` : "", word];
+  });
+  const table = document.createElement("table");
+  const head = table.createTHead().insertRow();
+  for (const text of ["learner", "error at the start", "error now", "standard error", ""]) head.appendChild(Object.assign(document.createElement("th"), { textContent: text, scope: "col" }));
+  const body = table.createTBody();
+  rows.forEach((row, i) => {
+    const line = body.insertRow();
+    row.forEach((text) => (line.insertCell().textContent = text));
+    line.cells[0].style.borderLeft = `6px solid ${colourOf(i)}`;
+  });
+  $("numbers").replaceChildren(table);
+}
+
+// sentences
+
+function sentences() {
+  const a = analysis;
+  const found = [];
+  if (a.rank < model.Phi[0].length) found.push(`The features of the visited states have rank ${a.rank} of ${model.Phi[0].length}: all statements are about the values.`);
+  found.push(a.td_stable
+    ? `Off-policy TD is stable in the mean. Its fixed point has error ${shortNumber(a.error(a.fixedPoint(0)))}; predicting 0 everywhere has ${shortNumber(a.error_of_zero)}.`
+    : `Off-policy TD diverges in the mean: a mode grows at rate ${shortNumber(-a.slowest(0))} per unit of alpha.`);
+  if (a.unstable.length) {
+    const sets = a.unstable.map(([lo, hi]) => `${shortNumber(lo)} to ${shortNumber(hi)}`).join(", and ");
+    found.push(`Perturbed TD is unstable for eta from ${sets}, and stable in the mean for every eta above ${shortNumber(a.eta_hurwitz)}.`);
+  } else found.push("Perturbed TD is stable in the mean for every eta >= 0.");
+  if (a.eta_pd > 0) found.push(`A(eta) is positive definite, as the theorem asks, above ${shortNumber(a.eta_pd)}; the paper's bound asks for ${shortNumber(a.paper)}.`);
+  for (const p of a.poles) found.push(`At eta = ${shortNumber(p)} the matrix is singular and the fixed point has a pole.`);
+  const eta = presentEta();
+  if (eta !== null) {
+    const w = a.fixedPoint(eta);
+    found.push(w === null
+      ? `eta = ${shortNumber(eta)} is a pole: there is no fixed point.`
+      : `At eta = ${shortNumber(eta)} the mean update is ${a.stable(eta) ? "stable" : "unstable"}, and its fixed point has error ${shortNumber(a.error(w))}.`);
+  }
+  return found;
+}
+
+function say(text) {
+  $("fault").textContent = text || "";
+}
+
+function showSentences() {
+  $("sentences").replaceChildren(...sentences().map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+}
+
+// controls
+
+function knob(one, param, place) {
+  const label = document.createElement("label");
+  label.className = "knob";
+  label.title = param.doc;
+  label.append(param.name);
+  if (param.words.length) {
+    const choice = document.createElement("select");
+    for (const word of param.words) choice.add(new Option(word, word, false, word === one.params[param.name]));
+    choice.onchange = () => {
+      one.params[param.name] = choice.value;
+      changed();
+    };
+    label.append(choice, document.createElement("span"));
+  } else {
+    const log = param.low === 0 && param.above;
+    const [low, high] = log ? [-6, param.name === "alpha" ? 0 : 3] : [param.low, Number.isFinite(param.high) && param.high < 1e6 ? param.high : Math.max(3, 1.2 * analysis.eta_pd, Math.min(10, analysis.paper))];
+    const slider = Object.assign(document.createElement("input"), { type: "range", min: low, max: high, step: log ? 0.01 : (high - low) / 1000, value: log ? Math.log10(one.params[param.name]) : one.params[param.name] });
+    slider.setAttribute("aria-label", `${one.law.name} ${param.name}`);
+    slider.dataset.param = param.name;
+    const field = Object.assign(document.createElement("input"), { type: "text", inputMode: "decimal", value: plainNumber(one.params[param.name]) });
+    field.setAttribute("aria-label", `${one.law.name} ${param.name}, number`);
+    slider.oninput = () => {
+      const raw = Number(slider.value);
+      one.params[param.name] = Number((log ? 10 ** raw : raw).toPrecision(log ? 2 : 4));
+      field.value = plainNumber(one.params[param.name]);
+      changed();
+    };
+    field.onchange = () => {
+      const value = Number(field.value);
+      const good = field.value.trim() !== "" && value >= param.low && value <= param.high && !(param.above && value === param.low);
+      say(good ? "" : `${param.name} must be a number ${param.rule}, not '${field.value}'.`);
+      if (!good) return;
+      one.params[param.name] = value;
+      slider.value = log ? Math.log10(value) : value;
+      changed();
+    };
+    label.append(slider, field);
+  }
+  place.append(label);
+}
+
+function showLearners() {
+  $("learners").replaceChildren(...state.learners.map((one, i) => {
+    const box = document.createElement("fieldset");
+    box.className = "learner";
+    const legend = document.createElement("legend");
+    const mark = document.createElement("i");
+    mark.style.background = colourOf(i);
+    legend.append(mark, one.law.name);
+    legend.title = one.law.summary;
+    box.append(legend);
+    for (const param of one.law.params) knob(one, param, box);
+    const away = Object.assign(document.createElement("button"), { type: "button", textContent: "remove" });
+    away.setAttribute("aria-label", `remove ${one.law.name}`);
+    away.onclick = () => {
+      state.learners.splice(i, 1);
+      showLearners();
+      changed();
+    };
+    if (state.learners.length > 1) box.append(away);
+    return box;
+  }));
+}
+
+function changed(newProblem = false) {
+  if (newProblem) takeProblem();
+  toAddress();
+  drawPath();
+  drawSpectrum();
+  showSentences();
+  showCode();
+  run();
+}
+
+function showCode() {
+  const texts = state.learners.map((l) => JSON.stringify(learnerText(l)));
+  const name = state.own || state.onPolicy ? "problem" : JSON.stringify(state.problem);
+  const lines = ["import steadytd as st", ""];
+  if (state.own) lines.push(ownInPython(state.own));
+  if (state.onPolicy && !state.own) lines.push(`p = st.problem(${JSON.stringify(state.problem)})`, 'problem = st.Problem(name="on_policy", P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.mu, Phi=p.Phi, w0=p.w0, start=p.start)');
+  lines.push(`r = st.run(${name}, [${texts.join(", ")}], steps=${state.steps}, seeds=${state.seeds}, points=${POINTS})`, "print(r.summary)");
+  $("python").textContent = lines.join("\n");
+  $("command").textContent = state.own || state.onPolicy
+    ? "A problem of your own needs a file: save it in Python with problem.save(\"mine.npz\"), then\nsteadytd run mine.npz " + state.learners.map(learnerText).join(" ") + ` --steps ${state.steps} --seeds ${state.seeds}`
+    : `steadytd run ${state.problem} ${state.learners.map(learnerText).join(" ")} --steps ${state.steps} --seeds ${state.seeds} --points ${POINTS}`;
+}
+
+function ownInPython(m) {
+  const parts = ["P", "r", "gamma", "mu", "pi", "Phi", "w0", "start"].filter((k) => m[k]).map((k) => `    ${k}=${JSON.stringify(m[k])},`);
+  return ["problem = st.Problem(", '    name="mine",', ...parts, ")"].join("\n");
+}
+
+function fillControls() {
+  $("problem").replaceChildren(...data.problems.map((p) => new Option(p.name, p.name, false, !state.own && p.name === state.problem)));
+  if (state.own) $("problem").add(new Option("your own", "own", true, true));
+  const found = data.problems.find((p) => p.name === state.problem);
+  $("about").textContent = state.own ? "A chain of your own." : found.summary;
+  $("on-policy").checked = state.onPolicy;
+  $("steps-slider").value = Math.log10(state.steps);
+  $("steps-text").textContent = state.steps.toLocaleString("en");
+  $("seeds").value = state.seeds;
+  $("add").replaceChildren(new Option("add a learner …", ""), ...data.learners.map((l) => new Option(l.name, l.name)));
+  showLearners();
+}
+
+// the editor
+
+const NUMBERS = /[^\d.eE+\-/\s]/;
+function matrixText(rows) {
+  return rows.map((row) => row.map((x) => plainNumber(x)).join(" ")).join("\n");
+}
+
+function openEditor() {
+  const m = modelNow();
+  $("edit-P").value = m.P[0].map((_, a) => matrixText(m.P.map((rows) => rows[a]))).join("\n\n");
+  $("edit-r").value = m.r[0].map((_, a) => matrixText(m.r.map((rows) => rows[a]))).join("\n\n");
+  $("edit-gamma").value = m.gamma[0].map((_, a) => matrixText(m.gamma.map((rows) => rows[a]))).join("\n\n");
+  for (const name of ["mu", "pi", "Phi"]) $("edit-" + name).value = matrixText(m[name]);
+}
+
+function parseMatrix(name, text) {
+  if (NUMBERS.test(text)) throw new Error(`${name}: only numbers, one row per line.`);
+  const number = (t) => (t.includes("/") ? Number(t.split("/")[0]) / Number(t.split("/")[1]) : Number(t));
+  const rows = text.trim().split("\n").map((line) => line.trim().split(/\s+/).map(number));
+  if (rows.some((row) => row.length !== rows[0].length)) throw new Error(`${name}: all rows must have the same length.`);
+  return rows;
+}
+
+function parseBlocks(name, text, S, A) {
+  const blocks = text.trim().split(/\n\s*\n/).map((block) => parseMatrix(name, block));
+  if (blocks.length !== A || blocks.some((b) => b.length !== S || b[0].length !== S)) throw new Error(`${name}: one block of ${S} rows of ${S} numbers for each of the ${A} actions, an empty line between blocks.`);
+  return blocks[0].map((_, s) => blocks.map((b) => b[s]));
+}
+
+function takeEditor() {
+  try {
+    const mu = parseMatrix("mu", $("edit-mu").value);
+    const pi = parseMatrix("pi", $("edit-pi").value);
+    const Phi = parseMatrix("Phi", $("edit-Phi").value);
+    const [S, A] = [mu.length, mu[0].length];
+    if (pi.length !== S || pi[0].length !== A) throw new Error(`pi: ${S} rows of ${A} numbers, like mu.`);
+    if (Phi.length !== S) throw new Error(`Phi: one row for each of the ${S} states.`);
+    const own = { P: parseBlocks("P", $("edit-P").value, S, A), r: parseBlocks("r", $("edit-r").value, S, A), gamma: parseBlocks("gamma", $("edit-gamma").value, S, A), mu, pi, Phi };
+    const base = state.own || data.problems.find((p) => p.name === state.problem).model;
+    if (base.w0 && base.w0.length === Phi[0].length) own.w0 = base.w0;
+    const wrong = faults(own);
+    if (wrong.length) throw new Error(wrong.join(" "));
+    state.own = own;
+    state.onPolicy = false;
+    $("edit-fault").textContent = "";
+    fillControls();
+    changed(true);
+  } catch (error) {
+    $("edit-fault").textContent = error.message;
+  }
+}
+
+// the course
+
+function showStep() {
+  $("steps").replaceChildren(...COURSE.map((one, i) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: `${i + 1}` });
+    button.title = one.title;
+    button.setAttribute("aria-label", `step ${i + 1}: ${one.title}`);
+    if (state.step === i + 1) button.setAttribute("aria-current", "step");
+    button.onclick = () => goTo(i + 1);
+    return button;
+  }));
+  const free = Object.assign(document.createElement("button"), { type: "button", textContent: "free" });
+  if (!state.step) free.setAttribute("aria-current", "step");
+  free.onclick = () => {
+    state.step = 0;
+    toAddress();
+    showStep();
+  };
+  $("steps").append(free);
+  const one = COURSE[state.step - 1];
+  $("lesson").hidden = !one;
+  if (!one) return;
+  $("lesson-title").textContent = `${state.step}. ${one.title}`;
+  $("lesson-text").replaceChildren(...one.text.map((text) => Object.assign(document.createElement("p"), { textContent: text })));
+  $("question").textContent = one.question;
+  $("answer").value = "";
+  $("verdict").textContent = "";
+  $("next").hidden = state.step >= COURSE.length;
+}
+
+function goTo(step) {
+  const { state: wanted } = COURSE[step - 1];
+  Object.assign(state, { own: null, onPolicy: false, ...wanted, learners: wanted.learners.map(parseLearner), step });
+  fillControls();
+  showStep();
+  changed(true);
+}
+
+function checkAnswer() {
+  const one = COURSE[state.step - 1];
+  const preset = data.problems.find((p) => p.name === one.state.problem).model;
+  const a = analyse(one.state.onPolicy ? { ...preset, pi: preset.mu } : preset);
+  const truth = one.answer(a);
+  const given = Number($("answer").value.replace(",", ".").replace("−", "-"));
+  const right = $("answer").value.trim() !== "" && Math.abs(given - truth) <= one.near * Math.max(1e-9, Math.abs(truth));
+  $("verdict").className = right ? "right" : "fault";
+  $("verdict").textContent = right ? `Yes. ${one.why(a)}` : "Not yet. Look at the pictures and the sentences below.";
+}
+
+async function copy(id, button) {
+  const text = id === "link" ? location.href : $(id).textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "copied";
+  } catch {
+    const range = document.createRange();
+    if (id !== "link") range.selectNodeContents($(id));
+    getSelection().removeAllRanges();
+    if (id !== "link") getSelection().addRange(range);
+    button.textContent = id === "link" ? "copy it from the address bar" : "selected: press Ctrl-C";
+  }
+  setTimeout(() => (button.textContent = button.dataset.text), 1500);
+}
+
+function start() {
+  startWorker();
+  if (!fromAddress()) Object.assign(state, { ...COURSE[4].state, learners: COURSE[4].state.learners.map(parseLearner), step: 0 }, data.first ? { problem: data.first } : {});
+  $("problem").onchange = () => {
+    if ($("problem").value === "own") return;
+    Object.assign(state, { own: null, problem: $("problem").value });
+    takeProblem();
+    fillControls();
+    changed(true);
+  };
+  $("on-policy").onchange = () => {
+    state.onPolicy = $("on-policy").checked;
+    changed(true);
+  };
+  $("steps-slider").oninput = () => {
+    state.steps = Math.round(Number((10 ** Number($("steps-slider").value)).toPrecision(2)));
+    $("steps-text").textContent = state.steps.toLocaleString("en");
+    changed();
+  };
+  $("seeds").onchange = () => {
+    state.seeds = limited(Number($("seeds").value), 1, 10);
+    $("seeds").value = state.seeds;
+    changed();
+  };
+  $("add").onchange = () => {
+    const law = data.learners.find((l) => l.name === $("add").value);
+    if (law && state.learners.length < 8) state.learners.push({ law, params: Object.fromEntries(law.params.map((p) => [p.name, p.start])) });
+    else if (law) say("At most eight learners at a time; remove one first.");
+    $("add").value = "";
+    showLearners();
+    changed();
+  };
+  $("editor").ontoggle = () => $("editor").open && openEditor();
+  $("take").onclick = takeEditor;
+  $("check").onsubmit = (event) => {
+    event.preventDefault();
+    checkAnswer();
+  };
+  $("next").onclick = () => goTo(state.step + 1);
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.dataset.text = button.textContent;
+    button.onclick = () => copy(button.dataset.copy, button);
+  }
+  window.onhashchange = () => {
+    if (fromAddress()) {
+      takeProblem();
+      fillControls();
+      showStep();
+      changed();
+    }
+  };
+  let waiting;
+  window.onresize = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => [drawCurves, drawPath, drawSpectrum, drawValues].forEach((f) => f()), 100);
+  };
+  takeProblem();
+  fillControls();
+  showStep();
+  changed();
+}
+
+start();

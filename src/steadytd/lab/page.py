@@ -1,0 +1,150 @@
+"""The lab's page: one file with problems, learners as WebAssembly, theory and course inside."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from steadytd.base.errors import InputError
+from steadytd.engine.law import AUTO, GENERAL, Law, Param
+from steadytd.lab.module import law_module, stream_module
+from steadytd.learners import algorithm, names
+from steadytd.mdp.problem import Problem
+from steadytd.problems import problem as make_problem
+from steadytd.problems import problems as all_problems
+from steadytd.report.figures import COLOURS
+
+MOST_STATES = 10
+START = {"alpha": 0.001, "eta": 0.5, "beta": 0.5, "ratio": 10.0}  # where a slider begins
+WORKER = ("engine.js", "algebra.js", "theory.js", "worker.js")
+PAGE = ("algebra.js", "theory.js", "charts.js", "course.js", "page.js")
+
+
+def lab_page(problems: Sequence[Problem] = (), laws: Sequence[Law] = ()) -> str:
+    """The page, with some problems and laws of the user's own beside the registered ones."""
+    for one in problems:
+        if not fits(one):
+            raise InputError(
+                f"problem {one.name} has {one.n_states} states and {one.n_policies} target "
+                f"policies; the lab takes problems of at most {MOST_STATES} states, with one "
+                "target policy and all states active."
+            )
+    own = {one.name: one for one in problems}
+    registered = {name: make_problem(name) for name in all_problems() if name not in own}
+    shown = [*own.values(), *(p for p in registered.values() if fits(p))]
+    known = [algorithm(name) for name in names()]
+    taken = [law for law in [*laws, *known] if law.block is None and not law.action_values]
+    data = {
+        "stream": _text(stream_module()),
+        "problems": [{"name": p.name, "summary": p.summary, "model": model_of(p)} for p in shown],
+        "learners": [learner_of(law) for law in taken],
+        "colours": list(COLOURS[:7]),
+        "first": next(iter(own), None),
+    }
+    return assembled(data)
+
+
+def fits(problem: Problem) -> bool:
+    """Whether the page can show a problem: small, one target policy, all states active."""
+    return bool(
+        problem.n_states <= MOST_STATES and problem.n_policies == 1 and problem.active.all()
+    )
+
+
+def assembled(data: dict[str, Any]) -> str:
+    """The page from its parts; what is data cannot end the script that holds it."""
+    parts = {
+        "css": asset("page.css"),
+        "data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "worker": "\n".join(asset(name) for name in WORKER),
+        "page": "\n".join(asset(name) for name in PAGE),
+    }
+    text = asset("page.html")
+    for name, part in parts.items():
+        before, _, after = text.partition("{{ " + name + " }}")
+        text = before + part + after
+    return text
+
+
+def asset(name: str) -> str:
+    """One of the page's own files."""
+    return (files("steadytd.lab") / "assets" / name).read_text(encoding="utf-8")
+
+
+def model_of(problem: Problem) -> dict[str, Any]:
+    """A problem as plain lists, as theory.js takes it; shape and name as in `Problem`."""
+    m = problem.moments()
+    arrays = {
+        "P": m.P, "r": m.r, "gamma": m.gamma, "mu": m.mu, "pi": m.pi, "Phi": m.Phi,
+        "w0": problem.w0, "start": problem.start, "interest": m.interest,
+    }  # fmt: skip
+    return {name: array.tolist() for name, array in arrays.items()}
+
+
+def learner_of(law: Law) -> dict[str, Any]:
+    """A law for the page: its parameters, and its loop for every variant and path."""
+    variants = {law.variant_param: law.variants} if law.variant_param else {}
+    params = {n: p for n, p in law.all_params.items() if n not in GENERAL and n not in variants}
+    listed = [_param(name, param) for name, param in params.items()]
+    for name, choices in variants.items():
+        first, *_ = words = list(choices)
+        listed.append(
+            {**_param(name, Param("variant")), "words": words, "default": first, "start": first}
+        )
+    forms = []
+    for variant, one in (law.variants or {"": None}).items():
+        chosen = one or law
+        for traced in (False, True) if chosen.traces else (False,):
+            made = law_module(chosen, traced)
+            forms.append({
+                "variant": variant, "traced": traced, "binary": _text(made.binary),
+                "arguments": made.arguments, "memory": list(chosen.memory),
+                "starts": dict(chosen.starts),
+            })  # fmt: skip
+    return {
+        "name": law.name,
+        "summary": (law.update.__doc__ or "").partition("\n")[0],
+        "params": listed,
+        "forms": forms,
+        "variant": law.variant_param,
+        "trace": law.trace_param if law.traces else None,
+        "penalty": penalty_of(law),
+    }
+
+
+def penalty_of(law: Law) -> str:
+    """The parameter p for which the mean update at lam = 0 is b - (A + p G) w; "" if none is."""
+    if law.expectation is None or len(law.vectors) != 1:
+        return ""
+    m = make_problem("three_state").moments()
+    given = {n: START.get(n, 0.0) if p.default in (None, AUTO) else p.default
+             for n, p in law.all_params.items()}  # fmt: skip
+    for name, param in law.params.items():
+        if not param.auto:
+            continue
+        for amount in (0.3, 1.7):
+            mean = law.expectation(m, {**given, "lam": 0.0, name: amount})
+            if not (np.allclose(mean.M, m.A() + amount * m.G) and np.allclose(mean.g, m.b())):
+                break
+        else:
+            return name
+    return ""
+
+
+def _param(name: str, param: Param) -> dict[str, Any]:
+    default = None if param.default in (None, AUTO) or param.word else param.default
+    start = default if default is not None else START.get(name, max(param.low, 0.5))
+    return {
+        "name": name, "doc": param.doc, "default": default, "start": start, "words": [],
+        "low": max(param.low, -1e9), "high": min(param.high, 1e9), "above": param.above,
+        "rule": param.rule,
+    }  # fmt: skip
+
+
+def _text(binary: bytes) -> str:
+    return base64.b64encode(binary).decode()

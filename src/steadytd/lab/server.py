@@ -1,0 +1,64 @@
+"""Serves the lab's page on this machine alone: one page, one token, nothing else."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+ADDRESS = "127.0.0.1"
+
+
+class LabServer(ThreadingHTTPServer):
+    """Answers `GET /<token>/` with the page. Every other request gets 404 and no reason."""
+
+    daemon_threads = True
+
+    def __init__(self, page: str, port: int = 0) -> None:
+        """Listen on a port of 127.0.0.1; 0 takes any free one."""
+        self.page = page.encode()
+        self.token = secrets.token_urlsafe(16)
+        super().__init__((ADDRESS, port), _Handler)
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser."""
+        return f"http://{ADDRESS}:{self.server_address[1]}/{self.token}/"
+
+    def known(self, host: str | None, path: str) -> bool:
+        """Whether a request is for the page, by the name that we gave out.
+
+        The host is checked because a page from elsewhere may have its own name point here.
+        """
+        port = self.server_address[1]
+        names = (f"{ADDRESS}:{port}", f"localhost:{port}")
+        right = hmac.compare_digest(path.encode(), f"/{self.token}/".encode())
+        return right and host in names
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LabServer
+    server_version, sys_version = "steadytd", ""
+
+    def do_GET(self) -> None:
+        """Send the page, or 404."""
+        if not self.server.known(self.headers.get("Host"), self.path):
+            self._answer(HTTPStatus.NOT_FOUND, b"not found\n", "text/plain")
+        else:
+            self._answer(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
+
+    def _answer(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Frame-Options", "DENY")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing: the terminal belongs to the user."""

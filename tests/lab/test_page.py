@@ -1,0 +1,110 @@
+"""The page and its server: complete, small, and closed to others."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import steadytd as st
+from steadytd.base.errors import InputError
+from steadytd.lab.page import fits, lab_page, penalty_of
+from steadytd.lab.server import LabServer
+from steadytd.learners import algorithm, names
+from steadytd.problems import problems
+from tests.support.commands import call
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return lab_page()
+
+
+def content(page: str) -> dict[str, list[dict[str, object]]]:
+    """The data in a page."""
+    found = re.search(r'id="lab-data">(.*?)</script>', page, re.S)
+    assert found is not None
+    document: dict[str, list[dict[str, object]]] = json.loads(found[1])
+    return document
+
+
+def test_every_small_problem_and_every_stepping_law_is_there(page: str) -> None:
+    data = content(page)
+    small = {name for name in problems() if fits(st.problem(name))}
+    laws = {n for n in names() if algorithm(n).block is None and not algorithm(n).action_values}
+    assert {p["name"] for p in data["problems"]} == small >= {"baird", "three_state", "theta2theta"}
+    assert {one["name"] for one in data["learners"]} == laws
+
+
+def test_it_is_one_small_file_without_addresses(page: str) -> None:
+    assert len(page.encode()) < 2_000_000
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
+    assert "{{" not in page.replace("${{", "")
+
+
+def test_the_penalty_is_found_by_trial_not_by_name() -> None:
+    with_penalty = {name for name in names() if penalty_of(algorithm(name))}
+    assert with_penalty == {"perturbed_td"}
+
+
+def test_names_cannot_end_the_script() -> None:
+    p = st.problem("three_state")
+    name = "</script><script>alert(1)</script>"
+    own = st.Problem(name=name, P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=p.Phi)
+    page = lab_page([own])
+    assert name not in page
+    assert content(page)["problems"][0]["name"] == name
+
+
+def test_a_large_problem_is_refused() -> None:
+    with pytest.raises(InputError, match="at most 10 states"):
+        lab_page([st.problem("random_mdp", seed=0, states=11, actions=2, features=3)])
+
+
+@pytest.fixture
+def server() -> Iterator[LabServer]:
+    with LabServer("<p>hello") as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+def answer(address: str, **headers: str) -> tuple[int, str]:
+    """Status and text of a request."""
+    request = urllib.request.Request(address, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as found:
+            return found.status, found.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_only_the_address_with_the_token_answers(server: LabServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    assert answer(server.address) == (200, "<p>hello")
+    root = server.address.removesuffix(server.token + "/")
+    for path in ("", "lab", server.token, server.token + "/../", server.token + "/x"):
+        assert answer(root + path) == (404, "not found\n"), path
+
+
+def test_another_host_name_gets_nothing(server: LabServer) -> None:
+    assert answer(server.address, Host="evil.example")[0] == 404
+
+
+def test_the_command_writes_the_page_and_refuses_what_is_no_law(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lab.html"
+    assert call(monkeypatch, "lab", "--out", str(file)) == 0
+    assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    assert call(monkeypatch, "lab", "--law", str(tmp_path / "empty.py"), "--out", str(file)) == 2
+    assert "defines no law" in capsys.readouterr().err
+    assert call(monkeypatch, "lab", "--port", "70000") == 2
+    assert "0 to 65535" in capsys.readouterr().err

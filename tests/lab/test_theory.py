@@ -1,0 +1,114 @@
+"""The theory in the page says what `certify` says, to 1e-9."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.lab.page import model_of
+from steadytd.lab.tables import problem_tables
+from tests.support.javascript import Browser
+
+ETAS = [0.0, 0.05, 0.3, 0.7, 1.0, 2.5]
+DRAWN = range(6)
+NAMES = ("theta2theta", "three_state", "baird", "baird8", "kolter", "nonmonotone", "naive_trace")
+
+
+def problem(name: str) -> st.Problem:
+    """A registered problem, or a drawn one of 4 to 9 states."""
+    if not name.isdigit():
+        return st.problem(name)
+    n = int(name)
+    return st.problem("random_mdp", seed=n, states=4 + n, actions=2 + n % 2, features=2 + n % 3)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Browser:
+    return Browser()
+
+
+@pytest.mark.parametrize("name", [*NAMES, *map(str, DRAWN)])
+def test_thresholds_fixed_points_and_errors(browser: Browser, name: str) -> None:
+    p = problem(name)
+    c = st.certify(p)
+    found = browser.value(
+        """(() => { const a = analyse(model); return {
+            wrong: faults(model), pd: a.eta_pd, hurwitz: a.eta_hurwitz, poles: a.poles,
+            unstable: a.unstable, paper: a.paper, td: a.td_stable, v: a.v, d: a.d, rank: a.rank,
+            zero: a.error_of_zero, errors: etas.map((e) => a.error(a.fixedPoint(e))),
+            stable: etas.map(a.stable),
+            slowest: etas.map(a.slowest) }; })()""",
+        model=model_of(p), etas=ETAS,
+    )  # fmt: skip
+    path = c.path(ETAS)
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    assert found["wrong"] == []
+    assert found["td"] == c.td_stable and found["rank"] == c.pencil.rank
+    assert found["stable"] == path["stable"].to_list()
+    np.testing.assert_allclose(found["v"], p.v_pi, **close)
+    np.testing.assert_allclose(found["d"], p.d_mu, **close)
+    np.testing.assert_allclose(found["pd"], c.eta_pd, **close)
+    np.testing.assert_allclose(found["hurwitz"], c.eta_hurwitz, **close)
+    np.testing.assert_allclose(found["poles"], c.poles, **close)
+    np.testing.assert_allclose(found["unstable"], c.unstable_etas, **close)
+    np.testing.assert_allclose(found["paper"], c.bounds["paper"], **close)
+    np.testing.assert_allclose(found["zero"], c.error(np.zeros(p.n_features)), **close)
+    errors = [math.inf if e is None else e for e in path["error"]]
+    np.testing.assert_allclose(
+        [math.inf if e is None else e for e in found["errors"]], errors, **close
+    )
+    slowest = [c.pencil.slowest(eta) for eta in ETAS]
+    np.testing.assert_allclose(found["slowest"], slowest, **close)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *map(str, DRAWN)])
+def test_the_editors_tables_are_pythons(browser: Browser, name: str) -> None:
+    p = problem(name)
+    tables = problem_tables(p)
+    found = browser.value("tablesOf(model)", model=model_of(p))
+    assert found.keys() == tables.keys()
+    for key in tables.keys() - {"weight", "target", "start"}:
+        assert found[key] == tables[key], key
+    for key in ("weight", "target", "start"):  # through d_mu and v_pi, which are solved for
+        np.testing.assert_allclose(found[key], tables[key], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mu": [[1.0, 0.0], [0.5, 0.5], [0.5, 0.5]]}, "which mu never takes"),
+        ({"mu": [[0.5, 0.4], [0.5, 0.5], [0.5, 0.5]]}, "mu: state 0 sums to 0.9, not 1."),
+        ({"gamma": [[[1.5] * 3] * 2] * 3}, "Discounts lie between 0 and 1."),
+        ({"gamma": [[[1.0] * 3] * 2] * 3}, "The values of pi are not finite"),
+        ({"Phi": [[None, 1.0]] * 3}, "Every entry must be a number."),
+    ],
+)  # fmt: skip
+def test_a_wrong_model_is_refused(browser: Browser, change: dict[str, object], said: str) -> None:
+    model = {**model_of(st.problem("three_state")), "pi": [[0.5, 0.5]] * 3, **change}
+    assert said in " ".join(browser.value("faults(model)", model=model))
+
+
+def test_the_courses_answers_are_certifys(browser: Browser) -> None:
+    asked = browser.value("COURSE.map((one) => [one.state.problem, !!one.state.onPolicy])")
+    models = {name: model_of(st.problem(name)) for name, _ in asked}
+    answers = browser.value(
+        """COURSE.map((one) => { const m = models[one.state.problem];
+            return one.answer(analyse(one.state.onPolicy ? { ...m, pi: m.mu } : m)); })""",
+        models=models,
+    )
+    three, baird = st.certify("three_state"), st.certify("baird")
+    p = st.problem("three_state")
+    on = st.certify(st.Problem(name="on", P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.mu, Phi=p.Phi))
+    wanted = [
+        on.error(on.pencil.fixed_point(0.0)),
+        st.certify("theta2theta").A()[0, 0],
+        (np.linalg.eigvals(baird.pencil.A0).real < 0).sum(),
+        baird.eta_hurwitz,
+        three.poles[0],
+        three.error(three.pencil.fixed_point(0.0)),
+        st.certify("nonmonotone").eta_hurwitz,
+    ]
+    np.testing.assert_allclose(answers, wanted, rtol=1e-9)
