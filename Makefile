@@ -6,18 +6,26 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results/reproduce
 
-.PHONY: reproduce test test-all kernels lint bench docs results clean
+.PHONY: reproduce test test-all test-browser kernels lint bench docs results clean
 
 reproduce: $(STAMP)
 	$(BIN)/steadytd reproduce --out $(OUT)
 
 test: $(STAMP)
 	$(MAKE) --jobs 2 --output-sync lint kernels
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow" --ignore tests/browser
 
 test-all: $(STAMP)
 	$(MAKE) --jobs 2 --output-sync lint kernels
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/browser
+
+# Pages in a real browser: Playwright comes from PyPI, Chromium from the system's packages.
+test-browser: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
+	command -v chromium || command -v chromium-browser || command -v google-chrome \
+		|| { apt-get update && apt-get install --yes --no-install-recommends chromium; } \
+		|| { echo "install Chromium with the package manager of your system, then run this again" && exit 1; }
+	$(BIN)/pytest tests/browser
 
 # The loops of all learners, compiled once for all workers of a test run and kept on disk.
 kernels: $(STAMP)

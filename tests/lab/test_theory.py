@@ -10,6 +10,7 @@ import pytest
 import steadytd as st
 from steadytd.lab.page import model_of
 from steadytd.lab.tables import problem_tables
+from steadytd.theory.exact import exact_error
 from tests.support.javascript import Browser
 
 ETAS = [0.0, 0.05, 0.3, 0.7, 1.0, 2.5]
@@ -112,3 +113,22 @@ def test_the_courses_answers_are_certifys(browser: Browser) -> None:
         st.certify("nonmonotone").eta_hurwitz,
     ]
     np.testing.assert_allclose(answers, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text", ["td:alpha=0.01", "perturbed_td:alpha=0.01,eta=0.7", "tdc:alpha=0.01"]
+)
+@pytest.mark.parametrize("name", ["three_state", "theta2theta", "nonmonotone"])
+def test_the_mean_weights_are_exact(browser: Browser, name: str, text: str) -> None:
+    p, points = st.problem(name), [0, 1, 10, 333]
+    found = browser.expected(p, st.learner(text), points)
+    assert found is not None
+    wanted = [exact_error(p, st.learner(text), n) for n in points]
+    np.testing.assert_allclose(found, [e.of_mean for e in wanted if e], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", ["etd:alpha=0.01", "td:alpha=0.01,lam=0.5", "rotd:alpha=0.01"])
+def test_where_there_are_no_exact_means_nothing_is_shown(browser: Browser, text: str) -> None:
+    p = st.problem("three_state")
+    assert exact_error(p, st.learner(text), 1) is None
+    assert browser.expected(p, st.learner(text), [0, 1]) is None

@@ -10,7 +10,7 @@ from py_mini_racer import MiniRacer
 
 from steadytd.engine.learner import Learner
 from steadytd.lab.module import stream_module
-from steadytd.lab.page import asset
+from steadytd.lab.page import WORKER, asset
 from steadytd.lab.tables import learner_spec, problem_tables
 from steadytd.mdp.problem import Problem
 
@@ -49,8 +49,18 @@ class Browser:
 
     def __init__(self) -> None:
         self.v8 = MiniRacer()
-        texts = [asset(name) for name in ("engine.js", "algebra.js", "theory.js", "course.js")]
+        texts = [asset(name) for name in (*WORKER, "course.js")]
         self.v8.eval(BYTES + "\n".join(texts))
+
+    def expected(self, problem: Problem, learner: Learner, points: list[int]) -> list[float] | None:
+        """The page's exact error of the mean weights."""
+        code = """expectation(tables, new WebAssembly.Module(new Uint8Array(stream)),
+            { ...spec, module: bytes(spec.binary) }, points)"""
+        found: list[float] | None = self.value(
+            code, tables=problem_tables(problem), stream=list(stream_module()),
+            spec=learner_spec(learner), points=points,
+        )  # fmt: skip
+        return found
 
     def value(self, code: str, **given: Any) -> Any:
         """What an expression is worth, with some constants given as JSON."""

@@ -13,6 +13,7 @@ import numpy as np
 from steadytd.base.errors import InputError
 from steadytd.engine.law import AUTO, GENERAL, Law, Param
 from steadytd.lab.module import law_module, stream_module
+from steadytd.lab.tables import affine
 from steadytd.learners import algorithm, names
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
@@ -104,7 +105,7 @@ def learner_of(law: Law) -> dict[str, Any]:
             forms.append({
                 "variant": variant, "traced": traced, "binary": _text(made.binary),
                 "arguments": made.arguments, "memory": list(chosen.memory),
-                "starts": dict(chosen.starts),
+                "starts": dict(chosen.starts), "affine": affine(chosen, traced),
             })  # fmt: skip
     return {
         "name": law.name,

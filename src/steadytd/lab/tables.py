@@ -62,10 +62,11 @@ def learner_spec(learner: Learner) -> dict[str, Any]:
         "arguments": made.arguments,
         "memory": list(law.memory),
         "starts": dict(law.starts),
+        "affine": affine(law, learner.traced),
         "params": params,
     }
 
 
-def needs_actions(law: Law) -> bool:
-    """Whether a law values pairs of a state and an action, which the lab does not have."""
-    return law.action_values
+def affine(law: Law, traced: bool) -> bool:
+    """Whether a step is an affine map of the vectors, and they are all that is carried over."""
+    return not (traced or law.memory or law.maps or law.settled)

@@ -164,7 +164,7 @@ function drawCurves() {
     }),
   );
   curves.expected.forEach((errors, i) => {
-    if (errors) lines.push({ colour: colourOf(i), dash: "5 4", wide: 1.3, points: errors.map((e, j) => [curves.points[j], e]) });
+    if (errors) lines.push({ colour: colourOf(i), dash: "5 4", wide: 1.3, points: errors.map((e, j) => [curves.points[j], e > 1e-9 * errors[0] ? e : NaN]) });
   });
   const high = Math.min(1e12, Math.max(1e-12, ...all)) * 2;
   const low = Math.max(1e-15, Math.min(...all.filter((x) => x > 0), high / 100)) / 2;
@@ -244,9 +244,9 @@ function drawValues() {
         values.forEach((y, s) => dots.push({ x: s + (i - (state.learners.length - 1) / 2) * 0.12, y, colour: colourOf(i), text: `${nameOf(one)}, state ${s}: ${shortNumber(y)}` }));
     });
   const sizes = [...analysis.v, 0];
-  const spread = Math.max(...sizes.map(Math.abs), 1e-9);
-  const visible = dots.filter((d) => Math.abs(d.y) < 8 * spread || Math.max(...analysis.v.map(Math.abs)) === 0);
-  const heights = [...sizes, ...visible.map((d) => d.y)].map((y) => Math.max(-1e6, Math.min(1e6, y)));
+  const known = [...sizes, ...analysis.values(tables.w0)].map(Math.abs);
+  const visible = dots.filter((d) => Math.abs(d.y) <= 4 * Math.max(...known, 1e-9));
+  const heights = [...sizes, ...visible.map((d) => d.y)];
   const [low, high] = [Math.min(...heights), Math.max(...heights)];
   const space = 0.12 * (high - low || 1);
   draw($("chart-values"), {

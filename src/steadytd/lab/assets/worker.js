@@ -77,7 +77,7 @@ const share = (benches, steps) => benches.reduce((sum, b) => sum + b.step / step
 // of s follow a linear recursion, which is squared from point to point. Null where a law's step is
 // not affine in its vectors, or where it carries more than them (traces, memory).
 function expectation(tables, stream, spec, points) {
-  if (spec.memory.length || spec.arguments.some((n) => n.startsWith("Z_")) || spec.params.power || spec.params.average) return null;
+  if (!spec.affine || spec.params.power || spec.params.average) return null;
   const bench = new Bench({ ...tables, w0: new Array(tables.n_features).fill(0) }, stream);
   const one = bench.add(spec);
   const names = spec.arguments.filter((n) => n.startsWith("V_"));

@@ -1,0 +1,128 @@
+"""The lab in Chromium: dragging, the course, permalinks, and the same bits as `st.run`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+import steadytd as st
+from steadytd.lab.page import lab_page
+from steadytd.lab.server import LabServer
+from tests.support.chromium import opened
+
+pytestmark = pytest.mark.browser
+STATE = "#p=three_state&l=perturbed_td:alpha=0.001,eta=0.6;tdc:alpha=0.002&n=20000&k=2"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with LabServer(lab_page()) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.address
+        server.shutdown()
+
+
+def wait(page: Page) -> None:
+    expect(page.locator("body")).to_have_attribute("data-done", "1", timeout=60_000)
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_without_an_error_and_fits(address: str, width: int, scheme: str) -> None:
+    with opened(address, width, color_scheme=scheme) as page:
+        wait(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator("#chart-curves path").count() >= 2
+
+
+def test_a_permalink_gives_the_bits_of_run(address: str) -> None:
+    with opened(address + STATE) as page:
+        wait(page)
+        weights = page.evaluate("curves.weights")
+        errors = page.evaluate("curves.errors")
+        code = page.locator("#python").inner_text()
+    scope: dict[str, object] = {}
+    lines = [line for line in code.splitlines() if not line.startswith("print")]
+    exec("\n".join(lines), scope)  # the page's own line, as a user would paste it
+    r = scope["r"]
+    assert isinstance(r, st.Result)
+    for i, learner in enumerate(r.learners):
+        np.testing.assert_array_equal(r.weights(learner), [seed[i] for seed in weights])
+        np.testing.assert_array_equal(r.errors[i], [seed[i] for seed in errors])
+
+
+def test_dragging_eta_moves_the_fixed_point_to_what_certify_says(address: str) -> None:
+    with opened(address + STATE) as page:
+        wait(page)
+        slider = page.locator("input[type=range][aria-label='perturbed_td eta']")
+        for value in ("0.9", "1.5"):
+            slider.evaluate(
+                "(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", value
+            )
+            eta = float(page.locator("input[aria-label='perturbed_td eta, number']").input_value())
+            c = st.certify("three_state")
+            error = c.error(c.pencil.fixed_point(eta))
+            shown = page.evaluate("analysis.error(analysis.fixedPoint(presentEta()))")
+            assert shown == pytest.approx(error, rel=1e-9)
+            expect(page.locator("#sentences")).to_contain_text(f"{float(f'{error:.4g}'):g}")
+            assert f"eta={eta:g}" in page.evaluate("decodeURIComponent(location.hash)")
+        wait(page)
+
+
+def test_the_slider_answers_to_the_keyboard(address: str) -> None:
+    with opened(address + STATE) as page:
+        wait(page)
+        before = page.evaluate("presentEta()")
+        page.locator("input[type=range][aria-label='perturbed_td eta']").focus()
+        for _ in range(5):
+            page.keyboard.press("ArrowRight")
+        assert page.evaluate("presentEta()") > before
+
+
+def test_the_seven_steps_can_be_followed_and_answered(address: str) -> None:
+    with opened(address) as page:
+        page.get_by_role("button", name="step 1:").click()
+        for step in range(1, 8):
+            expect(page.locator("#lesson-title")).to_contain_text(f"{step}.")
+            page.fill("#answer", "123456")
+            page.get_by_role("button", name="check").click()
+            expect(page.locator("#verdict")).to_contain_text("Not yet")
+            truth = page.evaluate("COURSE[state.step - 1].answer(analysis)")
+            page.fill("#answer", f"{truth:.3g}")
+            page.get_by_role("button", name="check").click()
+            expect(page.locator("#verdict")).to_contain_text("Yes.")
+            if step < 7:
+                page.get_by_role("button", name="next step").click()
+
+
+def test_a_chain_of_ones_own(address: str) -> None:
+    with opened(address + STATE) as page:
+        page.locator("#editor summary").click()
+        page.fill("#edit-mu", "0.5 0.4\n0.5 0.5\n0.5 0.5")
+        page.get_by_role("button", name="use it").click()
+        expect(page.locator("#edit-fault")).to_contain_text("mu: state 0 sums to 0.9, not 1.")
+        page.fill("#edit-mu", "1/2 1/2\n0.5 0.5\n0.5 0.5")
+        page.get_by_role("button", name="use it").click()
+        expect(page.locator("#about")).to_contain_text("your own")
+        wait(page)
+        link = page.evaluate("location.href")
+    with opened(link) as page:
+        wait(page)
+        expect(page.locator("#about")).to_contain_text("your own")
+
+
+def test_a_bad_address_is_named_and_harmless(address: str) -> None:
+    with opened(address + "#p=nowhere&l=td:alpha=0.1&n=1000&k=1") as page:
+        expect(page.locator("#fault")).to_contain_text("There is no problem nowhere here.")
+        wait(page)
+
+
+def test_a_tooltip_names_the_errors(address: str) -> None:
+    with opened(address + STATE) as page:
+        wait(page)
+        page.locator("#chart-curves svg").hover(position={"x": 200, "y": 80})
+        expect(page.locator("#chart-curves .tip")).to_contain_text("tdc")
