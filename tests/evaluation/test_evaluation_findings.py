@@ -33,7 +33,7 @@ from tests.support.logged_worlds import episodic
 from tests.support.raw_log import RawLog
 
 SEEDS = (1, 2)
-USUAL = ["lstd", "perturbed_lstd", "lsetd", "dr", "snpdis", "pdis", "td:alpha=0.001", "td", "tdc"]
+USUAL = ["lstd", "perturbed_lstd", "lsetd", "drl", "snpdis", "pdis", "td:alpha=0.001", "td", "tdc"]
 ROUND = 0.01  # numbers are printed with three digits
 CHANCE = 0.4  # intervals come from other resamples than ours
 
@@ -129,12 +129,12 @@ def wrong(table: Any) -> Any:
     return table.set_column(at, "behavior_prob", [larger])
 
 
-ONLINE = ["lstd", "dr", "td:alpha=0.01", "td:alpha=9", "rotd", "perturbed_td:eta=3,alpha=0.01"]
+ONLINE = ["lstd", "drl", "td:alpha=0.01", "td:alpha=9", "rotd", "perturbed_td:eta=3,alpha=0.01"]
 CASES: dict[str, Callable[[int], Case]] = {
     "near": lambda s: Case(both(world(0.5, s), episodes=150, length=200, seed=s), {}),
     "far": lambda s: Case(both(world(4.0, s), episodes=150, length=200, seed=s), {}),
     "further": lambda s: Case(
-        both(world(2.5, 5), episodes=1000, length=200, seed=99 + s), {"learners": ["lstd", "dr"]}
+        both(world(2.5, 5), episodes=1000, length=200, seed=99 + s), {"learners": ["lstd", "drl"]}
     ),
     "poor": lambda s: Case(both(world(0.5, 11, POOR), episodes=400, length=200, seed=s), {}, ()),
     "poor, no dr": lambda s: Case(
@@ -143,7 +143,7 @@ CASES: dict[str, Callable[[int], Case]] = {
     ),
     "ridge": lambda s: Case(
         both(world(0.5, s), episodes=150, length=200, seed=s),
-        {"learners": ["lstd:ridge=500", "dr", "lstd"]},
+        {"learners": ["lstd:ridge=500", "drl", "lstd"]},
     ),
     "wrong": lambda s: Case(wrong(both(world(0.5, s), episodes=150, length=200, seed=s)), {}),
     "reversing": lambda s: Case(reversing(s), {}, ("pi",)),
@@ -160,8 +160,8 @@ CASES: dict[str, Callable[[int], Case]] = {
         both(world(0.5, s), episodes=150, length=200, seed=s), {"value_at": "states"}
     ),
     "noise": lambda s: Case(noise(s), {}),
-    "many features": lambda s: Case(many_features(s), {"learners": ["lstd", "dr"]}, ()),
-    "barely stable": lambda s: Case(barely_stable(s), {"learners": ["lstd", "dr"]}),
+    "many features": lambda s: Case(many_features(s), {"learners": ["lstd", "drl"]}, ()),
+    "barely stable": lambda s: Case(barely_stable(s), {"learners": ["lstd", "drl"]}),
     "rare": lambda s: Case(rare(s), {}),
     "online": lambda s: Case(
         both(world(0.5, s), episodes=150, length=200, seed=s), {"learners": ONLINE}
@@ -181,11 +181,11 @@ CASES: dict[str, Callable[[int], Case]] = {
     ),
     "estimated, few": lambda s: Case(
         both(world(0.5, s), episodes=12, length=200, seed=s),
-        {"behavior": "estimate", "learners": ["lstd", "dr", "pdis"]},
+        {"behavior": "estimate", "learners": ["lstd", "drl", "pdis"]},
     ),
     "estimated": lambda s: Case(
         both(world(0.5, s), episodes=150, length=200, seed=s),
-        {"behavior": "estimate", "learners": ["lstd", "dr", "pdis"]},
+        {"behavior": "estimate", "learners": ["lstd", "drl", "pdis"]},
     ),
 }  # fmt: skip
 
@@ -314,7 +314,7 @@ def features_poor(d: Drawn, f: Finding) -> None:
     lstd, dr, _, apart, _ = numbers(f.text)
     assert near(lstd, raw.lstd()) and near(dr, raw.dr())
     assert abs(apart - abs(raw.dr() - raw.lstd())) <= ROUND * apart
-    differences = raw.drawn["dr"] - raw.drawn["lstd"]
+    differences = raw.drawn["drl"] - raw.drawn["lstd"]
     assert apart > 2.0 * np.std(differences)  # 99 % asks for 2.6 of the evaluation's own resamples
 
 
@@ -325,7 +325,7 @@ def bias_unchecked(d: Drawn, f: Finding) -> None:
         assert d.e.log.continuing
         return
     bound, width = said
-    apart = np.abs(raw.drawn["dr"] - raw.drawn["lstd"])
+    apart = np.abs(raw.drawn["drl"] - raw.drawn["lstd"])
     assert bound > width
     assert near(width, 2.0 * raw.half, CHANCE) and near(bound, np.quantile(apart, 0.99), CHANCE)
 
@@ -347,7 +347,7 @@ def learners_disagree(d: Drawn, f: Finding) -> None:
     assert f.text.startswith(f"{one} and {other} differ by ")
     assert not {one, other} & {"perturbed_lstd", "lstd:ridge=500", "lstd:ridge=100"}
     values = {v["learner"]: v["fixed_point"] for v in d.e.values.filter(target=f.target).to_dicts()}
-    true = {"lstd": raw.lstd(), "dr": raw.dr(), "pdis": raw.pdis(), "snpdis": raw.snpdis()}
+    true = {"lstd": raw.lstd(), "drl": raw.dr(), "pdis": raw.pdis(), "snpdis": raw.snpdis()}
     known = {**values, **true}
     apart = known[one] - known[other]
     said, many = numbers(f.text)
@@ -547,7 +547,7 @@ def test_verdicts_are_true() -> None:
             assert warned == set(r.warnings)
             assert (verdict.grade == "good") == (not r.warnings and not cut)
             if verdict.grade == "care" and "features_poor" in codes:
-                assert r.learner in {"pdis", "snpdis", "dr"}
+                assert r.learner in {"pdis", "snpdis", "drl"}
             met |= codes if bad else {f"if {code}" for code in codes} | {verdict.grade}
     wanted = {*words.REASONS, "also 0", "also 1", "nothing", "good", "care"}
     wanted |= {f"if {code}" for code in conditions}
@@ -573,9 +573,9 @@ def test_reasons_of_recommendations_are_true() -> None:
                 c = raw.products[0][raw.last]
                 assert raw.effective(c) < 30 or c.mean() < 0.6
             elif "far sharper" in r.reason:
-                assert width(d, r.target, "dr") > 3.0 * width(d, r.target, "lstd")
+                assert width(d, r.target, "drl") > 3.0 * width(d, r.target, "lstd")
             elif "not much wider" in r.reason:
-                assert width(d, r.target, "dr") <= 3.0 * width(d, r.target, "lstd")
+                assert width(d, r.target, "drl") <= 3.0 * width(d, r.target, "lstd")
             elif "features are poor" in r.reason:
                 codes = {f.code for f in d.e.warnings if f.target == r.target}
                 assert "features_poor" in codes

@@ -71,8 +71,9 @@ def evaluate(
     `source` is what `open_log` takes, or an open log. `features` is the text form of a feature map,
     a map, or a scikit-learn transformer. `learners` are names or text forms of learners, also
     `drl`, `snpdis`, `pdis` and `mis`; numbers that are not given (alpha, eta, ratio, drl's lam) are
-    chosen from the data. `behavior` is a function for the behaviour policy's probability, or "estimate", or a
-    scikit-learn classifier to estimate it with; without it the log must have a `behavior_prob`.
+    chosen from the data. `behavior` is a function for the behaviour policy's probability, or
+    "estimate", or a scikit-learn classifier to estimate it with; without it the log must have a
+    `behavior_prob`.
     `value_at` says where: at the episodes' first states (default), or over all logged states
     (default for a log of one endless episode). `engine="dask"` spreads the sums over a cluster (at
     `address`, or threads here), one task per part, kept in the directory `checkpoint`.

@@ -18,6 +18,7 @@ from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.scan import LARGEST, Weighted
 
 CHUNK = 96  # rows whose weighted features stay in the cache
+LONG = (CHUNK + 1) * LANES  # numbers of a row of U
 ACROSS = 6  # sums that are kept in registers: with eight numbers each, twelve of AVX2's sixteen
 
 
@@ -71,7 +72,7 @@ class Products:
         down = d + -(-len(along) // groups)
         across = up(d + 2, ACROSS)
         self.Z, self.S = on_cache_line((CHUNK, wide)), on_cache_line((wide, wide))
-        self.U = on_cache_line((CHUNK + 1, down, LANES))
+        self.U = on_cache_line((down, CHUNK + 1, LANES))
         self.V = on_cache_line((CHUNK, across))
         self.C = on_cache_line((down, across, LANES))
         self.state = np.zeros((groups, down, LANES))
@@ -83,9 +84,9 @@ class Products:
         along = np.empty((len(self.lams), up(self.ratios, LANES), n))
         for g, group in enumerate(self.groups):
             self.C[:] = 0.0
-            self.U[0] = self.state[g]
+            self.U[:, 0] = self.state[g]
             add(lo, hi, rows, group, self.U.reshape(-1), self.V, self.C.reshape(-1))
-            self.state[g] = self.U[0]
+            self.state[g] = self.U[:, 0]
             found[group.first : group.first + LANES] = self.C[:d, :n].transpose(2, 0, 1)
             for e, t in enumerate(group.ratio.tolist()):
                 m = (g + e * len(self.groups)) * LANES // along.shape[1]
@@ -100,46 +101,44 @@ class Products:
 
 @compiled_disjoint
 def add(lo: int, hi: int, rows: Weighted, group: Eight, U: Floats, V: Floats, C: Floats) -> None:
-    """C[k, l] += sum_i U[i, k] V[i, l] for eight columns; U and V as in `fill`."""
-    down = len(U) // ((CHUNK + 1) * LANES)
+    """C[k, l] += sum_i U[k, i + 1] V[i, l] for eight columns; U and V as in `fill`."""
+    down = len(U) // LONG
     for begin in range(lo, hi, CHUNK):
         end = min(begin + CHUNK, hi)
         fill(begin, end, rows, group, U, V)
         for k in range(down):
             for m in range(0, V.shape[1], ACROSS):
-                multiply(end - begin, k, m, down, U, V, C)
-        last = (end - begin) * down * LANES
-        for k in range(0, down * LANES, LANES):
-            put(U, k, eight(U, last + k))
+                multiply(end - begin, k, m, U, V, C)
+        for k in range(down):
+            put(U, LONG * k, eight(U, LONG * k + LANES * (end - begin)))
 
 
 @compiled_disjoint
 def fill(lo: int, hi: int, rows: Weighted, group: Eight, U: Floats, V: Floats) -> None:
-    """V[i] = (x - gamma' x', r, 1 - gamma'); U[i + 1] = (z, c); row lo is i = 0.
+    """V[i] = (x - gamma' x', r, 1 - gamma'); U[:, i + 1] = (z, c); row lo is i = 0.
 
-    z = weight (x + gamma lam z) and c = rho (gamma lam c + 1 at a start), from U[i].
+    z = weight (x + gamma lam z) and c = rho (gamma lam c + 1 at a start), from U[:, i].
     """
     X, d = rows.X, rows.X.shape[1]
-    down = len(U) // (CHUNK + 1)
     lam, top, bottom = eight(group.lam, 0), spread(LARGEST), spread(-LARGEST)
     for row in range(lo, hi):
         i, j = np.uintp(row - lo), np.uintp(rows.row_next[row])
-        at = down * (row - lo + 1)
-        before = at - down
+        at = LANES * (row - lo + 1)
+        before = at - LANES
         gamma = rows.gamma[row]
         w = eight(rows.weight, row * rows.columns + group.first)
         if group.traced:
             by = lam * spread(gamma)
             for k in range(d):
-                z = w * (spread(X[row, k]) + by * eight(U, before + LANES * k))
-                put(U, at + LANES * k, most(least(z, top), bottom))
+                z = w * (spread(X[row, k]) + by * eight(U, before + LONG * k))
+                put(U, at + LONG * k, most(least(z, top), bottom))
         else:
             for k in range(d):
-                put(U, at + LANES * k, w * spread(X[row, k]))
+                put(U, at + LONG * k, w * spread(X[row, k]))
         start = 1.0 if rows.every or rows.first[row] else 0.0
         for e in range(len(group.decay)):
             r = eight(rows.rho, row * rows.ratios + group.ratio[e])
-            k = LANES * (d + e)
+            k = LONG * (d + e)
             c = r * (spread(gamma * group.decay[e]) * eight(U, before + k) + spread(start))
             put(U, at + k, least(c, top))
         by_next = rows.discount[row]
@@ -149,15 +148,15 @@ def fill(lo: int, hi: int, rows: Weighted, group: Eight, U: Floats, V: Floats) -
 
 
 @compiled_disjoint
-def multiply(n: int, k: int, m: int, down: int, U: Floats, V: Floats, C: Floats) -> None:
-    """C[k, m] += sum_i U[i + 1, k] V[i, m] over n rows, for six m."""
+def multiply(n: int, k: int, m: int, U: Floats, V: Floats, C: Floats) -> None:
+    """C[k, m] += sum_i U[k, i + 1] V[i, m] over n rows, for six m."""
     a = LANES * (k * V.shape[1] + m)
     a0, a1, a2 = eight(C, a), eight(C, a + 8), eight(C, a + 16)
     a3, a4, a5 = eight(C, a + 24), eight(C, a + 32), eight(C, a + 40)
-    at = LANES * (k + down)  # the first row is the one before
+    at = LONG * k
     for i in range(n):
+        at += LANES  # the first row is the one before
         x = eight(U, at)
-        at += LANES * down
         a0, a1 = a0 + x * spread(V[i, m]), a1 + x * spread(V[i, m + 1])
         a2, a3 = a2 + x * spread(V[i, m + 2]), a3 + x * spread(V[i, m + 3])
         a4, a5 = a4 + x * spread(V[i, m + 4]), a5 + x * spread(V[i, m + 5])

@@ -44,14 +44,18 @@ def about_log(f: LogFacts) -> list[Finding]:
         )
     if f.continuing:
         why = "the log is one episode" if f.episodes <= 1 else "as asked for"
-        apart = " Intervals treat stretches of rows as independent." if f.divided else ""
+        apart = (
+            f" Intervals treat {f.units} stretches of about {f.rows / max(f.units, 1):.0f} rows as "
+            "independent."
+            if f.divided else ""
+        )  # fmt: skip
         found.append(
             Finding(
                 "continuing_log",
                 "",
                 "note",
                 f"{why}: values are means over all logged states.{apart}",
-                "Importance sampling values first states, so pdis, snpdis and dr say nothing here.",
+                "Importance sampling over episodes values first states, so pdis and snpdis say nothing here.",
             )
         )
     few = f.units < FEW_UNITS or f.rows < FEW_ROWS or 1 < f.episodes < FEW_EPISODES
@@ -77,7 +81,7 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "note",
                 f"{f.truncated} of {f.episodes} episodes are cut off with {f.discount_left:.0%} of "
                 "their weight still to come. pdis and snpdis value only what was logged; the "
-                "solved learners and dr add the estimated value of the state at the cut.",
+                "solved learners and drl add the estimated value of the state at the cut.",
                 "Do not compare pdis and snpdis with the others.",
                 {"truncated": f.truncated, "discount_left": f.discount_left},
             )

@@ -46,10 +46,10 @@ class Recommendation:
 
 
 def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation:
-    """dr, unless it is far wider than lstd or the log's episodes do not allow it.
+    """drl, unless it is far wider than lstd or the log's episodes do not allow it.
 
-    lstd may not be chosen because it *agrees* with dr: where features are poor but the difference
-    is within chance, that would be a short interval at the wrong place. Nor may the trust in dr
+    lstd may not be chosen because it *agrees* with drl: where features are poor but the difference
+    is within chance, that would be a short interval at the wrong place. Nor may the trust in drl
     depend on whether the difference was noticed.
     """
     preferred, reason = _choice(j, f)
@@ -90,16 +90,16 @@ def _of_features(x: Finding) -> bool:
 
 
 def _choice(j: Judged, f: LogFacts) -> tuple[str, str]:
-    lstd, dr = REFERENCE.name, DOUBLY_ROBUST.name
+    lstd, drl = REFERENCE.name, DOUBLY_ROBUST.name
     own = f"{lstd} adds no bias of its own"
     if f.continuing:
-        return lstd, f"{dr} values first states only, and {own}"
+        return lstd, f"there is no rule yet for {drl} without episodes, and {own}"
     if not checkable(j, f):
-        return lstd, f"too few whole episodes are like the target's for {dr}, and {own}"
+        return lstd, f"too few whole episodes are like the target's for {drl}, and {own}"
     if features_poor(j, f) is not None:
-        return dr, f"the features are poor for {lstd}, and {dr} does not rest on them"
+        return drl, f"the features are poor for {lstd}, and {drl} does not rest on them"
     if j.doubly_robust[1].width <= SHARP * j.reference[1].width:
-        return dr, f"{dr} does not rest on the features, and is not much wider than {lstd}"
+        return drl, f"{drl} does not rest on the features, and is not much wider than {lstd}"
     if not np.isfinite(j.doubly_robust[1].width):
-        return lstd, f"{dr} has no interval, and {own}"
-    return lstd, f"{lstd} is far sharper than {dr}, and adds no bias of its own"
+        return lstd, f"{drl} has no interval, and {own}"
+    return lstd, f"{lstd} is far sharper than {drl}, and adds no bias of its own"
