@@ -12,7 +12,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.plan import ETD, TD
 from steadytd.evaluation.collect.statistics import BINS, KEPT_ROWS, SUMMED, Statistics, units
-from steadytd.evaluation.estimate.baselines import behavior_estimate, estimate
+from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import interval, resamples
 from steadytd.evaluation.estimate.estimators import (
     DRL,
@@ -23,6 +23,7 @@ from steadytd.evaluation.estimate.estimators import (
     Estimator,
     Form,
 )
+from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
 from steadytd.evaluation.estimate.stability import assess, automatic_ratio, pencil, thresholds
 from steadytd.logs.log import open_log
 from tests.support.evaluate_helpers import Identity, episodes_of, plan_of, sums_of

@@ -19,9 +19,10 @@ from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import Plan, Where, blocks_for
 from steadytd.evaluation.collect.statistics import Statistics, halved, units
-from steadytd.evaluation.estimate.baselines import behavior_estimate, estimate
+from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import resamples
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
+from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
 from steadytd.evaluation.estimate.methods.drl import needed
 from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests

@@ -27,16 +27,6 @@ def estimate(e: Estimator, target: int, form: Form) -> Estimate:
     return METHODS[form.kind](e, target, form)
 
 
-def behavior_estimate(e: Estimator) -> Estimate:
-    """The behaviour policy's own value, from its logged returns.
-
-    The mean over episodes of the discounted return; where an episode is cut off, its own `lstd`
-    values what is missing. Without episodes the value is that of its `lstd` (ratios of 1).
-    """
-    form = DRL._replace(lam=1.0) if e.where == "start" else LSTD
-    return estimate(e, e.behavior, form)
-
-
 @dataclass(frozen=True)
 class Baseline:
     """An estimator: how it is computed, and what its value rests on."""
@@ -50,8 +40,11 @@ class Baseline:
 
 REFERENCE = Baseline("lstd", LSTD, "the fixed point of TD, which rests on the features", True, True)
 MARGINAL = Baseline("mis", MIS, "marginal importance sampling with linear ratios", True, True)
-DOUBLY_ROBUST = Baseline(
+CORRECTED = Baseline(
     "drl", DRL, "LSTD's values, corrected by temporal differences with ratios", True, True
+)
+DOUBLY_ROBUST = Baseline(
+    "drl:lam=1", DRL._replace(lam=1.0), "the same with products of ratios over whole episodes"
 )
 SAMPLING = (
     Baseline("pdis", PDIS, "per-decision importance sampling", past_cuts=False),
@@ -59,7 +52,7 @@ SAMPLING = (
     DOUBLY_ROBUST,
 )  # the best one last
 BY_SAMPLING = {one.name: one for one in SAMPLING}
-NAMED = {one.name: one for one in (DOUBLY_ROBUST, *SAMPLING[1::-1], MARGINAL)}
+NAMED = {one.name: one for one in (CORRECTED, *SAMPLING[1::-1], MARGINAL)}
 DEFAULT = tuple(NAMED)[:3]  # what an evaluation adds where no learner is named
 RENAMED = {"dr": "drl:lam=1"}
 

@@ -55,7 +55,7 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "",
                 "note",
                 f"{why}: values are means over all logged states.{apart}",
-                "Importance sampling over episodes values first states, so pdis and snpdis say nothing here.",
+                "pdis and snpdis value first states, so they say nothing here.",
             )
         )
     few = f.units < FEW_UNITS or f.rows < FEW_ROWS or 1 < f.episodes < FEW_EPISODES

@@ -91,8 +91,8 @@ def _low_overlap(j: Judged, f: LogFacts) -> Finding | None:
             f"over whole episodes the ratios multiply: {o.episodes} episodes count for "
             f"{o.ess_trajectory:.3g} of the target policy's own (at least {LOW_EPISODES:.0f} are "
             f"wanted), and the mean product is {o.product_mean:.2g} (it should be 1; at least "
-            f"{LOW_PRODUCT:g} is wanted). pdis, snpdis and drl rest on those episodes, so they "
-            "cannot check the learners that trust the features.",
+            f"{LOW_PRODUCT:g} is wanted). pdis, snpdis and drl:lam=1 rest on those episodes, so "
+            "they cannot check the learners that trust the features.",
             "Evaluate a target closer to the behaviour policy, or collect more episodes; "
             "compare several sets of features.",
             numbers,
@@ -118,15 +118,22 @@ def by_sampling(j: Judged, f: LogFacts) -> list[str]:
     """The learners asked for that do not rest on the features and are not much wider than lstd."""
     if not checkable(j, f):
         return []
-    asked, most = {v.learner for v in j.values}, SHARP * j.reference[1].width
-    names = [one.name for one in reversed(SAMPLING)]
-    return [n for n in names if n in asked and j.basic[n][1].width <= most]
+    most = SHARP * j.reference[1].width
+    names = [one.name for one in reversed(SAMPLING) if j.basic[one.name][1].width <= most]
+    return [v.learner for name in names for v in j.values if name in (v.learner, form_name(v))]
+
+
+def form_name(v: Value) -> str:
+    """The name of a row with the lam that was chosen for it."""
+    return v.learner if v.lam is None or ":" in v.learner else f"{v.learner}:lam={v.lam:g}"
 
 
 def sharp(j: Judged, f: LogFacts) -> bool:
     """Whether drl is preferred: the features are poor, or it is not much wider than lstd."""
+    if not checkable(j, f):
+        return False
     narrow = j.doubly_robust[1].width <= SHARP * j.reference[1].width
-    return checkable(j, f) and (features_poor(j, f) is not None or narrow)
+    return narrow or features_poor(j, f) is not None
 
 
 def excused(j: Judged, f: LogFacts) -> bool:
@@ -160,7 +167,7 @@ def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
         f"{abs(d.difference):.3g} excludes 0. With features that can represent the "
         f"value{_all_rows(f)} it would be chance alone. Intervals of the learners that trust the "
         "features do not cover this bias.",
-        "Use richer features (rbf:300, tiles, poly), or trust drl.",
+        "Use richer features (rbf:300, tiles, poly), or trust drl:lam=1.",
         {REFERENCE.name: lstd, DOUBLY_ROBUST.name: drl, "difference": d.difference, "lo": d.lo,
          "hi": d.hi},
     )  # fmt: skip
@@ -204,7 +211,7 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
         "bias_unchecked", j.name, "note" if excused(j, f) else "warning",
         "intervals of the learners that trust the features are right only if the features can "
         f"represent the value, and the log cannot check that well{known}",
-        "Use drl where it is sharp enough, or compare several sets of features.",
+        "Use drl:lam=1 where it is sharp enough, or compare several sets of features.",
         {"width": width, "bound": bound},
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from steadytd.base.finding import Finding
 from steadytd.base.wording import figures
-from steadytd.evaluation.estimate.baselines import BY_SAMPLING
+from steadytd.evaluation.estimate.baselines import BY_SAMPLING, CORRECTED
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 
@@ -107,7 +107,9 @@ def _verdict(r: Recommendation, said: dict[str, str], cut: bool) -> Verdict:
     known = limits(r.lo, r.hi)
     interval = "no interval" if known == "none" else f"95 % interval {known}"
     codes = list(dict.fromkeys(r.warnings))
-    soft = CONDITIONAL | (NOT_FOR_SAMPLING if r.learner in BY_SAMPLING else set())
+    soft = CONDITIONAL | (
+        NOT_FOR_SAMPLING if r.learner in {*BY_SAMPLING, CORRECTED.name} else set()
+    )
     if not set(codes) <= soft:
         reasons = "; ".join(said.get(code, code) for code in codes)
         text = f"do not trust {value} ({interval}, by {r.learner}): {reasons}."

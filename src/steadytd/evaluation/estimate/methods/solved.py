@@ -1,7 +1,7 @@
 """Solved learners: (A + eta G + ridge I) w = b, J = phi0.w / n.
 
-phi0 is the sum of x at the n starts. With M = A + eta G + ridge I and M' beta = phi0, unit u moves J
-by
+phi0 is the sum of x at the n starts. With M = A + eta G + ridge I and M' beta = phi0, unit u moves
+J by
 
     psi_u = (beta.(b_u - M_u w) + phi0_u.w - J n_u) / n,
 
