@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import steadytd as st
@@ -28,7 +29,7 @@ from steadytd.evaluation.estimate.stability import assess, automatic_ratio, penc
 from steadytd.logs.log import open_log
 from tests.support.evaluate_helpers import Identity, episodes_of, plan_of, sums_of
 from tests.support.layers import GAMMA, STATES, every_trajectory, exact_value
-from tests.support.log_helpers import log_table
+from tests.support.log_helpers import fixed_lists, log_table
 
 
 def value(e: Estimator, form: Form) -> float:
@@ -251,3 +252,67 @@ def test_one_endless_episode_is_valued_over_its_states() -> None:
     assert rows["drl"]["lo"] <= exact <= rows["drl"]["hi"]
     assert {w.code for w in found.warnings} >= {"continuing_log", "bias_unchecked"}
     assert found.recommended["pi"].learner == "lstd"
+
+
+def test_the_rank_is_found_on_the_rows_that_are_solved() -> None:
+    """A feature that differs from the constant one in the first fold only: dependent elsewhere."""
+    rng = np.random.default_rng(0)
+    n, length = 1500, 3
+    x = np.column_stack([np.ones(n), rng.normal(size=n), np.full(n, 0.7)])
+    x[:300, 2] += 1e-3 * rng.normal(size=300)
+    t = np.arange(n) % length
+    table = pa.table(
+        {
+            "episode_id": np.arange(n) // length, "t": t, "obs": fixed_lists(x),
+            "reward": rng.normal(1.0, 0.1, n), "terminated": t == length - 1,
+            "truncated": np.zeros(n, dtype=bool), "behavior_prob": np.full(n, 0.5),
+            "target_prob_pi": rng.uniform(0.4, 0.6, n),
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=1.0, features=Identity(), learners=["lstd", "drl:lam=1", "drl"])
+    for row in e.values.to_dicts():
+        assert row["value"] == pytest.approx(3.0, abs=0.2)
+        assert row["lo"] < row["value"] < row["hi"] < row["lo"] + 0.5
+
+
+def test_states_that_only_other_policies_visit() -> None:
+    """One feature per state, many states with ratios of 0 only: their equations are 0 = 0."""
+    rng = np.random.default_rng(1)
+    states, n = 300, 3000
+    s = rng.integers(0, states, n)
+    t = np.arange(n) % 5
+    pi = np.where(s < 150, 0.5, 0.0) * (rng.random(n) < 0.9)
+    table = pa.table(
+        {
+            "episode_id": np.arange(n) // 5, "t": t, "obs": fixed_lists(np.eye(states)[s]),
+            "reward": np.ones(n), "terminated": t == 4, "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": np.full(n, 0.5), "target_prob_pi": pi,
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=0.9, features=Identity(), learners=["lsetd", "lstd", "drl"])
+    assert np.isfinite(e.values["value"].to_numpy()).all()
+
+
+def test_stretches_of_an_endless_log_are_longer_than_its_memory() -> None:
+    """x goes slowly to and fro: 200 stretches of 30 rows depend on each other."""
+    rng = np.random.default_rng(2)
+    n = 6000
+    x = np.zeros(n)
+    for i in range(1, n):
+        x[i] = 0.99 * x[i - 1] + 0.1 * rng.normal()
+    table = pa.table(
+        {
+            "episode_id": np.zeros(n, dtype=int), "t": np.arange(n), "obs_0": x,
+            "reward": x, "terminated": np.zeros(n, dtype=bool),
+            "truncated": np.zeros(n, dtype=bool), "behavior_prob": np.full(n, 0.5),
+            "target_prob_pi": np.full(n, 0.5),
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=0.5, features="poly:1", learners=["lstd"])
+    quick = table.set_column(3, "reward", [rng.normal(size=n)])
+    other = st.evaluate(quick, discount=0.5, features="poly:1", learners=["lstd"])
+    assert e.log.units <= 50 < other.log.units
+    assert e.log.unit_rows == pytest.approx((n - 1) / e.log.units)
+    (row,), (behind,) = e.values.to_dicts(), [e.judged[0].behavior]
+    assert row["lo"] <= 0.0 <= row["hi"]
+    assert behind.value == pytest.approx(row["value"])  # the target is the behaviour here

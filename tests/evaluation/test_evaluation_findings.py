@@ -118,6 +118,13 @@ def many_features(seed: int) -> Any:
     return made(x, x[:, 0] + rng.normal(size=600), np.ones(600), 6)
 
 
+def turned(seed: int) -> Any:
+    """Rewards of 1 to 1.1, and a feature that changes its sign after the first state."""
+    rng = np.random.default_rng(seed)
+    x = np.where(np.arange(600) % 6 == 0, -1.0, 1.0)
+    return made(x[:, None], rng.uniform(1.0, 1.1, 600), np.ones(600), 6)
+
+
 def rare(seed: int) -> Any:
     """One row in 50 has ratio 4, the others 0.01 each: few rows decide, and the mean is not 1."""
     rng = np.random.default_rng(seed)
@@ -179,6 +186,7 @@ CASES: dict[str, Callable[[int], Case]] = {
     ),
     "noise": lambda s: Case(noise(s), {}),
     "many features": lambda s: Case(many_features(s), {"learners": ["lstd", "drl:lam=1"]}, ()),
+    "turned": lambda s: Case(turned(s), {"learners": ["lstd"]}),
     "barely stable": lambda s: Case(barely_stable(s), {"learners": ["lstd", "drl:lam=1"]}),
     "rare": lambda s: Case(rare(s), {}),
     "online": lambda s: Case(
@@ -219,7 +227,9 @@ class NoSupport(Log):
 
     def batches(self, columns: Any = None) -> Generator[LogBatch, None, None]:
         for batch in super().batches(columns):
-            assert batch.behavior_prob is not None
+            if batch.behavior_prob is None:
+                yield batch
+                continue
             chances = np.array(batch.behavior_prob)
             chances[UNSUPPORTED] = 0.0
             yield replace(batch, behavior_prob=chances)
@@ -348,6 +358,18 @@ def bias_unchecked(d: Drawn, f: Finding) -> None:
     assert near(width, 2.0 * raw.half, CHANCE) and near(bound, np.quantile(apart, 0.99), CHANCE)
 
 
+def value_range(d: Drawn, f: Finding) -> None:
+    raw = d.raw[f.target]
+    value, least, largest, discount, lo, hi = numbers(f.text)
+    assert near(least, raw.reward.min()) and near(largest, raw.reward.max())
+    assert not lo <= value <= hi and near(discount, raw.gamma.max())
+    if f.numbers["learner"] == "lstd" and not d.e.log.continuing:
+        assert near(value, raw.lstd())
+    _, g, _ = raw.products
+    returns = np.add.reduceat(g * raw.reward, np.flatnonzero(raw.first))
+    assert lo <= returns.mean() <= hi
+
+
 def cut_off(d: Drawn, f: Finding) -> None:
     raw = d.raw[f.target]
     cut, episodes, percent, beyond, doubt, half = numbers(f.text)
@@ -471,7 +493,7 @@ def behavior_estimated(d: Drawn, f: Finding) -> None:
 CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
     check.__name__: check
     for check in (
-        no_support, ratios_off, low_overlap, features_poor, bias_unchecked, cut_off,
+        no_support, ratios_off, low_overlap, features_poor, bias_unchecked, cut_off, value_range,
         learners_disagree, td_unstable, bias_dominates, diverged, no_interval, not_converged,
         truncated_returns, rows_left_out, few_episodes, continuing_log, behavior_estimated,
     )

@@ -252,6 +252,10 @@ def conclude(
         divided=bool(u.continues[1:].any()),
         behavior_estimated=bool(getattr(log, "behavior_estimated", False)),
         behavior_numbers=_calibration(log),
+        unit_rows=u.rows / e.n_units,
+        rewards=(float(u.extent[0]), float(u.extent[1])),
+        largest_discount=float(u.extent[2]),
+        longest=int(u.extent[3]),
     )
 
     given = Given(e, plan, asked, passed.outcomes, behavior_estimate(e))

@@ -25,6 +25,21 @@ class LogFacts:
     divided: bool  # units begin within episodes, since there are too few whole ones
     behavior_estimated: bool
     behavior_numbers: dict[str, Any]
+    unit_rows: float = float("nan")  # rows per unit, on average
+    rewards: tuple[float, float] = (float("-inf"), float("inf"))  # the least and the largest logged
+    largest_discount: float = 1.0
+    longest: int = 0  # steps of the longest episode
+
+    @property
+    def allowed(self) -> tuple[float, float]:
+        """Between these every value lies if rewards stay within those logged.
+
+        Rewards of one sign, discounted, add up to no less than one of them. All together are at
+        most 1 / (1 - discount) times the largest: without end where the discount is 1.
+        """
+        low, high = self.rewards
+        steps = 1.0 / max(1.0 - self.largest_discount, 1e-300)
+        return (low * steps if low < 0.0 else low), (high * steps if high > 0.0 else high)
 
 
 def about_log(f: LogFacts) -> list[Finding]:
@@ -45,7 +60,7 @@ def about_log(f: LogFacts) -> list[Finding]:
     if f.continuing:
         why = "the log is one episode" if f.episodes <= 1 else "as asked for"
         apart = (
-            f" Intervals treat {f.units} stretches of about {f.rows / max(f.units, 1):.0f} rows as "
+            f" Intervals treat {f.units} stretches of about {f.unit_rows:.0f} rows as "
             "independent."
             if f.divided else ""
         )  # fmt: skip

@@ -69,6 +69,7 @@ def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation
         reason = f"{preferred} would be preferred but {why}; of the others, {chosen}"
     row = j.row(chosen)
     concern = [x for x in findings if x.level == "warning" and x.target in ("", j.name)]
+    concern = [x for x in concern if x.code != "value_range" or x.numbers["learner"] == chosen]
     if (
         form_name(row) in BY_SAMPLING and not f.behavior_estimated
     ):  # else the ratios may be the reason

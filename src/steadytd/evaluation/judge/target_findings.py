@@ -28,7 +28,7 @@ def about_target(j: Judged, f: LogFacts) -> list[Finding]:
     )  # fmt: skip
     found = [finding for part in parts if (finding := part(j, f)) is not None]
     found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]
-    return found + _online(j)
+    return found + _out_of_range(j, f) + _online(j)
 
 
 def _support(j: Judged, f: LogFacts) -> Finding | None:
@@ -214,6 +214,24 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
         "Use drl:lam=1 where it is sharp enough, or compare several sets of features.",
         {"width": width, "bound": bound},
     )  # fmt: skip
+
+
+def _out_of_range(j: Judged, f: LogFacts) -> list[Finding]:
+    """Values that no policy can have, whatever the features say."""
+    low, high = f.allowed
+    room = TINY * max(abs(limit) for limit in (low, high, 0.0) if np.isfinite(limit))
+    return [
+        Finding(
+            "value_range", j.name, "warning",
+            f"{v.learner} finds {v.value:.4g}, but rewards between {f.rewards[0]:.4g} and "
+            f"{f.rewards[1]:.4g}, as they were logged, with discounts up to "
+            f"{f.largest_discount:.4g}, allow values between {low:.4g} and {high:.4g} only.",
+            "Use other features; look at the ratios.",
+            {"learner": v.learner, "value": v.value, "lo": low, "hi": high},
+        )
+        for v in j.values
+        if np.isfinite(v.value) and not low - room <= v.value <= high + room
+    ]  # fmt: skip
 
 
 def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:

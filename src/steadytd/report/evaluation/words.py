@@ -22,6 +22,7 @@ REASONS = {
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",
     "learners_disagree": "learners that should agree do not",
+    "value_range": "no policy can have such a value with rewards like those logged",
     "features_poor": "the features are poor: too few for its value, too many for the log, or the "
     "value too small to be seen",
     "bias_unchecked": "the log cannot check whether the features can represent its value",

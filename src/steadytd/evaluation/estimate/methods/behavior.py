@@ -2,7 +2,7 @@
 
 J is the mean over episodes of the discounted return; where an episode is cut off with discount g
 left, g V(s) of the state at the cut is added, V being the `lstd` of ratios 1 from the other units:
-this is `drl` at lam = 1 with ratios of 1. Since J then rests on w, unit u moves it through w too, by
+this is `drl` at lam = 1 with ratios of 1. J then rests on w, so unit u moves it through w too, by
 
     beta.(b_u - A_u w) / n,      A' beta = the sum of g x at the cuts.
 
