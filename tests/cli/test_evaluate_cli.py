@@ -72,7 +72,9 @@ def test_a_good_log_gets_its_value_first(
     r = st.evaluate(good).recommended["pi"]
     assert r.trusted
     assert r.lo <= tabular(0.3).truth <= r.hi
-    assert text.startswith(f"pi: {r.value:.2f} (95 % interval {r.lo:.2f} to {r.hi:.2f}), by dr.")
+    assert text.startswith(
+        f"pi: {r.value:.2f} (95 % interval {r.lo:.2f} to {r.hi:.2f}), by {r.learner}."
+    )
     assert "do not trust" not in text
     order = [text.index(word) for word in ("Values", "Overlap", "Stability", "What the numbers")]
     assert order == sorted(order)

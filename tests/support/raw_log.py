@@ -154,7 +154,8 @@ class RawLog:
     def dr(self, counts: Floats | None = None) -> float:
         """Each fifth of the units corrected with the other units' weights."""
         c = np.ones(self.units) if counts is None else counts
-        fold = np.arange(self.units) * 5 // self.units
+        ends = [i * self.units // 5 for i in range(1, 5)]
+        fold = np.searchsorted(ends, np.arange(self.units), side="right")
         total = np.zeros(())
         for i in range(5):
             w = self.weights(counts=c * (fold != i))

@@ -77,7 +77,7 @@ class Estimator:
     @property
     def behavior(self) -> int:
         """The number of the behaviour policy among the targets."""
-        return self.units.systems.shape[1]
+        return int(self.units.systems.shape[1])
 
     @cached_property
     def kept(self) -> Longs:
