@@ -52,6 +52,7 @@ def test_the_sums_give_the_scores_of_the_equations(blocks: int, batch_rows: int)
         for target in (0, 1):
             found = drl.at(e, target, lam)
             scores, masses = slow_drl(cut, target, lam)
+            assert found.masses is not None
             own = (found.influence + found.value * e.starts / 60) * 60
             np.testing.assert_allclose(own, scores, rtol=1e-10, atol=1e-10)
             np.testing.assert_allclose(found.masses * 60, masses, rtol=1e-10, atol=1e-10)
