@@ -121,7 +121,7 @@ def measure(kind: str, path: Path, repeats: int) -> dict[str, float]:
     st.evaluate(warm, discount=0.99, features="rbf:20" if kind != "raw" else kind)
     evaluate()  # first and alone, so that the peak is ours
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    solved = ["perturbed_lstd", "lstd", "lsetd", "pdis", "snpdis", "dr"]
+    solved = ["perturbed_lstd", "lstd", "drl", "snpdis", "pdis"]
     works = {"read": read, "evaluate": evaluate, "log": log}
     best = dict.fromkeys([*works, "sums"], float("inf"))
     for _ in range(repeats):

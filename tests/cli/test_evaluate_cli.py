@@ -72,7 +72,9 @@ def test_a_good_log_gets_its_value_first(
     r = st.evaluate(good).recommended["pi"]
     assert r.trusted
     assert r.lo <= tabular(0.3).truth <= r.hi
-    assert text.startswith(f"pi: {r.value:.2f} (95 % interval {r.lo:.2f} to {r.hi:.2f}), by dr.")
+    assert text.startswith(
+        f"pi: {r.value:.2f} (95 % interval {r.lo:.2f} to {r.hi:.2f}), by {r.learner}."
+    )
     assert "do not trust" not in text
     order = [text.index(word) for word in ("Values", "Overlap", "Stability", "What the numbers")]
     assert order == sorted(order)
@@ -99,7 +101,7 @@ def test_many_targets_are_shown_by_their_recommended_learner(
     path = write_problem_log(
         tmp_path / "log.parquet", problem, episodes=200, length=200, targets=mixed
     )
-    learners = ["--learner", "lstd", "--learner", "snpdis", "--learner", "dr"]
+    learners = ["--learner", "lstd", "--learner", "snpdis", "--learner", "drl"]
     assert call(monkeypatch, "evaluate", str(path), *learners) == 0
     text = capsys.readouterr().out
     assert "Values of the recommended learners" in text
@@ -146,7 +148,7 @@ def test_several_files_csv_and_a_column_map(
 def test_dask_gives_the_same_and_resumes(
     good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    learners = ["--learner", "lstd", "--learner", "dr"]
+    learners = ["--learner", "lstd", "--learner", "drl"]
     assert call(monkeypatch, "evaluate", str(good), *learners, "--json") == 0
     local = json.loads(capsys.readouterr().out)
     parts = tmp_path / "parts"
@@ -453,12 +455,12 @@ def test_an_unknown_behaviour_policy(
     """Estimated only when asked for, then said in the verdict, with its calibration."""
     table = log_table(episodic(6, 0.3, np.eye(6)), episodes=300, length=200)
     path = write_log(tmp_path / "log.parquet", table.drop(["behavior_prob"]))
-    learners = ["--learner", "lstd", "--learner", "dr"]
+    learners = ["--learner", "lstd", "--learner", "drl"]
     assert call(monkeypatch, "evaluate", str(path), *learners) == 2
     shown = capsys.readouterr().err
     assert "--estimate-behavior" in shown
     with pytest.raises(st.InputError) as caught:
-        st.evaluate(path, learners=["lstd", "dr"])
+        st.evaluate(path, learners=["lstd", "drl"])
     assert shown.strip() == f"error: {caught.value}"  # one rule, one message
     assert call(monkeypatch, "certify", str(path)) == 2
     assert capsys.readouterr().err == shown

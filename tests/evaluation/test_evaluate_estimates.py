@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,67 +12,28 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.plan import ETD, TD
-from steadytd.evaluation.collect.statistics import BINS, KEPT_ROWS, Statistics, units
+from steadytd.evaluation.collect.statistics import BINS, KEPT_ROWS, SUMMED, Statistics, units
+from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import interval, resamples
-from steadytd.evaluation.estimate.estimators import DR, LSTD, PDIS, SNPDIS, Estimator, Form
+from steadytd.evaluation.estimate.estimators import (
+    DRL,
+    LSTD,
+    MIS,
+    PDIS,
+    SNPDIS,
+    Estimator,
+    Form,
+)
+from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
 from steadytd.evaluation.estimate.stability import assess, automatic_ratio, pencil, thresholds
 from steadytd.logs.log import open_log
 from tests.support.evaluate_helpers import Identity, episodes_of, plan_of, sums_of
-from tests.support.helpers import random_problem
+from tests.support.layers import GAMMA, STATES, every_trajectory, exact_value
 from tests.support.log_helpers import fixed_lists, log_table
 
-# Three layers, two states each but the first; every action leads to either state with chance 1/2.
-STATES = 5
-PI = np.array([0.8, 0.1, 0.6, 0.3, 0.95])  # probability of action 1 under the target policy
-GAMMA = 0.9
 
-
-def reward(s: int, a: int, up: int) -> float:
-    return 1.0 + 0.5 * s - a + 2.0 * up * (s % 2)
-
-
-def state_after(layer: int, up: int) -> int:
-    return 1 + 2 * layer + up
-
-
-def exact_value() -> float:
-    value = np.zeros(STATES + 2)
-    for layer in (2, 1, 0):
-        for s in [0] if layer == 0 else [2 * layer - 1, 2 * layer]:
-            total = 0.0
-            for a, up in product((0, 1), repeat=2):
-                chance = (PI[s] if a else 1.0 - PI[s]) / 2.0
-                after = value[state_after(layer, up)] if layer < 2 else 0.0
-                total += chance * (reward(s, a, up) + GAMMA * after)
-            value[s] = total
-    return float(value[0])
-
-
-def every_trajectory(features: Floats, times: int = 1) -> Any:
-    """A log of all 64 equally likely trajectories: its averages are exact expectations."""
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("episode_id", "t", "s", "action", "reward", "terminated", "pi")
-    }
-    for episode, draws in enumerate(list(product((0, 1), repeat=6)) * times):
-        s = 0
-        for t in range(3):
-            a, up = draws[2 * t], draws[2 * t + 1]
-            pi = PI[s] if a else 1.0 - PI[s]
-            for name, value in zip(
-                columns, (episode, t, s, a, reward(s, a, up), t == 2, pi), strict=True
-            ):
-                columns[name].append(value)
-            s = state_after(t, up)
-    obs = features[np.array(columns.pop("s"))]
-    return pa.table(
-        {
-            "obs": fixed_lists(obs),
-            "target_prob_pi": columns.pop("pi"),
-            "behavior_prob": np.full(len(obs), 0.5),
-            "truncated": np.zeros(len(obs), dtype=bool),
-            **columns,
-        }
-    )
+def value(e: Estimator, form: Form) -> float:
+    return estimate(e, 0, form).value
 
 
 def estimator(table: Any, blocks: int = 8, **options: Any) -> Estimator:
@@ -80,47 +41,18 @@ def estimator(table: Any, blocks: int = 8, **options: Any) -> Estimator:
     return Estimator(units(sums_of(log, plan_of(log, (TD, ETD), blocks))), "start")
 
 
-@pytest.mark.parametrize("form", [PDIS, SNPDIS, DR, LSTD, Form("solved", 1)], ids=str)
+@pytest.mark.parametrize("form", [PDIS, SNPDIS, LSTD, Form("solved", 1)], ids=str)
 def test_all_trajectories_give_the_exact_value(form: Form) -> None:
-    """Four times all of them, in four units: the halves that dr takes are complete as well."""
-    e = estimator(every_trajectory(np.eye(STATES), times=4), blocks=4)
-    found = float(e.values(e.ones(), 0, [form])[0, 0])
-    assert found == pytest.approx(exact_value(), abs=1e-12)
+    e = estimator(every_trajectory(np.eye(STATES)))
+    assert value(e, form) == pytest.approx(exact_value(), abs=1e-12)
 
 
 def test_importance_sampling_needs_no_features_but_lstd_does() -> None:
     blind = np.array([[1.0], [0.0], [1.0], [2.0], [0.5]])
-    e = estimator(every_trajectory(blind, times=4), blocks=4)
-    pdis, snpdis, dr, lstd = e.values(e.ones(), 0, [PDIS, SNPDIS, DR, LSTD])[0]
-    assert pdis == pytest.approx(exact_value())
-    assert snpdis == pytest.approx(exact_value())
-    assert dr == pytest.approx(exact_value())
-    assert abs(lstd - exact_value()) > 0.3
-
-
-def test_doubly_robust_by_hand() -> None:
-    """mean of v(s0) + sum of g c delta, with v from the other half of the units."""
-    problem = random_problem(2, states=5, features=2)
-    log = open_log(log_table(problem, episodes=60, length=10, seed=2), discount=None)
-    e = Estimator(units(sums_of(log, plan_of(log, blocks=4))), "start")
-    episodes = episodes_of(log)
-    block = [ep[0].number * 4 // (log.rows or 0) for ep in episodes]
-    total = 0.0
-    for half in (0, 1):
-        counts = np.array([[float(u % 2 != half) for u in range(4)]])
-        w = e.solve(counts, 0, LSTD)[0]
-        for b, episode in zip(block, episodes, strict=True):
-            if b % 2 != half:
-                continue
-            g = c = 1.0
-            total += float(episode[0].x @ w)
-            for p in episode:
-                c *= float(p.rho[0])
-                total += g * c * (p.reward + p.discount * p.x_next @ w - p.x @ w)
-                g *= p.discount
-    found = float(e.values(e.ones(), 0, [DR])[0, 0])
-    assert found == pytest.approx(total / 60)
-    assert found != pytest.approx(float(e.values(e.ones(), 0, [LSTD])[0, 0]), rel=1e-3)
+    e = estimator(every_trajectory(blind))
+    assert value(e, PDIS) == pytest.approx(exact_value())
+    assert value(e, SNPDIS) == pytest.approx(exact_value())
+    assert abs(value(e, LSTD) - exact_value()) > 0.3
 
 
 def test_self_normalised_by_hand() -> None:
@@ -145,23 +77,26 @@ def test_self_normalised_by_hand() -> None:
                 top += g * c * episode[t].reward
         expected += top / bottom
     e = Estimator(units(sums_of(log, plan_of(log))), "start")
-    assert float(e.values(e.ones(), 0, [SNPDIS])[0, 0]) == pytest.approx(expected)
+    assert value(e, SNPDIS) == pytest.approx(expected)
 
 
-def test_resampling_a_unit_is_repeating_its_episodes() -> None:
-    """Counts (2, 0, 1, ...) give what a log with those episodes would."""
-    table = every_trajectory(np.eye(STATES))
-    e = estimator(table, blocks=4)
-    counts = np.array([[2.0, 1.0, 0.0, 1.0]])
-    order = np.concatenate([np.arange(48), np.arange(48), np.arange(48, 96), np.arange(144, 192)])
-    repeated = table.take(order)
-    ids = np.repeat(np.arange(len(order) // 3), 3)
-    at = repeated.column_names.index("episode_id")
-    repeated = repeated.set_column(at, "episode_id", pa.array(ids))
-    other = estimator(repeated, blocks=4)
-    forms = [LSTD, PDIS, SNPDIS, Form("solved", 1), Form("solved", 0, 0.3)]
-    found = e.values(counts, 0, forms)[0]
-    np.testing.assert_allclose(found, other.values(other.ones(), 0, forms)[0], rtol=1e-10)
+@pytest.mark.parametrize(
+    "form", [LSTD, PDIS, SNPDIS, MIS, Form("solved", 1), Form("solved", 0, 0.3, 5.0)], ids=str
+)
+def test_an_influence_is_what_a_unit_counted_again_changes(form: Form) -> None:
+    """The derivative of the value by a unit's number of copies, at one copy, by a difference."""
+    e = estimator(every_trajectory(np.random.default_rng(3).normal(size=(STATES, 2))), blocks=8)
+    psi, h = estimate(e, 0, form).influence, 1e-6
+    moved = np.zeros(e.n_units)
+    for u in range(e.n_units):
+        counts = np.ones(e.n_units)
+        counts[u] += h
+        scaled = {n: np.einsum("u,u...->u...", counts, getattr(e.units, n)) for n in SUMMED}
+        other = estimate(replace(e, units=replace(e.units, **scaled), _held={}), 0, form)
+        moved[u] = (other.value - value(e, form)) / h
+    np.testing.assert_allclose(moved - moved.mean(), psi, rtol=1e-3, atol=1e-6)  # a ridge is fixed
+    assert psi.sum() == pytest.approx(0.0, abs=1e-12)
+    assert np.abs(psi).max() > 1e-4
 
 
 def by_hand(rewards: Floats) -> Statistics:
@@ -171,29 +106,30 @@ def by_hand(rewards: Floats) -> Statistics:
     systems[:, 0, 0, 0, 0], systems[:, 0, 0, 0, 1] = n, rewards.sum(axis=1)
     x = np.full((U, 1), float(n))
     ones, zeros = np.full((U, 1, 1), float(n)), np.zeros((U, 1, 1))
-    weighted = np.stack([x, rewards.sum(axis=1, keepdims=True)], axis=2)
+    r = rewards.sum(axis=1)
+    weighted = np.repeat(np.column_stack([x, r, x])[:, None, None, :], 2, axis=1)
     return Statistics(
         block=np.arange(U), continues=np.zeros(U, dtype=bool),
         counts=np.column_stack([np.full((U, 2), n), np.zeros((U, 2))]), G=ones, x=x, x_start=x,
-        systems=systems, weighted=weighted, ratios=np.ones((U, 1, 7)),
+        systems=systems, mass=ones[:, None], behavior=systems[:, 0, 0], weighted=weighted,
+        ratios=np.ones((U, 1, 7)),
         numerator=rewards.sum(axis=1)[:, None, None], denominator=ones, ended=zeros,
         histogram=np.zeros((1, BINS), dtype=np.int64), largest_row=np.zeros(1, dtype=np.int64),
         violations=np.zeros(1, dtype=np.int64),
         violating=np.full((1, KEPT_ROWS), -1, dtype=np.int64),
+        extent=np.array([rewards.min(), rewards.max(), 0.0, 1.0]),
     )  # fmt: skip
 
 
 def test_interval_has_the_width_of_the_known_error() -> None:
-    """Mean of 4,000 rewards of variance 1: 2 x 1.96/sqrt(4000), +-15 % (200 units, 400 draws)."""
+    """Mean of 4,000 rewards of variance 1: 2 x 1.97/sqrt(4000), +-15 % (200 units)."""
     rewards = np.random.default_rng(5).normal(size=(200, 20))
     e = Estimator(by_hand(rewards), "start")
-    counts = resamples(200, 1, seed=0)
-    for form in (LSTD, PDIS, SNPDIS):
-        value = float(e.values(e.ones(), 0, [form])[0, 0])
-        assert value == pytest.approx(rewards.mean())
-        found = interval(value, e.values(counts, 0, [form])[:, 0], 200)
-        assert found.width == pytest.approx(2 * 1.96 / np.sqrt(4000), rel=0.15)
-        assert found.covers(value)
+    for form in (LSTD, PDIS, SNPDIS, MIS, DRL._replace(lam=0.0), DRL._replace(lam=1.0)):
+        found = estimate(e, 0, form)
+        assert found.value == pytest.approx(rewards.mean())
+        assert found.interval().width == pytest.approx(2 * 1.97 / np.sqrt(4000), rel=0.15)
+    assert behavior_estimate(e).value == pytest.approx(rewards.mean())
 
 
 @pytest.mark.parametrize("n_units", [10, 40])
@@ -201,11 +137,9 @@ def test_interval_covers_skewed_means_nineteen_times_in_twenty(n_units: int) -> 
     """400 logs of exponential rewards: 0.95 +- 3 sqrt(.05 .95/400) = .033, and skewness costs."""
     rng = np.random.default_rng(n_units)
     covered = 0
-    for i in range(400):
-        rewards = rng.exponential(size=(n_units, 5))
-        e = Estimator(by_hand(rewards), "start")
-        drawn = e.values(resamples(n_units, 1, seed=i), 0, [PDIS])[:, 0]
-        covered += interval(float(rewards.mean()), drawn, n_units).covers(1.0)
+    for _ in range(400):
+        e = Estimator(by_hand(rng.exponential(size=(n_units, 5))), "start")
+        covered += estimate(e, 0, PDIS).interval().covers(1.0)
     assert covered / 400 > 0.905
 
 
@@ -224,8 +158,8 @@ def test_dependent_features_change_no_value() -> None:
     e, wide = estimator(table), estimator(more)
     assert e.rank == wide.rank == STATES
     forms = [LSTD, Form("solved", 1), Form("solved", 0, 0.5)]
-    a, b = e.values(e.ones(), 0, forms), wide.values(wide.ones(), 0, forms)
-    np.testing.assert_allclose(a, b, rtol=1e-9)
+    for form in forms:
+        assert value(e, form) == pytest.approx(value(wide, form), rel=1e-9)
     w = wide.weights(0, LSTD)
     assert w.shape == (STATES + 2,) and (w != 0.0).sum() <= STATES
 
@@ -235,14 +169,14 @@ def test_rounding_does_not_make_features_independent() -> None:
     mixed = np.eye(STATES) @ np.random.default_rng(0).normal(size=(STATES, 40))
     e = estimator(every_trajectory(mixed))
     assert e.rank == STATES
-    assert float(e.values(e.ones(), 0, [LSTD])[0, 0]) == pytest.approx(exact_value(), rel=1e-6)
+    assert value(e, LSTD) == pytest.approx(exact_value(), rel=1e-6)
 
 
 def test_small_features_are_not_taken_for_dependent_ones() -> None:
     scales = np.array([1.0, 1e-4, 1e3, 1e-6, 1.0])
     e = estimator(every_trajectory(np.diag(scales)))
     assert e.rank == STATES
-    assert float(e.values(e.ones(), 0, [LSTD])[0, 0]) == pytest.approx(exact_value(), rel=1e-6)
+    assert value(e, LSTD) == pytest.approx(exact_value(), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["three_state", "theta2theta"])
@@ -269,7 +203,11 @@ def test_a_log_reproduces_the_certificate(name: str) -> None:
     eta = 2.0 * certificate.eta_pd
     exact_weights = certificate.fixed_point("perturbed_td", eta=eta)
     w = e.weights(0, Form("solved", 0, eta))
-    drawn = e.solve(resamples(e.n_units, 1, 2), 0, Form("solved", 0, eta))
+    sums = np.tensordot(resamples(e.n_units, 1, 2), u.systems[:, 0, 0], axes=1)
+    penalties = eta * np.tensordot(resamples(e.n_units, 1, 2), u.G, axes=1)
+    drawn = np.stack(
+        [np.linalg.lstsq(s[:, :-1] + g, s[:, -1])[0] for s, g in zip(sums, penalties, strict=True)]
+    )
     assert (np.abs(w - exact_weights) <= 5.0 * drawn.std(axis=0) + 1e-12).all()
 
 
@@ -304,12 +242,77 @@ def test_first_order_interval_of_the_threshold_agrees_with_the_resampled_one() -
 def test_one_endless_episode_is_valued_over_its_states() -> None:
     p = st.problem("theta2theta")
     table = log_table(p, episodes=1, length=4000, seed=1)
-    found = st.evaluate(table, features=Identity(), learners=["lstd", "pdis", "dr"])
+    found = st.evaluate(table, features=Identity(), learners=["lstd", "pdis", "drl"])
     rows = {r["learner"]: r for r in found.values.to_dicts()}
     w = st.certify(p).fixed_point("lstd")
     exact = float(p.d_mu @ p.Phi @ w)
     assert found.log.continuing
     assert rows["lstd"]["lo"] <= exact <= rows["lstd"]["hi"]
-    assert np.isnan(rows["pdis"]["value"]) and np.isnan(rows["dr"]["value"])
+    assert np.isnan(rows["pdis"]["value"])
+    assert rows["drl"]["lo"] <= exact <= rows["drl"]["hi"]
     assert {w.code for w in found.warnings} >= {"continuing_log", "bias_unchecked"}
     assert found.recommended["pi"].learner == "lstd"
+
+
+def test_the_rank_is_found_on_the_rows_that_are_solved() -> None:
+    """A feature that differs from the constant one in the first fold only: dependent elsewhere."""
+    rng = np.random.default_rng(0)
+    n, length = 1500, 3
+    x = np.column_stack([np.ones(n), rng.normal(size=n), np.full(n, 0.7)])
+    x[:300, 2] += 1e-3 * rng.normal(size=300)
+    t = np.arange(n) % length
+    table = pa.table(
+        {
+            "episode_id": np.arange(n) // length, "t": t, "obs": fixed_lists(x),
+            "reward": rng.normal(1.0, 0.1, n), "terminated": t == length - 1,
+            "truncated": np.zeros(n, dtype=bool), "behavior_prob": np.full(n, 0.5),
+            "target_prob_pi": rng.uniform(0.4, 0.6, n),
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=1.0, features=Identity(), learners=["lstd", "drl:lam=1", "drl"])
+    for row in e.values.to_dicts():
+        assert row["value"] == pytest.approx(3.0, abs=0.2)
+        assert row["lo"] < row["value"] < row["hi"] < row["lo"] + 0.5
+
+
+def test_states_that_only_other_policies_visit() -> None:
+    """One feature per state, many states with ratios of 0 only: their equations are 0 = 0."""
+    rng = np.random.default_rng(1)
+    states, n = 300, 3000
+    s = rng.integers(0, states, n)
+    t = np.arange(n) % 5
+    pi = np.where(s < 150, 0.5, 0.0) * (rng.random(n) < 0.9)
+    table = pa.table(
+        {
+            "episode_id": np.arange(n) // 5, "t": t, "obs": fixed_lists(np.eye(states)[s]),
+            "reward": np.ones(n), "terminated": t == 4, "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": np.full(n, 0.5), "target_prob_pi": pi,
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=0.9, features=Identity(), learners=["lsetd", "lstd", "drl"])
+    assert np.isfinite(e.values["value"].to_numpy()).all()
+
+
+def test_stretches_of_an_endless_log_are_longer_than_its_memory() -> None:
+    """x goes slowly to and fro: 200 stretches of 30 rows depend on each other."""
+    rng = np.random.default_rng(2)
+    n = 6000
+    x = np.zeros(n)
+    for i in range(1, n):
+        x[i] = 0.99 * x[i - 1] + 0.1 * rng.normal()
+    table = pa.table(
+        {
+            "episode_id": np.zeros(n, dtype=int), "t": np.arange(n), "obs_0": x,
+            "reward": x, "terminated": np.zeros(n, dtype=bool),
+            "truncated": np.zeros(n, dtype=bool), "behavior_prob": np.full(n, 0.5),
+            "target_prob_pi": np.full(n, 0.5),
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=0.5, features="poly:1", learners=["lstd"])
+    quick = table.set_column(3, "reward", [rng.normal(size=n)])
+    other = st.evaluate(quick, discount=0.5, features="poly:1", learners=["lstd"])
+    assert e.log.units <= 50 < other.log.units
+    assert e.log.unit_rows == pytest.approx((n - 1) / e.log.units)
+    (row,), (behind,) = e.values.to_dicts(), [e.judged[0].behavior]
+    assert row["lo"] <= 0.0 <= row["hi"]
+    assert behind.value == pytest.approx(row["value"])  # the target is the behaviour here

@@ -148,7 +148,7 @@ def test_divergence_is_reported_not_hidden() -> None:
         ("etd_beta:beta=0.5", "online", System(0.0, True, 0.5), []),
         ("lsetd", "solved", System(0.0, True), []),
         ("vtrace:lam=0.5", "online", None, []),
-        ("dr", "sampling", None, []),
+        ("drl", "sampling", None, []),
     ],
 )
 def test_requests(asked: str, kind: str, system: System | None, automatic: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,27 @@ import pytest
 from steadytd import InputError
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.accumulate import Accumulator, few
-from steadytd.evaluation.collect.plan import ETD, TD, System, blocks_for, numbers_per_block
+from steadytd.evaluation.collect.plan import (
+    ETD,
+    TD,
+    Plan,
+    System,
+    Where,
+    blocks_for,
+    numbers_per_block,
+)
 from steadytd.evaluation.collect.products import Products
 from steadytd.evaluation.collect.room import Padded, Room, memory_of
 from steadytd.evaluation.collect.scan import Weighted
 from steadytd.evaluation.collect.statistics import Statistics, merged, units
 from steadytd.logs.log import Log, open_log
-from tests.support.evaluate_helpers import episodes_of, plan_of, slow_system, sums_of
+from tests.support.evaluate_helpers import (
+    episodes_of,
+    plan_of,
+    slow_products,
+    slow_system,
+    sums_of,
+)
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import log_table, write_problem_log
 
@@ -43,9 +57,34 @@ def log() -> Log:
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize("target", [0, 1])
 def test_systems_are_the_plain_sums(log: Log, system: System, target: int) -> None:
-    s = sums_of(log, plan_of(log, (TD, system) if system != TD else (TD,)))
-    found = s.systems.sum(axis=0)[target, -1]
-    np.testing.assert_allclose(found, slow_system(episodes_of(log), target, system), rtol=1e-11)
+    plan = plan_of(log, (TD, system) if system != TD else (TD,))
+    s, expected = sums_of(log, plan), slow_system(episodes_of(log), target, system)
+    np.testing.assert_allclose(s.systems.sum(axis=0)[target, -1], expected[:, :-1], rtol=1e-11)
+    np.testing.assert_allclose(s.mass.sum(axis=0)[target, -1], expected[:, -1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("where", ["start", "states"])
+@pytest.mark.parametrize("lams", [(1.0,), (0.8, 0.95, 1.0), (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)])
+def test_products_of_ratios_with_decay(log: Log, where: Where, lams: tuple[float, ...]) -> None:
+    """c = rho (gamma lam c + 1 at a start), with two targets and the behaviour's ratio 1."""
+    plan = replace(plan_of(log, (TD, System(0.8))), lams=lams, where=where)
+    for found in (sums_of(log, plan), sums_of(replace(log, batch_rows=7), plan)):
+        for t in range(3):
+            for m, lam in enumerate(lams):
+                expected = slow_products(episodes_of(log), t, lam, where == "states")
+                total = found.weighted.sum(axis=0)[t, m]
+                np.testing.assert_allclose(total, expected, rtol=1e-10, atol=1e-11)
+
+
+def test_the_behaviour_has_ratios_of_one(log: Log) -> None:
+    s, steps = sums_of(log, plan_of(log)), [p for e in episodes_of(log) for p in e]
+    v = [np.append(p.x - p.discount * p.x_next, p.reward) for p in steps]
+    expected = sum(np.outer(p.x, one) for p, one in zip(steps, v, strict=True))
+    np.testing.assert_allclose(s.behavior.sum(axis=0), expected, rtol=1e-11)
+    rewards = [p.reward for p in steps]
+    longest = max(len(e) for e in episodes_of(log))
+    discount = max(p.discount for p in steps)
+    assert s.extent.tolist() == [min(rewards), max(rewards), discount, longest]
 
 
 def test_more_targets_than_a_vector_holds() -> None:
@@ -61,7 +100,9 @@ def test_more_targets_than_a_vector_holds() -> None:
     for t in range(11):
         for k, system in enumerate(plan.systems):
             expected = slow_system(episodes, t, system)
-            np.testing.assert_allclose(s.systems.sum(axis=0)[t, k], expected, rtol=1e-11)
+            np.testing.assert_allclose(s.systems.sum(axis=0)[t, k], expected[:, :-1], rtol=1e-11)
+        along = slow_products(episodes, t, 1.0)
+        np.testing.assert_allclose(s.weighted.sum(axis=0)[t, 0], along, rtol=1e-10)
         rho = np.array([p.rho[t] for p in steps])
         np.testing.assert_allclose(s.ratios.sum(axis=0)[t, :2], (rho.sum(), (rho**2).sum()))
         assert s.ratios[:, t, 2].sum() == (rho == 0.0).sum()
@@ -75,28 +116,37 @@ def test_more_targets_than_a_vector_holds() -> None:
 
 
 @pytest.mark.parametrize("features", [1, 2, 3, 5, 6, 7, 8, 17])
-@pytest.mark.parametrize("columns", [1, 5, 8, 9])
-def test_products_of_any_size(features: int, columns: int) -> None:
-    """Rows 5..225 of 240: sizes that fill the tiles of the sums and sizes that do not."""
+@pytest.mark.parametrize("targets", [1, 3, 4, 9])
+def test_products_of_any_size(features: int, targets: int) -> None:
+    """Rows 5..225 of 240 in two calls: sizes that fill the tiles of the sums and that do not."""
     rng = np.random.default_rng(features)
-    targets = (columns + 1) // 2
+    lams, traced = (0.3, 1.0), System(0.4)
+    plan = Plan(("",) * targets, features, 240, (TD, traced), lams=lams)
     X = rng.standard_normal((241, features))
     row_next = rng.integers(0, 241, 240).astype(np.int32)
     discount, reward = rng.random(240), rng.standard_normal(240)
-    weight, trajectory = Padded((240, columns)), Padded((240, targets))
-    weight.array[:], trajectory.array[:] = rng.random((240, columns)), rng.random((240, targets))
-    along_rows = (memory_of(weight), columns, memory_of(trajectory), targets)
-    rows = Weighted(X, row_next, discount, reward, *along_rows)
-    sums = Products(features).sums(5, 225, rows)
+    gamma, first = rng.random(240), rng.random(240) < 0.1
+    weight, rho = Padded((240, plan.columns)), Padded((240, plan.ratios))
+    weight.array[:], rho.array[:] = rng.random(weight.array.shape), rng.random(rho.array.shape)
+    along_rows = (memory_of(weight), plan.columns, memory_of(rho), plan.ratios, False)
+    rows = Weighted(X, row_next, discount, reward, gamma, first, *along_rows)
+    made = Products(plan)
+    parts = made.sums(5, 117, rows), made.sums(117, 225, rows)
+    sums = [a + b for a, b in zip(*parts, strict=True)]
+    systems, weighted = np.zeros_like(sums[0]), np.zeros_like(sums[1])
+    z, c = np.zeros((plan.columns, features)), np.zeros((plan.ratios, len(lams)))
+    lam = np.append(np.repeat([0.0, traced.lam], targets), 0.0)
+    for i in range(5, 225):
+        moved = X[i] - discount[i] * X[row_next[i]]
+        v = np.concatenate([moved, [reward[i], 1.0 - discount[i]]])
+        z = weight.array[i][:, None] * (X[i] + gamma[i] * lam[:, None] * z)
+        c = rho.array[i][:, None] * (gamma[i] * np.array(lams) * c + first[i])
+        systems += z[:, :, None] * v
+        weighted += c[:, :, None] * v
     x = X[5:225]
-    v = np.column_stack([x - discount[5:225, None] * X[row_next[5:225]], reward[5:225]])
-    w, along = weight.array[5:225], trajectory.array[5:225]
-    np.testing.assert_allclose(
-        sums.systems, np.einsum("iq,ik,il->qkl", w, x, v), rtol=1e-9, atol=1e-9
-    )
-    np.testing.assert_allclose(sums.weighted, along.T @ v, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(sums.G, x.T @ x, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(sums.x, x.sum(axis=0), rtol=1e-9, atol=1e-9)
+    expected = (systems, weighted, x.T @ x, x.sum(axis=0))
+    for found, wanted in zip(sums, expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_room_behind_the_last_number() -> None:
@@ -133,7 +183,8 @@ def test_an_array_without_room_cannot_be_passed_to_the_loops() -> None:
 def test_both_ways_to_add_up_are_the_same() -> None:
     """Few features go through `Products`; BLAS, which takes the others, finds the same sums."""
     log = log_of(batch_rows=37)
-    plan = plan_of(log, (TD, ETD, System(0.0, True, 0.5)))
+    systems = (TD, ETD, System(0.0, True, 0.5), System(0.8), System(1.0))
+    plan = replace(plan_of(log, systems), lams=(0.8, 1.0))
     own, blas = Accumulator(plan), Accumulator(plan)
     assert own.products is not None
     blas.products = None
@@ -142,7 +193,7 @@ def test_both_ways_to_add_up_are_the_same() -> None:
         own.add(batch, X)
         blas.add(batch, X)
     one, other = own.statistics(), blas.statistics()
-    for name in ("systems", "weighted", "G", "x"):
+    for name in ("systems", "mass", "behavior", "weighted", "G", "x"):
         a, b = getattr(one, name), getattr(other, name)
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11, err_msg=name)
 
@@ -176,24 +227,21 @@ def test_the_other_sums(log: Log) -> None:
 
 
 def test_importance_sampling_sums(log: Log) -> None:
-    """weighted = sum of g c (x - gamma' x', r); numerator and denominators step by step."""
+    """Numerator and denominators step by step."""
     horizon = 8  # shorter than the episodes: later steps fall into the last place
     s = sums_of(log, plan_of(log, horizon=horizon))
     for t in range(2):
-        weighted = np.zeros(4)
         numerator, denominator, ended = np.zeros(horizon), np.zeros(horizon), np.zeros(horizon)
         for episode in episodes_of(log):
             g = c = 1.0
             for step, p in enumerate(episode):
                 c *= float(p.rho[t])
-                weighted += g * c * np.append(p.x - p.discount * p.x_next, p.reward)
                 numerator[min(step, horizon - 1)] += g * c * p.reward
                 if step < horizon:
                     denominator[step] += c
                 g *= p.discount
             if len(episode) < horizon:
                 ended[len(episode)] += c
-        np.testing.assert_allclose(s.weighted.sum(axis=0)[t], weighted, rtol=1e-11)
         np.testing.assert_allclose(s.numerator.sum(axis=0)[t], numerator, rtol=1e-11)
         np.testing.assert_allclose(s.denominator.sum(axis=0)[t], denominator, rtol=1e-11)
         np.testing.assert_allclose(s.ended.sum(axis=0)[t], ended, rtol=1e-11)
@@ -300,8 +348,8 @@ def test_products_of_ratios_stay_finite() -> None:
         }
     )  # fmt: skip
     log = open_log(table, discount=1.0)
-    s = sums_of(log, plan_of(log, (TD, ETD)))
-    for name in ("systems", "weighted", "ratios", "numerator", "denominator", "ended"):
+    s = sums_of(log, replace(plan_of(log, (TD, ETD, System(0.95))), lams=(0.95, 1.0)))
+    for name in ("systems", "mass", "weighted", "ratios", "numerator", "denominator", "ended"):
         assert np.isfinite(getattr(s, name)).all(), name
     assert s.ratios[:, 0, 6].max() == 1e100
 

@@ -98,8 +98,8 @@ def test_a_solved_law_that_declares_nothing_is_solved_along_the_log() -> None:
 
 
 def test_names_and_numbers_that_an_evaluation_cannot_take() -> None:
-    named = replace(OWN["td"], name="dr")
-    with pytest.raises(st.InputError, match=r"cannot be named dr: .* rename"):
+    named = replace(OWN["td"], name="drl")
+    with pytest.raises(st.InputError, match=r"cannot be named drl: .* rename"):
         requests([named])
     with pytest.raises(st.InputError, match=r"cannot be named lstd: .* rename"):
         requests([replace(OWN["td"], name="lstd")])
@@ -112,7 +112,7 @@ def test_solved_learners_stand_in_for_sampling_by_what_they_solve() -> None:
     """The reference, then those of its system, own or built in, then others; not by name."""
     table = log_table(problem_of("random"), episodes=60, length=12, seed=2)
     asked: list[str | st.Law] = [
-        "dr",
+        "drl:lam=1",
         "tdc",
         "lsetd",
         "perturbed_lstd:eta=2",
@@ -123,8 +123,8 @@ def test_solved_learners_stand_in_for_sampling_by_what_they_solve() -> None:
     assert e.judged[0].solved == ["perturbed_lstd", "my_lstd", "lsetd"]
     e = st.evaluate(table, features=Identity(), learners=[*asked, "lstd"])
     assert e.judged[0].solved == ["lstd", "perturbed_lstd", "my_lstd", "lsetd"]
-    e = st.evaluate(tabular(0.3).log(1), learners=["dr", "tdc", "lsetd"])
-    assert e.recommended["pi"].learner == "dr"
+    e = st.evaluate(tabular(0.3).log(1), learners=["drl:lam=1", "tdc", "lsetd"])
+    assert e.recommended["pi"].learner == "drl:lam=1"
     assert e.value_function("pi").learner == "lsetd"
 
 

@@ -226,7 +226,7 @@ def test_walk_of_study(tmp_path: Path) -> None:
 def test_walk_of_evaluate(tmp_path: Path) -> None:
     file = st.write_log(tmp_path / "log.parquet", log_table(st.problem("three_state")))
     said: list[str] = []
-    arguments = ("evaluate", str(file), "--learner", "lstd", "--learner", "dr")
+    arguments = ("evaluate", str(file), "--learner", "lstd", "--learner", "drl")
     check("evaluate", followed(lambda: said.append(command(*arguments))))
     assert "lstd" in said[0]
 

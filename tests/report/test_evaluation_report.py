@@ -166,7 +166,7 @@ def test_the_values_picture_marks_the_recommended(evaluation: Evaluation) -> Non
         best = {r["learner"] for r in rows if r["recommended"] and r["target"] == target}
         assert best == {evaluation.recommended[target].learner}
     kinds = {r["learner"]: r["kind"] for r in rows}
-    assert kinds["pdis"] == kinds["snpdis"] == kinds["dr"] == "importance sampling"
+    assert kinds["pdis"] == kinds["snpdis"] == kinds["drl"] == "importance sampling"
     assert kinds["lstd"] == "solved"
     assert kinds["tdc"] == "online, step by step"
 
@@ -219,7 +219,7 @@ def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Re
         (recommendation("low_overlap"), "bad", "do not trust 2.0 (95 % interval 1.0 to 3.0, by"),
         (recommendation("low_overlap", "brand_new"), "bad", "would do; brand_new."),
         (recommendation("features_poor"), "bad", "the features are poor"),
-        (recommendation("features_poor", learner="dr"), "care", "does not rest on them"),
+        (recommendation("features_poor", learner="drl"), "care", "does not rest on them"),
         (recommendation("behavior_estimated"), "care", "trust it only if the estimated"),
         (recommendation("behavior_estimated", "few_episodes"), "bad", "the log is too small"),
         (recommendation(hi=float("nan")), "good", "2 (no interval), by lstd."),
@@ -291,7 +291,7 @@ def test_calibration_is_shown_where_behaviour_is_estimated(
 ) -> None:
     assert calibration_rows(evaluation) == []
     table = tabular(0.3).log(1).drop(["behavior_prob"])
-    e = st.evaluate(table, learners=["lstd", "dr"], behavior="estimate")
+    e = st.evaluate(table, learners=["lstd", "drl"], behavior="estimate")
     rows = calibration_rows(e)
     assert sum(int(row["pairs"].replace(",", "")) for row in rows) == 3 * e.log.rows
     html = write_evaluation(e, tmp_path).read_text(encoding="utf-8")

@@ -59,6 +59,8 @@ class Step:
         self.pi = batch.target_prob[:, i]
         self.rho = batch.target_prob[:, i] / batch.behavior_prob[i]
         self.first, self.number = bool(batch.first[i]), int(batch.rows[i])
+        moved = self.x - self.discount * self.x_next
+        self.v = np.concatenate([moved, [self.reward, 1.0 - self.discount]])
 
 
 def episodes_of(log: Log) -> list[list[Step]]:
@@ -74,9 +76,9 @@ def episodes_of(log: Log) -> list[list[Step]]:
 
 
 def slow_system(episodes: list[list[Step]], target: int, system: System) -> Floats:
-    """sum of z (x - gamma' x')' and r z, one transition after the other."""
+    """Sums of z (x - gamma' x')', r z and (1 - gamma') z, one transition after the other."""
     d = len(episodes[0][0].x)
-    total = np.zeros((d, d + 1))
+    total = np.zeros((d, d + 2))
     for episode in episodes:
         z, F, rho_before, gamma = np.zeros(d), 0.0, 0.0, 0.0
         for step in episode:
@@ -85,7 +87,24 @@ def slow_system(episodes: list[list[Step]], target: int, system: System) -> Floa
             F = decay * rho_before * F + 1.0
             M = system.lam + (1.0 - system.lam) * F if system.emphatic else 1.0
             z = rho * (gamma * system.lam * z + M * step.x)
-            v = step.x - step.discount * step.x_next
-            total += np.outer(z, np.append(v, step.reward))
+            total += np.outer(z, step.v)
             rho_before, gamma = rho, step.discount
+    return total
+
+
+def slow_products(
+    episodes: list[list[Step]], target: int, lam: float, every: bool = False
+) -> Floats:
+    """Sums of c (x - gamma' x', r, 1 - gamma'), c = rho (gamma lam c + 1 at a start).
+
+    The target behind the last one is the behaviour.
+    """
+    total = np.zeros(len(episodes[0][0].v))
+    for episode in episodes:
+        c = gamma = 0.0
+        for step in episode:
+            rho = float(step.rho[target]) if target < len(step.rho) else 1.0
+            c = rho * (gamma * lam * c + float(every or step.first))
+            total += c * step.v
+            gamma = step.discount
     return total

@@ -152,13 +152,14 @@ class RawLog:
         return self.at_start(self.weights(counts=counts), counts)
 
     def dr(self, counts: Floats | None = None) -> float:
-        """Each half of the units corrected with the other half's weights."""
+        """Each fifth of the units corrected with the other units' weights."""
         c = np.ones(self.units) if counts is None else counts
-        even = np.arange(self.units) % 2 == 0
+        ends = [i * self.units // 5 for i in range(1, 5)]
+        fold = np.searchsorted(ends, np.arange(self.units), side="right")
         total = np.zeros(())
-        for half in (even, ~even):
-            w = self.weights(counts=c * ~half)
-            own = c * half
+        for i in range(5):
+            w = self.weights(counts=c * (fold != i))
+            own = c * (fold == i)
             total = (
                 total + (self.sums("start", own) - self.sums("v", own)) @ w + self.sums("r", own)
             )
@@ -201,7 +202,7 @@ class RawLog:
         c = [one.astype(float) for one in counts]
         return {
             "lstd": np.array([self.lstd(one) for one in c]),
-            "dr": np.array([self.dr(one) for one in c]),
+            "drl:lam=1": np.array([self.dr(one) for one in c]),
             "pdis": np.array([self.pdis(one) for one in c]),
         }
 

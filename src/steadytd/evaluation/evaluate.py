@@ -17,12 +17,16 @@ from steadytd.base.numbers import one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.plan import TD, Plan, blocks_for
-from steadytd.evaluation.collect.statistics import units
+from steadytd.evaluation.collect.plan import Plan, Where, blocks_for
+from steadytd.evaluation.collect.statistics import Statistics, halved, units
+from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import resamples
-from steadytd.evaluation.estimate.estimators import Estimator, Where
+from steadytd.evaluation.estimate.estimators import LSTD, Estimator
+from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
+from steadytd.evaluation.estimate.methods.drl import needed
 from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests
+from steadytd.evaluation.estimate.sandwich import neighbours
 from steadytd.evaluation.estimate.stability import assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
@@ -41,6 +45,7 @@ PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
 BATCH_BYTES = 40e6  # of a batch's features
 ENGINES = ("local", "dask")
+FEWEST_UNITS = 10  # stretches of episodes that are left however they are correlated
 
 
 def evaluate(
@@ -66,9 +71,10 @@ def evaluate(
 
     `source` is what `open_log` takes, or an open log. `features` is the text form of a feature map,
     a map, or a scikit-learn transformer. `learners` are names or text forms of learners, also
-    `pdis`, `snpdis` and `dr`; numbers that are not given (alpha, eta, ratio) are chosen from the
-    data. `behavior` is a function for the behaviour policy's probability, or "estimate", or a
-    scikit-learn classifier to estimate it with; without it the log must have a `behavior_prob`.
+    `drl`, `snpdis`, `pdis` and `mis`; numbers that are not given (alpha, eta, ratio, drl's lam) are
+    chosen from the data. `behavior` is a function for the behaviour policy's probability, or
+    "estimate", or a scikit-learn classifier to estimate it with; without it the log must have a
+    `behavior_prob`.
     `value_at` says where: at the episodes' first states (default), or over all logged states
     (default for a log of one endless episode). `engine="dask"` spreads the sums over a cluster (at
     `address`, or threads here), one task per part, kept in the directory `checkpoint`.
@@ -89,7 +95,7 @@ def evaluate(
         )
     fitted = _fitted(features, log, seed)
     log = _in_batches(log, fitted)
-    plan = _plan(log, asked, fitted)
+    plan = _plan(log, asked, fitted, value_at)
     usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
     number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
@@ -109,7 +115,7 @@ def evaluate(
         "blocks": plan.blocks,
         "seed": seed,
     }
-    return conclude(log, fitted, plan, asked, passed, How(value_at, seed, threads), settings)
+    return conclude(log, fitted, plan, asked, passed, How(seed, threads), settings)
 
 
 def _opened(
@@ -170,22 +176,53 @@ def _in_batches(log: Log, features: FeatureMap) -> Log:
     return replace(log, batch_rows=min(log.batch_rows, most))
 
 
-def _plan(log: Log, asked: list[Request], features: FeatureMap) -> Plan:
-    systems = [TD, *(one.system for one in asked if one.system is not None)]
-    distinct = tuple(dict.fromkeys(systems))
+def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str) -> Plan:
+    corrected = [one.form.lam for one in asked if one.form is not None]
+    systems, lams = needed(lam for lam in corrected if lam is not None)
+    distinct = tuple(dict.fromkeys([*systems, *(o.system for o in asked if o.system is not None)]))
     rows = log.rows
     if rows is None:  # a CSV does not say; it is read twice
         rows = sum(len(batch) for batch in log.batches(columns=())) + int(log.left_out or 0)
-    blocks = blocks_for(len(log.targets), len(distinct), features.n_features)
-    return Plan(tuple(log.targets), features.n_features, rows, distinct, blocks)
+    blocks = blocks_for(len(log.targets), len(distinct), features.n_features, len(lams))
+    return Plan(
+        tuple(log.targets), features.n_features, rows, distinct, blocks, lams=lams,
+        where=_where(log, value_at),
+    )  # fmt: skip
+
+
+def _where(log: Log, value_at: str) -> Where:
+    """Where values are asked for: "auto" reads on until a second episode begins."""
+    if value_at != "auto":
+        return "states" if value_at == "states" else "start"
+    begun = 0
+    for batch in replace(log).batches(columns=()):
+        begun += int(batch.first.sum())
+        if begun > 1:
+            return "start"
+    return "states"
 
 
 class How(NamedTuple):
     """How the values are found from the sums."""
 
-    value_at: str
     seed: int
     threads: int | None
+
+
+def in_units(u: Statistics, plan: Plan) -> Estimator:
+    """The estimator, with stretches of episodes joined until they are independent of each other.
+
+    Neighbours are joined while the influences of `lstd` in neighbouring stretches are correlated by
+    more than 1/sqrt(k) for one of the targets, k being the number of stretches.
+    """
+    e = Estimator(u, plan.where, plan.systems, plan.lams)
+    while u.continues[1:].any() and e.n_units >= 2 * FEWEST_UNITS:
+        found = [estimate(e, t, LSTD).influence for t in range(len(plan.targets))]
+        if max(map(neighbours, found)) <= 1.0 / np.sqrt(e.n_units):
+            break
+        u = halved(u)
+        e = replace(e, units=u, _held={})
+    return e
 
 
 @single_threaded
@@ -199,12 +236,9 @@ def conclude(
     settings: dict[str, Any],
 ) -> Evaluation:
     """Estimates, intervals and findings from the sums of a pass."""
-    value_at, seed, threads = how
-    u = units(passed.statistics)
-    where: Where = "states" if value_at == "states" else "start"
-    if value_at == "auto" and u.episodes <= 1:
-        where = "states"
-    e = Estimator(u, where)
+    seed, threads = how
+    e = in_units(units(passed.statistics), plan)
+    u = e.units
     counts = resamples(e.n_units, e.rank, seed)
     truncated, left = u.counts[:, 2:].sum(axis=0)
     facts = LogFacts(
@@ -214,13 +248,17 @@ def conclude(
         truncated=int(truncated),
         discount_left=float(left / truncated) if truncated else 0.0,
         left_out=passed.left_out,
-        continuing=where == "states",
+        continuing=e.where == "states",
         divided=bool(u.continues[1:].any()),
         behavior_estimated=bool(getattr(log, "behavior_estimated", False)),
         behavior_numbers=_calibration(log),
+        unit_rows=u.rows / e.n_units,
+        rewards=(float(u.extent[0]), float(u.extent[1])),
+        largest_discount=float(u.extent[2]),
+        longest=int(u.extent[3]),
     )
 
-    given = Given(e, plan, asked, passed.outcomes, counts)
+    given = Given(e, plan, asked, passed.outcomes, behavior_estimate(e))
 
     def one(t: int) -> tuple[Judged, list[dict[str, Any]]]:
         stability = assess(e, t, plan.targets[t], counts)
@@ -228,7 +266,7 @@ def conclude(
         j = judge(given, t, covered, stability)
         return j, path(e, t, plan.targets[t], stability)
 
-    _ = e.kept, e.start, e.starts, e.start_mean  # once, before several threads ask for them
+    _ = e.kept, e.start_mean  # once, before several threads ask for them
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         judged, paths = zip(*pool.map(one, range(len(plan.targets))), strict=True)
     warnings = about_log(facts)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 NOTES = (
     "A value is the expected discounted return of the target policy from {states}.",
-    "Intervals are 95 % bootstrap intervals over {units} units of the log ({episodes} episodes); "
-    "they cover the chance of which episodes were logged.",
-    "They do not cover: bias because the features cannot represent the value (where dr allows it, "
+    "Intervals are 95 % intervals by Student's t over {units} units of the log ({episodes} "
+    "episodes); they cover the chance of which episodes were logged.",
+    "They do not cover: bias because the features cannot represent the value (where drl allows it, "
     "lstd is checked for that: see features_poor and bias_unchecked), bias of a penalty eta (see "
     "bias_dominates), wrong or estimated probabilities, actions that the log never shows, or a "
     "world that has changed since.",
@@ -62,7 +62,7 @@ class Evaluation:
         import polars as pl
 
         types = {"diverged": pl.Int64, "stable": pl.Boolean}
-        types |= dict.fromkeys(("eta", "alpha", "ratio", "fixed_point"), pl.Float64)
+        types |= dict.fromkeys(("eta", "alpha", "ratio", "fixed_point", "lam"), pl.Float64)
         return _frame([v.to_dict() for v in self._rows()], **types)
 
     def _rows(self) -> list[Any]:
@@ -120,7 +120,7 @@ class Evaluation:
         """The value function of a target, by a learner (default: the recommended or lstd-like one).
 
         Importance sampling has no value function; where it is recommended, that of the solved
-        learner which `dr` corrects is given.
+        learner which `drl` corrects is given.
         """
         found = next((j for j in self.judged if j.name == target), None)
         if found is None:

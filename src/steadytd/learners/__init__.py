@@ -17,7 +17,7 @@ from steadytd.engine.learner import Learner, parse_params
 from steadytd.engine.online import STATE, OnlineLearner
 
 # What an evaluation runs where no learner is named, in the order of its table.
-EVALUATED = ("perturbed_lstd", "lstd", "perturbed_td", "tdc", "etd")
+EVALUATED = ("perturbed_lstd", "lstd", "perturbed_td", "tdc")
 
 
 @cache

@@ -15,7 +15,13 @@ from steadytd.evaluation.collect.products import Products, up
 from steadytd.evaluation.collect.ratios import Ratios, Steps
 from steadytd.evaluation.collect.room import Padded, Room, memory_of
 from steadytd.evaluation.collect.scan import Places, Weighted
-from steadytd.evaluation.collect.statistics import KEPT_ROWS, RATIO_SUMS, SUMMED, Statistics
+from steadytd.evaluation.collect.statistics import (
+    KEPT_ROWS,
+    RATIO_SUMS,
+    SUMMED,
+    Statistics,
+    widest,
+)
 from steadytd.logs.log import LogBatch
 
 CHUNK_BYTES = 300_000  # of the weighted features of a chunk: they should stay in the cache
@@ -31,12 +37,22 @@ class BlockSums:
         self.counts, self.G, self.x, self.x_start = (
             room[name][i] for name in ("counts", "G", "x", "x_start")
         )
-        self.systems, self.weighted, self.ratios = (
-            room[name][i] for name in ("systems", "weighted", "ratios")
+        self.systems, self.mass, self.behavior = (
+            room[name][i] for name in ("systems", "mass", "behavior")
         )
+        self.weighted, self.ratios = room["weighted"][i], room["ratios"][i]
         self.numerator, self.denominator, self.ended = (
             room[name][i] for name in ("numerator", "denominator", "ended")
         )
+
+    def add(self, systems: Floats, weighted: Floats) -> None:
+        """Add sums [columns, d, d + 2] and [ratios, lams, d + 2] of some rows."""
+        T, K, d, n = self.systems.shape
+        by_target = systems[:-1].reshape(K, T, d, d + 2).swapaxes(0, 1)
+        self.systems += by_target[..., :n]
+        self.mass += by_target[..., n]
+        self.behavior += systems[-1, :, :n]
+        self.weighted += weighted
 
 
 def room_for(plan: Plan) -> dict[str, Floats]:
@@ -50,7 +66,9 @@ def room_for(plan: Plan) -> dict[str, Floats]:
         "x": (d,),
         "x_start": (d,),
         "systems": (T, K, d, d + 1),
-        "weighted": (T, d + 1),
+        "mass": (T, K, d),
+        "behavior": (d, d + 1),
+        "weighted": (plan.ratios, len(plan.lams), d + 2),
         "ratios": (T, len(RATIO_SUMS)),
         "numerator": (T, H),
         "denominator": (T, H),
@@ -63,8 +81,8 @@ def room_for(plan: Plan) -> dict[str, Floats]:
 class Prepared:
     """The rows of a batch with what does not depend on features.
 
-    `weight[i, k T + t]` is rho M of system k and target t, `trajectory[i, t]` the discounted
-    product of ratios up to row i, `rho[i, t]` the ratio.
+    `weight[i, k T + t]` is rho M of system k and target t, `rho[i, t]` the ratio; behind the last
+    of either stands a 1, which is the behaviour's.
     """
 
     n: int
@@ -77,15 +95,14 @@ class Prepared:
     numbers: Longs
     gamma: Floats
     weight: Padded
-    trajectory: Padded
     rho: Padded
+    every: bool  # every row is a start
     stretches: list[tuple[int, int, BlockSums]] = field(default_factory=list)
 
     @staticmethod
     def of(batch: LogBatch, n: int, plan: Plan, room: Room) -> Prepared:
         """Room for the first n rows of a batch."""
         assert batch.behavior_prob is not None
-        T = len(plan.targets)
         return Prepared(
             n=n,
             row_next=np.ascontiguousarray(batch.row_next[:n]),
@@ -97,13 +114,13 @@ class Prepared:
             numbers=np.ascontiguousarray(batch.rows[:n]),
             gamma=room.array("gamma", (n,)),
             weight=room.padded("weight", (n, plan.columns)),
-            trajectory=room.padded("trajectory", (n, T)),
-            rho=room.padded("rho", (n, T)),
+            rho=room.padded("rho", (n, plan.ratios)),
+            every=plan.where == "states",
         )
 
     def steps(self, places: Places) -> Steps:
         """The rows as the loop over ratios takes them."""
-        written = map(memory_of, (self.weight, self.trajectory, self.rho))
+        written = map(memory_of, (self.weight, self.rho))
         return Steps(
             self.target, self.behavior, self.first, places.gamma, self.reward, places.discounted,
             places.step, *written,
@@ -112,9 +129,9 @@ class Prepared:
     def weighted(self, X: Floats) -> Weighted:
         """The rows with features X as the loops over weighted features take them."""
         return Weighted(
-            X, self.row_next, self.discount, self.reward,
+            X, self.row_next, self.discount, self.reward, self.gamma, self.first,
             memory_of(self.weight), self.weight.array.shape[1],
-            memory_of(self.trajectory), self.trajectory.array.shape[1],
+            memory_of(self.rho), self.rho.array.shape[1], self.every,
         )  # fmt: skip
 
 
@@ -133,12 +150,14 @@ class Accumulator:
         self.largest_row = np.full(T, -1, dtype=np.int64)
         self.violations = np.zeros(T, dtype=np.int64)
         self.violating = np.full((T, KEPT_ROWS), -1, dtype=np.int64)
-        self.products = Products(d) if few(plan) else None
-        columns = plan.columns * d + T
+        self.extent = np.array([np.inf, -np.inf, 0.0, 0.0])
+        self.products = Products(plan) if few(plan) else None
+        self.lams, self.c = np.array(plan.lams), np.zeros((len(plan.lams), plan.ratios))
+        columns = plan.columns * d + self.c.size
         self.chunk = int(np.clip(CHUNK_BYTES // (8 * columns), FEWEST_ROWS, MOST_ROWS))
         self.chunk += 8 - self.chunk % 64  # rows of U a power of two apart would share cache lines
         self.Y, self.U = np.empty((d, self.chunk)), np.empty((columns, self.chunk))
-        self.V = np.empty((self.chunk, d + 1))
+        self.V = np.empty((self.chunk, d + 2))
 
     def add(self, batch: LogBatch, X: Floats) -> None:
         """Add a batch whose observations have the features X."""
@@ -169,6 +188,9 @@ class Accumulator:
             piece.counts += (hi - lo, len(begins[here]), (cut[here] > 0.0).sum(), cut[here].sum())
             p.stretches.append((lo, hi, piece))
         self._extremes(p)
+        longest = float(places.step.max()) + 1.0
+        seen = p.reward.min(), p.reward.max(), p.discount.max(), longest
+        self.extent = widest([self.extent, np.array(seen)])
         return p
 
     def add_rows(self, p: Prepared, X: Floats) -> None:
@@ -180,24 +202,24 @@ class Accumulator:
                 self._add(lo, hi, piece, p, rows)
                 continue
             sums = self.products.sums(lo, hi, rows)
-            piece.systems += _by_target(sums.systems, piece)
-            piece.weighted += sums.weighted
+            piece.add(sums.systems, sums.weighted)
             piece.G += sums.G
             piece.x += sums.x
 
     def _add(self, lo: int, hi: int, piece: BlockSums, p: Prepared, rows: Weighted) -> None:
         """Add the sums of a stretch, chunk by chunk, for any number of features and with traces."""
-        T, K, d, _ = piece.systems.shape
-        X = rows.X
+        X, d, columns = rows.X, self.plan.features, self.plan.columns
+        L, R = self.c.shape
         piece.G += X[lo:hi].T @ X[lo:hi]
         piece.x += np.ones(hi - lo) @ X[lo:hi]
         for i in range(lo, hi, self.chunk):
             end = min(i + self.chunk, hi)
             scan.fill(i, end, rows, self.Y, self.U, self.V)
             self._traces(i, end, X, p)
+            scan.decayed(i, end, rows, self.lams, self.c, self.U[columns * d :])
             sums = self.U[:, : end - i] @ self.V[: end - i]
-            piece.systems += _by_target(sums[: T * K * d], piece)
-            piece.weighted += sums[T * K * d :]
+            weighted = sums[columns * d :].reshape(L, R, d + 2).swapaxes(0, 1)
+            piece.add(sums[: columns * d].reshape(columns, d, d + 2), weighted)
 
     def _traces(self, lo: int, hi: int, X: Floats, p: Prepared) -> None:
         """Put the trace in place of the weighted features where lam > 0."""
@@ -205,7 +227,7 @@ class Accumulator:
         here = slice(lo, hi)
         for k, system in enumerate(self.plan.systems):
             if system.lam > 0.0:
-                decay = p.rho.array[here] * p.gamma[here, None] * system.lam
+                decay = p.rho.array[here, :T] * p.gamma[here, None] * system.lam
                 for t in range(T):
                     j = k * T + t
                     part, z = self.U[j * d : (j + 1) * d], self.z[t, k]
@@ -256,18 +278,16 @@ class Accumulator:
             largest_row=self.largest_row,
             violations=self.violations,
             violating=self.violating,
+            extent=self.extent,
         )
 
 
-def _by_target(systems: Floats, piece: BlockSums) -> Floats:
-    """Sums in the order of the rows' weights, system by system, in the order of the statistics."""
-    T, K, d, _ = piece.systems.shape
-    return systems.reshape(K, T, d, d + 1).swapaxes(0, 1)
-
-
 def few(plan: Plan) -> bool:
-    """Whether `Products` is the faster way: few features, no traces, and eight columns in use."""
-    traced = any(system.lam > 0.0 for system in plan.systems)
+    """Whether `Products` is the faster way: few features, and eight columns in use.
+
+    It makes its traces from the weights, which are the ratios unless a system is emphatic.
+    """
+    traced = any(system.lam > 0.0 and system.emphatic for system in plan.systems)
     used = plan.columns / up(plan.columns, LANES)
     return plan.features <= FEW and used >= 0.5 and not traced
 

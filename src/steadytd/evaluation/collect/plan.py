@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,8 @@ MOST_BLOCKS, FEWEST_BLOCKS = 200, 16
 STATISTICS_BYTES = 300e6  # what the sums of all blocks may take
 TOO_MUCH = 4e9  # bytes at the least number of blocks from which on the pass is refused
 HORIZON = 1000  # steps of an episode that have a normaliser of their own in snpdis
+
+Where = Literal["start", "states"]  # values are asked for: at first states, or at all of them
 
 
 class System(NamedTuple):
@@ -33,7 +35,11 @@ ETD = System(emphatic=True)
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that decides the sums of a pass, but the log itself."""
+    """Everything that decides the sums of a pass, but the log itself.
+
+    `lams` are the decays of the products of ratios, c = rho (gamma lam c + 1 at a start); a start
+    is the first row of an episode, or every row (`where`).
+    """
 
     targets: tuple[str, ...]
     features: int
@@ -41,26 +47,34 @@ class Plan:
     systems: tuple[System, ...] = (TD, ETD)
     blocks: int = MOST_BLOCKS
     horizon: int = HORIZON
+    lams: tuple[float, ...] = (1.0,)
+    where: Where = "start"
 
     @property
     def columns(self) -> int:
-        """Weighted copies of x, one per target and system."""
-        return len(self.targets) * len(self.systems)
+        """Weighted copies of x, one per target and system, and x itself: the behaviour's."""
+        return len(self.targets) * len(self.systems) + 1
+
+    @property
+    def ratios(self) -> int:
+        """The ratios of a row: one per target, and the behaviour's own, which is 1."""
+        return len(self.targets) + 1
 
     def block_of(self, row: int) -> int:
         """The block in which an episode that begins at `row` is counted."""
         return row * self.blocks // max(self.rows, 1)
 
 
-def numbers_per_block(targets: int, systems: int, features: int) -> int:
+def numbers_per_block(targets: int, systems: int, features: int, lams: int = 1) -> int:
     """How many numbers the sums of one block hold."""
     d = features
-    return d * d + targets * systems * d * (d + 1) + targets * (d + 1 + 3 * HORIZON)
+    matrices = d * d + (targets * systems + 1) * d * (d + 2)
+    return matrices + (targets + 1) * lams * (d + 2) + targets * 3 * HORIZON
 
 
-def blocks_for(targets: int, systems: int, features: int) -> int:
+def blocks_for(targets: int, systems: int, features: int, lams: int = 1) -> int:
     """As many blocks as fit into 300 MB, between 16 and 200."""
-    size = 8 * numbers_per_block(targets, systems, features)
+    size = 8 * numbers_per_block(targets, systems, features, lams)
     if FEWEST_BLOCKS * size > TOO_MUCH:
         raise InputError(
             f"{features} features and {targets} targets need {FEWEST_BLOCKS * size / 1e9:.0f} GB "

@@ -1,8 +1,8 @@
-"""The sums over weighted features, for few features: eight weights at a time.
+"""The sums over weighted features and traces, for few features: eight weights at a time.
 
 A product of matrices as long and thin as here is slow in BLAS, which first copies them. This one
-keeps 18 sums in registers, each for eight weights (targets and systems), while it goes down a chunk
-of rows.
+keeps 6 sums in registers, each for eight weights (targets and systems), while it goes down a chunk
+of rows. A trace is made from that of the row before, which stands above it in the chunk.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, on_cache_line
+from steadytd.base.arrays import Floats, Longs, on_cache_line
 from steadytd.base.jit import compiled_disjoint
-from steadytd.engine.loop.vectors import LANES, eight, put, same, spread
-from steadytd.evaluation.collect.scan import Weighted
+from steadytd.engine.loop.vectors import LANES, eight, least, most, put, same, spread
+from steadytd.evaluation.collect.plan import Plan
+from steadytd.evaluation.collect.scan import LARGEST, Weighted
 
 CHUNK = 96  # rows whose weighted features stay in the cache
-DOWN, ACROSS = 3, 6  # sums that are kept in registers
+LONG = (CHUNK + 1) * LANES  # numbers of a row of U
+ACROSS = 6  # sums that are kept in registers: with eight numbers each, twelve of AVX2's sixteen
 
 
 def up(n: int, step: int) -> int:
@@ -30,107 +32,136 @@ def up(n: int, step: int) -> int:
 
 
 class Sums(NamedTuple):
-    """Sums of weight x (x - gamma' x', r)', of trajectory (x - gamma' x', r)', of x x' and of x."""
+    """Sums of z v', of c v', of x x' and of x, where v = (x - gamma' x', r, 1 - gamma')."""
 
-    systems: Floats  # [columns, d, d + 1]
-    weighted: Floats  # [targets, d + 1]
+    systems: Floats  # [columns, d, d + 2]
+    weighted: Floats  # [ratios, lams, d + 2]
     G: Floats  # [d, d]
     x: Floats  # [d]
 
 
-class Products:
-    """The memory that the sums are made in."""
+class Eight(NamedTuple):
+    """Eight columns of weights, from column `first` on, and the products of ratios beside them."""
 
-    def __init__(self, features: int) -> None:
-        down, across = up(features + 1, DOWN), up(features + 1, ACROSS)
-        wide = up(features + 1, LANES)
+    first: int
+    traced: bool
+    lam: Floats  # [8], of the columns' systems
+    decay: Floats  # lam of each eight products of ratios
+    ratio: Longs  # the first ratio of each
+
+
+class Products:
+    """The memory that the sums are made in; `state` holds the traces of the row before."""
+
+    def __init__(self, plan: Plan) -> None:
+        d, self.ratios = plan.features, plan.ratios
+        groups, wide = up(plan.columns, LANES) // LANES, up(d + 1, LANES)
+        each = np.repeat([s.lam for s in plan.systems], len(plan.targets))
+        lam = np.zeros(groups * LANES)
+        lam[: len(each)] = each
+        along = [(m, t) for m in plan.lams for t in range(0, plan.ratios, LANES)]
+        self.groups = [
+            Eight(
+                g * LANES, bool(part.any()), part.copy(),
+                np.array([m for m, _ in along[g::groups]]),
+                np.array([t for _, t in along[g::groups]], dtype=np.int64),
+            )
+            for g, part in enumerate(lam.reshape(groups, LANES))
+        ]  # fmt: skip
+        self.lams, self.columns = plan.lams, plan.columns
+        down = d + -(-len(along) // groups)
+        across = up(d + 2, ACROSS)
         self.Z, self.S = on_cache_line((CHUNK, wide)), on_cache_line((wide, wide))
-        self.U = on_cache_line((CHUNK, down, LANES))
+        self.U = on_cache_line((down, CHUNK + 1, LANES))
         self.V = on_cache_line((CHUNK, across))
         self.C = on_cache_line((down, across, LANES))
+        self.state = np.zeros((groups, down, LANES))
 
     def sums(self, lo: int, hi: int, rows: Weighted) -> Sums:
-        """Over rows lo..hi."""
-        d, columns = rows.X.shape[1], rows.columns
-        found = np.empty((up(columns, LANES), d, d + 1))
-        along = np.empty((up(columns, LANES), d + 1))
-        for q in range(0, columns, LANES):
+        """Over rows lo..hi, which follow those of the last call."""
+        d, n = rows.X.shape[1], rows.X.shape[1] + 2
+        found = np.empty((len(self.groups) * LANES, d, n))
+        along = np.empty((len(self.lams), up(self.ratios, LANES), n))
+        for g, group in enumerate(self.groups):
             self.C[:] = 0.0
-            add(lo, hi, rows, q, self.U.reshape(-1), self.V, self.C.reshape(-1))
-            found[q : q + LANES] = self.C[:d, : d + 1].transpose(2, 0, 1)
-            along[q : q + LANES] = self.C[d, : d + 1].T
+            self.U[:, 0] = self.state[g]
+            add(lo, hi, rows, group, self.U.reshape(-1), self.V, self.C.reshape(-1))
+            self.state[g] = self.U[:, 0]
+            found[group.first : group.first + LANES] = self.C[:d, :n].transpose(2, 0, 1)
+            for e, t in enumerate(group.ratio.tolist()):
+                m = (g + e * len(self.groups)) * LANES // along.shape[1]
+                along[m, t : t + LANES] = self.C[d + e, :n].T
         self.S[:] = 0.0
         squares(lo, hi, rows.X, self.Z, self.S.reshape(-1))
         S = np.triu(self.S[: d + 1, : d + 1])
         G = S[:d, :d] + np.triu(S, 1)[:d, :d].T
-        return Sums(found[:columns], along[: rows.targets], G, S[:d, d])
+        weighted = along[:, : self.ratios].swapaxes(0, 1)
+        return Sums(found[: self.columns], weighted, G, S[:d, d])
 
 
 @compiled_disjoint
-def add(lo: int, hi: int, rows: Weighted, q: int, U: Floats, V: Floats, C: Floats) -> None:
-    """C[k, l] += sum_i U[i, k] V[i, l] for the eight columns from q on; U and V as in `fill`."""
-    down = len(U) // (CHUNK * LANES)
+def add(lo: int, hi: int, rows: Weighted, group: Eight, U: Floats, V: Floats, C: Floats) -> None:
+    """C[k, l] += sum_i U[k, i + 1] V[i, l] for eight columns; U and V as in `fill`."""
+    down = len(U) // LONG
     for begin in range(lo, hi, CHUNK):
         end = min(begin + CHUNK, hi)
-        fill(begin, end, rows, q, U, V)
-        for k in range(0, down, DOWN):
+        fill(begin, end, rows, group, U, V)
+        for k in range(down):
             for m in range(0, V.shape[1], ACROSS):
-                multiply(end - begin, k, m, down, U, V, C)
+                multiply(end - begin, k, m, U, V, C)
+        for k in range(down):
+            put(U, LONG * k, eight(U, LONG * k + LANES * (end - begin)))
 
 
 @compiled_disjoint
-def fill(lo: int, hi: int, rows: Weighted, q: int, U: Floats, V: Floats) -> None:
-    """V[i] = (x - gamma' x', r), U[i, k] = weights x_k, U[i, d] = trajectories; row lo is i = 0."""
+def fill(lo: int, hi: int, rows: Weighted, group: Eight, U: Floats, V: Floats) -> None:
+    """V[i] = (x - gamma' x', r, 1 - gamma'); U[:, i + 1] = (z, c); row lo is i = 0.
+
+    z = weight (x + gamma lam z) and c = rho (gamma lam c + 1 at a start), from U[:, i].
+    """
     X, d = rows.X, rows.X.shape[1]
-    down = len(U) // CHUNK
+    lam, top, bottom = eight(group.lam, 0), spread(LARGEST), spread(-LARGEST)
     for row in range(lo, hi):
         i, j = np.uintp(row - lo), np.uintp(rows.row_next[row])
-        at = down * (row - lo)
-        w = eight(rows.weight, row * rows.columns + q)
+        at = LANES * (row - lo + 1)
+        before = at - LANES
+        gamma = rows.gamma[row]
+        w = eight(rows.weight, row * rows.columns + group.first)
+        if group.traced:
+            by = lam * spread(gamma)
+            for k in range(d):
+                z = w * (spread(X[row, k]) + by * eight(U, before + LONG * k))
+                put(U, at + LONG * k, most(least(z, top), bottom))
+        else:
+            for k in range(d):
+                put(U, at + LONG * k, w * spread(X[row, k]))
+        start = 1.0 if rows.every or rows.first[row] else 0.0
+        for e in range(len(group.decay)):
+            r = eight(rows.rho, row * rows.ratios + group.ratio[e])
+            k = LONG * (d + e)
+            c = r * (spread(gamma * group.decay[e]) * eight(U, before + k) + spread(start))
+            put(U, at + k, least(c, top))
+        by_next = rows.discount[row]
         for k in range(d):
-            put(U, at + LANES * k, w * spread(X[row, k]))
-        if q < rows.targets:
-            put(U, at + LANES * d, eight(rows.trajectory, row * rows.targets + q))
-        by = rows.discount[row]
-        for k in range(d):
-            V[i, k] = X[row, k] - by * X[j, k]
-        V[i, d] = rows.reward[row]
+            V[i, k] = X[row, k] - by_next * X[j, k]
+        V[i, d], V[i, d + 1] = rows.reward[row], 1.0 - by_next
 
 
 @compiled_disjoint
-def multiply(n: int, k: int, m: int, down: int, U: Floats, V: Floats, C: Floats) -> None:
-    """C[k, m] += sum_i U[i, k] V[i, m] over n rows, for three k and six m."""
-    long = LANES * V.shape[1]
-    a = k * long + LANES * m
-    b, c = a + long, a + 2 * long
+def multiply(n: int, k: int, m: int, U: Floats, V: Floats, C: Floats) -> None:
+    """C[k, m] += sum_i U[k, i + 1] V[i, m] over n rows, for six m."""
+    a = LANES * (k * V.shape[1] + m)
     a0, a1, a2 = eight(C, a), eight(C, a + 8), eight(C, a + 16)
     a3, a4, a5 = eight(C, a + 24), eight(C, a + 32), eight(C, a + 40)
-    b0, b1, b2 = eight(C, b), eight(C, b + 8), eight(C, b + 16)
-    b3, b4, b5 = eight(C, b + 24), eight(C, b + 32), eight(C, b + 40)
-    c0, c1, c2 = eight(C, c), eight(C, c + 8), eight(C, c + 16)
-    c3, c4, c5 = eight(C, c + 24), eight(C, c + 32), eight(C, c + 40)
-    at = LANES * k
+    at = LONG * k
     for i in range(n):
-        x, y, z = eight(U, at), eight(U, at + 8), eight(U, at + 16)
-        at += LANES * down
-        v = spread(V[i, m])
-        a0, b0, c0 = a0 + x * v, b0 + y * v, c0 + z * v
-        v = spread(V[i, m + 1])
-        a1, b1, c1 = a1 + x * v, b1 + y * v, c1 + z * v
-        v = spread(V[i, m + 2])
-        a2, b2, c2 = a2 + x * v, b2 + y * v, c2 + z * v
-        v = spread(V[i, m + 3])
-        a3, b3, c3 = a3 + x * v, b3 + y * v, c3 + z * v
-        v = spread(V[i, m + 4])
-        a4, b4, c4 = a4 + x * v, b4 + y * v, c4 + z * v
-        v = spread(V[i, m + 5])
-        a5, b5, c5 = a5 + x * v, b5 + y * v, c5 + z * v
+        at += LANES  # the first row is the one before
+        x = eight(U, at)
+        a0, a1 = a0 + x * spread(V[i, m]), a1 + x * spread(V[i, m + 1])
+        a2, a3 = a2 + x * spread(V[i, m + 2]), a3 + x * spread(V[i, m + 3])
+        a4, a5 = a4 + x * spread(V[i, m + 4]), a5 + x * spread(V[i, m + 5])
     put(C, a, a0), put(C, a + 8, a1), put(C, a + 16, a2)
     put(C, a + 24, a3), put(C, a + 32, a4), put(C, a + 40, a5)
-    put(C, b, b0), put(C, b + 8, b1), put(C, b + 16, b2)
-    put(C, b + 24, b3), put(C, b + 32, b4), put(C, b + 40, b5)
-    put(C, c, c0), put(C, c + 8, c1), put(C, c + 16, c2)
-    put(C, c + 24, c3), put(C, c + 32, c4), put(C, c + 40, c5)
 
 
 @compiled_disjoint

@@ -17,9 +17,8 @@ from steadytd.base.jit import compiled, compiled_disjoint
 from steadytd.engine.loop.vectors import LANES, eight, equal, least, most, put, spread
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Padded, memory_of
+from steadytd.evaluation.collect.scan import LARGEST
 from steadytd.evaluation.collect.statistics import BINS, LARGEST_OF, RATIO_SUMS
-
-LARGEST = 1e100  # products of ratios stop here: their squares must stay finite
 
 
 class Steps(NamedTuple):
@@ -32,9 +31,8 @@ class Steps(NamedTuple):
     reward: Floats
     discounted: Floats  # the product of discounts so far
     step: Longs  # the row's place in its episode
-    weight: Floats  # [n, systems, targets]: rho M
-    trajectory: Floats  # [n, targets]: the discounted product of ratios up to the row
-    rho: Floats  # [n, targets]
+    weight: Floats  # [n, systems * targets + 1]: rho M, and 1 for the behaviour
+    rho: Floats  # [n, targets + 1]: and 1 for the behaviour
 
 
 class Emphases(NamedTuple):
@@ -95,7 +93,8 @@ class Ratios:
         T, steps = self.targets, self.steps
         for group in reversed(self.groups):  # a group may write into the one before
             self.steps = follow(lo, hi, steps, rows, self.kinds, group)
-        count(rows.rho[lo * T : hi * T].reshape(-1, T).view(np.int64), self.histogram)
+        R = T + 1
+        count(rows.rho[lo * R : hi * R].reshape(-1, R).view(np.int64), self.histogram)
         self._hand_over(sums, int(rows.step[lo:hi].max()) + 2)
 
     def end_episode(self, sums: RatioSums) -> None:
@@ -154,12 +153,13 @@ def follow(lo: int, hi: int, steps: int, rows: Steps, kinds: Emphases, group: Ei
                 F = least(spread(decay) * before * eight(state, at) + one, top)
                 put(state, at, F)
                 w = r * (spread(lam[k]) + spread(1.0 - lam[k]) * F)
-            put(rows.weight, (i * K + k) * T + first_target, w)
+            put(rows.weight, (i * K + k) * T + i + first_target, w)
         product, before = least(product * r, top), r
         steps = step[i] + 1
         weighed = spread(discounted[i]) * product
-        put(rows.rho, i * T + first_target, r)
-        put(rows.trajectory, i * T + first_target, weighed)
+        put(rows.rho, i * (T + 1) + first_target, r)
+        if first_target == 0:  # the last group to come: nothing is written over these
+            rows.weight[(i + 1) * (K * T + 1) - 1] = rows.rho[(i + 1) * (T + 1) - 1] = 1.0
         at = min(step[i], horizon - 1) * T + first_target
         put(numerator, at, eight(numerator, at) + weighed * spread(rows.reward[i]))
         if step[i] < horizon:

@@ -9,6 +9,8 @@ import numpy as np
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.base.jit import compiled
 
+LARGEST = 1e100  # products of ratios and traces stop here: their squares must stay finite
+
 
 class Places(NamedTuple):
     """Where each row stands: [n] numbers that `along` fills in."""
@@ -26,10 +28,13 @@ class Weighted(NamedTuple):
     row_next: Ints  # [n]
     discount: Floats  # [n]
     reward: Floats  # [n]
+    gamma: Floats  # [n], of the row's own state
+    first: Bools  # [n]
     weight: Floats  # the memory of padded numbers [n, columns]
     columns: int
-    trajectory: Floats  # the memory of padded numbers [n, targets]
-    targets: int
+    rho: Floats  # the memory of padded numbers [n, ratios]
+    ratios: int
+    every: bool  # every row is a start
 
 
 @compiled
@@ -62,7 +67,7 @@ def along(
 
 @compiled
 def fill(lo: int, hi: int, rows: Weighted, Y: Floats, U: Floats, V: Floats) -> None:
-    """V = (x - gamma' x', r); Y = x, U = (weight_1 x, weight_2 x, ..., trajectory_1, ...).
+    """V = (x - gamma' x', r, 1 - gamma'); Y = x, U = (weight_1 x, weight_2 x, ...).
 
     V has a row per transition, Y and U a column: loops along their long rows are fast.
     """
@@ -75,16 +80,13 @@ def fill(lo: int, hi: int, rows: Weighted, Y: Floats, U: Floats, V: Floats) -> N
             x = X[lo + i, k]
             Y[k, i] = x
             V[i, k] = x - by * X[j, k]
-        V[i, d] = rows.reward[lo + i]
+        V[i, d], V[i, d + 1] = rows.reward[lo + i], 1.0 - by
     for c in range(columns):
         by_row = rows.weight[lo * columns + c : hi * columns : columns].copy()
         for k in range(d):
             u, y = U[c * d + k], Y[k]
             for i in range(n):
                 u[i] = by_row[i] * y[i]
-    for t in range(rows.targets):
-        column = rows.trajectory[lo * rows.targets + t : hi * rows.targets : rows.targets]
-        U[columns * d + t, :n] = column
 
 
 @compiled
@@ -93,5 +95,18 @@ def traces(X: Floats, decay: Floats, emphasis: Floats, z: Floats, U: Floats) -> 
     for i in range(len(X)):
         by, weight = decay[i], emphasis[i]
         for k in range(len(z)):
-            z[k] = (by * z[k] if by != 0.0 else 0.0) + weight * X[i, k]
+            z[k] = min(max(by * z[k] + weight * X[i, k], -LARGEST), LARGEST)
             U[k, i] = z[k]
+
+
+@compiled
+def decayed(lo: int, hi: int, rows: Weighted, lams: Floats, c: Floats, U: Floats) -> None:
+    """U = c with c = rho (gamma lam c + 1 at a start), for every lam and ratio: [lams, ratios]."""
+    R = rows.ratios
+    for row in range(lo, hi):
+        start = 1.0 if rows.every or rows.first[row] else 0.0
+        for m in range(len(lams)):
+            by = lams[m] * rows.gamma[row]
+            for t in range(R):
+                c[m, t] = min(rows.rho[row * R + t] * (by * c[m, t] + start), LARGEST)
+                U[m * R + t, row - lo] = c[m, t]

@@ -36,7 +36,10 @@ class Statistics:
     `G`            [p, d, d]            sum of x x'
     `x`, `x_start` [p, d]               sums of x over all rows, and over first rows of episodes
     `systems`      [p, T, K, d, d + 1]  sums of z (x - gamma' x')' and, last column, of r z
-    `weighted`     [p, T, d + 1]        the same with the discounted product of ratios for z
+    `mass`         [p, T, K, d]         sums of (1 - gamma') z
+    `behavior`     [p, d, d + 1]        sums of x (x - gamma' x')' and of r x: ratios of 1
+    `weighted`     [p, T + 1, L, d + 2] sums of c (x - gamma' x', r, 1 - gamma') for each lam, with
+                                        c = rho (gamma lam c + 1 at a start); last, ratios of 1
     `ratios`       [p, T, 7]            see `RATIO_SUMS`
     `numerator`    [p, T, H]            of snpdis: discounted product times reward at step t
     `denominator`  [p, T, H]            products at step t, of episodes that have such a step
@@ -45,6 +48,7 @@ class Statistics:
     `largest_row`  [T]                  row number of the largest ratio
     `violations`   [T]                  rows where pi > 0 and mu = 0
     `violating`    [T, 20]              the first of them, -1 where there are fewer
+    `extent`       [4]                  least and largest reward, largest discount, longest episode
     ============== ==================== =======================================================
     """
 
@@ -55,6 +59,8 @@ class Statistics:
     x: Floats
     x_start: Floats
     systems: Floats
+    mass: Floats
+    behavior: Floats
     weighted: Floats
     ratios: Floats
     numerator: Floats
@@ -64,6 +70,7 @@ class Statistics:
     largest_row: Longs
     violations: Longs
     violating: Longs
+    extent: Floats
 
     def save(self, path: Path, **extra: NDArray[Any]) -> None:
         """Write all sums to a NumPy archive, whole or not at all."""
@@ -90,8 +97,8 @@ class Statistics:
 
 
 SUMMED = (
-    "counts", "G", "x", "x_start", "systems", "weighted", "ratios", "numerator", "denominator",
-    "ended",
+    "counts", "G", "x", "x_start", "systems", "mass", "behavior", "weighted", "ratios", "numerator",
+    "denominator", "ended",
 )  # fmt: skip
 PIECEWISE = ("block", "continues", *SUMMED)
 
@@ -112,7 +119,14 @@ def merged(parts: Sequence[Statistics]) -> Statistics:
         largest_row=rows[best, np.arange(len(best))],
         violations=np.sum([p.violations for p in parts], axis=0),
         violating=np.stack([_first_rows(rows) for rows in listed]),
+        extent=widest([p.extent for p in parts]),
     )
+
+
+def widest(extents: Sequence[Floats]) -> Floats:
+    """The extent of all rows from those of some of them."""
+    all_of_them = np.stack(extents)
+    return np.append(all_of_them[:, 0].min(), all_of_them[:, 1:].max(axis=0))
 
 
 def _first_rows(rows: Longs) -> Longs:
@@ -129,8 +143,17 @@ def units(s: Statistics) -> Statistics:
     whole = blocks & ~s.continues
     begin = whole if int(whole.sum()) >= ENOUGH_UNITS else blocks
     begin[0] = True
-    starts = np.flatnonzero(begin)
-    if len(starts) == len(begin):
+    return _joined(s, np.flatnonzero(begin))
+
+
+def halved(s: Statistics) -> Statistics:
+    """Units twice as long: every second one together with the next."""
+    return _joined(s, np.arange(0, len(s.block), 2))
+
+
+def _joined(s: Statistics, starts: Longs) -> Statistics:
+    """Units that begin at these pieces."""
+    if len(starts) == len(s.block):
         return s
     added = {name: np.add.reduceat(getattr(s, name), starts, axis=0) for name in SUMMED}
     for largest in LARGEST_OF:

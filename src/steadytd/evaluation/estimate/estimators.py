@@ -1,60 +1,87 @@
-"""Estimates from the sums of units, for one or many resamples of the units at a time."""
+"""What the estimators share: the units' sums, their solutions, and cross-fitting."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.errors import InputError
+from steadytd.evaluation.collect.plan import TD, System, Where
 from steadytd.evaluation.collect.statistics import Statistics
+from steadytd.evaluation.estimate.inverse import RANK, Inverse
+from steadytd.evaluation.estimate.sandwich import Estimate
 
-RANK = 1e-10  # eigenvalues of the features' correlations below this share of the largest are zero
-AT_ONCE = 60e6  # bytes of matrices that are solved together
-
-Where = Literal["start", "states"]
+FOLDS = 5  # of consecutive units: the sums of four give the weights for the fifth
 
 
 class Form(NamedTuple):
-    """How a value is computed: solved from a system, or by importance sampling.
+    """How a value is computed; `estimate.methods` has a file for each kind.
 
-    `solved`: (A + eta G + ridge I) w = b of the system with this number. `pdis`, `snpdis`, `dr`:
-    see `docs/evaluate.md`.
+    `solved`: (A + eta G + ridge I) w = b of the system with this number. `lam` is that of `drl`,
+    None where it is to be chosen.
     """
 
-    kind: Literal["solved", "pdis", "snpdis", "dr"]
+    kind: Literal["solved", "pdis", "snpdis", "mis", "drl"]
     system: int = 0
     eta: float = 0.0
     ridge: float = 0.0
+    lam: float | None = None
 
 
-LSTD, PDIS, SNPDIS, DR = Form("solved"), Form("pdis"), Form("snpdis"), Form("dr")
+LSTD, PDIS, SNPDIS, MIS, DRL = (
+    Form("solved"), Form("pdis"), Form("snpdis"), Form("mis"), Form("drl"),
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
+class Pair(NamedTuple):
+    """The solution of M w = b and that of M' beta = phi0."""
+
+    w: Floats
+    beta: Floats
+
+
+class Held(NamedTuple):
+    """A fold of units, and the solutions from all others; None where there are none."""
+
+    units: slice
+    pair: Pair | None
+
+
+@dataclass(frozen=True, eq=False)
 class Estimator:
-    """The units' sums, and the values that they give.
+    """The units' sums, and the equations that they give.
 
     Systems are solved for a largest set of linearly independent features, the other weights being
-    0; the values are those of any other choice. The value is the mean of phi(s).w over the
-    episodes' first states (`start`), or over all logged states (`states`) where the log is one
-    endless episode.
+    0; the values are those of any other choice. The set is found anew for every system that is
+    solved. The value is the mean of phi(s).w over the episodes' first states (`start`), or over all
+    logged states (`states`) where the log is one endless episode. The target behind the last one is
+    the behaviour policy, with ratios of 1; it has no system but TD's.
     """
 
     units: Statistics
     where: Where
+    systems: tuple[System, ...] = (TD,)
+    lams: tuple[float, ...] = (1.0,)
+    _held: dict[int, list[Held]] = field(default_factory=dict, repr=False)
 
     @property
     def n_units(self) -> int:
-        """How many units there are to resample."""
+        """How many units there are."""
         return len(self.units.block)
+
+    @property
+    def behavior(self) -> int:
+        """The number of the behaviour policy among the targets."""
+        return int(self.units.systems.shape[1])
 
     @cached_property
     def kept(self) -> Longs:
-        """The numbers of the features that are solved for, in ascending order."""
+        """The numbers of the features that are independent in the log, in ascending order."""
         from scipy.linalg import lapack
 
         G = self.units.G.sum(axis=0)
@@ -73,9 +100,8 @@ class Estimator:
 
     @cached_property
     def start(self) -> Floats:
-        """Sums of the features whose mean value is asked for [units, rank]."""
-        sums = self.units.x_start if self.where == "start" else self.units.x
-        return np.asarray(sums[:, self.kept])
+        """Sums of the features whose mean value is asked for [units, d]."""
+        return self.units.x_start if self.where == "start" else self.units.x
 
     @cached_property
     def starts(self) -> Floats:
@@ -85,86 +111,58 @@ class Estimator:
     @cached_property
     def start_mean(self) -> Floats:
         """The mean of all features where the value is asked for [d]."""
-        sums = self.units.x_start if self.where == "start" else self.units.x
-        return np.asarray(sums.sum(axis=0) / self.starts.sum())
+        return np.asarray(self.start.sum(axis=0) / self.starts.sum())
 
-    def ones(self) -> Floats:
-        """Every unit once: the log as it is."""
-        return np.ones((1, self.n_units))
+    def system(self, target: int, k: int = 0) -> Floats:
+        """A and b of system k by unit [units, d, d + 1]."""
+        own = target == self.behavior
+        return self.units.behavior if own else np.asarray(self.units.systems[:, target, k])
 
-    def values(self, counts: Floats, target: int, forms: list[Form]) -> Floats:
-        """The value [resamples, forms] when unit u is counted counts[., u] times."""
-        size = max(1, int(AT_ONCE / (8 * (self.rank + 1) ** 2)))
-        parts = [
-            self._values(counts[i : i + size], target, forms) for i in range(0, len(counts), size)
-        ]
-        return np.concatenate(parts)
+    def mass(self, target: int, k: int = 0) -> Floats:
+        """The sums of (1 - gamma') z of system k by unit [units, d]."""
+        return np.asarray(self.units.mass[:, target, k])
 
-    def _values(self, counts: Floats, target: int, forms: list[Form]) -> Floats:
-        result = np.empty((len(counts), len(forms)))
-        start = counts @ self.start
-        number = counts @ self.starts
-        with np.errstate(all="ignore"):
-            for i, form in enumerate(forms):
-                if form.kind == "solved":
-                    u = self.solve(counts, target, form)
-                    result[:, i] = np.einsum("rk,rk->r", start, u) / number
-                elif self.where == "states":
-                    result[:, i] = np.nan
-                elif form.kind == "pdis":
-                    result[:, i] = counts @ self.units.weighted[:, target, -1] / number
-                elif form.kind == "snpdis":
-                    result[:, i] = self._snpdis(counts, target)
-                else:
-                    result[:, i] = self._doubly_robust(counts, target) / number
-        return result
-
-    def summed(self, counts: Floats, sums: Floats) -> Floats:
-        """The sums [resamples, rank, rank (+ 1)] of matrices [units, d, d (+ 1)]."""
-        shape = sums.shape[1:]
-        total = (counts @ sums.reshape(len(sums), -1)).reshape(len(counts), *shape)
-        if self.rank == shape[0]:
-            return np.asarray(total)
-        columns = self.kept if shape[0] == shape[1] else np.append(self.kept, shape[0])
-        return np.asarray(total[:, self.kept[:, None], columns])
-
-    def solve(self, counts: Floats, target: int, form: Form) -> Floats:
-        """The weights u [resamples, rank] of a solved form."""
-        total = self.summed(counts, self.units.systems[:, target, form.system])
-        return self._solution(counts, total, form)
-
-    def _solution(self, counts: Floats, total: Floats, form: Form) -> Floats:
-        A, b = total[:, :, :-1], total[:, :, -1]
-        if form.eta:
-            A = A + form.eta * self.summed(counts, self.units.G)
-        if form.ridge:
-            A = A + form.ridge * np.eye(self.rank)
-        return solve_all(A, b)
+    def solution(self, target: int, form: Form, use: Bools | None = None) -> Pair | None:
+        """w and beta of a solved form from all units, or from some; None where there are none."""
+        total, G = summed(self.system(target, form.system), use), summed(self.units.G, use)
+        M = total[:, :-1] + form.eta * G + form.ridge * np.eye(len(G))
+        inverse = Inverse.of(M, G)
+        if inverse is None:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            start = inverse.solve_transposed(summed(self.start, use))
+            pair = Pair(inverse.solve(total[:, -1]), start)
+        return pair if np.isfinite(pair.w).all() and np.isfinite(pair.beta).all() else None
 
     def weights(self, target: int, form: Form) -> Floats:
-        """The weights w [d] of a solved form, from the whole log."""
-        w = np.zeros(self.units.G.shape[1])
-        w[self.kept] = self.solve(self.ones(), target, form)[0]
-        return w
+        """The weights w [d] of a solved form, from the whole log; NaN where there are none."""
+        pair = self.solution(target, form)
+        return np.full(self.units.G.shape[1], np.nan) if pair is None else pair.w
 
-    def _snpdis(self, counts: Floats, target: int) -> Floats:
-        u = self.units
-        numerator = counts @ u.numerator[:, target]
-        denominator = counts @ (u.denominator[:, target] + np.cumsum(u.ended[:, target], axis=1))
-        used = numerator != 0.0
-        return np.asarray(np.where(used, numerator / denominator, 0.0).sum(axis=1))
+    def folds(self) -> Iterator[slice]:
+        """Consecutive units: five folds, or as many as there are units."""
+        n, number = self.n_units, min(FOLDS, self.n_units)
+        ends = [i * n // number for i in range(number + 1)]
+        yield from map(slice, ends[:-1], ends[1:])
 
-    def _doubly_robust(self, counts: Floats, target: int) -> Floats:
-        """Each half of the units with the weights that the other half gives."""
-        even = np.arange(self.n_units) % 2 == 0
-        weighted = self.units.weighted[:, target]
-        total = np.zeros(len(counts))
-        for half in (even, ~even):
-            u = self.solve(counts * ~half, target, LSTD)
-            start = (counts * half) @ self.start
-            sums = (counts * half) @ weighted
-            total += np.einsum("rk,rk->r", start - sums[:, self.kept], u) + sums[:, -1]
-        return total
+    def cross_fitted(self, target: int) -> list[Held]:
+        """Every fold with lstd's w and beta from the others (from itself if it is the only one)."""
+        if target not in self._held:
+            found = []
+            for here in self.folds():
+                others = np.ones(self.n_units, dtype=bool)
+                others[here] = self.n_units < 2
+                found.append(Held(here, self.solution(target, LSTD, others)))
+            self._held[target] = found
+        return self._held[target]
+
+    def mean_of(
+        self, scores: Floats, lam: float | None = None, masses: Floats | None = None
+    ) -> Estimate:
+        """The sum of the units' scores over the number of starts, with the influences."""
+        number = self.starts.sum()
+        value = float(scores.sum() / number)
+        return Estimate(value, np.asarray((scores - value * self.starts) / number), lam, masses)
 
     def held_out(self, target: int) -> HeldOut:
         """The projected Bellman error of lstd's weights on episodes that did not make them.
@@ -178,16 +176,23 @@ class Estimator:
         squares = np.zeros(2)
         with np.errstate(all="ignore"):  # weights that the other half does not determine
             for half in (even, ~even):
-                counts = half[None].astype(np.float64)
-                u = self.solve(1.0 - counts, target, LSTD)[0]
-                total = self.summed(counts, self.units.systems[:, target, 0])[0]
-                g = np.stack([total[:, -1] - total[:, :-1] @ u, total[:, -1]])
-                G, rows = self.summed(counts, self.units.G)[0], counts @ self.units.counts[:, 0]
-                fine = np.isfinite(g).all()
-                x = np.linalg.lstsq(G, g.T, rcond=RANK)[0] if fine else np.full(g.T.shape, np.nan)
-                squares += np.einsum("ik,ki->i", g, x) / rows / 2.0
+                pair = self.solution(target, LSTD, ~half)
+                if pair is None:
+                    return HeldOut(float("inf"), float("nan"))
+                total, G = summed(self.system(target), half), summed(self.units.G, half)
+                g = np.stack([total[:, -1] - total[:, :-1] @ pair.w, total[:, -1]])
+                inner = Inverse.of(G, G)
+                x = None if inner is None else [inner.solve(one) for one in g]
+                rows = self.units.counts[half, 0].sum()
+                squares += np.nan if x is None else np.einsum("ik,ik->i", g, x) / rows / 2.0
             error, of_zero = np.sqrt(np.maximum(squares, 0.0)).tolist()
         return HeldOut(error if np.isfinite(error) else float("inf"), of_zero)
+
+
+def summed(sums: Floats, use: Bools | None = None) -> Floats:
+    """The sum over all units, or over some, of numbers by unit."""
+    counted = np.ones(len(sums)) if use is None else use.astype(np.float64)
+    return np.asarray((counted @ sums.reshape(len(sums), -1)).reshape(sums.shape[1:]))
 
 
 class HeldOut(NamedTuple):
@@ -205,12 +210,3 @@ class HeldOut(NamedTuple):
 
 
 NOT_KNOWN = HeldOut(float("nan"), float("nan"))
-
-
-def solve_all(A: Floats, b: Floats) -> Floats:
-    """The solutions of many systems; by least squares where one is singular."""
-    try:
-        return np.asarray(np.linalg.solve(A, b[:, :, None])[:, :, 0])
-    except np.linalg.LinAlgError:
-        found = [np.linalg.lstsq(M, g, rcond=RANK)[0] for M, g in zip(A, b, strict=True)]
-        return np.stack(found)

@@ -10,8 +10,9 @@ from steadytd.base.errors import InputError, unknown
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner, parse_params
 from steadytd.evaluation.collect.plan import TD, System
-from steadytd.evaluation.estimate.baselines import BY_SAMPLING, REFERENCE
+from steadytd.evaluation.estimate.baselines import DEFAULT, NAMED, REFERENCE, RENAMED
 from steadytd.evaluation.estimate.closed_form import FixedPoint, fixed_point
+from steadytd.evaluation.estimate.estimators import Form
 from steadytd.learners import EVALUATED, algorithm, names
 
 CHOSEN = ("eta", "ratio")  # that the data can choose
@@ -28,6 +29,7 @@ class Request:
     learner: Learner | None = None
     fixed_point: FixedPoint | None = None
     auto_alpha: bool = False
+    form: Form | None = None  # of an estimator that is no learner
 
     @property
     def automatic(self) -> list[str]:
@@ -47,7 +49,7 @@ class Request:
 
 def requests(asked: Sequence[str | Law | Learner] | str | None) -> list[Request]:
     """The learners asked for, checked; the usual ones for None."""
-    usual = (*EVALUATED, *BY_SAMPLING)
+    usual = (*EVALUATED, *DEFAULT)
     listed = [asked] if isinstance(asked, str) else list(usual if asked is None else asked)
     if not listed:
         raise InputError("give at least one learner, for instance 'lstd'.")
@@ -60,10 +62,10 @@ def requests(asked: Sequence[str | Law | Learner] | str | None) -> list[Request]
 
 
 def _request(asked: str | Law | Learner) -> Request:
-    if isinstance(asked, str) and asked.strip() in BY_SAMPLING:
-        return Request(asked.strip(), "sampling", asked.strip())
     auto_alpha = False
     text = "".join(asked.split()) if isinstance(asked, str) else asked.name
+    if isinstance(asked, str) and text.partition(":")[0] in (*NAMED, *RENAMED):
+        return _estimator(text)
     if isinstance(asked, Learner):
         learner, text = asked, str(asked)
     else:
@@ -89,7 +91,7 @@ def _request(asked: str | Law | Learner) -> Request:
             )
     solved = learner.law.block is not None and found is not None
     reference = solved and found == FixedPoint(TD)
-    if text in BY_SAMPLING or (text == REFERENCE.name and not reference):
+    if text in (*NAMED, *RENAMED) or (text == REFERENCE.name and not reference):
         raise InputError(
             f"a law of your own cannot be named {text}: an evaluation has an estimator of that "
             "name; rename the law."
@@ -97,10 +99,38 @@ def _request(asked: str | Law | Learner) -> Request:
     return Request(learner.name, "solved" if solved else "online", text, learner, found, auto_alpha)
 
 
+def _estimator(text: str) -> Request:
+    """An estimator of the evaluation itself; only `drl` has a number, its lam."""
+    name, _, rest = text.partition(":")
+    if name in RENAMED:
+        raise InputError(
+            f"{name} is now {RENAMED[name]}; plain drl chooses lam from the data. Ask for one of "
+            "the two."
+        )
+    form, given = NAMED[name].form, parse_params(name, rest)
+    for param in given:
+        if param != "lam" or form.kind != "drl":
+            raise InputError(f"{name} has no parameter '{param}'; only drl has one, lam.")
+    if given:
+        form = form._replace(lam=_lam(given["lam"]))
+        text = f"{name}:lam={form.lam:g}"
+    return Request(name, "sampling", text, form=form)
+
+
+def _lam(written: object) -> float:
+    try:
+        lam = float(str(written))
+    except ValueError:
+        lam = float("nan")
+    if not 0.0 <= lam <= 1.0:
+        raise InputError(f"drl: lam must be a number from 0 to 1, got {written}.")
+    return lam
+
+
 def _parsed(asked: str | Law) -> tuple[Law, dict[str, object]]:
     if isinstance(asked, Law):
         return asked, {}
     name, _, rest = asked.partition(":")
     if name.strip() not in names():
-        raise unknown("learner", name.strip(), [*names(), *BY_SAMPLING])
+        raise unknown("learner", name.strip(), [*names(), *NAMED])
     return algorithm(name.strip()), dict(parse_params(name.strip(), rest))

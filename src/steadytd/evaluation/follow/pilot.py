@@ -12,8 +12,8 @@ from steadytd.base.arrays import Bools, Floats
 from steadytd.base.jit import compiled
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.accumulate import Accumulator
-from steadytd.evaluation.collect.plan import Plan
-from steadytd.evaluation.collect.ratios import LARGEST
+from steadytd.evaluation.collect.plan import TD, Plan
+from steadytd.evaluation.collect.scan import LARGEST
 from steadytd.evaluation.collect.statistics import units
 from steadytd.evaluation.estimate.bootstrap import resamples
 from steadytd.evaluation.estimate.closed_form import fixed_point
@@ -40,7 +40,8 @@ def members(
     if any(one.automatic for one in online):
         blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
         numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
-        sums = Accumulator(replace(plan, rows=int(numbers[-1]) + 1, blocks=blocks))
+        short = replace(plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=())
+        sums = Accumulator(short)
         sums.add(replace(batch, rows=numbers), X)
         e = Estimator(units(sums.statistics()), "states")
         counts = resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES]

@@ -25,6 +25,21 @@ class LogFacts:
     divided: bool  # units begin within episodes, since there are too few whole ones
     behavior_estimated: bool
     behavior_numbers: dict[str, Any]
+    unit_rows: float = float("nan")  # rows per unit, on average
+    rewards: tuple[float, float] = (float("-inf"), float("inf"))  # the least and the largest logged
+    largest_discount: float = 1.0
+    longest: int = 0  # steps of the longest episode
+
+    @property
+    def allowed(self) -> tuple[float, float]:
+        """Between these every value lies if rewards stay within those logged.
+
+        Rewards of one sign, discounted, add up to no less than one of them. All together are at
+        most 1 / (1 - discount) times the largest: without end where the discount is 1.
+        """
+        low, high = self.rewards
+        steps = 1.0 / max(1.0 - self.largest_discount, 1e-300)
+        return (low * steps if low < 0.0 else low), (high * steps if high > 0.0 else high)
 
 
 def about_log(f: LogFacts) -> list[Finding]:
@@ -44,14 +59,18 @@ def about_log(f: LogFacts) -> list[Finding]:
         )
     if f.continuing:
         why = "the log is one episode" if f.episodes <= 1 else "as asked for"
-        apart = " Intervals treat stretches of rows as independent." if f.divided else ""
+        apart = (
+            f" Intervals treat {f.units} stretches of about {f.unit_rows:.0f} rows as "
+            "independent."
+            if f.divided else ""
+        )  # fmt: skip
         found.append(
             Finding(
                 "continuing_log",
                 "",
                 "note",
                 f"{why}: values are means over all logged states.{apart}",
-                "Importance sampling values first states, so pdis, snpdis and dr say nothing here.",
+                "pdis and snpdis value first states, so they say nothing here.",
             )
         )
     few = f.units < FEW_UNITS or f.rows < FEW_ROWS or 1 < f.episodes < FEW_EPISODES
@@ -77,7 +96,7 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "note",
                 f"{f.truncated} of {f.episodes} episodes are cut off with {f.discount_left:.0%} of "
                 "their weight still to come. pdis and snpdis value only what was logged; the "
-                "solved learners and dr add the estimated value of the state at the cut.",
+                "solved learners and drl add the estimated value of the state at the cut.",
                 "Do not compare pdis and snpdis with the others.",
                 {"truncated": f.truncated, "discount_left": f.discount_left},
             )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.finding import Finding
-from steadytd.evaluation.estimate.baselines import BY_SAMPLING, DOUBLY_ROBUST, REFERENCE
+from steadytd.evaluation.estimate.baselines import BY_SAMPLING, CORRECTED, DOUBLY_ROBUST, REFERENCE
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.target_findings import (
     MATTERS,
@@ -16,6 +16,7 @@ from steadytd.evaluation.judge.target_findings import (
     by_sampling,
     checkable,
     features_poor,
+    form_name,
     moved,
 )
 from steadytd.evaluation.judge.values import Judged, Value
@@ -46,10 +47,10 @@ class Recommendation:
 
 
 def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation:
-    """dr, unless it is far wider than lstd or the log's episodes do not allow it.
+    """drl, unless it is far wider than lstd or the log's episodes do not allow it.
 
-    lstd may not be chosen because it *agrees* with dr: where features are poor but the difference
-    is within chance, that would be a short interval at the wrong place. Nor may the trust in dr
+    lstd may not be chosen because it *agrees* with drl: where features are poor but the difference
+    is within chance, that would be a short interval at the wrong place. Nor may the trust in drl
     depend on whether the difference was noticed.
     """
     preferred, reason = _choice(j, f)
@@ -60,14 +61,18 @@ def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation
     for kind in ("solved", "online", "sampling"):  # those without a penalty first
         order += [v.learner for v in with_limits if v.kind == kind and not v.eta]
     names = {v.learner for v in with_limits}
-    chosen = next((name for name in order if name in names), with_limits[0].learner)
-    if chosen != preferred:
-        asked = any(v.learner == preferred for v in j.values)
+    labels = {form_name(v): v.learner for v in with_limits} | {name: name for name in names}
+    chosen = next((labels[name] for name in order if name in labels), with_limits[0].learner)
+    if form_name(j.row(chosen)) != preferred:
+        asked = any(preferred in (v.learner, form_name(v)) for v in j.values)
         why = "has no value with an interval" if asked else "was not asked for"
         reason = f"{preferred} would be preferred but {why}; of the others, {chosen}"
     row = j.row(chosen)
     concern = [x for x in findings if x.level == "warning" and x.target in ("", j.name)]
-    if chosen in BY_SAMPLING and not f.behavior_estimated:  # else the ratios may be the reason
+    concern = [x for x in concern if x.code != "value_range" or x.numbers["learner"] == chosen]
+    if (
+        form_name(row) in BY_SAMPLING and not f.behavior_estimated
+    ):  # else the ratios may be the reason
         concern = [x for x in concern if x.code != "bias_unchecked" and not _of_features(x)]
     codes = (*(x.code for x in concern), *_own(j, row, findings))
     harmless = {"features_poor"} if chosen in unbiased else set()
@@ -86,20 +91,20 @@ def _own(j: Judged, row: Value, findings: list[Finding]) -> list[str]:
 def _of_features(x: Finding) -> bool:
     """A disagreement in which at least one learner trusts the features."""
     pair = {x.numbers.get("learner"), x.numbers.get("other")}
-    return x.code == "learners_disagree" and not pair <= set(BY_SAMPLING)
+    return x.code == "learners_disagree" and not pair <= {*BY_SAMPLING, CORRECTED.name}
 
 
 def _choice(j: Judged, f: LogFacts) -> tuple[str, str]:
-    lstd, dr = REFERENCE.name, DOUBLY_ROBUST.name
+    lstd, drl = REFERENCE.name, DOUBLY_ROBUST.name
     own = f"{lstd} adds no bias of its own"
     if f.continuing:
-        return lstd, f"{dr} values first states only, and {own}"
+        return lstd, f"there is no rule yet for {drl} without episodes, and {own}"
     if not checkable(j, f):
-        return lstd, f"too few whole episodes are like the target's for {dr}, and {own}"
+        return lstd, f"too few whole episodes are like the target's for {drl}, and {own}"
     if features_poor(j, f) is not None:
-        return dr, f"the features are poor for {lstd}, and {dr} does not rest on them"
+        return drl, f"the features are poor for {lstd}, and {drl} does not rest on them"
     if j.doubly_robust[1].width <= SHARP * j.reference[1].width:
-        return dr, f"{dr} does not rest on the features, and is not much wider than {lstd}"
+        return drl, f"{drl} does not rest on the features, and is not much wider than {lstd}"
     if not np.isfinite(j.doubly_robust[1].width):
-        return lstd, f"{dr} has no interval, and {own}"
-    return lstd, f"{lstd} is far sharper than {dr}, and adds no bias of its own"
+        return lstd, f"{drl} has no interval, and {own}"
+    return lstd, f"{lstd} is far sharper than {drl}, and adds no bias of its own"

@@ -17,7 +17,7 @@ TINY = 1e-6  # of the values' size: nor do those
 MANY = 3.5  # standard errors that two learners have to differ by
 CLOSE = 0.005  # of its fixed point: as near as an online learner has to come
 DOUBT = 0.25  # of the value beyond the cuts: what may be wrong with it unnoticed
-UNCHECKED = 2.0  # times half of lstd's interval: a bias that dr has to exclude
+UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl has to exclude
 SHARP = 3.0  # times lstd's interval: up to here sampling is used, since it trusts no features
 
 
@@ -28,7 +28,7 @@ def about_target(j: Judged, f: LogFacts) -> list[Finding]:
     )  # fmt: skip
     found = [finding for part in parts if (finding := part(j, f)) is not None]
     found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]
-    return found + _online(j)
+    return found + _out_of_range(j, f) + _online(j)
 
 
 def _support(j: Judged, f: LogFacts) -> Finding | None:
@@ -91,8 +91,8 @@ def _low_overlap(j: Judged, f: LogFacts) -> Finding | None:
             f"over whole episodes the ratios multiply: {o.episodes} episodes count for "
             f"{o.ess_trajectory:.3g} of the target policy's own (at least {LOW_EPISODES:.0f} are "
             f"wanted), and the mean product is {o.product_mean:.2g} (it should be 1; at least "
-            f"{LOW_PRODUCT:g} is wanted). pdis, snpdis and dr rest on those episodes, so they "
-            "cannot check the learners that trust the features.",
+            f"{LOW_PRODUCT:g} is wanted). pdis, snpdis and drl:lam=1 rest on those episodes, so "
+            "they cannot check the learners that trust the features.",
             "Evaluate a target closer to the behaviour policy, or collect more episodes; "
             "compare several sets of features.",
             numbers,
@@ -108,7 +108,7 @@ def _apart(j: Judged, one: str, other: str) -> Difference | None:
 
 
 def checkable(j: Judged, f: LogFacts) -> bool:
-    """Whether enough episodes count for dr to check the learners that trust the features."""
+    """Whether enough episodes count for drl to check the learners that trust the features."""
     o = j.overlap
     enough = o.ess_trajectory >= LOW_EPISODES and o.product_mean >= LOW_PRODUCT
     return not f.continuing and enough
@@ -118,13 +118,31 @@ def by_sampling(j: Judged, f: LogFacts) -> list[str]:
     """The learners asked for that do not rest on the features and are not much wider than lstd."""
     if not checkable(j, f):
         return []
-    asked, most = {v.learner for v in j.values}, SHARP * j.reference[1].width
-    names = [one.name for one in reversed(SAMPLING)]
-    return [n for n in names if n in asked and j.basic[n][1].width <= most]
+    most = SHARP * j.reference[1].width
+    names = [one.name for one in reversed(SAMPLING) if j.basic[one.name][1].width <= most]
+    return [v.learner for name in names for v in j.values if name in (v.learner, form_name(v))]
+
+
+def form_name(v: Value) -> str:
+    """The name of a row with the lam that was chosen for it."""
+    return v.learner if v.lam is None or ":" in v.learner else f"{v.learner}:lam={v.lam:g}"
+
+
+def sharp(j: Judged, f: LogFacts) -> bool:
+    """Whether drl is preferred: the features are poor, or it is not much wider than lstd."""
+    if not checkable(j, f):
+        return False
+    narrow = j.doubly_robust[1].width <= SHARP * j.reference[1].width
+    return narrow or features_poor(j, f) is not None
+
+
+def excused(j: Judged, f: LogFacts) -> bool:
+    """Whether the learner that is chosen is one by sampling; see `recommend`."""
+    return sharp(j, f) and bool(by_sampling(j, f))
 
 
 def features_poor(j: Judged, f: LogFacts) -> Difference | None:
-    """The difference between lstd and dr where the features are the reason for it."""
+    """The difference between lstd and drl where the features are the reason for it."""
     d = _apart(j, REFERENCE.name, DOUBLY_ROBUST.name)
     if d is None or d.agree is not False or not checkable(j, f):
         return None
@@ -141,16 +159,16 @@ def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
     d = features_poor(j, f)
     if d is None:
         return _do_not_carry_over(j, f)
-    lstd, dr = j.reference[0], j.doubly_robust[0]
+    lstd, drl = j.reference[0], j.doubly_robust[0]
     return Finding(
         "features_poor", j.name, "warning",
         f"lstd finds {lstd:.4g}. Corrected for the Bellman errors on episodes that it has not "
-        f"seen, that becomes {dr:.4g}; the 99 % interval of the difference "
+        f"seen, that becomes {drl:.4g}; the 99 % interval of the difference "
         f"{abs(d.difference):.3g} excludes 0. With features that can represent the "
         f"value{_all_rows(f)} it would be chance alone. Intervals of the learners that trust the "
         "features do not cover this bias.",
-        "Use richer features (rbf:300, tiles, poly), or trust dr.",
-        {REFERENCE.name: lstd, DOUBLY_ROBUST.name: dr, "difference": d.difference, "lo": d.lo,
+        "Use richer features (rbf:300, tiles, poly), or trust drl:lam=1.",
+        {REFERENCE.name: lstd, DOUBLY_ROBUST.name: drl, "difference": d.difference, "lo": d.lo,
          "hi": d.hi},
     )  # fmt: skip
 
@@ -190,12 +208,30 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
         f": a bias of {bound:.3g} cannot be excluded, where lstd's interval is {width:.3g} wide."
     )  # fmt: skip
     return Finding(
-        "bias_unchecked", j.name, "note" if by_sampling(j, f) else "warning",
+        "bias_unchecked", j.name, "note" if excused(j, f) else "warning",
         "intervals of the learners that trust the features are right only if the features can "
         f"represent the value, and the log cannot check that well{known}",
-        "Use dr where it is sharp enough, or compare several sets of features.",
+        "Use drl:lam=1 where it is sharp enough, or compare several sets of features.",
         {"width": width, "bound": bound},
     )  # fmt: skip
+
+
+def _out_of_range(j: Judged, f: LogFacts) -> list[Finding]:
+    """Values that no policy can have, whatever the features say."""
+    low, high = f.allowed
+    room = TINY * max(abs(limit) for limit in (low, high, 0.0) if np.isfinite(limit))
+    return [
+        Finding(
+            "value_range", j.name, "warning",
+            f"{v.learner} finds {v.value:.4g}, but rewards between {f.rewards[0]:.4g} and "
+            f"{f.rewards[1]:.4g}, as they were logged, with discounts up to "
+            f"{f.largest_discount:.4g}, allow values between {low:.4g} and {high:.4g} only.",
+            "Use other features; look at the ratios.",
+            {"learner": v.learner, "value": v.value, "lo": low, "hi": high},
+        )
+        for v in j.values
+        if np.isfinite(v.value) and not low - room <= v.value <= high + room
+    ]  # fmt: skip
 
 
 def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:

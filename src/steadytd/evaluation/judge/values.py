@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,20 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import Plan
-from steadytd.evaluation.estimate.baselines import BY_SAMPLING, DOUBLY_ROBUST, REFERENCE, baselines
-from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval
+from steadytd.evaluation.estimate.baselines import (
+    DOUBLY_ROBUST,
+    REFERENCE,
+    baselines,
+    estimate,
+)
+from steadytd.evaluation.estimate.bootstrap import Interval
 from steadytd.evaluation.estimate.closed_form import mean_matrix
 from steadytd.evaluation.estimate.estimators import LSTD, NOT_KNOWN, Estimator, Form, HeldOut
+from steadytd.evaluation.estimate.methods.drl import curve
+from steadytd.evaluation.estimate.methods.mis import marginal_weights
 from steadytd.evaluation.estimate.overlap import Overlap
 from steadytd.evaluation.estimate.requests import Kind, Request
+from steadytd.evaluation.estimate.sandwich import SAME, Estimate, around, nothing
 from steadytd.evaluation.estimate.stability import EIGENVALUE_RANK, Stability, pencil
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import with_numbers
@@ -30,6 +38,7 @@ class Value:
     `lo` and `hi` are the 95 % interval of the learner's fixed point (of the estimate itself for
     importance sampling), around `fixed_point`; an online learner's `value` is where it ended.
     `stable` says whether the learner leads to its fixed point (None: it has none, or not known).
+    `lam` is that of `drl`.
     """
 
     target: str
@@ -44,6 +53,7 @@ class Value:
     ratio: float | None = None
     fixed_point: float | None = None
     diverged: int | None = None
+    lam: float | None = None
     recommended: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,7 +91,12 @@ class Difference:
 
 @dataclass
 class Judged:
-    """What is known of one target."""
+    """What is known of one target.
+
+    `estimates` has the fixed points of the learners asked for and the `basic` ones, with their
+    influences by unit; `curve` has DRL(lam) for every lam of the grid; `omega` the weights of the
+    marginal ratio x(s).omega; `behavior` is the policy that made the log.
+    """
 
     name: str
     overlap: Overlap
@@ -94,6 +109,10 @@ class Judged:
     held_out: HeldOut = NOT_KNOWN
     forms: dict[str, Form] = field(default_factory=dict)  # of the learners' fixed points
     without_penalty: dict[str, float] = field(default_factory=dict)  # their values at eta = 0
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+    curve: dict[float, Estimate] = field(default_factory=dict)
+    omega: Floats = field(default_factory=lambda: np.empty(0))
+    behavior: Estimate = field(default_factory=lambda: nothing(0))
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
@@ -130,12 +149,12 @@ class Given(NamedTuple):
     plan: Plan
     asked: list[Request]
     outcomes: list[Followed]
-    counts: Floats  # resamples of the units
+    behavior: Estimate
 
 
 def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> Judged:
     """The values of all learners for one target."""
-    e, plan, asked, outcomes, counts = given
+    e, plan, asked, outcomes, behavior = given
     online = iter([one for one in outcomes if one.target == target])
     rows: list[Value] = []
     forms: dict[str, Form] = {}
@@ -151,38 +170,37 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         elif form is not None and form.kind == "solved":
             weights[row.learner] = e.weights(target, form)
     basic = {one.name: one.form for one in baselines(episodes=e.where == "start")}
-    everything = list(dict.fromkeys([*forms.values(), *basic.values()]))
     plain = {name: form._replace(eta=0.0) for name, form in forms.items() if form.eta}
-    wanted = list(dict.fromkeys([*everything, *plain.values()]))
-    point = dict(zip(wanted, e.values(e.ones(), target, wanted)[0], strict=True))
-    drawn = e.values(counts, target, everything) if e.n_units > 1 else np.empty((0, 0))
-    replicates = {f: drawn[:, i] for i, f in enumerate(everything)} if drawn.size else {}
-
-    def limits(form: Form, level: float = 0.95) -> Interval:
-        found = replicates.get(form)
-        return NONE if found is None else interval(float(point[form]), found, e.n_units, level)
-
+    wanted = dict.fromkeys([*forms.values(), *basic.values(), *plain.values()])
+    found = {form: estimate(e, target, form) for form in wanted}
     for i, row in enumerate(rows):
         form = forms.get(row.learner)
         if form is not None:
-            rows[i] = _finished(row, float(point[form]), limits(form))
-    differences = []
+            rows[i] = _finished(row, found[form])
     listed = list(forms.items()) + [(n, f) for n, f in basic.items() if n not in forms]
-    for i, (name, form) in enumerate(listed):
-        for other, against in listed[:i]:
-            if form != against and replicates:
-                apart = float(point[form] - point[against])
-                with np.errstate(invalid="ignore", over="ignore"):  # huge ones of tiny logs
-                    drawn_apart = replicates[form] - replicates[against]
-                    finite = drawn_apart[np.isfinite(drawn_apart)]
-                    error = float(np.std(finite)) if len(finite) else float("nan")
-                found = interval(apart, drawn_apart, e.n_units, CHECKED)
-                differences.append(Difference(overlap.target, name, other, apart, *found, error))
-    known = {name: (float(point[form]), limits(form)) for name, form in basic.items()}
+    differences = [
+        _difference(overlap.target, (name, found[form]), (other, found[against]))
+        for i, (name, form) in enumerate(listed)
+        for other, against in listed[:i]
+        if form != against and e.n_units > 1
+    ]
     return Judged(
-        overlap.target, overlap, stability, rows, differences, weights, known, _size(e, target),
-        e.held_out(target), forms, {name: float(point[form]) for name, form in plain.items()},
+        overlap.target, overlap, stability, rows, differences, weights,
+        {name: (found[form].value, found[form].interval()) for name, form in basic.items()},
+        _size(e, target), e.held_out(target), forms,
+        {name: found[form].value for name, form in plain.items()},
+        {name: found[form] for name, form in listed},
+        curve(e, target), marginal_weights(e, target), behavior,
     )  # fmt: skip
+
+
+def _difference(target: str, one: tuple[str, Estimate], other: tuple[str, Estimate]) -> Difference:
+    """Paired over units; the same number up to rounding is no difference."""
+    (name, a), (against, b) = one, other
+    apart = a.minus(b)
+    rounding = SAME * max(abs(a.value), abs(b.value))
+    limits = around(apart.value, apart.influence, CHECKED, rounding)
+    return Difference(target, name, against, apart.value, *limits, apart.stderr)
 
 
 def _size(e: Estimator, target: int) -> float:
@@ -192,11 +210,12 @@ def _size(e: Estimator, target: int) -> float:
     return float(np.sqrt(max(square, 0.0)))
 
 
-def _finished(row: Value, fixed_point: float, limits: Interval) -> Value:
-    changed = {"lo": limits.lo, "hi": limits.hi, "fixed_point": fixed_point}
+def _finished(row: Value, found: Estimate) -> Value:
+    limits = found.interval()
+    changed: dict[str, Any] = {"lo": limits.lo, "hi": limits.hi, "fixed_point": found.value}
     if row.kind != "online" or (row.diverged is None and np.isnan(row.value)):
-        changed["value"] = fixed_point
-    return Value(**{**asdict(row), **changed})
+        changed["value"] = found.value
+    return replace(row, **changed, lam=found.lam)
 
 
 def _row(
@@ -205,8 +224,7 @@ def _row(
     """A row without its interval, and the form of the learner's fixed point."""
     nan = float("nan")
     if one.learner is None:
-        form = BY_SAMPLING[one.name].form
-        return Value(s.target, one.name, nan, nan, nan, None, None, "sampling"), form
+        return Value(s.target, one.label, nan, nan, nan, None, None, "sampling"), one.form
     learner = lane.learner if lane is not None else with_numbers(one.learner, s)
     eta, ratio = _number(learner, one.penalty or "eta"), _number(learner, "ratio")
     fixed = None

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from steadytd.base.finding import Finding
 from steadytd.base.wording import figures
-from steadytd.evaluation.estimate.baselines import BY_SAMPLING
+from steadytd.evaluation.estimate.baselines import BY_SAMPLING, CORRECTED
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 
@@ -22,6 +22,7 @@ REASONS = {
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",
     "learners_disagree": "learners that should agree do not",
+    "value_range": "no policy can have such a value with rewards like those logged",
     "features_poor": "the features are poor: too few for its value, too many for the log, or the "
     "value too small to be seen",
     "bias_unchecked": "the log cannot check whether the features can represent its value",
@@ -107,7 +108,9 @@ def _verdict(r: Recommendation, said: dict[str, str], cut: bool) -> Verdict:
     known = limits(r.lo, r.hi)
     interval = "no interval" if known == "none" else f"95 % interval {known}"
     codes = list(dict.fromkeys(r.warnings))
-    soft = CONDITIONAL | (NOT_FOR_SAMPLING if r.learner in BY_SAMPLING else set())
+    soft = CONDITIONAL | (
+        NOT_FOR_SAMPLING if r.learner in {*BY_SAMPLING, CORRECTED.name} else set()
+    )
     if not set(codes) <= soft:
         reasons = "; ".join(said.get(code, code) for code in codes)
         text = f"do not trust {value} ({interval}, by {r.learner}): {reasons}."

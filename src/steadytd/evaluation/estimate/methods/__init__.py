@@ -1,0 +1,1 @@
+"""The estimators, one file each with its equation; `registry` names them."""

@@ -1,0 +1,30 @@
+"""Self-normalised per-decision importance sampling.
+
+J = sum_t N_t / D_t, with N_t the sum over episodes of g_t c_t r_t and D_t that of c_t, where
+c_t = rho_0 ... rho_t; an episode that has ended keeps its last c. Unit u moves J by
+
+    psi_u = sum_t (N_tu - D_tu N_t / D_t) / D_t.
+
+From step 1,000 on all steps share one normaliser. Without episodes there is no value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steadytd.evaluation.estimate.estimators import Estimator, Form
+from steadytd.evaluation.estimate.sandwich import Estimate, nothing
+
+
+def snpdis(e: Estimator, target: int, form: Form) -> Estimate:
+    """The sum of the steps' means, with its influences by the delta method."""
+    if e.where == "states":
+        return nothing(e.n_units)
+    u = e.units
+    N = u.numerator[:, target]
+    D = u.denominator[:, target] + np.cumsum(u.ended[:, target], axis=1)
+    below = D.sum(axis=0)
+    used = below > 0.0
+    N, D, below = N[:, used], D[:, used], below[used]
+    means = N.sum(axis=0) / below
+    return Estimate(float(means.sum()), np.asarray(((N - D * means) / below).sum(axis=1)))
