@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -27,9 +28,11 @@ from steadytd.evaluation.estimate.stability import assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
 from steadytd.evaluation.judge.log_findings import LogFacts, about_log
+from steadytd.evaluation.judge.probability_findings import about_probabilities, about_sensitivity
 from steadytd.evaluation.judge.recommend import recommend
 from steadytd.evaluation.judge.target_findings import about_target
 from steadytd.evaluation.judge.values import Given, Judged, judge
+from steadytd.evaluation.probabilities import Asked, Probabilities, calibration, examine
 from steadytd.evaluation.result import Evaluation
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.columns import ColumnMap
@@ -89,7 +92,7 @@ def evaluate(
         )
     fitted = _fitted(features, log, seed)
     log = _in_batches(log, fitted)
-    plan = _plan(log, asked, fitted)
+    plan = _plan(log, asked, fitted, seed)
     usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
     number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
@@ -170,14 +173,14 @@ def _in_batches(log: Log, features: FeatureMap) -> Log:
     return replace(log, batch_rows=min(log.batch_rows, most))
 
 
-def _plan(log: Log, asked: list[Request], features: FeatureMap) -> Plan:
+def _plan(log: Log, asked: list[Request], features: FeatureMap, seed: int) -> Plan:
     systems = [TD, *(one.system for one in asked if one.system is not None)]
     distinct = tuple(dict.fromkeys(systems))
     rows = log.rows
     if rows is None:  # a CSV does not say; it is read twice
         rows = sum(len(batch) for batch in log.batches(columns=())) + int(log.left_out or 0)
     blocks = blocks_for(len(log.targets), len(distinct), features.n_features)
-    return Plan(tuple(log.targets), features.n_features, rows, distinct, blocks)
+    return Plan(tuple(log.targets), features.n_features, rows, distinct, blocks, seed=seed)
 
 
 class How(NamedTuple):
@@ -231,11 +234,17 @@ def conclude(
     _ = e.kept, e.start, e.starts, e.start_mean  # once, before several threads ask for them
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         judged, paths = zip(*pool.map(one, range(len(plan.targets))), strict=True)
-    warnings = about_log(facts)
+    calibrated = calibration(passed.checked, passed.statistics, u, facts)
+    warnings = [*about_log(facts), *about_probabilities(calibrated)]
     recommended = {}
     for j in judged:
         warnings += about_target(j, facts)
         recommended[j.name] = recommend(j, facts, warnings)
+    about = Asked(passed.checked.sample, e, facts)
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        looked = pool.map(partial(examine, about), range(len(judged)), recommended.values())
+    sensitivities, returns = zip(*looked, strict=True)
+    warnings += [finding for s in sensitivities for finding in about_sensitivity(s)]
     return Evaluation(
         log=facts,
         features=features,
@@ -245,6 +254,11 @@ def conclude(
         path_rows=[row for rows in paths for row in rows],
         histogram_rows=histogram(u, plan.targets),
         settings=settings,
+        probabilities=Probabilities(
+            calibrated,
+            dict(zip(recommended, sensitivities, strict=True)),
+            dict(zip(recommended, returns, strict=True)),
+        ),
     )
 
 

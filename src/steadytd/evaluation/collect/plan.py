@@ -41,6 +41,7 @@ class Plan:
     systems: tuple[System, ...] = (TD, ETD)
     blocks: int = MOST_BLOCKS
     horizon: int = HORIZON
+    seed: int = 0  # of the sample of episodes
 
     @property
     def columns(self) -> int:
