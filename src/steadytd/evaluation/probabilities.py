@@ -42,7 +42,9 @@ def calibration(
         return LogCalibration(0, False, reason=reason)
     a, unit = checked.actions, unit_of_pieces(pieces, units)
     sums = (by_unit(of, unit) for of in (a.taken, a.possible, a.bins, a.moments))
-    return calibrate(a._replace(**dict(zip(a._fields[1:5], sums, strict=True))), units.counts[:, 0])
+    summed = a._replace(**dict(zip(a._fields[1:5], sums, strict=True)))
+    mixed = a.moments.shape[1] < a.possible.shape[1] * units.x.shape[1]
+    return calibrate(summed, units.counts[:, 0], mixed)
 
 
 class Asked(NamedTuple):

@@ -10,6 +10,7 @@ and where the whole distribution mu(.|s) is logged,
     by bin of mu(a|s)     number of pairs of row and action, mu(a|s), 1{a_t = a}
     by action and feature (1{a_t = a} - mu(a|s)) x(s), of random projections where x has many
 
+each with its variance if mu is right: 1/mu(a|s) - 1, mu(a|s) (1 - mu(a|s)), the same times x(s)^2.
 Actions are numbers; a log with lists, with texts or with more than `MOST_ACTIONS` different numbers
 (continuous actions) has no such sums.
 """
@@ -35,8 +36,8 @@ class ActionSums(NamedTuple):
     """Sums by piece of a block, in the order of the log; `actions` [K] are sorted.
 
     `taken` [pieces, K, 2] has rows and sums of 1/mu. The others have no columns where the whole
-    distribution is not logged: `possible` [pieces, A], `bins` [pieces, 3 BINS], `moments`
-    [pieces, A m]. `unusable` counts rows whose action cannot be counted.
+    distribution is not logged: `possible` [pieces, 2 A], `bins` [pieces, 4 BINS], `moments`
+    [pieces, 2 A m], variances last. `unusable` counts rows whose action cannot be counted.
     """
 
     actions: Floats
@@ -127,9 +128,9 @@ class Whole:
     """The sums of one piece where the whole distribution is logged."""
 
     def __init__(self, actions: int, projected: int, project: Floats | None) -> None:
-        self.possible = np.zeros(actions)
-        self.bins = np.zeros((3, BINS))
-        self.moments = np.zeros((actions, projected))
+        self.possible = np.zeros((2, actions))
+        self.bins = np.zeros((4, BINS))
+        self.moments = np.zeros((2, actions, projected))
         self.project = project
 
     @staticmethod
@@ -146,13 +147,15 @@ class Whole:
         assert rows.whole is not None and rows.action is not None
         mu = rows.whole[lo:hi]
         happened = rows.action[lo:hi, None] == np.arange(mu.shape[1])
-        self.possible += (mu > 0.0).sum(axis=0)
+        some, spread = mu > 0.0, mu * (1.0 - mu)
+        self.possible[0] += some.sum(axis=0)
+        self.possible[1] += np.divide(1.0 - mu, mu, out=np.zeros_like(mu), where=some).sum(axis=0)
         number = np.minimum((mu * BINS).astype(np.int64), BINS - 1).ravel()
-        for i, of in enumerate((None, mu, happened)):
+        for i, of in enumerate((None, mu, happened, spread)):
             weights = None if of is None else of.ravel().astype(np.float64)
             self.bins[i] += np.bincount(number, weights, minlength=BINS)
         X = rows.X[lo:hi] if self.project is None else rows.X[lo:hi] @ self.project
-        self.moments += (happened - mu).T @ X
+        self.moments += (happened - mu).T @ X, spread.T @ X**2
 
 
 @compiled

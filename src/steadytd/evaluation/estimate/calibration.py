@@ -11,10 +11,12 @@ less where the policy never takes it in some states. Hence
 
 Where mu(.|s) is logged for all actions, the mean is held against the share of rows with mu(a|s) >
 0; actions of logged probability p happen with frequency p, in every bin of p; and the sum over rows
-of (1{a_t = a} - mu(a|s)) x(s) has mean 0 for every action and feature (Hotelling's T^2 over units).
+of (1{a_t = a} - mu(a|s)) x(s) has mean 0 for every action and feature.
 
-Limits are by Student's t over units, 99.9 % for all comparisons together (Bonferroni). A deviation
-below 1 % is no finding: probabilities are logged with few digits.
+Limits are by Student's t over units, 99.9 % for all comparisons together (Bonferroni). Where
+mu(.|s) is logged, the variance that right probabilities would have is known: the larger of it and
+of that between units counts. (By chance a rare action may not happen, and then no units differ.)
+A deviation below 1 % is no finding: probabilities are logged with few digits.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from typing import Any, Literal
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.base.random import PROJECTIONS, uniforms
 from steadytd.evaluation.collect.actions import BINS, MOST_ACTIONS, ActionSums
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval
 
@@ -67,12 +68,15 @@ class ByBin:
 class ByFeature:
     """Whether what happens beyond the logged probabilities can be told from the features.
 
-    `effect` is the deviation of one row, in standard deviations: sqrt(T^2 / rows).
+    The largest standardised sum of (1{a_t = a} - mu(a|s)) x(s) over actions and features; `feature`
+    is None where features were mixed. `p_value` is corrected for their number; `effect` is the
+    deviation of one row, in standard deviations.
     """
 
-    statistic: float  # Hotelling's, as an F
-    degrees: int
-    units: int
+    action: int
+    feature: int | None
+    tested: int
+    statistic: float
     p_value: float
     effect: float
     fine: bool
@@ -117,19 +121,19 @@ class LogCalibration:
         return {**asdict(self), "fine": self.fine}
 
 
-def calibrate(sums: ActionSums, rows: Floats) -> LogCalibration:
-    """The comparisons that the sums by unit allow; `rows` [units]."""
+def calibrate(sums: ActionSums, rows: Floats, mixed: bool = False) -> LogCalibration:
+    """The comparisons that the sums by unit allow; `rows` [units]; `mixed`: features were."""
     whole = sums.possible.shape[1] > 0
     reason = _reason(sums)
     if reason or len(rows) < 2:
         return LogCalibration(0, whole, reason=reason or "the log has only one unit")
-    bins = sums.bins.reshape(len(rows), 3, BINS) if whole else np.zeros((len(rows), 3, 0))
+    bins = sums.bins.reshape(len(rows), 4, BINS) if whole else np.zeros((len(rows), 4, 0))
     used = np.flatnonzero(bins[:, 0].sum(axis=0))
     comparisons = len(sums.actions) + 1 + len(used) + int(whole)
     tail = ERROR / 2.0 / comparisons
     by_action = _by_action(sums, rows, tail)
     by_bin = tuple(_by_bin(int(b), bins[:, :, b], tail) for b in used)
-    told = _by_feature(sums, rows, 2.0 * tail) if whole else None
+    told = _by_feature(sums, rows, mixed, 2.0 * tail) if whole else None
     return LogCalibration(comparisons, whole, by_action, by_bin, told)
 
 
@@ -140,24 +144,29 @@ def _reason(sums: ActionSums) -> str:
 
 
 def _by_action(sums: ActionSums, rows: Floats, tail: float) -> tuple[ByAction, ...]:
-    whole = sums.possible.shape[1] > 0
+    A = sums.possible.shape[1] // 2
+    # where mu(.|s) is not known, every action may be possible, and no variance is known
+    known = sums.possible.reshape(len(rows), 2, A)
     found = []
     for k, action in enumerate(sums.actions.tolist()):
-        possible = rows
-        if whole:
-            known = action == int(action) and 0 <= action < sums.possible.shape[1]
-            possible = sums.possible[:, int(action)] if known else np.zeros(len(rows))
+        possible = np.stack([rows, np.zeros(len(rows))], axis=1)
+        if A:
+            listed = action == int(action) and 0 <= action < A
+            possible = known[:, :, int(action)] if listed else 0.0 * possible
         found.append(_action(action, sums.taken[:, k], possible, rows, tail))
-    possible = sums.possible.sum(axis=1) if whole else len(sums.actions) * rows
-    return (*found, _action(None, sums.taken.sum(axis=1), possible, rows, tail))
+    all_of = known.sum(axis=2)
+    if not A:
+        all_of = np.stack([len(sums.actions) * rows, np.zeros(len(rows))], axis=1)
+    return (*found, _action(None, sums.taken.sum(axis=1), all_of, rows, tail))
 
 
 def _action(
     action: float | None, taken: Floats, possible: Floats, rows: Floats, tail: float
 ) -> ByAction:
+    """`possible` [units, 2]: rows in which it is, and the variance of 1{a_t = a}/mu."""
     count, mean = int(taken[:, 0].sum()), float(taken[:, 1].sum() / rows.sum())
-    expected = float(possible.sum() / rows.sum())
-    beyond = mean_interval(taken[:, 1] - possible, rows, tail)
+    expected = float(possible[:, 0].sum() / rows.sum())
+    beyond = mean_interval(taken[:, 1] - possible[:, 0], rows, tail, float(possible[:, 1].sum()))
     state = _state(mean - expected, beyond, expected, count)
     return ByAction(
         action, count, mean, expected + beyond.lo, expected + beyond.hi, expected, state
@@ -165,8 +174,8 @@ def _action(
 
 
 def _by_bin(b: int, sums: Floats, tail: float) -> ByBin:
-    pairs, said, happened = sums.sum(axis=0)
-    beyond = mean_interval(sums[:, 2] - sums[:, 1], sums[:, 0], tail)
+    pairs, said, happened, variance = sums.sum(axis=0)
+    beyond = mean_interval(sums[:, 2] - sums[:, 1], sums[:, 0], tail, float(variance))
     mean = float(said / pairs)
     return ByBin(
         lo=b / BINS,
@@ -189,40 +198,39 @@ def _state(apart: float, beyond: Interval, expected: float, count: int) -> State
     return "above" if apart > 0.0 else "below"
 
 
-def mean_interval(totals: Floats, sizes: Floats, tail: float) -> Interval:
-    """The interval of sum(totals)/sum(sizes) over units, `tail` on either side, by Student's t."""
+def mean_interval(totals: Floats, sizes: Floats, tail: float, least: float = 0.0) -> Interval:
+    """The interval of sum(totals)/sum(sizes) over units, `tail` on either side, by Student's t.
+
+    The variance of sum(totals) is at least `least`.
+    """
     from scipy.stats import t
 
     n = len(totals)
     if n < 2 or sizes.sum() <= 0.0:
         return NONE
     mean = totals.sum() / sizes.sum()
-    error = np.sqrt(((totals - mean * sizes) ** 2).sum() * n / (n - 1.0)) / sizes.sum()
+    seen = ((totals - mean * sizes) ** 2).sum() * n / (n - 1.0)
+    error = np.sqrt(max(float(seen), least)) / sizes.sum()
     reach = float(t.ppf(1.0 - tail, n - 1) * error)
     return Interval(float(mean) - reach, float(mean) + reach)
 
 
-def _by_feature(sums: ActionSums, rows: Floats, chance: float) -> ByFeature | None:
-    """Hotelling's test that the moments have mean 0; at most a quarter as many as units."""
-    from scipy.stats import f
+def _by_feature(sums: ActionSums, rows: Floats, mixed: bool, chance: float) -> ByFeature:
+    """The moment that is furthest from 0."""
+    from scipy.stats import t
 
-    units, A = len(rows), sums.possible.shape[1]
-    D = sums.moments.reshape(units, A, -1)[:, :-1].reshape(units, -1)  # all actions add up to 0
-    scale = np.sqrt((D**2).mean(axis=0))
-    D = D[:, scale > 0.0] / scale[scale > 0.0]
-    most = units // 4
-    if D.shape[1] > most:
-        drawn = uniforms(1, PROJECTIONS, D.shape[1] * most).reshape(-1, most)
-        D = D @ np.sign(drawn - 0.5)
-    if not D.size:
-        return None
-    mean = D.mean(axis=0)
-    size, V = np.linalg.eigh(np.cov(D, rowvar=False).reshape(D.shape[1], -1))
-    used = size > 1e-9 * size.max()
-    p = int(used.sum())
-    square = float(units * ((V[:, used].T @ mean) ** 2 / size[used]).sum())
-    statistic = square * (units - p) / (p * (units - 1.0))
-    p_value = float(f.sf(statistic, p, units - p))
-    effect = float(np.sqrt(square / rows.sum()))
+    units, A = len(rows), sums.possible.shape[1] // 2
+    found, expected = sums.moments.reshape(units, 2, -1).swapaxes(0, 1)
+    total = found.sum(axis=0)
+    seen = ((found - total / rows.sum() * rows[:, None]) ** 2).sum(axis=0) * units / (units - 1.0)
+    error = np.sqrt(np.maximum(seen, expected.sum(axis=0)))
+    z = np.divide(total, error, out=np.zeros_like(total), where=error > 0.0)
+    worst = int(np.argmax(np.abs(z)))
+    action, feature = divmod(worst, len(z) // A)
+    tested = int((error > 0.0).sum())
+    p_value = float(min(1.0, 2.0 * tested * t.sf(abs(z[worst]), units - 1)))
+    effect = float(abs(z[worst]) / np.sqrt(rows.sum()))
     fine = p_value >= chance or effect < MATTERS
-    return ByFeature(statistic, p, units, p_value, effect, fine)
+    return ByFeature(
+        action, None if mixed else feature, tested, float(z[worst]), p_value, effect, fine
+    )

@@ -27,8 +27,8 @@ def _off(c: LogCalibration) -> Finding | None:
         said.append(_of_bin(worst_bin))
     if c.features is not None and not c.features.fine:
         said.append(
-            "what is done beyond the logged probabilities can be told from the features "
-            f"(p = {c.features.p_value:.1g}), and it should not"
+            "what is done beyond the logged probabilities can be told from the features (action "
+            f"{c.features.action}, p = {c.features.p_value:.1g}), and it should not"
         )
     return Finding(
         "probabilities_off", "", "warning",
@@ -66,8 +66,8 @@ def _missing(c: LogCalibration) -> Finding | None:
         "actions_missing", "", "note",
         f"action {names}{more}: the mean over all rows of 1{{action = {least.action:g}}}"
         f"/behavior_prob is {least.mean:.3g} (interval {least.lo:.3g} to {least.hi:.3g}) and not "
-        "1. Either the policy that made the log never takes such an action in some states, or its "
-        "logged probability is too large; the log cannot tell which.",
+        "1. Either the policy that made the log never, or hardly ever, takes such an action in "
+        "some states, or its logged probability is too large; the log cannot tell which.",
         "Nothing is to be done if the targets do not take these actions there. A column "
         "behavior_probs with the probabilities of all actions would tell.",
         {"actions": [a.action for a in c.missing], "means": [a.mean for a in c.missing]},
