@@ -8,6 +8,8 @@ from steadytd.base.finding import Finding
 from steadytd.evaluation.estimate.calibration import ByAction, ByBin, LogCalibration
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
 
+ALIKE = 1.001  # up to this factor, target and behaviour are worth the same
+
 
 def about_probabilities(c: LogCalibration) -> list[Finding]:
     """Findings that concern every target: wrong probabilities, missing actions."""
@@ -75,8 +77,8 @@ def _missing(c: LogCalibration) -> Finding | None:
 
 
 def about_sensitivity(s: Sensitivity) -> list[Finding]:
-    """How wrong the ratios would have to be, where that is known."""
-    if np.isnan(s.Lambda):
+    """How wrong the ratios would have to be, where that is known and there is something to turn."""
+    if not s.Lambda > ALIKE:
         return []
     numbers = {"Lambda": s.Lambda, "sharp": s.sharp, "value": s.value, "behavior": s.behavior}
     return [Finding("sensitivity", s.target, "note", s.text, "", numbers)]
