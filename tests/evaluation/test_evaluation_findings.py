@@ -476,7 +476,7 @@ def by_action(d: Drawn, action: str) -> float:
     table = d.case.table.to_pylist()
     rows = [table[i] for i in d.raw["pi"].row]
     own = [row for row in rows if not action or row["action"] == float(action)]
-    return sum(1.0 / row["behavior_prob"] for row in own) / len(rows)
+    return float(sum(1.0 / row["behavior_prob"] for row in own) / len(rows))
 
 
 def probabilities_off(d: Drawn, f: Finding) -> None:

@@ -15,6 +15,7 @@ from scipy.stats import binom
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.base.random import EPISODES, uniforms_of
 from steadytd.evaluation.collect import outcomes
 from steadytd.evaluation.collect.actions import BINS, Actions, ActionSums, Rows
 from steadytd.evaluation.collect.outcomes import Sampled
@@ -236,7 +237,7 @@ def test_any_batches_parts_and_engines_find_the_same_sample(
                 w *= np.asarray(table["target_prob_pi"])[i] / c["behavior_prob"][i]
             assert row[2:].tolist() == pytest.approx([G, g, len(own), w])
         lengths = np.bincount(episode)
-        keys = outcomes.uniforms_of(0, outcomes.EPISODES, np.arange(120))
+        keys = uniforms_of(0, EPISODES, np.arange(120))
         order = np.argsort(keys)
         assert set(found[:, 1]) == set(order[:most].tolist())
         fit = order[np.cumsum(lengths[order]) <= rows]
@@ -262,7 +263,7 @@ def test_one_step_ranges_are_those_of_a_linear_program(seed: int) -> None:
     for Lambda in (1.0, 1.3, 2.0, 10.0):
         for upper, sign in ((False, 1.0), (True, -1.0)):
             best = linprog(sign * p * G, A_eq=[p], b_eq=[1.0], bounds=(1.0 / Lambda, Lambda))
-            assert value(Lambda, upper) == pytest.approx(sign * best.fun)
+            assert value(Lambda, upper) == pytest.approx(sign * float(best.fun or 0.0))
     apart = float(p @ G) - float(np.quantile(G, 0.2))
     Lambda = sensitivity.turning(value, apart)
     assert value(Lambda, False) == pytest.approx(np.quantile(G, 0.2), abs=0.01)  # sharp: it turns

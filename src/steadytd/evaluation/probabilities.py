@@ -41,8 +41,12 @@ def calibration(
         reason = "the probabilities are estimates: see behavior_estimated"
         return LogCalibration(0, False, reason=reason)
     a, unit = checked.actions, unit_of_pieces(pieces, units)
-    sums = (by_unit(of, unit) for of in (a.taken, a.possible, a.bins, a.moments))
-    summed = a._replace(**dict(zip(a._fields[1:5], sums, strict=True)))
+    summed = a._replace(
+        taken=by_unit(a.taken, unit),
+        possible=by_unit(a.possible, unit),
+        bins=by_unit(a.bins, unit),
+        moments=by_unit(a.moments, unit),
+    )
     mixed = a.moments.shape[1] < a.possible.shape[1] * units.x.shape[1]
     return calibrate(summed, units.counts[:, 0], mixed)
 

@@ -56,11 +56,14 @@ class ActionSums(NamedTuple):
             wide = np.zeros((len(p.taken), len(actions), 2))
             wide[:, np.searchsorted(actions, p.actions)] = p.taken
             taken.append(wide)
-        rest = [
-            np.concatenate([getattr(p, name) for p in parts])
-            for name in ("possible", "bins", "moments")
-        ]
-        return ActionSums(actions, np.concatenate(taken), *rest, sum(p.unusable for p in parts))
+        return ActionSums(
+            actions,
+            np.concatenate(taken),
+            np.concatenate([p.possible for p in parts]),
+            np.concatenate([p.bins for p in parts]),
+            np.concatenate([p.moments for p in parts]),
+            sum(p.unusable for p in parts),
+        )
 
 
 class Actions:
@@ -109,10 +112,13 @@ class Actions:
         order = np.argsort(known)
         pieces = len(self.taken)
         taken = np.array(self.taken).reshape(pieces, MOST_ACTIONS, 2)[:, order]
-        found = [np.array([getattr(w, name) for w in self.whole]).reshape(pieces, -1)
-                 if self.whole else np.empty((pieces, 0))
-                 for name in ("possible", "bins", "moments")]  # fmt: skip
-        return ActionSums(known[order], taken, *found, self.unusable)
+
+        def all_of(name: str) -> Floats:
+            found = [getattr(w, name).ravel() for w in self.whole]
+            return np.array(found) if found else np.empty((pieces, 0))
+
+        whole = all_of("possible"), all_of("bins"), all_of("moments")
+        return ActionSums(known[order], taken, whole[0], whole[1], whole[2], self.unusable)
 
 
 class Rows(NamedTuple):

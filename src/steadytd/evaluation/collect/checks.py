@@ -32,10 +32,12 @@ class Checked(NamedTuple):
     def of(arrays: Mapping[str, NDArray[Any]]) -> Checked:
         """What `arrays` has named."""
         sums, sample = (
-            [arrays[f"checked_{name}"] for name in kind._fields] for kind in (ActionSums, Sampled)
+            {name: arrays[f"checked_{name}"] for name in kind._fields}
+            for kind in (ActionSums, Sampled)
         )
-        known = Sampled(*sample[:-1], float(sample[-1]))
-        return Checked(ActionSums(*sums[:-1], int(sums[-1])), known)
+        numbers = {"unusable": int(sums.pop("unusable"))}, {"bound": float(sample.pop("bound"))}
+        made: Any = ActionSums, Sampled
+        return Checked(made[0](**sums, **numbers[0]), made[1](**sample, **numbers[1]))
 
     @staticmethod
     def merged(parts: Sequence[Checked]) -> Checked:

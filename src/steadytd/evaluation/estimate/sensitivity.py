@@ -212,9 +212,9 @@ def _solve(rows: Rows, xi: Floats) -> Floats | None:
     weighted = (rows.rho * xi)[:, None] * rows.X
     A, b = -(weighted.T @ rows.change), weighted.T @ rows.reward
     try:
-        w = np.linalg.solve(A, b)
+        w: Floats = np.asarray(np.linalg.solve(A, b), dtype=np.float64)
     except np.linalg.LinAlgError:
-        w = np.linalg.lstsq(A, b, rcond=1e-10)[0]
+        w = np.asarray(np.linalg.lstsq(A, b, rcond=1e-10)[0], dtype=np.float64)
     return w if np.isfinite(w).all() else None
 
 
