@@ -17,7 +17,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.random import EPISODES, uniforms_of
 from steadytd.evaluation.collect import outcomes
-from steadytd.evaluation.collect.actions import BINS, Actions, ActionSums, Rows
+from steadytd.evaluation.collect.actions import BINS, ActionRows, Actions, ActionSums
 from steadytd.evaluation.collect.outcomes import Sampled
 from steadytd.evaluation.estimate import sensitivity
 from steadytd.evaluation.estimate.calibration import calibrate
@@ -59,7 +59,7 @@ def test_wrong_ratios_of_mean_one_are_not_trusted(kind: Any) -> None:
     assert right.recommended["pi"].trusted and right.calibration.fine
 
 
-def drawn(seed: int, units: int, rows: int, masked: bool = False) -> tuple[Rows, Any]:
+def drawn(seed: int, units: int, rows: int, masked: bool = False) -> tuple[ActionRows, Any]:
     """Rows of a policy over three actions that depends on the state; some are rare."""
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 4, units * rows)
@@ -69,10 +69,10 @@ def drawn(seed: int, units: int, rows: int, masked: bool = False) -> tuple[Rows,
     p = mu[x]
     a = (rng.random(len(x))[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
     stretches = [(i * rows, (i + 1) * rows, i) for i in range(units)]
-    return Rows(a, p[np.arange(len(x)), a], p, np.eye(4)[x]), stretches
+    return ActionRows(a, p[np.arange(len(x)), a], p, np.eye(4)[x]), stretches
 
 
-def calibrated(rows: Rows, stretches: Any, whole: bool) -> Any:
+def calibrated(rows: ActionRows, stretches: Any, whole: bool) -> Any:
     sums = Actions()
     sums.add(rows if whole else rows._replace(whole=None), stretches)
     return calibrate(sums.sums(), np.array([hi - lo for lo, hi, _ in stretches], dtype=float))
@@ -112,8 +112,8 @@ def test_sums_by_action_bin_and_feature() -> None:
             spread = sum(mu[i, k] * (1.0 - mu[i, k]) for i, k in pairs)
             assert found.bins[u].reshape(4, BINS)[3, b] == pytest.approx(spread)
     one, other = Actions(), Actions()
-    one.add(Rows(np.array([7, 2]), np.array([0.5, 0.25]), None, X), [(0, 2, 0)])
-    other.add(Rows(np.array([3, 7]), np.array([0.5, 0.1]), None, X), [(0, 2, 0)])
+    one.add(ActionRows(np.array([7, 2]), np.array([0.5, 0.25]), None, X), [(0, 2, 0)])
+    other.add(ActionRows(np.array([3, 7]), np.array([0.5, 0.1]), None, X), [(0, 2, 0)])
     both = ActionSums.merged([one.sums(), other.sums()])
     assert both.actions.tolist() == [2, 3, 7]
     assert both.taken[:, :, 1].tolist() == [[4, 0, 2], [0, 2, 10]]
@@ -152,7 +152,7 @@ def test_actions_that_are_impossible_in_some_states_are_no_fault() -> None:
     assert not about_probabilities(calibrated(rows, stretches, True))
     n = 400  # a policy that never tosses a coin
     a = np.arange(n) % 2
-    sure = Rows(a, np.ones(n), None, np.ones((n, 1)))
+    sure = ActionRows(a, np.ones(n), None, np.ones((n, 1)))
     assert calibrated(sure, [(i, i + 10, i // 10) for i in range(0, n, 10)], False).fine
 
 
@@ -161,7 +161,7 @@ def test_many_and_listed_actions_are_not_checked() -> None:
     half = np.full(300, 0.5)
     for action in (rng.normal(size=300), rng.normal(size=(300, 2)), None):
         sums = Actions()
-        sums.add(Rows(action, half, None, half[:, None]), [(0, 150, 0), (150, 300, 1)])
+        sums.add(ActionRows(action, half, None, half[:, None]), [(0, 150, 0), (150, 300, 1)])
         c = calibrate(sums.sums(), np.array([150.0, 150.0]))
         assert c.fine and not c.actions and "more than 64 different" in c.reason
     text = bandit([str(i % 2) for i in range(300)], rng.normal(size=300), half, half)
@@ -271,7 +271,7 @@ def test_one_step_ranges_are_those_of_a_linear_program(seed: int) -> None:
     assert never == np.inf
 
 
-def world_rows(seed: int) -> tuple[sensitivity.Rows, Floats, Floats, Floats, Floats]:
+def world_rows(seed: int) -> tuple[sensitivity.EpisodeRows, Floats, Floats, Floats, Floats]:
     """Three states, two actions: rows with the exact shares of all transitions, and one-hot x."""
     rng = np.random.default_rng(seed)
     S, A, many = 3, 2, 20
@@ -288,7 +288,7 @@ def world_rows(seed: int) -> tuple[sensitivity.Rows, Floats, Floats, Floats, Flo
     s, a, n = (np.repeat(of, times) for of in (s, a, n))
     X, x_next = np.eye(S)[s], np.eye(S)[n]
     start = rng.dirichlet(np.ones(S))
-    rows = sensitivity.Rows(X, 0.8 * x_next - X, r[s, a, n], (pi / mu)[s, a], start)
+    rows = sensitivity.EpisodeRows(X, 0.8 * x_next - X, r[s, a, n], (pi / mu)[s, a], start)
     return rows, mu, P, pi, r
 
 

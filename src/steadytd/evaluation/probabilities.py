@@ -12,8 +12,8 @@ from steadytd.evaluation.estimate.calibration import LogCalibration, calibrate
 from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.quantiles import Spreads, spreads
 from steadytd.evaluation.estimate.sensitivity import (
+    EpisodeRows,
     Question,
-    Rows,
     Sensitivity,
     answer,
     on_policy,
@@ -74,7 +74,7 @@ def examine(asked: Asked, target: int, r: Recommendation) -> tuple[Sensitivity, 
     return said, spreads(sample, target, r.target, f.continuing)
 
 
-def _behavior(sample: Sampled, rows: Rows, f: LogFacts) -> float:
+def _behavior(sample: Sampled, rows: EpisodeRows, f: LogFacts) -> float:
     """The mean return of the logged episodes; by the features where returns are cut, or endless."""
     cut = f.truncated > 0 and f.discount_left > MUCH_LEFT
     if f.continuing or cut or not len(sample.outcomes):

@@ -75,7 +75,7 @@ class Actions:
         self.taken: list[Floats] = []
         self.whole: list[Whole] = []
 
-    def add(self, rows: Rows, stretches: list[tuple[int, int, int]]) -> None:
+    def add(self, rows: ActionRows, stretches: list[tuple[int, int, int]]) -> None:
         """The rows of a batch; a stretch is lo, hi and the number of its piece."""
         code = self._codes(rows)
         for lo, hi, piece in stretches:
@@ -88,7 +88,7 @@ class Actions:
                     self.whole.append(Whole.nothing(rows.whole.shape[1], rows.X.shape[1]))
                 self.whole[piece].add(rows, lo, hi)
 
-    def _codes(self, rows: Rows) -> Longs | None:
+    def _codes(self, rows: ActionRows) -> Longs | None:
         """The place of every action among the known ones; None where they cannot be counted."""
         action = rows.action
         usable = action is not None and action.ndim == 1 and len(self.known) <= MOST_ACTIONS
@@ -121,7 +121,7 @@ class Actions:
         return ActionSums(known[order], taken, whole[0], whole[1], whole[2], self.unusable)
 
 
-class Rows(NamedTuple):
+class ActionRows(NamedTuple):
     """The rows of a batch: logged actions and probabilities, and the features."""
 
     action: NDArray[Any] | None
@@ -148,7 +148,7 @@ class Whole:
         signs = np.sign(uniforms(0, PROJECTIONS, features * few) - 0.5)
         return Whole(actions, few, signs.reshape(features, few))
 
-    def add(self, rows: Rows, lo: int, hi: int) -> None:
+    def add(self, rows: ActionRows, lo: int, hi: int) -> None:
         """The rows lo .. hi."""
         assert rows.whole is not None and rows.action is not None
         mu = rows.whole[lo:hi]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.collect.accumulate import BlockSums, Prepared
-from steadytd.evaluation.collect.actions import Actions, ActionSums, Rows
-from steadytd.evaluation.collect.outcomes import Outcomes, Sampled, Steps
+from steadytd.evaluation.collect.actions import ActionRows, Actions, ActionSums
+from steadytd.evaluation.collect.outcomes import EpisodeSteps, Outcomes, Sampled
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.logs.log import LogBatch
@@ -61,9 +61,9 @@ class Checks:
                 self.pieces.append(piece)
             stretches.append((lo, hi, len(self.pieces) - 1))
         whole = getattr(batch, "behavior_probs", None)  # not every log has the whole distribution
-        self.actions.add(Rows(batch.action, p.behavior, whole, X[: p.n]), stretches)
+        self.actions.add(ActionRows(batch.action, p.behavior, whole, X[: p.n]), stretches)
         self.outcomes.add(
-            Steps(p.first, p.reward, p.discount, p.rho.array, batch.episode, p.row_next, X)
+            EpisodeSteps(p.first, p.reward, p.discount, p.rho.array, batch.episode, p.row_next, X)
         )
 
     def found(self) -> Checked:

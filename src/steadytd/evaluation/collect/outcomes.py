@@ -82,7 +82,7 @@ def end_of(marks: Floats, numbers: int, bound: float) -> float:
     return min(bound, float("inf") if fit.all() else float(keys[np.argmin(fit)]))
 
 
-class Steps(NamedTuple):
+class EpisodeSteps(NamedTuple):
     """The rows of a batch."""
 
     first: Bools
@@ -107,7 +107,7 @@ class Outcomes:
         self.rows = np.empty((0, width), dtype=np.float32)
         self.key = np.inf  # of the episode under way
 
-    def add(self, rows: Steps) -> None:
+    def add(self, rows: EpisodeSteps) -> None:
         """The rows of a batch."""
         begins = np.flatnonzero(rows.first)
         keys = uniforms_of(self.plan.seed, EPISODES, rows.episode[begins])
@@ -122,7 +122,7 @@ class Outcomes:
             self._add_rows(rows, before)
         self.key = before[-1]
 
-    def _add_rows(self, rows: Steps, before: Floats) -> None:
+    def _add_rows(self, rows: EpisodeSteps, before: Floats) -> None:
         """Copy the rows of the episodes that fit, as far as is known now."""
         key = before[np.cumsum(rows.first)]
         i = np.flatnonzero(key < self.row_bound)
@@ -151,7 +151,7 @@ class Outcomes:
 
 
 @compiled
-def follow(rows: Steps, keys: Floats, bound: float, state: Floats, out: Floats) -> int:
+def follow(rows: EpisodeSteps, keys: Floats, bound: float, state: Floats, out: Floats) -> int:
     """Go on over the rows; write the chosen episodes that end to `out`, return how many.
 
     `state` says whether the episode under way is chosen, then holds its outcome so far.

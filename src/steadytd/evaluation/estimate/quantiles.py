@@ -29,7 +29,7 @@ LEAST_PRODUCT = 0.6  # mean product of an episode's ratios (it should be 1)
 IN_TAIL = 5.0  # of those, beyond the quantile
 
 
-class Spread(NamedTuple):
+class ReturnLevel(NamedTuple):
     """One row: a quantile (`what` "quantile") or "cvar", with a 95 % interval.
 
     NaN where too few episodes lie beyond: then the log cannot say.
@@ -46,7 +46,7 @@ class Spreads(NamedTuple):
     """The distribution of one target's return; no rows, and the reason, where it cannot be told."""
 
     target: str
-    rows: tuple[Spread, ...]
+    rows: tuple[ReturnLevel, ...]
     episodes: int
     effective: float
     cut: int  # episodes that were cut off: their returns are cut too
@@ -100,24 +100,24 @@ def _reach(n: int) -> float:
     return float(t.ppf(0.975, n - 1))
 
 
-def _quantile(G: Floats, W: Floats, level: float, effective: float) -> Spread:
+def _quantile(G: Floats, W: Floats, level: float, effective: float) -> ReturnLevel:
     nan = float("nan")
     if effective * min(level, 1.0 - level) < IN_TAIL:
-        return Spread("quantile", level, nan, nan, nan)
+        return ReturnLevel("quantile", level, nan, nan, nan)
     value = quantile(G, W, level)
     error = float(np.sqrt((W**2 * ((value >= G) - level) ** 2).sum()))
     reach = _reach(int(effective)) * error
     lo = quantile(G, W, level - reach) if level > reach else nan
     hi = quantile(G, W, level + reach) if level + reach < 1.0 else nan
-    return Spread("quantile", level, value, lo, hi)
+    return ReturnLevel("quantile", level, value, lo, hi)
 
 
-def _cvar(G: Floats, W: Floats, effective: float) -> Spread:
+def _cvar(G: Floats, W: Floats, effective: float) -> ReturnLevel:
     nan = float("nan")
     if effective * WORST < IN_TAIL:
-        return Spread("cvar", WORST, nan, nan, nan)
+        return ReturnLevel("cvar", WORST, nan, nan, nan)
     q = quantile(G, W, WORST)
     each = q - np.maximum(q - G, 0.0) / WORST
     value = float(W @ each)
     reach = _reach(int(effective)) * float(np.sqrt((W**2 * (each - value) ** 2).sum()))
-    return Spread("cvar", WORST, value, value - reach, value + reach)
+    return ReturnLevel("cvar", WORST, value, value - reach, value + reach)

@@ -115,7 +115,7 @@ class Question(NamedTuple):
     behavior: float
 
 
-class Rows(NamedTuple):
+class EpisodeRows(NamedTuple):
     """Rows of whole episodes for one target, and the features whose mean value is asked for."""
 
     X: Floats
@@ -125,17 +125,17 @@ class Rows(NamedTuple):
     start: Floats
 
 
-def rows_of(sample: Sampled, target: int, kept: Longs, start: Floats) -> Rows:
+def rows_of(sample: Sampled, target: int, kept: Longs, start: Floats) -> EpisodeRows:
     """The sampled rows with the features `kept`."""
     rows = sample.rows.astype(np.float64)
     d = len(start)
     targets = rows.shape[1] - RATIOS - 2 * d
     x = rows[:, RATIOS + targets : RATIOS + targets + d][:, kept]
     ahead = rows[:, DISCOUNT, None] * rows[:, RATIOS + targets + d :][:, kept]
-    return Rows(x, ahead - x, rows[:, REWARD], rows[:, RATIOS + target], start[kept])
+    return EpisodeRows(x, ahead - x, rows[:, REWARD], rows[:, RATIOS + target], start[kept])
 
 
-def on_policy(rows: Rows) -> float:
+def on_policy(rows: EpisodeRows) -> float:
     """The value of the policy that made the log, in the class of the features."""
     w = _solve(rows._replace(rho=np.ones(len(rows.reward))), np.ones(len(rows.reward)))
     return float("nan") if w is None else float(rows.start @ w)
@@ -165,7 +165,7 @@ class BySorting:
 class ByFeatures:
     """The range by the robust equations; solutions begin with the last one found."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: EpisodeRows) -> None:
         self.rows = rows
         plain = _solve(rows, np.ones(len(rows.reward)))
         self.known = {True: plain, False: plain}
@@ -180,7 +180,7 @@ class ByFeatures:
         return float(self.rows.start @ w)
 
 
-def ranges(sample: Sampled, target: int, rows: Rows) -> tuple[Value | None, bool]:
+def ranges(sample: Sampled, target: int, rows: EpisodeRows) -> tuple[Value | None, bool]:
     """The least and the largest value over Lambda, and whether they are sharp."""
     n, d = rows.X.shape
     if one_step(sample):
@@ -189,7 +189,7 @@ def ranges(sample: Sampled, target: int, rows: Rows) -> tuple[Value | None, bool
     return (ByFeatures(rows) if n >= PER_FEATURE * d else None), False
 
 
-def robust(rows: Rows, Lambda: float, upper: bool, w: Floats) -> Floats | None:
+def robust(rows: EpisodeRows, Lambda: float, upper: bool, w: Floats) -> Floats | None:
     """The weights of the least (or largest) value function, from w on; None if it does not settle.
 
     The sum over rows of x rho xi delta is 0, with xi = Lambda where delta < 0 (> 0), else 1/Lambda.
@@ -208,7 +208,7 @@ def robust(rows: Rows, Lambda: float, upper: bool, w: Floats) -> Floats | None:
     return None
 
 
-def _solve(rows: Rows, xi: Floats) -> Floats | None:
+def _solve(rows: EpisodeRows, xi: Floats) -> Floats | None:
     weighted = (rows.rho * xi)[:, None] * rows.X
     A, b = -(weighted.T @ rows.change), weighted.T @ rows.reward
     try:
