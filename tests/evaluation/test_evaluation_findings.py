@@ -23,7 +23,12 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
 from steadytd.evaluation.estimate.overlap import mean_interval
-from steadytd.evaluation.judge import log_findings, recommend, target_findings
+from steadytd.evaluation.judge import (
+    log_findings,
+    probability_findings,
+    recommend,
+    target_findings,
+)
 from steadytd.evaluation.result import DIVIDED, Evaluation
 from steadytd.logs.log import Log, LogBatch, open_log
 from steadytd.report.evaluation import words
@@ -139,11 +144,22 @@ def barely_stable(seed: int) -> Any:
     return made(x, rng.normal(size=240), np.tile([1.0, 0.05], 120), 2)
 
 
-def wrong(table: Any) -> Any:
+def wrong(table: Any, factor: float = 1.2) -> Any:
     """behavior_prob a fifth too large."""
     at = table.column_names.index("behavior_prob")
-    larger = np.minimum(np.asarray(table["behavior_prob"]) * 1.2, 1.0)
-    return table.set_column(at, "behavior_prob", [larger])
+    changed = np.minimum(np.asarray(table["behavior_prob"]) * factor, 1.0)
+    return table.set_column(at, "behavior_prob", [changed])
+
+
+def never(seed: int) -> Any:
+    """Action 0 is never taken in half of the states, by neither policy."""
+    p = world(0.5, seed)
+    mu, pi = np.array(p.mu), np.array(p.pi)
+    for policy in (mu, pi):
+        policy[:3, 0] = 0.0
+        policy[:] = policy / policy.sum(axis=1, keepdims=True)
+    q = st.Problem(name="q", P=p.P, r=p.r, gamma=p.gamma, mu=mu, pi=pi, Phi=p.Phi, start=p.start)
+    return both(q, episodes=250, length=200, seed=seed)
 
 
 ONLINE = [
@@ -171,6 +187,11 @@ CASES: dict[str, Callable[[int], Case]] = {
         {"learners": ["lstd:ridge=500", "drl:lam=1", "lstd"]},
     ),
     "wrong": lambda s: Case(wrong(both(world(0.5, s), episodes=150, length=200, seed=s)), {}),
+    "too small": lambda s: Case(
+        wrong(both(world(0.5, s), episodes=250, length=200, seed=s), 0.7),
+        {"learners": ["lstd", "drl:lam=1"]},
+    ),
+    "never": lambda s: Case(never(s), {"learners": ["lstd", "drl:lam=1"]}),
     "reversing": lambda s: Case(reversing(s), {}, ("pi",)),
     "cut": lambda s: Case(both(world(0.5, s), episodes=1000, length=3, seed=s), {}),
     "cut, wrong": lambda s: Case(
@@ -221,7 +242,8 @@ CASES: dict[str, Callable[[int], Case]] = {
 
 ONCE = (
     "further", "many features", "ridge", "online", "penalty only", "rotd only", "td only",
-    "diverged only", "cut, wrong", "estimated", "estimated, few", "states", "few",
+    "diverged only", "cut, wrong", "estimated", "estimated, few", "states", "few", "too small",
+    "never",
 )  # fmt: skip
 
 
@@ -495,18 +517,78 @@ def behavior_estimated(d: Drawn, f: Finding) -> None:
     assert not np.isclose(d.e.values.filter(learner="pdis")["value"], known, rtol=1e-6).any()
 
 
+def by_action(d: Drawn, action: str) -> float:
+    """The mean over the used rows of 1{a_t = a}/mu, or of 1/mu."""
+    table = d.case.table.to_pylist()
+    rows = [table[i] for i in d.raw["pi"].row]
+    own = [row for row in rows if not action or row["action"] == float(action)]
+    return float(sum(1.0 / row["behavior_prob"] for row in own) / len(rows))
+
+
+def probabilities_off(d: Drawn, f: Finding) -> None:
+    """The mean is what it is said to be, its interval is above what is possible."""
+    (found,) = re.findall(r"of 1(?:\{action = (\d)\})?/b\w+ is (\S+) \(interval (\S+) to", f.text)
+    true = by_action(d, found[0])
+    most = 1.0 if found[0] else len(set(d.case.table["action"].to_pylist()))
+    assert near(float(found[1]), true) and most < float(found[2]) < true
+    assert f"it cannot exceed {most:g}" in f.text and "all 4 comparisons" in f.text
+
+
+def actions_missing(d: Drawn, f: Finding) -> None:
+    """The mean is below 1, for every action that is named."""
+    ((action, mean, lo, hi),) = re.findall(
+        r"\{action = (\d)\}/b\w+ is (\S+) \(interval (\S+) to (\S+)\)", f.text
+    )
+    assert near(float(mean), by_action(d, action)) and float(lo) < float(mean) < float(hi) < 1.0
+    assert all(by_action(d, f"{a:g}") < 0.99 for a in f.numbers["actions"])
+
+
+def sensitivity(d: Drawn, f: Finding) -> None:
+    """Below Lambda no weights of the rows by the signs of their errors turn the decision."""
+    raw, r = d.raw.get(f.target), d.e.recommended[f.target]
+    Lambda, value, behavior = (f.numbers[name] for name in ("Lambda", "value", "behavior"))
+    assert ("better" in f.text) == (value > behavior) and value == r.value
+    assert f"({value:.4g} against {behavior:.4g})" in f.text
+    assert ("chance alone" in f.text) == (r.lo <= behavior <= r.hi)
+    if raw is None or np.linalg.matrix_rank(raw.x) < raw.x.shape[1]:
+        return
+    if not len(raw.cut) and not d.e.log.continuing:
+        assert near(behavior, raw.by_unit(raw.products[1] * raw.reward).sum() / raw.episodes)
+    sign = 1.0 if value > behavior else -1.0
+    end = raw.x.mean(axis=0) if d.e.log.continuing else raw.x[raw.first].mean(axis=0)
+
+    def moved(factor: float) -> float:
+        w = raw.weights()
+        for _ in range(60):
+            delta = raw.reward + (raw.gamma[:, None] * raw.x_next - raw.x) @ w
+            zx = (raw.rho * np.where(sign * delta < 0.0, factor, 1.0 / factor))[:, None] * raw.x
+            A = zx.T @ (raw.x - raw.gamma[:, None] * raw.x_next)
+            w = np.linalg.lstsq(A, zx.T @ raw.reward, rcond=1e-12)[0]
+        return float(sign * end @ (w - raw.weights()))
+
+    if np.isinf(Lambda):
+        assert "No ratios that are off by a factor of up to 100" in f.text
+        return
+    assert f"a factor of {Lambda:.3g}" in f.text and "a bound" in f.text
+    apart = abs(value - behavior)
+    assert moved(max(Lambda * 0.999, 1.0)) + apart >= -1e-3 * apart - 1e-6
+    assert moved(Lambda * 1.02) + apart < 1e-3 * apart + 1e-6 or apart < 1e-3
+
+
 CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
     check.__name__: check
     for check in (
         no_support, ratios_off, low_overlap, features_poor, bias_unchecked, cut_off, value_range,
         learners_disagree, td_unstable, bias_dominates, diverged, no_interval, not_converged,
         truncated_returns, rows_left_out, few_episodes, continuing_log, behavior_estimated,
+        probabilities_off, actions_missing, sensitivity,
     )
 }  # fmt: skip
 
 
 def test_every_code_of_the_source_has_a_check() -> None:
-    source = "".join(inspect.getsource(module) for module in (log_findings, target_findings))
+    rooms = (log_findings, target_findings, probability_findings)
+    source = "".join(inspect.getsource(module) for module in rooms)
     codes = set(re.findall(r'Finding\(\s*"(\w+)"', source))
     assert codes == set(CHECKS) and "td_unstable" in codes
 

@@ -23,6 +23,8 @@ S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 PROBLEM = 0xB5AD4ECEDA1CE2A9
 OBSERVATIONS = 0xC2B2AE3D27D4EB4F
 BEHAVIOR = 0xA0761D6478BD642F
+EPISODES = 0xE7037ED1A0B428DB
+PROJECTIONS = 0x8EBC6AF09C88C6E3
 
 
 def mix(z: Any) -> Any:
@@ -34,8 +36,13 @@ def mix(z: Any) -> Any:
 
 def uniforms(seed: int, purpose: int, count: int, first: int = 0) -> Floats:
     """Numbers `first`, `first + 1`, ... of a seed and a purpose, each in [0, 1)."""
+    return uniforms_of(seed, purpose, np.arange(first, first + count))
+
+
+def uniforms_of(seed: int, purpose: int, numbers: Longs) -> Floats:
+    """The same for any numbers, in any order."""
     key = mix(np.array([seed ^ purpose], dtype=np.uint64))
-    n = np.arange(first + 1, first + 1 + count, dtype=np.uint64)
+    n = numbers.astype(np.uint64) + np.uint64(1)
     return np.asarray((mix(key + n * GOLDEN) >> S11) * 2.0**-53, dtype=np.float64)
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,9 +32,11 @@ from steadytd.evaluation.estimate.stability import assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
 from steadytd.evaluation.judge.log_findings import LogFacts, about_log
+from steadytd.evaluation.judge.probability_findings import about_probabilities, about_sensitivity
 from steadytd.evaluation.judge.recommend import recommend
 from steadytd.evaluation.judge.target_findings import about_target
 from steadytd.evaluation.judge.values import Given, Judged, judge
+from steadytd.evaluation.probabilities import Asked, Probabilities, calibration, examine
 from steadytd.evaluation.result import Evaluation
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.columns import ColumnMap
@@ -95,7 +98,7 @@ def evaluate(
         )
     fitted = _fitted(features, log, seed)
     log = _in_batches(log, fitted)
-    plan = _plan(log, asked, fitted, value_at)
+    plan = replace(_plan(log, asked, fitted, value_at), seed=seed)
     usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
     number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
@@ -269,11 +272,17 @@ def conclude(
     _ = e.kept, e.start_mean  # once, before several threads ask for them
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         judged, paths = zip(*pool.map(one, range(len(plan.targets))), strict=True)
-    warnings = about_log(facts)
+    calibrated = calibration(passed.checked, passed.statistics, u, facts)
+    warnings = [*about_log(facts), *about_probabilities(calibrated)]
     recommended = {}
     for j in judged:
         warnings += about_target(j, facts)
         recommended[j.name] = recommend(j, facts, warnings)
+    about = Asked(passed.checked.sample, e, facts)
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        looked = pool.map(partial(examine, about), range(len(judged)), recommended.values())
+    sensitivities, returns = zip(*looked, strict=True)
+    warnings += [finding for s in sensitivities for finding in about_sensitivity(s)]
     return Evaluation(
         log=facts,
         features=features,
@@ -283,6 +292,11 @@ def conclude(
         path_rows=[row for rows in paths for row in rows],
         histogram_rows=histogram(u, plan.targets),
         settings=settings,
+        probabilities=Probabilities(
+            calibrated,
+            dict(zip(recommended, sensitivities, strict=True)),
+            dict(zip(recommended, returns, strict=True)),
+        ),
     )
 
 

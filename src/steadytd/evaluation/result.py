@@ -11,9 +11,12 @@ import numpy as np
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
+from steadytd.evaluation.estimate.calibration import LogCalibration
+from steadytd.evaluation.estimate.sensitivity import Sensitivity
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.judge.values import Judged
+from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.value_function import ValueFunction
 from steadytd.features import FeatureMap
 
@@ -50,6 +53,7 @@ class Evaluation:
     path_rows: list[dict[str, Any]]
     histogram_rows: list[dict[str, Any]]
     settings: dict[str, Any]
+    probabilities: Probabilities
 
     @property
     def targets(self) -> list[str]:
@@ -109,6 +113,32 @@ class Evaluation:
         return pl.DataFrame(rows, schema={**texts, **floats, "agree": pl.Boolean})
 
     @property
+    def calibration(self) -> LogCalibration:
+        """What the logged probabilities were held against; see `docs/evaluate.md`."""
+        return self.probabilities.calibration
+
+    def sensitivity(self, target: str) -> Sensitivity:
+        """How wrong the ratios would have to be before target and behaviour change places."""
+        return self.probabilities.sensitivity[self._known(target)]
+
+    def quantiles(self, target: str) -> pl.DataFrame:
+        """Of the target's return: what ("quantile" or "cvar"), level, value, lo, hi.
+
+        No rows where too few whole episodes are like the target's; `to_dict` has the reason.
+        """
+        import polars as pl
+
+        found = self.probabilities.spreads[self._known(target)]
+        floats = dict.fromkeys(("level", "value", "lo", "hi"), pl.Float64)
+        rows = [row._asdict() for row in found.rows]
+        return pl.DataFrame(rows, schema={"what": pl.String, **floats})
+
+    def _known(self, target: str) -> str:
+        if target not in self.targets:
+            raise unknown("target", target, self.targets)
+        return target
+
+    @property
     def notes(self) -> list[str]:
         """What intervals do and do not cover."""
         f = self.log
@@ -152,6 +182,12 @@ class Evaluation:
             ],
             "agreement": [d.to_dict() for j in self.judged for d in j.differences],
             "path": self.path_rows,
+            "calibration": self.calibration.to_dict(),
+            "sensitivity": [s.to_dict() for s in self.probabilities.sensitivity.values()],
+            "quantiles": [
+                {**s._asdict(), "rows": [row._asdict() for row in s.rows]}
+                for s in self.probabilities.spreads.values()
+            ],
             "warnings": [w.to_dict() for w in self.warnings],
             "notes": self.notes,
             "log": vars(self.log),

@@ -49,6 +49,7 @@ class Plan:
     horizon: int = HORIZON
     lams: tuple[float, ...] = (1.0,)
     where: Where = "start"
+    seed: int = 0  # of the sample of episodes
 
     @property
     def columns(self) -> int:

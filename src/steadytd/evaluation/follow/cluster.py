@@ -27,18 +27,19 @@ from steadytd.base.files import output_directory, reading_arrays, write_arrays
 from steadytd.base.identity import UnreadableError, digest, modules
 from steadytd.base.parallel import connect, require_dask
 from steadytd.evaluation.collect.accumulate import Accumulator
+from steadytd.evaluation.collect.checks import Checked, Checks
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Room
 from steadytd.evaluation.collect.statistics import Statistics, merged
 from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.follow.local import (
-    WANTED,
     Passed,
     Progress,
     features_of,
     first_members,
     follow_online,
     read,
+    wanted,
 )
 from steadytd.evaluation.follow.online import Followed
 from steadytd.features import FeatureMap
@@ -48,13 +49,14 @@ from steadytd.logs.log import Log
 class Found(NamedTuple):
     """The sums of parts (None: no usable row), rows left out, and hashes of what was read.
 
-    `stale` counts kept results that were not what was wanted.
+    `stale` counts kept results that were not what was wanted; `checked` is there where sums are.
     """
 
     sums: Statistics | None
     left_out: int
     contents: tuple[str, ...] = ()
     stale: int = 0
+    checked: Checked | None = None
 
 
 class Kept(NamedTuple):
@@ -141,7 +143,7 @@ def spread(
         except BaseException:
             following.stop.set()
             raise
-    if found.sums is None:
+    if found.sums is None or found.checked is None:
         raise InputError("the log has no row that can be learned from.")
     stale = found.stale + following.stale
     if stale:
@@ -150,7 +152,7 @@ def spread(
             "elsewhere; they were computed again.",
             stacklevel=3,
         )
-    return Passed(found.sums, outcomes, found.left_out)
+    return Passed(found.sums, outcomes, found.left_out, found.checked)
 
 
 def _on_threads(work: Work, report: Callable[[], None]) -> Found:
@@ -198,7 +200,9 @@ def joined(one: Found, other: Found) -> Found:
     known = [found.sums for found in (one, other) if found.sums is not None]
     sums = merged(known) if known else None
     contents = one.contents + other.contents
-    return Found(sums, one.left_out + other.left_out, contents, one.stale + other.stale)
+    checks = [found.checked for found in (one, other) if found.checked is not None]
+    checked = Checked.merged(checks) if checks else None
+    return Found(sums, one.left_out + other.left_out, contents, one.stale + other.stale, checked)
 
 
 def remote_sums(
@@ -220,21 +224,23 @@ def part_sums(part: Log, features: FeatureMap, plan: Plan, kept: Kept | None) ->
     """The sums of one part: from its checkpoint if that is whole and right, else from the log."""
     old, stale = _kept_sums(kept)
     if old is not None:
-        if (part.read_contents(WANTED),) == old.contents:
+        if (part.read_contents(wanted(part)),) == old.contents:
             return old
         stale = 1
-    sums, room = Accumulator(plan), Room()
+    sums, checks, room = Accumulator(plan), Checks(plan), Room()
     for batch in read(part):
         X = features_of(batch, features, room)
-        sums.add_rows(sums.prepare(batch, room), X)
+        prepared = sums.prepare(batch, room)
+        sums.add_rows(prepared, X)
+        checks.add(batch, prepared, X)
     left_out, contents = int(part.left_out or 0), (part.contents or "",)
     if not sums.pieces:
         return Found(None, left_out, contents, stale)
-    found = sums.statistics()
+    found, checked = sums.statistics(), checks.found()
     if kept is not None:
         marks = {"identity": np.array(kept.identity), "contents": np.array(contents)}
-        found.save(kept.file, left_out=np.array(left_out), **marks)
-    return Found(found, left_out, contents, stale)
+        found.save(kept.file, left_out=np.array(left_out), **marks, **checked.arrays())
+    return Found(found, left_out, contents, stale, checked)
 
 
 def _kept_sums(kept: Kept | None) -> tuple[Found | None, int]:
@@ -243,7 +249,8 @@ def _kept_sums(kept: Kept | None) -> tuple[Found | None, int]:
         return None, 0
     try:
         sums, extra = Statistics.load(kept.file)
-        found = Found(sums, int(extra["left_out"]), tuple(extra["contents"].tolist()))
+        contents, checked = tuple(extra["contents"].tolist()), Checked.of(extra)
+        found = Found(sums, int(extra["left_out"]), contents, checked=checked)
         own = str(extra["identity"])
     except Exception:
         return None, 0

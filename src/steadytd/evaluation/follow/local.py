@@ -13,6 +13,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.accumulate import Accumulator, Prepared
+from steadytd.evaluation.collect.checks import Checked, Checks
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Room
 from steadytd.evaluation.collect.statistics import Statistics, merged
@@ -33,7 +34,7 @@ from steadytd.logs.log import Log, LogBatch
 
 AHEAD = 3  # batches under way at most,
 AHEAD_BYTES = 64e6  # and bytes of their features, but never fewer than one batch
-WANTED = ("behavior_prob", "target_prob")  # of a batch: actions are not needed
+WANTED = ("behavior_prob", "target_prob")  # of a batch; and what checks of probabilities need
 
 Progress = Callable[[int, int], None]
 Peaks = tuple[float, float]
@@ -46,6 +47,7 @@ class Passed:
     statistics: Statistics
     outcomes: list[Followed]
     left_out: int
+    checked: Checked
 
 
 def features_of(batch: LogBatch, features: FeatureMap, room: Room) -> Floats:
@@ -55,9 +57,15 @@ def features_of(batch: LogBatch, features: FeatureMap, room: Room) -> Floats:
     return X
 
 
+def wanted(part: Log) -> tuple[str, ...]:
+    """The optional fields of a batch that are needed: actions where they are single numbers."""
+    known = {"behavior_probs"} & set(LogBatch.__dataclass_fields__)
+    return (*WANTED, *(("action",) if part.meaning.numeric_actions else ()), *known)
+
+
 def read(part: Log) -> Iterator[LogBatch]:
     """The batches of a part, without the columns that nobody needs."""
-    return part.batches(columns=WANTED)
+    return part.batches(columns=wanted(part))
 
 
 def follow(
@@ -75,7 +83,9 @@ def follow(
     alone = (threads or os.cpu_count() or 1) == 1
     the_pass = _Pass(parts, features, plan, asked, seed, progress)
     with _Chains(alone) as chains, threadpool_limits(limits=1, user_api="blas"):
-        return Passed(merged(the_pass.run(chains)), the_pass.outcomes(), the_pass.left_out())
+        sums = merged(the_pass.run(chains))
+        checked = Checked.merged(the_pass.checked)
+        return Passed(sums, the_pass.outcomes(), the_pass.left_out(), checked)
 
 
 def follow_online(
@@ -191,19 +201,20 @@ class _Pass:
         self.begun = False
         self.peaks: list[Peaks] = []
         self.rooms: deque[Room] = deque()
+        self.checked: list[Checked] = []
 
     def run(self, chains: _Chains) -> list[Statistics]:
         """Go over all batches; the sums of each part, if they are wanted."""
         sums: list[Statistics] = []
         done = 0
         for part in self.parts:
-            accumulator = Accumulator(self.plan)
+            accumulator, checks = Accumulator(self.plan), Checks(self.plan)
             for batch in read(part):
                 room = self._room(batch)
                 X = features_of(batch, self.features, room)
                 if not self.begun and self.general:
                     self._begin()
-                works = self._works(accumulator, batch, X, room)
+                works = self._works(accumulator, checks, batch, X, room)
                 chains.submit(works, len(self.rooms) - 1)
                 done += len(batch)
                 if self.progress is not None:
@@ -211,6 +222,7 @@ class _Pass:
             chains.finish()
             if self.sums and accumulator.pieces:
                 sums.append(accumulator.statistics())
+                self.checked.append(checks.found())
         return sums
 
     def left_out(self) -> int:
@@ -227,13 +239,14 @@ class _Pass:
         return self.rooms[0]
 
     def _works(
-        self, accumulator: Accumulator, batch: LogBatch, X: Floats, room: Room
+        self, accumulator: Accumulator, checks: Checks, batch: LogBatch, X: Floats, room: Room
     ) -> dict[object, Callable[[], None]]:
         """The work of every chain on a batch."""
         prepared = accumulator.prepare(batch, room)
         works: dict[object, Callable[[], None]] = {}
         if self.sums:
             works["sums"] = partial(accumulator.add_rows, prepared, X)
+            works["checks"] = partial(checks.add, batch, prepared, X)
         if self.asked:
             works["side by side"] = partial(self._side_by_side, prepared, X)
         if self.lanes:

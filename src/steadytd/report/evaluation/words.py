@@ -18,6 +18,8 @@ Grade = Literal["good", "care", "bad"]
 REASONS = {
     "no_support": "the target takes actions that the behaviour policy cannot have logged",
     "ratios_off": "the mean ratio pi/mu is not 1: probabilities are wrong, or actions are missing",
+    "probabilities_off": "the logged probabilities are wrong: actions are taken more or less often "
+    "than they say",
     "low_overlap": "the log shows too little of what this policy would do",
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",

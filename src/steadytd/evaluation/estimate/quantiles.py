@@ -1,0 +1,123 @@
+"""What the return of a target is worth beyond its mean: quantiles, and the mean of the worst.
+
+With W_e the product of an episode's ratios and G_e its return,
+
+    F(y) = sum_e W_e 1{G_e <= y} / sum_e W_e
+
+is the distribution of the target's return. The quantile of level p is the least y with F(y) >= p.
+Its limits are the quantiles of the levels p -+ t se, with se^2 = sum_e W_e^2 (1{G_e <= y} - p)^2 /
+(sum_e W_e)^2. CVaR at level a, the mean of the worst share a of all returns, is
+
+    C = q - sum_e W_e (q - G_e)^+ / (a sum_e W_e),
+
+q the quantile of level a; its error is that of the mean of q - (q - G)^+ / a.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.evaluation.collect.outcomes import LEFT, PRODUCTS, RETURN, Sampled
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+WORST = 0.1  # the share of returns that CVaR is the mean of
+EFFECTIVE = 30.0  # episodes of the target's own that the log has to be worth
+LEAST_PRODUCT = 0.6  # mean product of an episode's ratios (it should be 1)
+IN_TAIL = 5.0  # of those, beyond the quantile
+
+
+class ReturnLevel(NamedTuple):
+    """One row: a quantile (`what` "quantile") or "cvar", with a 95 % interval.
+
+    NaN where too few episodes lie beyond: then the log cannot say.
+    """
+
+    what: str
+    level: float
+    value: float
+    lo: float
+    hi: float
+
+
+class Spreads(NamedTuple):
+    """The distribution of one target's return; no rows, and the reason, where it cannot be told."""
+
+    target: str
+    rows: tuple[ReturnLevel, ...]
+    episodes: int
+    effective: float
+    cut: int  # episodes that were cut off: their returns are cut too
+    text: str
+
+
+def spreads(sample: Sampled, target: int, name: str, continuing: bool) -> Spreads:
+    """Quantiles and CVaR by weighted episodes, where enough of them are like the target's."""
+    outcomes = sample.outcomes
+    G, W = outcomes[:, RETURN], outcomes[:, PRODUCTS + target]
+    n, cut = len(G), int((outcomes[:, LEFT] > 0.0).sum())
+    squares = float(W @ W)
+    effective = float(W.sum() ** 2 / squares) if squares > 0.0 else 0.0
+    mean = float(W.mean()) if n else 0.0
+    reason = ""
+    if continuing:
+        reason = "values are means over all logged states: no episodes, no returns"
+    elif effective < EFFECTIVE or mean < LEAST_PRODUCT:
+        reason = (
+            f"{n} episodes count for {effective:.3g} of the target policy's own (at least "
+            f"{EFFECTIVE:.0f} are wanted), and the mean product of their ratios is {mean:.2g} (it "
+            f"should be 1; at least {LEAST_PRODUCT:g} is wanted)"
+        )
+    if reason:
+        return Spreads(name, (), n, effective, cut, f"not known: {reason}.")
+    order = np.argsort(G, kind="stable")
+    G, W = G[order], W[order] / W.sum()
+    rows = [_quantile(G, W, p, effective) for p in LEVELS]
+    return Spreads(name, (*rows, _cvar(G, W, effective)), n, effective, cut, _text(n, cut))
+
+
+def _text(n: int, cut: int) -> str:
+    said = f"by the returns of {n} episodes, weighted with the products of their ratios"
+    if cut:
+        said += f"; {cut} of them were cut off, and their returns end there"
+    return f"{said}."
+
+
+def quantile(G: Floats, W: Floats, level: float) -> float:
+    """The least of the sorted returns G up to which the weights W, of sum 1, reach the level.
+
+    >>> quantile(np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.5, 0.3]), 0.5)
+    2.0
+    """
+    return float(G[min(int(np.searchsorted(np.cumsum(W), level - 1e-12)), len(G) - 1)])
+
+
+def _reach(n: int) -> float:
+    from scipy.stats import t
+
+    return float(t.ppf(0.975, n - 1))
+
+
+def _quantile(G: Floats, W: Floats, level: float, effective: float) -> ReturnLevel:
+    nan = float("nan")
+    if effective * min(level, 1.0 - level) < IN_TAIL:
+        return ReturnLevel("quantile", level, nan, nan, nan)
+    value = quantile(G, W, level)
+    error = float(np.sqrt((W**2 * ((value >= G) - level) ** 2).sum()))
+    reach = _reach(int(effective)) * error
+    lo = quantile(G, W, level - reach) if level > reach else nan
+    hi = quantile(G, W, level + reach) if level + reach < 1.0 else nan
+    return ReturnLevel("quantile", level, value, lo, hi)
+
+
+def _cvar(G: Floats, W: Floats, effective: float) -> ReturnLevel:
+    nan = float("nan")
+    if effective * WORST < IN_TAIL:
+        return ReturnLevel("cvar", WORST, nan, nan, nan)
+    q = quantile(G, W, WORST)
+    each = q - np.maximum(q - G, 0.0) / WORST
+    value = float(W @ each)
+    reach = _reach(int(effective)) * float(np.sqrt((W**2 * (each - value) ** 2).sum()))
+    return ReturnLevel("cvar", WORST, value, value - reach, value + reach)

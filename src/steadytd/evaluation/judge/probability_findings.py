@@ -1,0 +1,84 @@
+"""What the logged probabilities show of themselves, and how much depends on them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steadytd.base.finding import Finding
+from steadytd.evaluation.estimate.calibration import ByAction, ByBin, LogCalibration
+from steadytd.evaluation.estimate.sensitivity import Sensitivity
+
+ALIKE = 1.001  # up to this factor, target and behaviour are worth the same
+
+
+def about_probabilities(c: LogCalibration) -> list[Finding]:
+    """Findings that concern every target: wrong probabilities, missing actions."""
+    found = [_off(c), _missing(c)]
+    return [one for one in found if one is not None]
+
+
+def _off(c: LogCalibration) -> Finding | None:
+    if c.fine:
+        return None
+    said = []
+    if c.off:
+        worst = max(c.off, key=lambda a: abs(a.mean - a.expected) / max(a.hi - a.lo, 1e-300))
+        said.append(_of_action(worst, c))
+    if c.bins_off:
+        worst_bin = max(c.bins_off, key=lambda b: abs(b.happened - b.said) * np.sqrt(b.pairs))
+        said.append(_of_bin(worst_bin))
+    if c.features is not None and not c.features.fine:
+        said.append(
+            "what is done beyond the logged probabilities can be told from the features (action "
+            f"{c.features.action}, p = {c.features.p_value:.1g}), and it should not"
+        )
+    return Finding(
+        "probabilities_off", "", "warning",
+        f"{'; '.join(said)}. The logged probabilities are wrong, and with them every ratio "
+        f"(99.9 % level for all {c.comparisons} comparisons).",
+        "Correct behavior_prob: it must be the probability with which the policy that made the "
+        "log took the logged action.",
+        c.to_dict(),
+    )  # fmt: skip
+
+
+def _of_action(a: ByAction, c: LogCalibration) -> str:
+    what = "1" if a.action is None else f"1{{action = {a.action:g}}}"
+    limit = f"it should be {a.expected:.3g}" if c.whole else f"it cannot exceed {a.expected:g}"
+    return (
+        f"the mean over all rows of {what}/behavior_prob is {a.mean:.3g} (interval {a.lo:.3g} to "
+        f"{a.hi:.3g}), {limit}"
+    )
+
+
+def _of_bin(b: ByBin) -> str:
+    return (
+        f"of {b.pairs} actions with a logged probability from {b.lo:g} to {b.hi:g}, {b.said:.1%} "
+        f"should have been taken, and {b.happened:.1%} were"
+    )
+
+
+def _missing(c: LogCalibration) -> Finding | None:
+    if not c.missing or not c.fine:
+        return None
+    least = min(c.missing, key=lambda a: a.mean)
+    names = ", ".join(f"{a.action:g}" for a in c.missing[:5])
+    more = f" and {len(c.missing) - 5} more" if len(c.missing) > 5 else ""
+    return Finding(
+        "actions_missing", "", "note",
+        f"action {names}{more}: the mean over all rows of 1{{action = {least.action:g}}}"
+        f"/behavior_prob is {least.mean:.3g} (interval {least.lo:.3g} to {least.hi:.3g}) and not "
+        "1. Either the policy that made the log never, or hardly ever, takes such an action in "
+        "some states, or its logged probability is too large; the log cannot tell which.",
+        "Nothing is to be done if the targets do not take these actions there. A column "
+        "behavior_probs with the probabilities of all actions would tell.",
+        {"actions": [a.action for a in c.missing], "means": [a.mean for a in c.missing]},
+    )  # fmt: skip
+
+
+def about_sensitivity(s: Sensitivity) -> list[Finding]:
+    """How wrong the ratios would have to be, where that is known and there is something to turn."""
+    if not s.Lambda > ALIKE:
+        return []
+    numbers = {"Lambda": s.Lambda, "sharp": s.sharp, "value": s.value, "behavior": s.behavior}
+    return [Finding("sensitivity", s.target, "note", s.text, "", numbers)]

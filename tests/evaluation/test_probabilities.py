@@ -1,0 +1,381 @@
+"""Wrong probabilities are found, right ones rarely blamed; sensitivity; the spread of returns."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.optimize import linprog
+from scipy.stats import binom
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.base.random import EPISODES, uniforms_of
+from steadytd.evaluation.collect import outcomes
+from steadytd.evaluation.collect.actions import BINS, ActionRows, Actions, ActionSums
+from steadytd.evaluation.collect.outcomes import Sampled
+from steadytd.evaluation.estimate import sensitivity
+from steadytd.evaluation.estimate.calibration import calibrate
+from steadytd.evaluation.estimate.quantiles import spreads
+from steadytd.evaluation.judge.probability_findings import about_probabilities
+from steadytd.logs.log import Log, LogBatch, open_log
+from tests.support.evaluate_helpers import Identity
+from tests.support.log_helpers import log_table
+from tests.support.logged_worlds import episodic
+
+
+def bandit(a: Any, reward: Floats, behavior: Floats, target: Floats) -> Any:
+    n = len(reward)
+    return pa.table({
+        "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "obs_0": np.ones(n), "action": a,
+        "reward": reward, "terminated": np.ones(n, dtype=bool),
+        "truncated": np.zeros(n, dtype=bool), "behavior_prob": behavior, "target_prob_pi": target,
+    })  # fmt: skip
+
+
+# Calibration
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_wrong_ratios_of_mean_one_are_not_trusted(kind: Any) -> None:
+    """Ratios 1.5, 1 and 0.5 in place of 1: the value is 0.5, the truth 1; nothing else shows it."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 3, 3000)
+    wrong = np.array([1.5, 1.0, 0.5])[a]
+    reward, third = np.where(a == 2, 3.0, 0.0), np.full(3000, 1.0 / 3.0)
+    e = st.evaluate(bandit(a.astype(kind), reward, third / wrong, third), discount=0.9)
+    r = e.recommended["pi"]
+    assert abs(r.value - 0.5) < 0.1 and abs(e.overlap["rho_mean"][0] - 1.0) < 0.05
+    assert not r.trusted and r.warnings == ("probabilities_off",)
+    (first,) = [x for x in e.calibration.actions if x.action == 0.0]
+    assert first.state == "above" and first.mean == pytest.approx(1.5 * np.mean(a == 0) * 3.0)
+    assert e.to_dict()["calibration"]["fine"] is False
+    right = st.evaluate(bandit(a.astype(kind), reward, third, third), discount=0.9)
+    assert right.recommended["pi"].trusted and right.calibration.fine
+
+
+def drawn(seed: int, units: int, rows: int, masked: bool = False) -> tuple[ActionRows, Any]:
+    """Rows of a policy over three actions that depends on the state; some are rare."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 4, units * rows)
+    mu = np.array([[0.97, 0.02, 0.01], [0.3, 0.3, 0.4], [0.05, 0.9, 0.05], [0.2, 0.1, 0.7]])
+    if masked:
+        mu[0] = (0.0, 0.5, 0.5)
+    p = mu[x]
+    a = (rng.random(len(x))[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
+    stretches = [(i * rows, (i + 1) * rows, i) for i in range(units)]
+    return ActionRows(a, p[np.arange(len(x)), a], p, np.eye(4)[x]), stretches
+
+
+def calibrated(rows: ActionRows, stretches: Any, whole: bool) -> Any:
+    sums = Actions()
+    sums.add(rows if whole else rows._replace(whole=None), stretches)
+    return calibrate(sums.sums(), np.array([hi - lo for lo, hi, _ in stretches], dtype=float))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_right_probabilities_are_rarely_blamed(whole: bool) -> None:
+    """One log in 1,000 may be: five of 600 have a chance of 0.0004. Half of them are small."""
+    blamed = [not calibrated(*drawn(i, 20 if i % 2 else 60, 40), whole).fine for i in range(600)]
+    assert sum(blamed) < 5 and binom.sf(4, 600, 0.001) < 0.001
+
+
+def test_sums_by_action_bin_and_feature() -> None:
+    """Against plain loops over rows; and parts with other actions are put together."""
+    rows, stretches = drawn(3, 5, 30)
+    sums = Actions()
+    sums.add(rows, stretches)
+    found = sums.sums()
+    a, mu, X = np.asarray(rows.action), np.asarray(rows.whole), rows.X
+    for lo, hi, u in stretches:
+        here = range(lo, hi)
+        for k in range(3):
+            own = [i for i in here if a[i] == k]
+            assert found.taken[u, k].tolist() == pytest.approx(
+                [len(own), sum(1.0 / mu[i, k] for i in own)]
+            )
+            beyond = sum((float(a[i] == k) - mu[i, k]) * X[i] for i in here)
+            spread = sum(mu[i, k] * (1.0 - mu[i, k]) * X[i] ** 2 for i in here)
+            assert found.moments[u].reshape(2, 3, 4)[0, k] == pytest.approx(beyond)
+            assert found.moments[u].reshape(2, 3, 4)[1, k] == pytest.approx(spread)
+            chance = sum(1.0 / mu[i, k] - 1.0 for i in here)
+            assert found.possible[u].reshape(2, 3)[:, k] == pytest.approx([len(here), chance])
+        for b in range(BINS):
+            pairs = [(i, k) for i in here for k in range(3) if min(int(mu[i, k] * 10), 9) == b]
+            said = sum(mu[i, k] for i, k in pairs), sum(a[i] == k for i, k in pairs)
+            assert found.bins[u].reshape(4, BINS)[:3, b] == pytest.approx([len(pairs), *said])
+            spread = sum(mu[i, k] * (1.0 - mu[i, k]) for i, k in pairs)
+            assert found.bins[u].reshape(4, BINS)[3, b] == pytest.approx(spread)
+    one, other = Actions(), Actions()
+    one.add(ActionRows(np.array([7, 2]), np.array([0.5, 0.25]), None, X), [(0, 2, 0)])
+    other.add(ActionRows(np.array([3, 7]), np.array([0.5, 0.1]), None, X), [(0, 2, 0)])
+    both = ActionSums.merged([one.sums(), other.sums()])
+    assert both.actions.tolist() == [2, 3, 7]
+    assert both.taken[:, :, 1].tolist() == [[4, 0, 2], [0, 2, 10]]
+
+
+def test_wrong_probabilities_are_found_where_they_are_wrong() -> None:
+    """Swapped in half of the states: by action, by bin and by feature, each sentence true."""
+    rows, stretches = drawn(1, 60, 60)
+    mu = np.asarray(rows.whole).copy()
+    swapped = rows.X[:, 0] + rows.X[:, 3] > 0.0
+    mu[swapped] = mu[swapped][:, ::-1]
+    a = np.asarray(rows.action)
+    wrong = rows._replace(whole=mu, behavior=mu[np.arange(len(a)), a])
+    c = calibrated(wrong, stretches, True)
+    assert c.off and c.bins_off and c.features is not None and not c.features.fine
+    (f,) = about_probabilities(c)
+    assert f.code == "probabilities_off" and f.level == "warning"
+    b = max(c.bins_off, key=lambda b: abs(b.happened - b.said) * np.sqrt(b.pairs))
+    inside = np.minimum((mu * BINS).astype(int), BINS - 1) == int(b.lo * BINS + 0.5)
+    happened = (a[:, None] == np.arange(3))[inside]
+    assert f"{mu[inside].mean():.1%} should have been taken, and {happened.mean():.1%}" in f.text
+    assert f"of {inside.sum()} actions" in f.text and "can be told from the features" in f.text
+    only = calibrated(wrong._replace(X=np.ones((len(a), 1))), stretches, True)
+    assert only.features is not None and only.features.p_value > c.features.p_value
+
+
+def test_actions_that_are_impossible_in_some_states_are_no_fault() -> None:
+    """A mean below 1 then; with the whole distribution it is what it should be."""
+    rows, stretches = drawn(2, 60, 60, masked=True)
+    c = calibrated(rows, stretches, False)
+    assert c.fine and [x.action for x in c.missing] == [0.0]
+    assert c.missing[0].mean == pytest.approx(0.75, abs=0.1)
+    (f,) = about_probabilities(c)
+    assert f.code == "actions_missing" and f.level == "note"
+    assert calibrated(rows, stretches, True).fine
+    assert not about_probabilities(calibrated(rows, stretches, True))
+    n = 400  # a policy that never tosses a coin
+    a = np.arange(n) % 2
+    sure = ActionRows(a, np.ones(n), None, np.ones((n, 1)))
+    assert calibrated(sure, [(i, i + 10, i // 10) for i in range(0, n, 10)], False).fine
+
+
+def test_many_and_listed_actions_are_not_checked() -> None:
+    rng = np.random.default_rng(0)
+    half = np.full(300, 0.5)
+    for action in (rng.normal(size=300), rng.normal(size=(300, 2)), None):
+        sums = Actions()
+        sums.add(ActionRows(action, half, None, half[:, None]), [(0, 150, 0), (150, 300, 1)])
+        c = calibrate(sums.sums(), np.array([150.0, 150.0]))
+        assert c.fine and not c.actions and "more than 64 different" in c.reason
+    text = bandit([str(i % 2) for i in range(300)], rng.normal(size=300), half, half)
+    assert "not single numbers" in st.evaluate(text, discount=0.9).calibration.reason
+
+
+@dataclass(frozen=True)
+class WholeBatch(LogBatch):
+    behavior_probs: Floats | None = None
+
+
+class WholeLog(Log):
+    """A log whose batches have the probabilities of all actions."""
+
+    def batches(self, columns: Any = None) -> Generator[LogBatch, None, None]:
+        for batch in super().batches(columns):
+            p = WORLD.mu[batch.obs[: len(batch)].argmax(axis=1)]
+            yield WholeBatch(**vars(batch), behavior_probs=p)
+
+
+WORLD = episodic(6, 0.5, np.eye(6), seed=1)
+
+
+def test_the_whole_distribution_is_used_where_a_log_has_it() -> None:
+    table = log_table(WORLD, episodes=150, length=200, seed=1)
+    e = st.evaluate(WholeLog(**vars(open_log(table))), features=Identity(), learners=["lstd"])
+    c = e.calibration
+    assert c.whole and c.fine and c.bins and c.features is not None
+    assert c.features.tested == 18 and c.features.feature is not None
+    assert c.comparisons == 3 + 1 + len(c.bins) + 1
+
+
+# Sampled episodes
+
+
+def test_any_batches_parts_and_engines_find_the_same_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where only some episodes are kept; against plain loops over the table."""
+    from steadytd.evaluation import evaluate as module
+
+    table = log_table(WORLD, episodes=120, length=30, seed=4)
+    kept: list[Sampled] = []
+    plain = module.conclude
+
+    def looked(log: Any, features: Any, plan: Any, asked: Any, passed: Any, *rest: Any) -> Any:
+        kept.append(passed.checked.sample)
+        return plain(log, features, plan, asked, passed, *rest)
+
+    monkeypatch.setattr(module, "conclude", looked)
+    options: list[dict[str, Any]] = [
+        {}, {"batch_rows": 7}, {"parts": 5, "batch_rows": 50}, {"engine": "dask", "parts": 4},
+        {"threads": 1},
+    ]  # fmt: skip
+    for most, rows in ((100_000, 10_000), (40, 150)):
+        monkeypatch.setattr(outcomes, "MOST_EPISODES", most)
+        monkeypatch.setattr(outcomes, "MOST_ROWS", rows)
+        kept.clear()
+        for how in options:
+            st.evaluate(table, features=Identity(), learners=["lstd"], **how)
+        for other in kept[1:]:
+            for one, same in zip(kept[0], other, strict=True):
+                np.testing.assert_array_equal(one, same)
+        found = kept[0].outcomes
+        c = {name: np.asarray(table[name].to_pylist()) for name in table.column_names[3:9]}
+        episode = np.asarray(table["episode_id"])
+        for row in found[:: max(1, len(found) // 20)]:
+            own = np.flatnonzero(episode == row[1])
+            G, g, w = 0.0, 1.0, 1.0
+            for i in own:
+                G += g * c["reward"][i]
+                g *= c["discount"][i]
+                w *= np.asarray(table["target_prob_pi"])[i] / c["behavior_prob"][i]
+            assert row[2:].tolist() == pytest.approx([G, g, len(own), w])
+        lengths = np.bincount(episode)
+        keys = uniforms_of(0, EPISODES, np.arange(120))
+        order = np.argsort(keys)
+        assert set(found[:, 1]) == set(order[:most].tolist())
+        fit = order[np.cumsum(lengths[order]) <= rows]
+        assert set(kept[0].marks[:, 1]) == set(fit.tolist())
+        assert len(kept[0].rows) == lengths[fit].sum() <= rows
+
+
+# Sensitivity
+
+
+def of_returns(G: Floats, W: Floats) -> Sampled:
+    n = len(G)
+    rest = np.zeros(n), np.arange(n), G, np.zeros(n), np.ones(n), W
+    return Sampled(np.stack(rest, axis=1), np.empty((0, 2)), np.empty((0, 5)), np.inf)  # type: ignore
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_step_ranges_are_those_of_a_linear_program(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    G, W = rng.normal(size=12), rng.gamma(1.0, size=12)
+    p = W / W.sum()
+    value = sensitivity.BySorting(of_returns(G, W), 0)
+    for Lambda in (1.0, 1.3, 2.0, 10.0):
+        for upper, sign in ((False, 1.0), (True, -1.0)):
+            best = linprog(sign * p * G, A_eq=[p], b_eq=[1.0], bounds=(1.0 / Lambda, Lambda))
+            assert value(Lambda, upper) == pytest.approx(sign * float(best.fun or 0.0))
+    apart = float(p @ G) - float(np.quantile(G, 0.2))
+    Lambda = sensitivity.turning(value, apart)
+    assert value(Lambda, False) == pytest.approx(np.quantile(G, 0.2), abs=0.01)  # sharp: it turns
+    never = sensitivity.turning(value, float(p @ G) - G.min() + 0.1)
+    assert never == np.inf
+
+
+def world_rows(seed: int) -> tuple[sensitivity.EpisodeRows, Floats, Floats, Floats, Floats]:
+    """Three states, two actions: rows with the exact shares of all transitions, and one-hot x."""
+    rng = np.random.default_rng(seed)
+    S, A, many = 3, 2, 20
+    P = rng.multinomial(many, rng.dirichlet(np.ones(S)), size=(S, A)) / many
+    mu = rng.integers(1, many, size=S) / many
+    mu = np.stack([mu, 1.0 - mu], axis=1)
+    pi = rng.dirichlet(np.ones(A), size=S)
+    r = rng.normal(size=(S, A, S))
+    parts = [
+        (s, a, n, round(many * many * mu[s, a] * P[s, a, n]))
+        for s, a, n in product(range(S), range(A), range(S))
+    ]
+    s, a, n, times = np.array(parts).T
+    s, a, n = (np.repeat(of, times) for of in (s, a, n))
+    X, x_next = np.eye(S)[s], np.eye(S)[n]
+    start = rng.dirichlet(np.ones(S))
+    rows = sensitivity.EpisodeRows(X, 0.8 * x_next - X, r[s, a, n], (pi / mu)[s, a], start)
+    return rows, mu, P, pi, r
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_of_all_allowed_ratios_lie_within_the_bound(seed: int) -> None:
+    """Ratios xi rho with xi of every transition within Lambda, and mean 1 in every state."""
+    rows, mu, P, pi, r = world_rows(seed)
+    rng = np.random.default_rng(seed + 9)
+    value, Lambda = sensitivity.ByFeatures(rows), 1.5
+    lo, hi = value(Lambda, False), value(Lambda, True)
+    joint = (mu * (pi / mu))[:, :, None] * P  # of action and next state, times rho
+    exact = np.linalg.solve(np.eye(3) - 0.8 * joint.sum(axis=1), (joint * r).sum(axis=(1, 2)))
+    assert value(1.0, False) == pytest.approx(rows.start @ exact)
+    met = []
+    for _ in range(4000):
+        xi = np.where(rng.random(joint.shape) < rng.random(), Lambda, 1.0 / Lambda)
+        xi = xi ** rng.random() / (joint * xi**1.0).sum(axis=(1, 2), keepdims=True)
+        xi /= (joint * xi).sum(axis=(1, 2), keepdims=True)
+        if xi.max() <= Lambda and xi.min() >= 1.0 / Lambda:
+            v = np.linalg.solve(
+                np.eye(3) - 0.8 * (joint * xi).sum(axis=1), (joint * xi * r).sum(axis=(1, 2))
+            )
+            met.append(float(rows.start @ v))
+    assert len(met) > 100 and lo <= min(met) and max(met) <= hi
+    assert max(met) - min(met) > 0.1 * (hi - lo)
+    apart = float(rows.start @ exact) - min(met)  # ratios within Lambda can turn this decision
+    assert 1.0 < sensitivity.turning(value, apart) <= Lambda
+
+
+def test_sensitivity_of_a_log() -> None:
+    e = st.evaluate(log_table(WORLD, episodes=150, length=200), features=Identity())
+    s = e.sensitivity("pi")
+    (f,) = [f for f in e.warnings if f.code == "sensitivity"]
+    assert not s.sharp and 1.0 <= s.Lambda < 3.0 and f.numbers["Lambda"] == s.Lambda
+    lo, hi = np.array([b.lo for b in s.curve]), np.array([b.hi for b in s.curve])
+    assert lo[0] == pytest.approx(s.value) and hi[0] == pytest.approx(s.value)
+    assert (np.diff(lo) < 0.0).all() and (np.diff(hi) > 0.0).all()
+    assert e.to_dict()["sensitivity"][0]["curve"][1]["Lambda"] == 1.05
+    with pytest.raises(st.InputError, match="pie"):
+        e.sensitivity("pie")
+    few = st.evaluate(log_table(WORLD, episodes=5, length=3), features=Identity())
+    assert np.isnan(few.sensitivity("pi").Lambda) and not few.sensitivity("pi").curve
+    assert "too few for so many features" in few.sensitivity("pi").text
+
+
+# Quantiles
+
+
+def test_quantiles_of_known_returns() -> None:
+    """Two tosses, a return for each outcome: all quantiles and the worst tenth are known."""
+    rng = np.random.default_rng(5)
+    n, mu, pi = 20_000, 0.5, 0.8
+    a = (rng.random((n, 2)) < mu).astype(int)
+    G = a[:, 0] * 2.0 + a[:, 1]  # 0, 1, 2, 3 with chances 0.04, 0.16, 0.16, 0.64 for the target
+    W = np.where(a == 1, pi / mu, (1.0 - pi) / (1.0 - mu)).prod(axis=1)
+    found = spreads(of_returns(G, W), 0, "pi", False)
+    assert [row.value for row in found.rows[:5]] == [1.0, 2.0, 3.0, 3.0, 3.0]
+    assert found.rows[-1].value == pytest.approx(0.6, abs=0.03)  # (0.04 x 0 + 0.06 x 1) / 0.1
+    assert found.rows[-1].lo < 0.6 < found.rows[-1].hi and "cut off" not in found.text
+
+
+def test_intervals_of_quantiles_cover() -> None:
+    """Normal returns, target shifted by 0.5: of 300 logs 95 % should cover, 275 to 297 allowed."""
+    rng = np.random.default_rng(6)
+    covered = np.zeros(4)
+    truth = 0.5 + np.array([-0.6745, 0.0, 0.6745])
+    tail = rng.normal(0.5, 1.0, 1_000_000)
+    worst = np.sort(tail)[:100_000].mean()
+    for _ in range(300):
+        G = rng.normal(size=600)
+        rows = spreads(of_returns(G, np.exp(0.5 * G - 0.125)), 0, "pi", False).rows
+        limits = [(r.lo, r.hi) for r in (*rows[1:4], rows[5])]
+        covered += [lo <= v <= hi for (lo, hi), v in zip(limits, [*truth, worst], strict=True)]
+    assert (covered >= 275).all() and (covered[:3] <= 297).all()
+
+
+def test_quantiles_are_absent_where_episodes_do_not_overlap() -> None:
+    far = st.evaluate(
+        log_table(episodic(6, 4.0, np.eye(6), seed=1), episodes=150, length=200),
+        features=Identity(), learners=["lstd"],
+    )  # fmt: skip
+    assert far.quantiles("pi").is_empty()
+    assert "at least 30 are wanted" in far.to_dict()["quantiles"][0]["text"]
+    cut = st.evaluate(log_table(WORLD, episodes=900, length=3), features=Identity())
+    said = cut.to_dict()["quantiles"][0]
+    frame = cut.quantiles("pi")
+    assert frame.columns == ["what", "level", "value", "lo", "hi"] and len(frame) == 6
+    assert f"{said['cut']} of them were cut off, and their returns end there" in said["text"]
+    endless = st.evaluate(log_table(WORLD, episodes=80), features=Identity(), value_at="states")
+    assert "no returns" in endless.to_dict()["quantiles"][0]["text"]
