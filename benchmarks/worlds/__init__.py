@@ -1,0 +1,11 @@
+"""Worlds whose values are known exactly, and logs of them: those that rules are made on, and others.
+
+The worlds of `set_aside` were fixed before any rule of trust was tried, and no number of a rule was
+chosen on them. `docs/decisions/0018-trust.md` says what was measured.
+"""
+
+from benchmarks.worlds.development import DEVELOPMENT
+from benchmarks.worlds.set_aside import SET_ASIDE
+from benchmarks.worlds.world import World
+
+__all__ = ["DEVELOPMENT", "SET_ASIDE", "World"]
