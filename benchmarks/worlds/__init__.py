@@ -1,4 +1,4 @@
-"""Worlds whose values are known exactly, and logs of them: those that rules are made on, and others.
+"""Worlds of exactly known value, and logs of them: those that rules are made on, and others.
 
 The worlds of `set_aside` were fixed before any rule of trust was tried, and no number of a rule was
 chosen on them. `docs/decisions/0018-trust.md` says what was measured.

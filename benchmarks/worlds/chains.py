@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-
 from benchmarks.worlds.world import Dynamics
 
 
@@ -71,7 +70,7 @@ def river(states: int = 6, end: float = 0.02) -> Dynamics:
 
 @cache
 def tree(depth: int) -> Dynamics:
-    """A binary tree: `depth` choices, each goes the chosen way with 0.9; leaves pay drawn prizes."""
+    """A binary tree: `depth` choices that succeed with 0.9; leaves pay drawn prizes."""
     rng = np.random.default_rng(31)
     S = 2 ** (depth + 1) - 1
     inner = 2**depth - 1

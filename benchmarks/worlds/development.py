@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-
 from benchmarks.worlds import bandits, chains, clinical, control, grids, queues, toy_text
 from benchmarks.worlds.policies import drawn, mixed, powered, shifted, soft, swapped
 from benchmarks.worlds.world import World
@@ -58,6 +57,12 @@ def sepsis(features: str, sharp: float, episodes: int) -> World:
     d = clinical.sepsis()
     mu, pi = soft(d, 0.99, 1.0, 0.1), soft(d, 0.99, sharp, 0.05)
     return World(d, mu, pi, 0.99, features, episodes, length=60)
+
+
+def hidden(world: World, shown: int) -> World:
+    """Only the first numbers of each observation are seen."""
+    d = world.dynamics
+    return replace(world, dynamics=d._replace(obs=d.obs[:, :shown]))
 
 
 def rooms(features: str, sharp: float, episodes: int) -> World:
@@ -142,6 +147,12 @@ DEVELOPMENT: dict[str, Callable[[], World]] = {
     "sepsis onehot": lambda: sepsis("onehot", 2.0, 500),
     "sepsis raw": lambda: sepsis("raw", 2.0, 1000),
     "sepsis poly:2 far": lambda: sepsis("poly:2", 12.0, 500),
+    "sepsis hidden": lambda: hidden(sepsis("onehot", 3.0, 500), 3),
+    "sepsis mostly hidden": lambda: hidden(sepsis("onehot", 3.0, 500), 1),
+    "rooms hidden": lambda: hidden(rooms("onehot", 1.5, 300), 1),
+    "garnet cut": lambda: replace(garnet("onehot", 1.0, 300), length=6),
+    "garnet raw cut": lambda: replace(garnet("raw", 1.0, 300), length=6),
+    "short queue cut": lambda: replace(short_queue("raw", 0.5, 500), length=10),
     "rooms onehot": lambda: rooms("onehot", 1.5, 300),
     "rooms poly:2": lambda: rooms("poly:2", 1.5, 300),
     "short queue onehot": lambda: short_queue("onehot", 0.5, 300),

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-
 from benchmarks.worlds import bandits, chains, clinical, control, grids, queues, toy_text
 from benchmarks.worlds.policies import mixed, powered, shifted, soft, swapped
 from benchmarks.worlds.world import World
@@ -119,6 +118,12 @@ def windy(features: str, sharp: float, episodes: int) -> World:
     return World(d, mu, pi, 0.97, features, episodes, length=150)
 
 
+def hidden(world: World, shown: int) -> World:
+    """Only the first numbers of each observation are seen."""
+    d = world.dynamics
+    return replace(world, dynamics=d._replace(obs=d.obs[:, :shown]))
+
+
 def wrong(world: World, how: str) -> World:
     mu = world.mu
     A = mu.shape[1]
@@ -171,6 +176,12 @@ SET_ASIDE: dict[str, Callable[[], World]] = {
     "windy poly:2": lambda: windy("poly:2", 1.3, 400),
     "polling short poly:2": lambda: polling_short("poly:2", 0.5, 300),
     "polling short raw": lambda: polling_short("raw", 0.5, 100),
+    "shop cut": lambda: replace(shop("onehot", 2.0, 300), length=12),
+    "pole cut": lambda: replace(pole("poly:2", 1.5, 300), length=15),
+    "polling cut": lambda: replace(polling_short("raw", 0.5, 300), length=15),
+    "chemotherapy hidden": lambda: hidden(chemotherapy("onehot", 2.0, 500), 1),
+    "pendulum hidden": lambda: hidden(pendulum("onehot", 1.5, 500), 1),
+    "session hidden": lambda: hidden(session("onehot", 1.0, 1000), 1),
     "shop endless onehot": lambda: shop_endless("onehot", 2.0, 5_000),
     "shop endless raw": lambda: shop_endless("raw", 2.0, 10_000),
     "machine endless onehot": lambda: machine("onehot", 2.0, 5_000),

@@ -1,4 +1,4 @@
-"""Gymnasium's toy text: FrozenLake, CliffWalking, Taxi by their own tables, Blackjack by its rules."""
+"""Gymnasium's toy text: FrozenLake, CliffWalking and Taxi by their tables, Blackjack by its rules."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from benchmarks.worlds.world import Dynamics, Floats
 from gymnasium.envs.toy_text.cliffwalking import CliffWalkingEnv
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.envs.toy_text.taxi import TaxiEnv
-
-from benchmarks.worlds.world import Dynamics, Floats
 
 
 def _table(env: Any, obs: Floats) -> Dynamics:
@@ -87,7 +86,7 @@ def blackjack() -> Dynamics:
 
 
 def _dealer(card: int, cards: Floats) -> Floats:
-    """Probabilities of the dealer's final sum (index 17 to 21; beyond 21 is a bust: not counted)."""
+    """Probabilities of the dealer's final sum (17 to 21; a bust is counted at index 0)."""
     final = np.zeros(32)
     todo = [(11 if card == 1 else card, int(card == 1), 1.0)]
     while todo:
