@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-
 from benchmarks.worlds.world import Dynamics
 
 

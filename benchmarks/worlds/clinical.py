@@ -6,7 +6,6 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-
 from benchmarks.worlds.world import Dynamics, Floats
 
 

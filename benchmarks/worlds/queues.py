@@ -6,9 +6,8 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-from scipy.stats import poisson
-
 from benchmarks.worlds.world import Dynamics
+from scipy.stats import poisson
 
 
 def closing(d: Dynamics, end: float) -> Dynamics:

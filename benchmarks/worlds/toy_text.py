@@ -1,4 +1,4 @@
-"""Gymnasium's toy text: FrozenLake, CliffWalking and Taxi by their tables, Blackjack by its rules."""
+"""Gymnasium's toy text: FrozenLake, CliffWalking and Taxi by their tables, Blackjack by rules."""
 
 from __future__ import annotations
 
