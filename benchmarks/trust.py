@@ -165,7 +165,7 @@ def main() -> None:
 
 def _one_thread() -> None:
     """Processes share the cores, not threads."""
-    threadpool_limits(1)
+    threadpool_limits(1, "blas")
 
 
 def _table(part: str, rows: list[dict[str, Any]]) -> Table:

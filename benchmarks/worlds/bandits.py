@@ -57,6 +57,6 @@ def session(moods: int = 6, items: int = 5) -> Dynamics:
     r[:, :, moods : 2 * moods] = 1.0
     P[-1, :, -1] = 1.0
     start = np.append(np.full(moods, 1.0 / moods), np.zeros(moods + 1))
-    mood = np.append(np.tile(np.arange(moods), 2), 0).astype(float)
+    moods_of = np.append(np.tile(np.arange(moods), 2), 0).astype(float)
     paid = np.append(np.repeat([0.0, 1.0], moods), 2.0)
-    return Dynamics(P, r, np.arange(S) == S - 1, start, np.stack([mood, paid], axis=1))
+    return Dynamics(P, r, np.arange(S) == S - 1, start, np.stack([moods_of, paid], axis=1))

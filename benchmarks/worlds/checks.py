@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.worlds.drl import Floats, Rows
 from benchmarks.worlds.rows import Stated
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, hstack, issparse
+from scipy.sparse import csr_matrix, hstack
 from scipy.stats import norm
 
 LEVEL = 0.001  # of false alarms, of each check as a whole
@@ -27,7 +27,7 @@ LEVEL = 0.001  # of false alarms, of each check as a whole
 def scores(rows: Rows, stated: Stated, unit: NDArray[np.int64]) -> dict[str, Floats]:
     """All z of every check."""
     n = len(unit)
-    gather = csr_matrix((np.ones(n), (unit, np.arange(n))))
+    gather: Any = csr_matrix((np.ones(n), (unit, np.arange(n))))
     f = _between_0_and_1(rows.x)
     y = gather @ (rows.rho - 1.0)
     found = {
@@ -78,19 +78,20 @@ def _two_sided(y: Floats, square: Floats) -> Floats:
 def _between_0_and_1(x: Any) -> Any:
     """1, and the features, moved; constant ones are left out."""
     one = np.ones((x.shape[0], 1))
-    if issparse(x):  # one-hot: there already
-        return hstack([csr_matrix(one), x]).tocsr()
+    if hasattr(x, "tocsr"):  # one-hot: there already
+        both: Any = [csr_matrix(one), x]
+        return hstack(both).tocsr()
     low, high = x.min(axis=0), x.max(axis=0)
     moves = high - low > 1e-12 * np.maximum(np.abs(low), np.abs(high))
     return np.hstack([one, (x[:, moves] - low[moves]) / (high - low)[moves]])
 
 
 def _squared(f: Any) -> Any:
-    return f.multiply(f).tocsr() if issparse(f) else f * f
+    return f.multiply(f).tocsr() if hasattr(f, "tocsr") else f * f
 
 
 def _sums(gather: Any, f: Any, y: Floats) -> Floats:
     """Per unit, sum y f [k, m]."""
-    weighted = f.multiply(y[:, None]).tocsr() if issparse(f) else f * y[:, None]
+    weighted = f.multiply(y[:, None]).tocsr() if hasattr(f, "tocsr") else f * y[:, None]
     found = gather @ weighted
-    return np.asarray(found.todense() if issparse(found) else found)
+    return np.asarray(found.todense() if hasattr(found, "tocsr") else found)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from benchmarks.worlds import bandits, chains, clinical, control, grids, queues, toy_text
 from benchmarks.worlds.policies import drawn, mixed, powered, shifted, soft, swapped
-from benchmarks.worlds.world import World
+from benchmarks.worlds.world import Floats, World
 
 
 def garnet(features: str, far: float, episodes: int) -> World:
@@ -106,14 +106,14 @@ def ratios() -> World:
 
 def wrong(world: World, how: str) -> World:
     mu = world.mu
-    stated = {
+    ways: dict[str, Callable[[], Floats]] = {
         "sharper": lambda: powered(mu, 1.5),
         "flatter": lambda: powered(mu, 0.5),
         "swapped": lambda: swapped(mu, 0, 1),
         "noisy": lambda: shifted(mu, 4, 0.3),
         "slightly": lambda: shifted(mu, 5, 0.1),
-    }[how]()
-    return replace(world, logged=stated)
+    }
+    return replace(world, logged=ways[how]())
 
 
 def estimated(world: World) -> World:

@@ -73,13 +73,12 @@ def _solve(A: Floats, b: Floats) -> Floats:
     with np.errstate(all="ignore"):
         try:
             found = np.linalg.solve(A, b)
-            if np.isfinite(found).all() and np.linalg.norm(A @ found - b) <= 1e-6 * np.linalg.norm(
-                b
-            ):
-                return found
+            error, size = np.linalg.norm(A @ found - b), np.linalg.norm(b)
+            if np.isfinite(found).all() and error <= 1e-6 * size:
+                return np.asarray(found, dtype=np.float64)
         except np.linalg.LinAlgError:
             pass
-    return np.linalg.lstsq(A, b, rcond=RANK)[0]
+    return np.asarray(np.linalg.lstsq(A, b, rcond=RANK)[0], dtype=np.float64)
 
 
 def _dense(product: Any) -> Floats:
@@ -118,9 +117,11 @@ def fit(rows: Rows, fold: NDArray[np.int64]) -> Fitted:
     return found
 
 
-@numba.njit(cache=True)  # type: ignore[misc, unused-ignore]
-def _follow(rho, discount, reward, first, cut, endless, v, v_next, omega, lam):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True)
+def _follow(rows: Any, fitted: Any, endless: float, lam: float) -> Any:
     """Score, weight, weight at cuts and the score's part beyond them, of every row."""
+    rho, discount, reward, first, cut = rows
+    v, v_next, omega = fitted
     n = len(rho)
     out = np.zeros((4, n))
     U = 0.0
@@ -142,16 +143,8 @@ def _follow(rho, discount, reward, first, cut, endless, v, v_next, omega, lam): 
 
 def row_scores(rows: Rows, fitted: Fitted, lams: tuple[float, ...] = LAMS) -> Floats:
     """Score, weight, weight at cuts and the score's part beyond them [4, n, lams]."""
-    return np.stack(
-        [
-            _follow(
-                rows.rho, rows.discount, rows.reward, rows.first, rows.cut, float(rows.endless),
-                fitted.v, fitted.v_next, fitted.omega, lam,
-            )
-            for lam in lams
-        ],
-        axis=2,
-    )  # fmt: skip
+    own = rows.rho, rows.discount, rows.reward, rows.first, rows.cut
+    return np.stack([_follow(own, fitted, float(rows.endless), lam) for lam in lams], axis=2)
 
 
 def unit_of(rows: Rows, units: int = UNITS) -> NDArray[np.int64]:
@@ -175,10 +168,11 @@ def estimate(rows: Rows, lams: tuple[float, ...] = LAMS) -> tuple[Units, Units]:
     k = unit[-1] + 1
     fold = (unit * FOLDS // k) if rows.endless else unit % FOLDS
     own = rows._replace(rho=np.ones(len(rows.rho)))
-    pair = [(row_scores(r, fit(r, fold), lams)) for r in (rows, own)]
+    pair = [row_scores(r, fit(r, fold), lams) for r in (rows, own)]
     starts = (rows.first | rows.endless).astype(float)
-    found = [Units(*(in_units(x, unit) for x in scores), in_units(starts, unit)) for scores in pair]
-    return found[0], found[1]
+    number = in_units(starts, unit)
+    target, behavior = (Units(*(in_units(x, unit) for x in s[:4]), starts=number) for s in pair)
+    return target, behavior
 
 
 def paired(x: Floats) -> Floats:

@@ -16,7 +16,7 @@ def best_values(d: Dynamics, discount: float) -> Floats:
         if np.abs(new - q).max() < 1e-9 * (1.0 + np.abs(new).max()):
             break
         q = new
-    return new
+    return np.asarray(q)
 
 
 def soft(d: Dynamics, discount: float, sharp: float, explore: float = 0.0) -> Floats:

@@ -48,5 +48,5 @@ def estimated(world: World, seed: int) -> Floats:
     from steadytd.logs.log import open_log
 
     log = open_log(world.log(seed), discount=world.discount)
-    batches = with_estimated_behavior(log).batches()
+    batches: Any = with_estimated_behavior(log).batches()
     return np.concatenate([np.asarray(b.behavior_prob[: len(b)]) for b in batches])

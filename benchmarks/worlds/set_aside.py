@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from benchmarks.worlds import bandits, chains, clinical, control, grids, queues, toy_text
 from benchmarks.worlds.policies import mixed, powered, shifted, soft, swapped
-from benchmarks.worlds.world import World
+from benchmarks.worlds.world import Floats, World
 
 
 def lake(features: str, sharp: float, episodes: int) -> World:
@@ -127,7 +127,7 @@ def hidden(world: World, shown: int) -> World:
 def wrong(world: World, how: str) -> World:
     mu = world.mu
     A = mu.shape[1]
-    stated = {
+    ways: dict[str, Callable[[], Floats]] = {
         "sharper": lambda: powered(mu, 1.4),
         "flatter": lambda: powered(mu, 0.6),
         "even": lambda: np.full(mu.shape, 1.0 / A),
@@ -135,8 +135,8 @@ def wrong(world: World, how: str) -> World:
         "noisy": lambda: shifted(mu, 14, 0.4),
         "slightly": lambda: shifted(mu, 15, 0.15),
         "scaled": lambda: mu / np.linspace(1.4, 0.6, A),  # the mean ratio stays near 1
-    }[how]()
-    return replace(world, logged=stated)
+    }
+    return replace(world, logged=ways[how]())
 
 
 def estimated(world: World) -> World:

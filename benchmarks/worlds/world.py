@@ -117,7 +117,7 @@ class World:
         rng = np.random.default_rng([seed, 7411])
         d = self.dynamics
         episodes, length = (1, self.episodes) if self.endless else (self.episodes, self.length)
-        found = _walk(rng, *self._cumulative, d.ends, episodes, length)
+        found = _walk(rng, self._cumulative, d.ends, episodes, length)
         episode, t, s, a, after = (np.asarray(x) for x in found)
         terminated = d.ends[after]
         last = np.append(episode[1:] != episode[:-1], True)
@@ -135,9 +135,10 @@ def lists(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> Any:
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1], mask=mask)
 
 
-@numba.njit(cache=True)  # type: ignore[misc, unused-ignore]
-def _walk(rng, start, mu, P, ends, episodes, length):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True)
+def _walk(rng: Any, cumulative: Any, ends: Any, episodes: int, length: int) -> Any:
     """Episodes of the behaviour policy: rows of (episode, t, s, a, s')."""
+    start, mu, P = cumulative
     size = 1024
     rows = np.empty((5, size), np.int64)
     n = 0
