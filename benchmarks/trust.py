@@ -84,6 +84,7 @@ def by_prototype(world: World, seed: int) -> Said:
     rows, stated = read(world, seed)
     target, own = estimate(rows)
     found = alarms(scores(rows, stated, unit_of(rows)))
+    found += ["estimated"] * world.estimated
     reward = float(rows.reward.min()), float(rows.reward.max())
     a = answer(target, own, Facts(world.endless, tuple(found), reward, world.discount))
     return Said(a.lo, a.hi, a.trusted, a.decision == "better", a.decision == "worse")

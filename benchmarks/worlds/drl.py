@@ -170,8 +170,7 @@ def estimate(rows: Rows, lams: tuple[float, ...] = LAMS) -> tuple[Units, Units]:
     own = rows._replace(rho=np.ones(len(rows.rho)))
     pair = [row_scores(r, fit(r, fold), lams) for r in (rows, own)]
     starts = (rows.first | rows.endless).astype(float)
-    number = in_units(starts, unit)
-    target, behavior = (Units(*(in_units(x, unit) for x in s[:4]), starts=number) for s in pair)
+    target, behavior = (Units(*(in_units(x, unit) for x in (*s, starts))) for s in pair)
     return target, behavior
 
 
