@@ -1,4 +1,4 @@
-"""Worlds that were set aside before the rule of trust was written, and that grade it.
+"""Worlds that were set aside before the rule of trust was graded, and that grade it.
 
 Their dynamics are others than those of `development`: no world here is one of those with another
 seed.
