@@ -1,70 +1,183 @@
-"""How often trusted intervals hold the truth, on logs of worlds whose values are known.
+"""How often trusted answers are right, on logs of worlds whose values are known exactly.
 
-Seven worlds (`tests/logged_worlds.py`), many logs of 400 episodes each from seeds that no rule was
-chosen on, all default learners. A recommendation is right if its interval holds the true value.
+The worlds of `benchmarks/worlds`: some were used to make the rule of trust, the others were set
+aside before it was written; they are counted apart. An answer is right if its interval holds the
+target's true value; a decision (better or worse than the policy that made the log) if it is true.
 
-    python benchmarks/trust.py [--logs 100] [--first 5000] [--json]
+    python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--json]
+
+`--prototype` grades the slow reference (`benchmarks/worlds/rule.py`) instead of `st.evaluate`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
 
-from tests.support.logged_worlds import WORLDS, World, discount_of
+from benchmarks.worlds import DEVELOPMENT, SET_ASIDE, World
+
+PARTS = {"development": DEVELOPMENT, "set-aside": SET_ASIDE}
+CHUNK = 10  # logs of one task
+
+
+class Said(NamedTuple):
+    """What was said about one log."""
+
+    lo: float
+    hi: float
+    trusted: bool
+    better: bool
+    worse: bool
+
+
+class Task(NamedTuple):
+    """Some logs of one world."""
+
+    part: str
+    world: str
+    seeds: range
+    prototype: bool
+
+
+@cache
+def world_of(part: str, name: str) -> World:
+    """Each process builds a world once."""
+    return PARTS[part][name]()
+
+
+def by_product(world: World, seed: int) -> Said:
+    """What `st.evaluate` says."""
+    import steadytd as st
+
+    e: Any = st.evaluate(
+        world.log(seed), discount=world.discount, features=world.features,
+        behavior=world.behavior, threads=1,
+    )  # fmt: skip
+    r = e.recommended["pi"]
+    apart = e.compare("pi") if hasattr(e, "compare") else None
+    better, worse = (apart.lo > 0.0, apart.hi < 0.0) if apart is not None else (False, False)
+    return Said(r.lo, r.hi, r.trusted, better, worse)
+
+
+def by_prototype(world: World, seed: int) -> Said:
+    """What the slow reference says."""
+    from benchmarks.worlds.checks import alarms, scores
+    from benchmarks.worlds.drl import estimate, unit_of
+    from benchmarks.worlds.rows import read
+    from benchmarks.worlds.rule import Facts, answer
+
+    rows, stated = read(world, seed)
+    target, own = estimate(rows)
+    found = alarms(scores(rows, stated, unit_of(rows)))
+    found += ["estimated"] * world.estimated
+    reward = float(rows.reward.min()), float(rows.reward.max())
+    a = answer(target, own, Facts(world.endless, tuple(found), reward, world.discount))
+    return Said(a.lo, a.hi, a.trusted, a.decision == "better", a.decision == "worse")
+
+
+def grade(task: Task) -> tuple[Task, Counter[str]]:
+    """Count what is right among some logs of a world."""
+    world = world_of(task.part, task.world)
+    ask: Callable[[World, int], Said] = by_prototype if task.prototype else by_product
+    truth, apart = world.truth, world.truth - world.behavior_truth
+    found: Counter[str] = Counter()
+    for seed in task.seeds:
+        said = ask(world, seed)
+        holds = said.lo <= truth <= said.hi
+        decided = said.trusted and (said.better or said.worse)
+        found["logs"] += 1
+        found["covered"] += holds
+        found["trusted"] += said.trusted
+        found["right"] += said.trusted and holds
+        found["decided"] += decided
+        found["decided_right"] += decided and (apart > 0.0 if said.better else apart < 0.0)
+    return task, found
+
+
+def tasks(asked: argparse.Namespace) -> list[Task]:
+    """All logs, in parts that take about as long as each other."""
+    parts = list(PARTS) if asked.part == "both" else [asked.part]
+    last = asked.first + asked.logs
+    return [
+        Task(part, name, range(first, min(first + CHUNK, last)), asked.prototype)
+        for part in parts
+        for name in PARTS[part]
+        if not asked.worlds or any(text in name for text in asked.worlds)
+        for first in range(asked.first, last, CHUNK)
+    ]
+
+
+def gathered(results: Iterable[tuple[Task, Counter[str]]]) -> list[dict[str, Any]]:
+    """One row per world, then one per kind of world and part."""
+    sums: dict[tuple[str, str], Counter[str]] = {}
+    for task, found in results:
+        sums.setdefault((task.part, task.world), Counter()).update(found)
+    order = {(part, name): i for part in PARTS for i, name in enumerate(PARTS[part])}
+    worlds = sorted(sums, key=lambda key: (list(PARTS).index(key[0]), order[key]))
+    totals: dict[tuple[str, str], Counter[str]] = {}
+    for part, name in worlds:
+        world = world_of(part, name)
+        kind = "endless" if world.endless else "episodic"
+        for text in (kind, f"{kind}, probabilities {world.probabilities}"):
+            totals.setdefault((part, text), Counter()).update(sums[part, name])
+    rows = [{"part": p, "world": n, **sums[p, n]} for p, n in worlds]
+    return rows + [{"part": p, "world": f"all {n}", **totals[p, n]} for p, n in sorted(totals)]
 
 
 def main() -> None:
     """Evaluate all logs and print what was found."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--logs", type=int, default=100, help="logs of each world")
+    parser.add_argument("--logs", type=int, default=60, help="logs of each world")
     parser.add_argument("--first", type=int, default=5000, help="the first log's seed")
+    parser.add_argument("--part", choices=[*PARTS, "both"], default="both")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--prototype", action="store_true", help="grade the slow reference")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
     asked = parser.parse_args()
     console = Console(stderr=asked.json)
-    seeds = range(asked.first, asked.first + asked.logs)
-    rows = [
-        counts(name, make(), seeds)
-        for name, make in track(WORLDS.items(), description="worlds", console=console)
-    ]
-    total = {key: sum(row[key] for row in rows) for key in rows[0] if key != "world"}
-    rows.append({"world": "all", **total})
+    todo = tasks(asked)
+    with multiprocessing.get_context("spawn").Pool(asked.processes, _one_thread) as pool:
+        done = pool.imap_unordered(grade, todo)
+        rows = gathered(track(done, "logs", total=len(todo), console=Console(stderr=True)))
     if asked.json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return
-    table = Table("world", "logs", "trusted", "of those right", "right or warned", "lstd right")
+    for part in PARTS:
+        mine = [row for row in rows if row["part"] == part]
+        if mine:
+            console.print(_table(part, mine))
+
+
+def _one_thread() -> None:
+    """Processes share the cores, not threads."""
+    threadpool_limits(1, "blas")
+
+
+def _table(part: str, rows: list[dict[str, Any]]) -> Table:
+    numbers = ("logs", "covered", "trusted", "right", "share", "decided", "right")
+    table = Table("world", *numbers, title=f"{part} worlds")
     for row in rows:
-        table.add_row(*map(str, row.values()))
-    console.print(table)
-
-
-def counts(name: str, world: World, seeds: range) -> dict[str, Any]:
-    """How many recommendations are trusted, right if trusted, and right or with a warning."""
-    import steadytd as st
-
-    trusted = right = fine = lstd = 0
-    for seed in seeds:
-        e = st.evaluate(world.log(seed), discount=discount_of(name), features=world.features)
-        r = e.recommended["pi"]
-        holds = r.lo <= world.truth <= r.hi
-        trusted += r.trusted
-        right += r.trusted and holds
-        fine += holds or not r.trusted
-        row = e.values.filter(learner="lstd").to_dicts()[0]
-        lstd += row["lo"] <= world.truth <= row["hi"]
-    return {
-        "world": name, "logs": len(seeds), "trusted": trusted, "right": right,
-        "right_or_warned": fine, "lstd": lstd,
-    }  # fmt: skip
+        c = Counter(row)
+        share = f"{c['right'] / c['trusted']:.1%}" if c["trusted"] else "-"
+        before = (str(c[key]) for key in ("logs", "covered", "trusted", "right"))
+        table.add_row(row["world"], *before, share, str(c["decided"]), str(c["decided_right"]))
+    return table
 
 
 if __name__ == "__main__":

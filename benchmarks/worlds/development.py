@@ -1,0 +1,179 @@
+"""Worlds on which the rule of trust was made. Nothing here is proof of anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from benchmarks.worlds import bandits, chains, clinical, control, grids, queues, toy_text
+from benchmarks.worlds.policies import drawn, mixed, powered, shifted, soft, swapped
+from benchmarks.worlds.world import Floats, World
+
+
+def garnet(features: str, far: float, episodes: int) -> World:
+    d = chains.drawn(15, 3, 4, 0.08, 1)
+    mu = drawn((len(d.P), 3), 3.0, 2)
+    return World(d, mu, powered(mu, 1.0 + far), 0.95, features, episodes)
+
+
+def garnet_long(features: str, far: float, episodes: int) -> World:
+    d = chains.drawn(30, 4, 3, 0.01, 3)
+    mu = soft(d, 0.98, 1.0, 0.2)
+    return World(d, mu, soft(d, 0.98, 1.0 + far, 0.1), 0.98, features, episodes, length=100)
+
+
+def lake(features: str, sharp: float, episodes: int) -> World:
+    d = toy_text.frozen_lake(4)
+    return World(d, soft(d, 0.95, 1.0), soft(d, 0.95, sharp), 0.95, features, episodes)
+
+
+def cliff(features: str, sharp: float, episodes: int) -> World:
+    d = toy_text.cliff()
+    mu, pi = soft(d, 0.95, 30.0, 0.3), soft(d, 0.95, 30.0 * sharp, 0.1)
+    return World(d, mu, pi, 0.95, features, episodes, length=100)
+
+
+def walk(features: str, share: float, episodes: int) -> World:
+    d = chains.walk(19)
+    even = np.full((21, 2), 0.5)
+    right = np.tile([0.1, 0.9], (21, 1))
+    return World(d, even, mixed(even, right, share), 0.99, features, episodes)
+
+
+def bandit(share: float, episodes: int) -> World:
+    d = bandits.bandit(5)
+    mu = np.tile([0.4, 0.25, 0.2, 0.1, 0.05], (3, 1))
+    return World(d, mu, mixed(mu, mu[:, ::-1], share), 0.9, "raw", episodes)
+
+
+def car(features: str, sharp: float, episodes: int) -> World:
+    d = control.car()
+    mu, pi = soft(d, 0.97, 2.0, 0.2), soft(d, 0.97, 2.0 * sharp, 0.1)
+    return World(d, mu, pi, 0.97, features, episodes, length=150)
+
+
+def sepsis(features: str, sharp: float, episodes: int) -> World:
+    d = clinical.sepsis()
+    mu, pi = soft(d, 0.99, 1.0, 0.1), soft(d, 0.99, sharp, 0.05)
+    return World(d, mu, pi, 0.99, features, episodes, length=60)
+
+
+def hidden(world: World, shown: int) -> World:
+    """Only the first numbers of each observation are seen."""
+    d = world.dynamics
+    return replace(world, dynamics=d._replace(obs=d.obs[:, :shown]))
+
+
+def rooms(features: str, sharp: float, episodes: int) -> World:
+    d = grids.rooms()
+    mu, pi = soft(d, 0.97, 4.0, 0.3), soft(d, 0.97, 4.0 * sharp, 0.2)
+    return World(d, mu, pi, 0.97, features, episodes, length=200)
+
+
+def short_queue(features: str, sharp: float, episodes: int) -> World:
+    d = queues.closing(queues.queue(), 0.05)
+    mu, pi = soft(d, 0.97, 0.5, 0.2), soft(d, 0.97, 0.5 + sharp, 0.1)
+    return World(d, mu, pi, 0.97, features, episodes)
+
+
+def queue(features: str, sharp: float, rows: int) -> World:
+    d = queues.queue()
+    mu, pi = soft(d, 0.95, 0.5, 0.2), soft(d, 0.95, 0.5 + sharp, 0.1)
+    return World(d, mu, pi, 0.95, features, rows, endless=True)
+
+
+def line(features: str, share: float, rows: int) -> World:
+    d = chains.line()
+    home = soft(d, 0.9, 3.0, 0.1)
+    even = np.full(home.shape, 1 / 3)
+    return World(d, even, mixed(even, home, share), 0.9, features, rows, endless=True)
+
+
+def endless_garnet(features: str, far: float, rows: int) -> World:
+    d = chains.drawn(12, 3, 3, 0.0, 8)
+    mu = drawn((12, 3), 3.0, 9)
+    return World(d, mu, powered(mu, 1.0 + far), 0.97, features, rows, endless=True)
+
+
+def ratios() -> World:
+    """The log of EVALUATION.md: all ratios are 1, the log says 1.5, 1 and 0.5."""
+    d = bandits.ratios()
+    even = np.full((3, 3), 1 / 3)
+    stated = even / np.array([1.5, 1.0, 0.5])
+    return World(d, even, even, 0.9, "raw", 2000, logged=stated)
+
+
+def wrong(world: World, how: str) -> World:
+    mu = world.mu
+    ways: dict[str, Callable[[], Floats]] = {
+        "sharper": lambda: powered(mu, 1.5),
+        "flatter": lambda: powered(mu, 0.5),
+        "swapped": lambda: swapped(mu, 0, 1),
+        "noisy": lambda: shifted(mu, 4, 0.3),
+        "slightly": lambda: shifted(mu, 5, 0.1),
+    }
+    return replace(world, logged=ways[how]())
+
+
+def estimated(world: World) -> World:
+    return replace(world, estimated=True)
+
+
+DEVELOPMENT: dict[str, Callable[[], World]] = {
+    "garnet onehot near": lambda: garnet("onehot", 0.5, 200),
+    "garnet onehot far": lambda: garnet("onehot", 6.0, 500),
+    "garnet raw near": lambda: garnet("raw", 0.5, 500),
+    "garnet raw far": lambda: garnet("raw", 2.0, 1000),
+    "garnet tiles many": lambda: garnet("tiles:8x8", 1.0, 60),
+    "garnet long onehot": lambda: garnet_long("onehot", 1.0, 200),
+    "garnet long raw": lambda: garnet_long("raw", 1.0, 300),
+    "garnet long far": lambda: garnet_long("onehot", 8.0, 300),
+    "lake4 onehot near": lambda: lake("onehot", 2.0, 500),
+    "lake4 onehot far": lambda: lake("onehot", 15.0, 500),
+    "lake4 poly:1": lambda: lake("poly:1", 2.0, 500),
+    "lake4 poly:2 far": lambda: lake("poly:2", 4.0, 1500),
+    "lake4 small": lambda: lake("onehot", 2.0, 50),
+    "cliff onehot": lambda: cliff("onehot", 1.5, 200),
+    "cliff poly:2": lambda: cliff("poly:2", 1.5, 300),
+    "walk onehot": lambda: walk("onehot", 0.5, 300),
+    "walk raw": lambda: walk("raw", 0.5, 300),
+    "walk rbf:3 far": lambda: walk("rbf:3", 1.0, 500),
+    "bandit": lambda: bandit(0.3, 200),
+    "bandit far": lambda: bandit(1.0, 500),
+    "car rbf:60": lambda: car("rbf:60", 2.0, 200),
+    "car poly:2": lambda: car("poly:2", 2.0, 200),
+    "car raw far": lambda: car("raw", 10.0, 300),
+    "sepsis onehot": lambda: sepsis("onehot", 2.0, 500),
+    "sepsis raw": lambda: sepsis("raw", 2.0, 1000),
+    "sepsis poly:2 far": lambda: sepsis("poly:2", 12.0, 500),
+    "sepsis hidden": lambda: hidden(sepsis("onehot", 3.0, 500), 3),
+    "sepsis mostly hidden": lambda: hidden(sepsis("onehot", 3.0, 500), 1),
+    "rooms hidden": lambda: hidden(rooms("onehot", 1.5, 300), 1),
+    "garnet cut": lambda: replace(garnet("onehot", 1.0, 300), length=6),
+    "garnet raw cut": lambda: replace(garnet("raw", 1.0, 300), length=6),
+    "short queue cut": lambda: replace(short_queue("raw", 0.5, 500), length=10),
+    "rooms onehot": lambda: rooms("onehot", 1.5, 300),
+    "rooms poly:2": lambda: rooms("poly:2", 1.5, 300),
+    "short queue onehot": lambda: short_queue("onehot", 0.5, 300),
+    "short queue raw": lambda: short_queue("raw", 3.0, 500),
+    "queue endless onehot": lambda: queue("onehot", 0.5, 10_000),
+    "queue endless raw": lambda: queue("raw", 1.5, 20_000),
+    "line endless poly:2": lambda: line("poly:2", 0.5, 5_000),
+    "line endless raw": lambda: line("raw", 0.3, 20_000),
+    "garnet endless onehot": lambda: endless_garnet("onehot", 1.0, 5_000),
+    "garnet endless raw": lambda: endless_garnet("raw", 1.0, 10_000),
+    "ratios wrong": ratios,
+    "garnet sharper": lambda: wrong(garnet("onehot", 0.5, 500), "sharper"),
+    "lake4 swapped": lambda: wrong(lake("onehot", 2.0, 500), "swapped"),
+    "sepsis flatter": lambda: wrong(sepsis("onehot", 2.0, 500), "flatter"),
+    "short queue sharper": lambda: wrong(short_queue("onehot", 0.5, 300), "sharper"),
+    "rooms noisy": lambda: wrong(rooms("onehot", 1.5, 300), "noisy"),
+    "walk noisy": lambda: wrong(walk("onehot", 0.5, 300), "noisy"),
+    "car slightly": lambda: wrong(car("rbf:60", 2.0, 200), "slightly"),
+    "lake4 estimated": lambda: estimated(lake("onehot", 2.0, 500)),
+    "walk estimated": lambda: estimated(walk("onehot", 0.5, 300)),
+    "sepsis estimated": lambda: estimated(sepsis("onehot", 2.0, 500)),
+    "bandit estimated": lambda: estimated(bandit(0.3, 200)),
+    "car estimated": lambda: estimated(car("rbf:60", 2.0, 200)),
+}

@@ -1,0 +1,186 @@
+"""DRL(lam) in plain NumPy, row by row: slow, short, and what the product is compared with.
+
+Cross-fitted: rows of fold k use w and beta of the other folds, where
+
+    A = sum rho x (x - gamma' x')',  b = sum rho r x,  A w = b,  A' beta = sum of x at the starts,
+    V(s) = x(s).w,  omega(s) = x(s).beta
+
+and along an episode
+
+    U_0 = (1 - lam) omega(s_0) + lam,   U_t = (1 - lam) omega(s_t) + lam gamma_t rho_{t-1} U_{t-1}
+    score = V(s_0) + sum_t U_t rho_t (r_t + gamma_{t+1} V(s_{t+1}) - V(s_t)).
+
+Endless: every row is a start, U_t = (1 - lam) omega(s_t) + lam (gamma_t rho_{t-1} U_{t-1} + 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from scipy.sparse import csr_matrix
+
+Floats = NDArray[np.float64]
+LAMS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
+FOLDS, UNITS, RANK = 5, 200, 1e-10
+
+
+class Rows(NamedTuple):
+    """A log as arrays, in the order of episodes and time."""
+
+    x: Any  # [n, d], sparse or dense
+    x_next: Any  # [n, d], 0 where the episode ends
+    reward: Floats
+    rho: Floats
+    discount: Floats  # of the step to the next state, 0 where the episode ends
+    first: NDArray[np.bool_]
+    cut: NDArray[np.bool_]
+    endless: bool
+
+
+class Units(NamedTuple):
+    """Sums over units of rows: scores and weights for every lam [k, L], and number of starts."""
+
+    score: Floats
+    weight: Floats
+    cut: Floats  # the weight with which episodes are cut off
+    beyond: Floats  # of the score: values of states at which episodes are cut off
+    starts: Floats
+
+
+class Fitted(NamedTuple):
+    """Cross-fitted numbers of each row."""
+
+    v: Floats
+    v_next: Floats
+    omega: Floats
+
+
+def independent(G: Floats) -> NDArray[np.int64]:
+    """The numbers of a largest set of linearly independent features."""
+    scale = np.sqrt(np.diag(G))
+    shown = np.flatnonzero(scale > 0.0)
+    inner = G[np.ix_(shown, shown)] / np.outer(scale[shown], scale[shown])
+    _, order, rank, _ = lapack.dpstrf(inner, tol=RANK)
+    return np.sort(shown[order[:rank] - 1])
+
+
+def _solve(A: Floats, b: Floats) -> Floats:
+    """A^-1 b; by least squares where A is singular as far as can be told."""
+    with np.errstate(all="ignore"):
+        try:
+            found = np.linalg.solve(A, b)
+            error, size = np.linalg.norm(A @ found - b), np.linalg.norm(b)
+            if np.isfinite(found).all() and error <= 1e-6 * size:
+                return np.asarray(found, dtype=np.float64)
+        except np.linalg.LinAlgError:
+            pass
+    return np.asarray(np.linalg.lstsq(A, b, rcond=RANK)[0], dtype=np.float64)
+
+
+def _dense(product: Any) -> Floats:
+    return np.asarray(product.todense() if hasattr(product, "todense") else product)
+
+
+def _times(x: Any, weight: Floats) -> Any:
+    return x.multiply(weight[:, None]).tocsr() if hasattr(x, "multiply") else x * weight[:, None]
+
+
+def fit(rows: Rows, fold: NDArray[np.int64]) -> Fitted:
+    """V, V at the next state and omega of every row, from the other folds."""
+    start = rows.first | rows.endless
+    sums = []
+    for k in range(FOLDS):
+        own = np.flatnonzero(fold == k)
+        x = rows.x[own]
+        weighted = _times(x, rows.rho[own])
+        ahead = x - _times(rows.x_next[own], rows.discount[own])
+        b = np.asarray(weighted.T @ rows.reward[own]).ravel()
+        x0 = np.asarray(x.T @ start[own].astype(float)).ravel()
+        sums.append((_dense(weighted.T @ ahead), b, x0, _dense(x.T @ x)))
+    total = [np.sum([s[i] for s in sums], axis=0) for i in range(4)]
+    n = len(rows.reward)
+    found = Fitted(np.zeros(n), np.zeros(n), np.zeros(n))
+    for k in range(FOLDS):
+        A, b, x0, G = (t - s for t, s in zip(total, sums[k], strict=True))
+        kept = independent(G)
+        own = np.flatnonzero(fold == k)
+        inner = A[np.ix_(kept, kept)]
+        w, beta = np.zeros(len(b)), np.zeros(len(b))
+        w[kept], beta[kept] = _solve(inner, b[kept]), _solve(inner.T, x0[kept])
+        found.v[own] = rows.x[own] @ w
+        found.v_next[own] = rows.x_next[own] @ w
+        found.omega[own] = rows.x[own] @ beta
+    return found
+
+
+@numba.njit(cache=True)
+def _follow(rows: Any, fitted: Any, endless: float, lam: float) -> Any:
+    """Score, weight, weight at cuts and the score's part beyond them, of every row."""
+    rho, discount, reward, first, cut = rows
+    v, v_next, omega = fitted
+    n = len(rho)
+    out = np.zeros((4, n))
+    U = 0.0
+    for t in range(n):
+        if first[t]:
+            U = (1.0 - lam) * omega[t] + lam
+        else:
+            U = (1.0 - lam) * omega[t] + lam * (discount[t - 1] * rho[t - 1] * U + endless)
+        delta = reward[t] + discount[t] * v_next[t] - v[t]
+        out[0, t] = U * rho[t] * delta
+        if first[t] or endless:
+            out[0, t] += v[t]
+        out[1, t] = U * rho[t] * (1.0 - discount[t])
+        if cut[t]:
+            out[2, t] = U * rho[t] * discount[t]
+            out[3, t] = out[2, t] * v_next[t]
+    return out
+
+
+def row_scores(rows: Rows, fitted: Fitted, lams: tuple[float, ...] = LAMS) -> Floats:
+    """Score, weight, weight at cuts and the score's part beyond them [4, n, lams]."""
+    own = rows.rho, rows.discount, rows.reward, rows.first, rows.cut
+    return np.stack([_follow(own, fitted, float(rows.endless), lam) for lam in lams], axis=2)
+
+
+def unit_of(rows: Rows, units: int = UNITS) -> NDArray[np.int64]:
+    """The unit of every row: blocks of whole episodes that begin in the same stretch of rows."""
+    n = len(rows.reward)
+    place = np.arange(n)
+    if not rows.endless:
+        place = np.maximum.accumulate(np.where(rows.first, place, 0))
+    return np.unique(place * min(units, n) // n, return_inverse=True)[1]
+
+
+def in_units(values: Floats, unit: NDArray[np.int64]) -> Floats:
+    """Sums over the rows of each unit [k, ...]."""
+    order = np.flatnonzero(np.append(True, unit[1:] != unit[:-1]))
+    return np.asarray(np.add.reduceat(values, order, axis=0))
+
+
+def estimate(rows: Rows, lams: tuple[float, ...] = LAMS) -> tuple[Units, Units]:
+    """Units of the target's scores, and of the behaviour's own."""
+    unit = unit_of(rows)
+    k = unit[-1] + 1
+    fold = (unit * FOLDS // k) if rows.endless else unit % FOLDS
+    own = rows._replace(rho=np.ones(len(rows.rho)))
+    pair = [row_scores(r, fit(r, fold), lams) for r in (rows, own)]
+    starts = (rows.first | rows.endless).astype(float)
+    target, behavior = (Units(*(in_units(x, unit) for x in (*s, starts))) for s in pair)
+    return target, behavior
+
+
+def paired(x: Floats) -> Floats:
+    """Neighbouring units joined: stretches of twice the length."""
+    if len(x) % 2:
+        x = np.concatenate([x[:-2], x[-2:-1] + x[-1:]])
+    return np.asarray(x[::2] + x[1::2])
+
+
+def sparse_if(x: Floats) -> Any:
+    """Sparse where fewer than a tenth of the numbers are not 0."""
+    return csr_matrix(x) if x.shape[1] > 10 and np.count_nonzero(x) < 0.1 * x.size else x

@@ -1,0 +1,58 @@
+"""The worlds that grade trust: their truth, their logs, and the slow reference of the rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from benchmarks.worlds import DEVELOPMENT, SET_ASIDE
+from benchmarks.worlds.checks import alarms, scores
+from benchmarks.worlds.drl import Fitted, row_scores, unit_of
+from benchmarks.worlds.rows import read
+from benchmarks.worlds.rule import Sums, stretched
+
+
+@pytest.mark.parametrize("name", ["bandit", "short queue raw", "car poly:2"])
+def test_returns_of_logs_have_the_solved_value(name: str) -> None:
+    world = DEVELOPMENT[name]()
+    returns = []
+    for seed in range(3):
+        c = world.columns(seed)
+        discounted = world.discount ** c["t"] * c["reward"]
+        returns.append(np.bincount(c["episode_id"], discounted))
+    found = np.concatenate(returns)
+    error = found.std() / np.sqrt(len(found))
+    assert abs(found.mean() - world.behavior_truth) < 4.0 * error
+
+
+def test_no_dynamics_stand_in_both_parts() -> None:
+    ours = [DEVELOPMENT[n]().dynamics.P for n in ("garnet raw far", "walk raw", "bandit")]
+    theirs = [SET_ASIDE[n]().dynamics.P for n in ("session raw", "river onehot", "stopping raw")]
+    assert not any(a.shape == b.shape and np.allclose(a, b) for a in ours for b in theirs)
+
+
+def test_scores_at_lam_one_are_products_of_ratios() -> None:
+    """With V = omega = 0: the sum of gamma^t rho_0 ... rho_t r_t of every episode."""
+    rows, _ = read(DEVELOPMENT["garnet raw near"](), 3)
+    nothing = np.zeros(len(rows.reward))
+    found = row_scores(rows, Fitted(nothing, nothing, nothing), (1.0,))[0, :, 0]
+    product = 1.0
+    for t in range(200):
+        product = rows.rho[t] * (1.0 if rows.first[t] else rows.discount[t - 1] * product)
+        assert found[t] == pytest.approx(product * rows.reward[t])
+
+
+def test_stated_ratios_that_are_wrong_but_one_in_the_mean_are_found() -> None:
+    rows, stated = read(DEVELOPMENT["ratios wrong"](), 0)
+    assert rows.rho.mean() == pytest.approx(1.0, abs=0.05)
+    assert alarms(scores(rows, stated, unit_of(rows))) == ["action", "residual"]
+    rows, stated = read(DEVELOPMENT["bandit"](), 0)
+    assert alarms(scores(rows, stated, unit_of(rows))) == []
+
+
+def test_slow_noise_is_seen_by_long_stretches() -> None:
+    """Scores that change once in 8 units: the plain standard error is sqrt(8) times too small."""
+    rng = np.random.default_rng(1)
+    score = np.repeat(rng.standard_normal(25), 8)[:, None]
+    starts = np.ones(200)
+    assert stretched(score, starts).se[0] > 2.0 * Sums.of(score, starts).se[0]
+    assert stretched(score, starts).J[0] == pytest.approx(score.mean())
