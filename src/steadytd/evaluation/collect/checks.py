@@ -62,8 +62,9 @@ class Checks:
             stretches.append((lo, hi, len(self.pieces) - 1))
         whole = getattr(batch, "behavior_probs", None)  # not every log has the whole distribution
         self.actions.add(ActionRows(batch.action, p.behavior, whole, X[: p.n]), stretches)
+        rho = p.rho.array[:, : len(p.target)]  # the last column is the behaviour's
         self.outcomes.add(
-            EpisodeSteps(p.first, p.reward, p.discount, p.rho.array, batch.episode, p.row_next, X)
+            EpisodeSteps(p.first, p.reward, p.discount, rho, batch.episode, p.row_next, X)
         )
 
     def found(self) -> Checked:
