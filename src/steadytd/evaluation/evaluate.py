@@ -33,7 +33,7 @@ from steadytd.evaluation.judge.values import Given, Judged, judge
 from steadytd.evaluation.result import Evaluation
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.columns import ColumnMap
-from steadytd.logs.decode.rows import Policy
+from steadytd.logs.decode.meaning import Policy
 from steadytd.logs.log import Log, open_log
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
