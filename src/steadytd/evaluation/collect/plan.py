@@ -27,6 +27,14 @@ class System(NamedTuple):
     beta: float | None = None
 
 
+class ActionPlan(NamedTuple):
+    """What the sums of the Q-form are for: see `action_sums`."""
+
+    targets: tuple[int, ...]  # those that are known as a whole, by their places among all
+    actions: int
+    lams: tuple[float, ...] = ()
+
+
 TD = System()
 ETD = System(emphatic=True)
 
@@ -41,6 +49,7 @@ class Plan:
     systems: tuple[System, ...] = (TD, ETD)
     blocks: int = MOST_BLOCKS
     horizon: int = HORIZON
+    by_action: ActionPlan | None = None
 
     @property
     def columns(self) -> int:
@@ -58,9 +67,9 @@ def numbers_per_block(targets: int, systems: int, features: int) -> int:
     return d * d + targets * systems * d * (d + 1) + targets * (d + 1 + 3 * HORIZON)
 
 
-def blocks_for(targets: int, systems: int, features: int) -> int:
-    """As many blocks as fit into 300 MB, between 16 and 200."""
-    size = 8 * numbers_per_block(targets, systems, features)
+def blocks_for(targets: int, systems: int, features: int, further: int = 0) -> int:
+    """As many blocks as fit into 300 MB, between 16 and 200; `further` numbers are in each."""
+    size = 8 * (numbers_per_block(targets, systems, features) + further)
     if FEWEST_BLOCKS * size > TOO_MUCH:
         raise InputError(
             f"{features} features and {targets} targets need {FEWEST_BLOCKS * size / 1e9:.0f} GB "

@@ -32,13 +32,13 @@ from steadytd.evaluation.collect.room import Room
 from steadytd.evaluation.collect.statistics import Statistics, merged
 from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.follow.local import (
-    WANTED,
     Passed,
     Progress,
     features_of,
     first_members,
     follow_online,
     read,
+    wanted,
 )
 from steadytd.evaluation.follow.online import Followed
 from steadytd.features import FeatureMap
@@ -220,11 +220,11 @@ def part_sums(part: Log, features: FeatureMap, plan: Plan, kept: Kept | None) ->
     """The sums of one part: from its checkpoint if that is whole and right, else from the log."""
     old, stale = _kept_sums(kept)
     if old is not None:
-        if (part.read_contents(WANTED),) == old.contents:
+        if (part.read_contents(wanted(plan)),) == old.contents:
             return old
         stale = 1
     sums, room = Accumulator(plan), Room()
-    for batch in read(part):
+    for batch in read(part, wanted(plan)):
         X = features_of(batch, features, room)
         sums.add_rows(sums.prepare(batch, room), X)
     left_out, contents = int(part.left_out or 0), (part.contents or "",)

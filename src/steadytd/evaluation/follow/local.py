@@ -33,7 +33,8 @@ from steadytd.logs.log import Log, LogBatch
 
 AHEAD = 3  # batches under way at most,
 AHEAD_BYTES = 64e6  # and bytes of their features, but never fewer than one batch
-WANTED = ("behavior_prob", "target_prob")  # of a batch: actions are not needed
+WANTED = ("behavior_prob", "target_prob")  # of a batch: actions are not needed,
+BY_ACTION = ("action", "probs")  # but for the Q-form
 
 Progress = Callable[[int, int], None]
 Peaks = tuple[float, float]
@@ -55,9 +56,14 @@ def features_of(batch: LogBatch, features: FeatureMap, room: Room) -> Floats:
     return X
 
 
-def read(part: Log) -> Iterator[LogBatch]:
+def wanted(plan: Plan) -> tuple[str, ...]:
+    """The fields of a batch that the sums are made from."""
+    return (*WANTED, *BY_ACTION) if plan.by_action else WANTED
+
+
+def read(part: Log, columns: tuple[str, ...] = WANTED) -> Iterator[LogBatch]:
     """The batches of a part, without the columns that nobody needs."""
-    return part.batches(columns=WANTED)
+    return part.batches(columns=columns)
 
 
 def follow(
@@ -198,7 +204,7 @@ class _Pass:
         done = 0
         for part in self.parts:
             accumulator = Accumulator(self.plan)
-            for batch in read(part):
+            for batch in read(part, wanted(self.plan)):
                 room = self._room(batch)
                 X = features_of(batch, self.features, room)
                 if not self.begun and self.general:

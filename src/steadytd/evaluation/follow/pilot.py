@@ -40,7 +40,8 @@ def members(
     if any(one.automatic for one in online):
         blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
         numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
-        sums = Accumulator(replace(plan, rows=int(numbers[-1]) + 1, blocks=blocks))
+        small = replace(plan, rows=int(numbers[-1]) + 1, blocks=blocks, by_action=None)
+        sums = Accumulator(small)
         sums.add(replace(batch, rows=numbers), X)
         e = Estimator(units(sums.statistics()), "states")
         counts = resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES]

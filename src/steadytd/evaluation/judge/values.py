@@ -12,6 +12,7 @@ from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.estimate.baselines import BY_SAMPLING, DOUBLY_ROBUST, REFERENCE, baselines
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval
+from steadytd.evaluation.estimate.by_action import Answer, Support, answer, support
 from steadytd.evaluation.estimate.closed_form import mean_matrix
 from steadytd.evaluation.estimate.estimators import LSTD, NOT_KNOWN, Estimator, Form, HeldOut
 from steadytd.evaluation.estimate.overlap import Overlap
@@ -79,6 +80,13 @@ class Difference:
         return {**asdict(self), "agree": self.agree}
 
 
+class ActionAnswers(NamedTuple):
+    """What the estimators say that value actions, by label, and what the log shows of actions."""
+
+    support: Support
+    answers: dict[str, Answer]
+
+
 @dataclass
 class Judged:
     """What is known of one target."""
@@ -94,6 +102,7 @@ class Judged:
     held_out: HeldOut = NOT_KNOWN
     forms: dict[str, Form] = field(default_factory=dict)  # of the learners' fixed points
     without_penalty: dict[str, float] = field(default_factory=dict)  # their values at eta = 0
+    actions: ActionAnswers | None = None
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
@@ -140,7 +149,10 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
     rows: list[Value] = []
     forms: dict[str, Form] = {}
     weights: dict[str, Floats] = {}
+    by_action = [one for one in asked if one.kind == "action"]
     for one in asked:
+        if one.kind == "action":
+            continue
         lane = next(online) if one.kind == "online" else None
         row, form = _row(e, target, plan, one, lane, stability)
         rows.append(row)
@@ -179,9 +191,26 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
                 found = interval(apart, drawn_apart, e.n_units, CHECKED)
                 differences.append(Difference(overlap.target, name, other, apart, *found, error))
     known = {name: (float(point[form]), limits(form)) for name, form in basic.items()}
+    actions = None
+    if plan.by_action is not None and target in plan.by_action.targets:
+        found_by_action = {
+            one.label: answer((one.name, one.lam), e.units, plan, target, e.where)
+            for one in by_action
+        }
+        place = plan.by_action.targets.index(target)
+        actions = ActionAnswers(support(e.units, place), found_by_action)
+        rows += [_action_row(overlap.target, name, a) for name, a in found_by_action.items()]
     return Judged(
         overlap.target, overlap, stability, rows, differences, weights, known, _size(e, target),
         e.held_out(target), forms, {name: float(point[form]) for name, form in plain.items()},
+        actions,
+    )  # fmt: skip
+
+
+def _action_row(target: str, learner: str, a: Answer) -> Value:
+    return Value(
+        target, learner, a.value, *a.interval, a.stable, None, "action",
+        fixed_point=a.fixed_point, diverged=a.diverged,
     )  # fmt: skip
 
 

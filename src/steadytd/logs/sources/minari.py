@@ -46,9 +46,9 @@ class MinariSource:
     """A data set, read episode by episode.
 
     The columns are `episode_id`, `t`, `obs`, `next_obs`, `action`, `reward`, `terminated`,
-    `truncated`, and one for each entry of the infos that has a number, or as many numbers, for every
-    step. Where an entry is one longer than there are actions, its first is from the reset and is left
-    out.
+    `truncated`, and one for each entry of the infos that has a number, or a list of numbers, for
+    every step. Where an entry is one longer than there are actions, its first is from the reset and
+    is left out.
     """
 
     data: Any
