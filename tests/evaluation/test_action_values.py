@@ -336,6 +336,9 @@ def test_without_the_distribution_it_is_said() -> None:
     with pytest.raises(InputError, match="lstdq needs the target's probabilities of all actions"):
         st.evaluate(smooth, learners=["lstdq"])
     assert st.evaluate(smooth, learners=["lstd"]).values["value"].is_finite().all()
+    for name in ("abtd", "tree_backup:alpha=0.01"):
+        with pytest.raises(InputError, match=rf"{name} needs probabilities of actions, not only"):
+            st.evaluate(smooth, learners=["lstd", name])
     for text, words in [
         ("drl_q:lam=2", r"lam must be a number in \[0, 1\], got 2"),
         ("drl_q:lam=x", r"lam must be a number in \[0, 1\], got x"),

@@ -189,6 +189,13 @@ def _with_action_values(
     asked: list[Request], log: Log, features: FeatureMap, usual: bool
 ) -> list[Request]:
     """The learners asked for, checked; the usual ones that value actions where they are cheap."""
+    exact = [one.label for one in asked if one.learner and one.learner.law.needs_policies]
+    if exact and log.meaning.densities:
+        raise InputError(
+            f"{exact[0]} needs probabilities of actions, not only their ratio, and actions that are "
+            f"fractions or lists (column '{log.meaning.columns.action}') have densities; number the "
+            f"actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
+        )
     names = [one.label for one in asked if one.kind == "action"]
     lacking = [name for name in log.targets if name not in log.whole]
     if names and lacking:
