@@ -12,9 +12,9 @@ import pytest
 import steadytd as st
 from steadytd import InputError
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.collect.action_sums import ACTION_SUMS, CHUNK
+from steadytd.evaluation.collect.action_sums import CHUNK
 from steadytd.evaluation.collect.plan import TD, ActionPlan, Plan
-from steadytd.evaluation.collect.statistics import Statistics, units
+from steadytd.evaluation.collect.statistics import ACTION_SUMS, Statistics, units
 from steadytd.evaluation.estimate.by_action import support
 from steadytd.evaluation.estimate.drl_q import Corrected, drl_q, ratios, unit_scores
 from steadytd.evaluation.estimate.estimators import Where
@@ -103,15 +103,15 @@ def test_drl_q_is_cross_fitted() -> None:
     for fold in np.array_split(u.block, 5):
         others = [e for e, b in zip(episodes, block, strict=True) if b not in fold]
         system = slow_action_system(others)
-        theta = np.linalg.solve(system[:, :-1], system[:, -1])
+        theta: Floats = np.linalg.solve(system[:, :-1], system[:, -1]).astype(np.float64)
         A = sum(
             step.rho * np.outer(step.x, step.x - step.discount * after[step.row])
             for e in others
             for step in e
         )
-        beta = np.linalg.solve(np.asarray(A).T, sum(e[0].x for e in others))
+        beta: Floats = np.linalg.solve(np.asarray(A).T, np.sum([e[0].x for e in others], axis=0))
         mine = [e for e, b in zip(episodes, block, strict=True) if b in fold]
-        total += sum(slow_score(e, theta, beta, 0.9) for e in mine)
+        total += float(np.sum([slow_score(e, theta, beta, 0.9) for e in mine]))
     found = drl_q(Corrected(u, 0, 0, 0.9, LAMS.index(0.9), "start"))
     np.testing.assert_allclose(found.value, total / len(episodes), rtol=1e-9)
     assert found.interval.lo < found.value < found.interval.hi
@@ -324,7 +324,9 @@ def test_alone_they_are_not_trusted() -> None:
 
 
 def test_without_the_distribution_it_is_said() -> None:
-    table = some_log().source.table.drop_columns(["target_probs_pi", "next_target_probs_pi"])
+    problem = random_problem(3, states=5, actions=3, features=3)
+    table = whole_table(problem, episodes=40, length=12, seed=3)
+    table = table.drop_columns(["target_probs_pi", "next_target_probs_pi"])
     for name in ("lstdq", "fqe", "drl_q:lam=0.5"):
         with pytest.raises(
             InputError, match=rf"{name} needs .* all actions.* 'pi' are not known; "

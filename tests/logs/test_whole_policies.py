@@ -288,4 +288,4 @@ def test_densities_of_continuous_actions(kind: Any) -> None:
             list(open_log(bad, discount=0.9).batches())
     logp = smooth.set_column(at, "action_logp", pa.array([1.5] * 6))
     [batch] = open_log(logp, discount=0.9).batches()
-    np.testing.assert_allclose(batch.behavior_prob, np.exp(1.5))
+    np.testing.assert_allclose(np.asarray(batch.behavior_prob), np.exp(1.5))

@@ -192,9 +192,9 @@ def _with_action_values(
     exact = [one.label for one in asked if one.learner and one.learner.law.needs_policies]
     if exact and log.meaning.densities:
         raise InputError(
-            f"{exact[0]} needs probabilities of actions, not only their ratio, and actions that are "
-            f"fractions or lists (column '{log.meaning.columns.action}') have densities; number the "
-            f"actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
+            f"{exact[0]} needs probabilities of actions, not only their ratio, and actions that "
+            f"are fractions or lists (column '{log.meaning.columns.action}') have densities; "
+            f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
         )
     names = [one.label for one in asked if one.kind == "action"]
     lacking = [name for name in log.targets if name not in log.whole]

@@ -10,14 +10,20 @@ import numpy as np
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.engine.loop.vectors import LANES
 from steadytd.evaluation.collect import scan
-from steadytd.evaluation.collect.action_sums import ACTION_SUMS, ActionRows, ActionSums
+from steadytd.evaluation.collect.action_sums import ActionRows, ActionSums
 from steadytd.evaluation.collect.action_sums import shapes as action_shapes
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.products import Products, up
 from steadytd.evaluation.collect.ratios import Ratios, Steps
 from steadytd.evaluation.collect.room import Padded, Room, memory_of
 from steadytd.evaluation.collect.scan import Places, Weighted
-from steadytd.evaluation.collect.statistics import KEPT_ROWS, RATIO_SUMS, SUMMED, Statistics
+from steadytd.evaluation.collect.statistics import (
+    ACTION_SUMS,
+    KEPT_ROWS,
+    RATIO_SUMS,
+    SUMMED,
+    Statistics,
+)
 from steadytd.logs.log import LogBatch
 
 CHUNK_BYTES = 300_000  # of the weighted features of a chunk: they should stay in the cache

@@ -26,7 +26,6 @@ from steadytd.evaluation.collect.plan import ActionPlan
 
 CHUNK = 512  # rows that are multiplied at once
 LARGEST = 1e100  # c stops here: its squares must stay finite
-ACTION_SUMS = ("q_counts", "q_start", "q_G", "q_systems", "q_traced", "q_weighted")
 
 
 def shapes(plan: ActionPlan | None, features: int) -> dict[str, tuple[int, ...]]:
@@ -44,7 +43,7 @@ def shapes(plan: ActionPlan | None, features: int) -> dict[str, tuple[int, ...]]
 
 
 class Piece(Protocol):
-    """The sums of a block that rows are added to: arrays by the names of `ACTION_SUMS`."""
+    """The sums of a block that rows are added to: arrays by the names of `shapes`."""
 
     q: dict[str, Floats]
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.files import reading_arrays, write_arrays
-from steadytd.evaluation.collect.action_sums import ACTION_SUMS
 
+ACTION_SUMS = ("q_counts", "q_start", "q_G", "q_systems", "q_traced", "q_weighted")
 BINS = 62  # of rho: zero, then bins that begin at 2^e and 1.5 2^e
 RATIO_SUMS = ("rho", "rho_squared", "zeros", "largest", "product", "product_squared", "product_max")
 LARGEST_OF = (3, 6)  # of these sums the largest counts
