@@ -75,11 +75,11 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
     columns: dict[str, Any] = {}
     for name, first in rows[0].items():
         values = [row[name] for row in rows]
-        known = first if first is not None else next((v for v in values if v is not None), None)
+        known = next((value for value in (first, *values) if value is not None), None)
+        if known is None:  # no episode was cut off: nothing is to be said of what comes next
+            continue
         wide = isinstance(known, list | np.ndarray)
-        kind = pa.list_(pa.float64(), len(known)) if wide else None
-        if known is not None:  # no episode was cut off: nothing is to be said of what comes next
-            columns[name] = pa.array(values, kind)
+        columns[name] = pa.array(values, pa.list_(pa.float64(), len(known)) if wide else None)
     try:
         return pa.table(columns)
     except pa.ArrowInvalid as error:
