@@ -20,6 +20,7 @@ from steadytd.evaluation.estimate.drl_q import Corrected, drl_q, ratios, unit_sc
 from steadytd.evaluation.estimate.estimators import Where
 from steadytd.evaluation.estimate.fqe import fqe
 from steadytd.evaluation.estimate.lstdq import ActionSystem, lstdq
+from steadytd.evaluation.result import OF_ACTIONS
 from steadytd.logs.log import Log, open_log
 from tests.support.action_reference import (
     action_episodes,
@@ -297,10 +298,13 @@ def test_what_is_asked_for_by_default() -> None:
     assert listed[-2:] == ["lstdq", "drl_q"] and e.settings["learners"][-2:] == ["lstdq", "drl_q"]
     assert e.values.filter(kind="action")["value"].is_finite().all()
     assert e.recommended["pi"].learner not in ("lstdq", "drl_q")
+    assert OF_ACTIONS in e.notes
     for other in (table.drop_columns(["target_probs_pi", "next_target_probs_pi"]), table):
         kept = other if "target_probs_pi" not in other.column_names else wide(other)
-        names = st.evaluate(kept, features=Identity()).values["learner"].to_list()
+        found = st.evaluate(kept, features=Identity())
+        names = found.values["learner"].to_list()
         assert "lstdq" not in names and "lstd" in names
+        assert OF_ACTIONS not in found.notes
 
 
 def wide(table: Any) -> Any:

@@ -42,7 +42,7 @@ def shapes(plan: ActionPlan | None, features: int) -> dict[str, tuple[int, ...]]
     }
 
 
-class Piece(Protocol):
+class ActionPiece(Protocol):
     """The sums of a block that rows are added to: arrays by the names of `shapes`."""
 
     q: dict[str, Floats]
@@ -90,9 +90,9 @@ class ActionSums:
             for _ in plan.targets
         ]  # fmt: skip
         self.filled = [0] * len(plan.targets)
-        self.piece: Piece | None = None
+        self.piece: ActionPiece | None = None
 
-    def add(self, lo: int, hi: int, piece: Piece, rows: ActionRows) -> None:
+    def add(self, lo: int, hi: int, piece: ActionPiece, rows: ActionRows) -> None:
         """Add rows lo..hi, which belong to one block."""
         if piece is not self.piece:
             self.flush()

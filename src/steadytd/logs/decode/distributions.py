@@ -99,7 +99,7 @@ def _returned(policy: Policy, obs: NDArray[Any] | None) -> int:
     )
 
 
-class Rows(NamedTuple):
+class RowsSoFar(NamedTuple):
     """What is known of rows before their probabilities."""
 
     batch: Any
@@ -108,7 +108,7 @@ class Rows(NamedTuple):
     place: Place
 
 
-def distributions(rows: Rows, meaning: Meaning, fields: frozenset[str]) -> dict[str, Floats]:
+def distributions(rows: RowsSoFar, meaning: Meaning, fields: frozenset[str]) -> dict[str, Floats]:
     """Probabilities [n, actions] by policy: of all that are known, or of those needed."""
     c = meaning.columns
     found: dict[str, Floats] = {}
@@ -132,7 +132,7 @@ def distributions(rows: Rows, meaning: Meaning, fields: frozenset[str]) -> dict[
     return found
 
 
-def _column(rows: Rows, names: Sequence[str], actions: int) -> Floats:
+def _column(rows: RowsSoFar, names: Sequence[str], actions: int) -> Floats:
     columns = [rows.batch.column(name) for name in names]
     values = arrays.matrix(columns, names, rows.place, actions, "probabilities")
     checks.distribution(values, names[0], rows.place)
@@ -148,7 +148,7 @@ class Ends(NamedTuple):
     discount: Floats
 
 
-def next_distributions(rows: Rows, meaning: Meaning, ends: Ends) -> Floats:
+def next_distributions(rows: RowsSoFar, meaning: Meaning, ends: Ends) -> Floats:
     """Probabilities [n, policies, actions] at the next observations; NaN where not known.
 
     A function is asked where a row's next observation is not that of the following row.
@@ -211,7 +211,7 @@ def called(policy: Policy, what: str, obs: NDArray[Any], action: NDArray[Any] | 
     return result.astype(np.float64)
 
 
-def indices(rows: Rows, name: str, actions: int) -> Longs:
+def indices(rows: RowsSoFar, name: str, actions: int) -> Longs:
     """The logged actions as numbers 0, ..., actions - 1 of the entries of a distribution."""
     taken, place = rows.action, rows.place
     assert taken is not None

@@ -14,7 +14,7 @@ from steadytd.logs.decode import arrays, checks
 from steadytd.logs.decode.distributions import (
     OF_BEHAVIOR,
     Ends,
-    Rows,
+    RowsSoFar,
     called,
     distributions,
     entry,
@@ -51,7 +51,7 @@ def decode(
     action = None
     if c.action is not None and meaning.acts(fields):
         action = _actions(batch.column(c.action), c.action, place)
-    rows = Rows(batch, obs, action, place)
+    rows = RowsSoFar(batch, obs, action, place)
     known = _Known(rows, meaning, distributions(rows, meaning, fields))
     targets = known.targets() if "target_prob" in fields else {}
     probs = next_probs = None
@@ -102,9 +102,9 @@ def _actions(column: Any, name: str, place: Place) -> NDArray[Any]:
 
 
 class _Known(NamedTuple):
-    """Rows with the policies that are known as a whole."""
+    """RowsSoFar with the policies that are known as a whole."""
 
-    rows: Rows
+    rows: RowsSoFar
     meaning: Meaning
     whole: dict[str, Floats]
 
