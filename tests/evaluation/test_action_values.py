@@ -391,3 +391,16 @@ def test_functions_and_columns_give_the_same_values() -> None:
         if f.code == "next_probs_missing"
     ]  # fmt: skip
     assert found.numbers["left_out"] == sum(table["truncated"].to_pylist())
+
+
+def test_an_estimated_behavior_changes_no_value_of_lstdq() -> None:
+    """It needs none; drl_q takes the estimated ratios."""
+    problem = episodic(6, 0.5, np.eye(6))
+    table = whole_table(problem, episodes=150, length=200, seed=1)
+    names = ["lstd", "lstdq", "drl_q"]
+    known, estimated = (
+        st.evaluate(source, features=Identity(), learners=names, behavior=behavior).values["value"]
+        for source, behavior in ((table, None), (table.drop_columns("behavior_prob"), "estimate"))
+    )
+    assert known[1] == estimated[1] and known[2] != estimated[2]
+    assert known[2] == pytest.approx(estimated[2], rel=0.1)
