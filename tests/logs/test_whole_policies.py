@@ -289,3 +289,20 @@ def test_densities_of_continuous_actions(kind: Any) -> None:
     logp = smooth.set_column(at, "action_logp", pa.array([1.5] * 6))
     [batch] = open_log(logp, discount=0.9).batches()
     np.testing.assert_allclose(np.asarray(batch.behavior_prob), np.exp(1.5))
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 9])
+def test_the_last_row_of_a_batch_waits_for_the_next_probabilities(batch_rows: int) -> None:
+    """Every row has its own next_obs, without probabilities there: the following row has them."""
+    rows: list[Row] = [
+        {
+            "episode_id": 0, "t": t, "obs": [float(t)], "action": t % ACTIONS, "reward": 1.0,
+            "terminated": False, "truncated": t == 5, "behavior_prob": 0.5,
+            "next_obs": [float(t + 1)],
+        }
+        for t in range(6)
+    ]  # fmt: skip
+    log = open_log(table_of(with_policies(rows, "none")), discount=0.9, batch_rows=batch_rows)
+    found = [after for _, _, after, _ in seen(log)]
+    np.testing.assert_allclose(found[:5], [one([float(t + 1)]) for t in range(5)], rtol=1e-6)
+    assert np.isnan(found[5]).all() and log.left_out == 0
