@@ -41,6 +41,7 @@ _ROOMS = {
     "runs.nonlinear": ("Curves", "nonlinear"),
     "runs.result": ("Result",),
     "runs.run": ("run",),
+    "streams.gymnasium_log": ("gym_log",),
     "streams.rollouts": ("Truth",),
     "studies.results": ("StudyResults",),
     "studies.study": ("Study", "study"),

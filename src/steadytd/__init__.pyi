@@ -36,6 +36,7 @@ from steadytd.runs.nonlinear import Curves as Curves
 from steadytd.runs.nonlinear import nonlinear as nonlinear
 from steadytd.runs.result import Result as Result
 from steadytd.runs.run import run as run
+from steadytd.streams.gymnasium_log import gym_log as gym_log
 from steadytd.streams.rollouts import Truth as Truth
 from steadytd.studies.results import StudyResults as StudyResults
 from steadytd.studies.study import Study as Study

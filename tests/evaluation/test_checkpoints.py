@@ -54,9 +54,9 @@ def parts_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     read: list[Any] = []
     plain = follow.read
 
-    def counted(part: Any) -> Iterator[Any]:
+    def counted(part: Any, *rest: Any) -> Iterator[Any]:
         read.append(part)
-        return plain(part)
+        return plain(part, *rest)
 
     monkeypatch.setattr(cluster, "read", counted)
     return read

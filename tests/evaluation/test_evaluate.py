@@ -171,9 +171,9 @@ def test_dask_restarts_from_its_checkpoints(
     read: list[Any] = []
     plain = follow.read
 
-    def counted(part: Any) -> Iterator[Any]:
+    def counted(part: Any, *rest: Any) -> Iterator[Any]:
         read.append(part)
-        return plain(part)
+        return plain(part, *rest)
 
     monkeypatch.setattr(cluster, "read", counted)
     same(first, st.evaluate(file, **options))

@@ -163,7 +163,7 @@ def test_requests(asked: str, kind: str, system: System | None, automatic: list[
         (["lsdt"], "did you mean 'lstd'"),
         (["lstd", "lstd"], "given twice"),
         ([], "at least one learner"),
-        (["gq"], "gq learns action values, but a log"),
+        (["gq"], "gq learns action values step by step"),
         (["perturbed_td:eta=-1"], "eta"),
     ],
 )

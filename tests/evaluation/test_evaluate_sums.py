@@ -267,7 +267,7 @@ def test_batches_do_not_matter(log: Log, batch_rows: int) -> None:
     one, other = sums_of(whole, plan), sums_of(cut, plan)
     for f in fields(one):
         a, b = getattr(one, f.name), getattr(other, f.name)
-        scale = max(float(np.abs(np.asarray(a, dtype=float)).max()), 1.0)
+        scale = max(float(np.abs(np.asarray(a, dtype=float)).max(initial=0.0)), 1.0)
         np.testing.assert_allclose(b, a, rtol=1e-11, atol=1e-11 * scale, err_msg=f.name)
 
 

@@ -24,6 +24,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
 from steadytd.evaluation.estimate.overlap import mean_interval
 from steadytd.evaluation.judge import (
+    action_findings,
     log_findings,
     probability_findings,
     recommend,
@@ -32,8 +33,9 @@ from steadytd.evaluation.judge import (
 from steadytd.evaluation.result import DIVIDED, Evaluation
 from steadytd.logs.log import Log, LogBatch, open_log
 from steadytd.report.evaluation import words
+from tests.support.action_reference import action_episodes, slow_action_system
 from tests.support.evaluate_helpers import Identity
-from tests.support.log_helpers import fixed_lists, log_table
+from tests.support.log_helpers import fixed_lists, log_table, simulate
 from tests.support.logged_worlds import episodic
 from tests.support.raw_log import RawLog
 
@@ -170,6 +172,42 @@ ONLINE = [
     "rotd",
     "perturbed_td:eta=3,alpha=0.01",
 ]
+
+
+def by_action(p: st.Problem, **how: Any) -> Any:
+    """A log with all probabilities of both targets, but not where an episode is cut off."""
+    c, table = simulate(p, **how), both(p, **how)
+    for name, policy in (("pi", p.pi), ("mu", p.mu)):
+        table = table.append_column(f"target_probs_{name}", fixed_lists(policy[c["s"]]))
+    return table
+
+
+def unseen(seed: int) -> Any:
+    """The target takes a fourth action, which no row shows, with probability 0.1 or more."""
+    p = world(0.5, seed)
+    how: dict[str, int] = {"episodes": 150, "length": 200, "seed": seed}
+    c, table = simulate(p, **how), both(p, **how)
+    share = np.linspace(0.1, 0.3, 6)[:, None]
+    pi = np.hstack([p.pi * (1.0 - share), share])
+    chances = pa.array(pi[c["s"], c["action"]])
+    table = table.set_column(table.column_names.index("target_prob_pi"), "target_prob_pi", chances)
+    mu = np.hstack([p.mu, np.zeros((6, 1))])
+    for name, policy in (("pi", pi), ("mu", mu)):
+        table = table.append_column(f"target_probs_{name}", fixed_lists(policy[c["s"]]))
+    return table
+
+
+def growing(seed: int) -> Any:
+    """Action 0 is seen at x = 1 and wanted at x = 5: fitted Q evaluation is unstable."""
+    n = 600
+    table = made(np.tile([1.0, 5.0], n // 2)[:, None], np.ones(n), np.ones(n), 2)
+    table = table.append_column("action", pa.array(np.arange(n) % 2))
+    for name in ("pi", "mu"):
+        whole = np.tile([[0.25, 0.75], [0.75, 0.25]], (n // 2, 1))
+        table = table.append_column(f"target_probs_{name}", fixed_lists(whole))
+    return table
+
+
 CASES: dict[str, Callable[[int], Case]] = {
     "near": lambda s: Case(both(world(0.5, s), episodes=150, length=200, seed=s), {}),
     "far": lambda s: Case(both(world(4.0, s), episodes=150, length=200, seed=s), {}),
@@ -229,6 +267,12 @@ CASES: dict[str, Callable[[int], Case]] = {
     "diverged only": lambda s: Case(
         both(world(0.5, s), episodes=150, length=200, seed=s), {"learners": ["td:alpha=9"]}
     ),
+    "by action": lambda s: Case(
+        by_action(world(0.5, s), episodes=300, length=6, seed=s),
+        {"learners": ["lstdq", "fqe", "drl_q"]},
+    ),
+    "unseen": lambda s: Case(unseen(s), {"learners": ["lstd", "drl:lam=1", "lstdq", "drl_q"]}),
+    "growing": lambda s: Case(growing(s), {"learners": ["lstd", "fqe"]}, ()),
     "estimated, few": lambda s: Case(
         both(world(0.5, s), episodes=12, length=200, seed=s),
         {"behavior": "estimate", "learners": ["lstd", "drl:lam=1", "pdis"]},
@@ -242,8 +286,8 @@ CASES: dict[str, Callable[[int], Case]] = {
 
 ONCE = (
     "further", "many features", "ridge", "online", "penalty only", "rotd only", "td only",
-    "diverged only", "cut, wrong", "estimated", "estimated, few", "states", "few", "too small",
-    "never",
+    "diverged only", "cut, wrong", "by action", "unseen", "growing", "estimated",
+    "estimated, few", "states", "few", "too small", "never",
 )  # fmt: skip
 
 
@@ -517,7 +561,7 @@ def behavior_estimated(d: Drawn, f: Finding) -> None:
     assert not np.isclose(d.e.values.filter(learner="pdis")["value"], known, rtol=1e-6).any()
 
 
-def by_action(d: Drawn, action: str) -> float:
+def inverse_mean(d: Drawn, action: str) -> float:
     """The mean over the used rows of 1{a_t = a}/mu, or of 1/mu."""
     table = d.case.table.to_pylist()
     rows = [table[i] for i in d.raw["pi"].row]
@@ -528,7 +572,7 @@ def by_action(d: Drawn, action: str) -> float:
 def probabilities_off(d: Drawn, f: Finding) -> None:
     """The mean is what it is said to be, its interval is above what is possible."""
     (found,) = re.findall(r"of 1(?:\{action = (\d)\})?/b\w+ is (\S+) \(interval (\S+) to", f.text)
-    true = by_action(d, found[0])
+    true = inverse_mean(d, found[0])
     most = 1.0 if found[0] else len(set(d.case.table["action"].to_pylist()))
     assert near(float(found[1]), true) and most < float(found[2]) < true
     assert f"it cannot exceed {most:g}" in f.text and "all 4 comparisons" in f.text
@@ -539,8 +583,8 @@ def actions_missing(d: Drawn, f: Finding) -> None:
     ((action, mean, lo, hi),) = re.findall(
         r"\{action = (\d)\}/b\w+ is (\S+) \(interval (\S+) to (\S+)\)", f.text
     )
-    assert near(float(mean), by_action(d, action)) and float(lo) < float(mean) < float(hi) < 1.0
-    assert all(by_action(d, f"{a:g}") < 0.99 for a in f.numbers["actions"])
+    assert near(float(mean), inverse_mean(d, action)) and float(lo) < float(mean) < float(hi) < 1.0
+    assert all(inverse_mean(d, f"{a:g}") < 0.99 for a in f.numbers["actions"])
 
 
 def sensitivity(d: Drawn, f: Finding) -> None:
@@ -575,6 +619,44 @@ def sensitivity(d: Drawn, f: Finding) -> None:
     assert moved(Lambda * 1.02) + apart < 1e-3 * apart + 1e-6 or apart < 1e-3
 
 
+def whole_log(d: Drawn) -> Log:
+    return open_log(d.case.table, discount=None)
+
+
+def actions_unseen(d: Drawn, f: Finding) -> None:
+    action, share = numbers(f.text)[:2]
+    whole = np.array(d.case.table[f"target_probs_{f.target}"].to_pylist())
+    assert action not in d.case.table["action"].to_pylist()
+    assert near(share, whole[:, int(action)].mean())
+
+
+def next_probs_missing(d: Drawn, f: Finding) -> None:
+    out, rows = numbers(f.text)[:2]
+    steps = [s for e in action_episodes(whole_log(d)) for s in e]
+    assert (out, rows) == (sum(s.v is None for s in steps), len(steps))
+    cut = d.case.table["truncated"].to_pylist()
+    assert all(cut[s.row] for s in steps if s.v is None)
+
+
+def second_opinion(d: Drawn, f: Finding) -> None:
+    assert set(d.e.values.filter(target=f.target)["learner"]) <= {"lstdq", "fqe", "drl_q"}
+    assert not d.e.recommended[f.target].trusted
+
+
+def not_settled(d: Drawn, f: Finding) -> None:
+    """By the spectral radius of G^-1 C = I - G^-1 A, and the solution of A theta = b."""
+    episodes = action_episodes(whole_log(d), d.e.targets.index(f.target))
+    system = slow_action_system(episodes)
+    steps = [s for e in episodes for s in e if s.v is not None]
+    G = np.asarray(sum(np.outer(s.x_taken, s.x_taken) for s in steps))
+    A, b = system[:, :-1], system[:, -1]
+    radius = np.abs(np.linalg.eigvals(np.eye(len(A)) - np.linalg.solve(G, A))).max()
+    said = numbers(f.text)
+    value = np.mean([e[0].start for e in episodes], axis=0) @ np.linalg.solve(A, b)
+    assert near(said[0], radius) and near(said[-1], float(value))
+    assert ("unstable" in f.text) == (radius >= 1.0)
+
+
 CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
     check.__name__: check
     for check in (
@@ -582,12 +664,13 @@ CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
         learners_disagree, td_unstable, bias_dominates, diverged, no_interval, not_converged,
         truncated_returns, rows_left_out, few_episodes, continuing_log, behavior_estimated,
         probabilities_off, actions_missing, sensitivity,
+        actions_unseen, next_probs_missing, second_opinion, not_settled,
     )
 }  # fmt: skip
 
 
 def test_every_code_of_the_source_has_a_check() -> None:
-    rooms = (log_findings, target_findings, probability_findings)
+    rooms = (log_findings, target_findings, probability_findings, action_findings)
     source = "".join(inspect.getsource(module) for module in rooms)
     codes = set(re.findall(r'Finding\(\s*"(\w+)"', source))
     assert codes == set(CHECKS) and "td_unstable" in codes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -17,13 +15,12 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.random import EPISODES, uniforms_of
 from steadytd.evaluation.collect import outcomes
-from steadytd.evaluation.collect.actions import BINS, ActionRows, Actions, ActionSums
+from steadytd.evaluation.collect.actions import BINS, Actions, LoggedActions, ProbabilitySums
 from steadytd.evaluation.collect.outcomes import Sampled
 from steadytd.evaluation.estimate import sensitivity
 from steadytd.evaluation.estimate.calibration import calibrate
 from steadytd.evaluation.estimate.quantiles import spreads
 from steadytd.evaluation.judge.probability_findings import about_probabilities
-from steadytd.logs.log import Log, LogBatch, open_log
 from tests.support.evaluate_helpers import Identity
 from tests.support.log_helpers import log_table
 from tests.support.logged_worlds import episodic
@@ -59,7 +56,7 @@ def test_wrong_ratios_of_mean_one_are_not_trusted(kind: Any) -> None:
     assert right.recommended["pi"].trusted and right.calibration.fine
 
 
-def drawn(seed: int, units: int, rows: int, masked: bool = False) -> tuple[ActionRows, Any]:
+def drawn(seed: int, units: int, rows: int, masked: bool = False) -> tuple[LoggedActions, Any]:
     """Rows of a policy over three actions that depends on the state; some are rare."""
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 4, units * rows)
@@ -69,10 +66,10 @@ def drawn(seed: int, units: int, rows: int, masked: bool = False) -> tuple[Actio
     p = mu[x]
     a = (rng.random(len(x))[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
     stretches = [(i * rows, (i + 1) * rows, i) for i in range(units)]
-    return ActionRows(a, p[np.arange(len(x)), a], p, np.eye(4)[x]), stretches
+    return LoggedActions(a, p[np.arange(len(x)), a], p, np.eye(4)[x]), stretches
 
 
-def calibrated(rows: ActionRows, stretches: Any, whole: bool) -> Any:
+def calibrated(rows: LoggedActions, stretches: Any, whole: bool) -> Any:
     sums = Actions()
     sums.add(rows if whole else rows._replace(whole=None), stretches)
     return calibrate(sums.sums(), np.array([hi - lo for lo, hi, _ in stretches], dtype=float))
@@ -112,9 +109,9 @@ def test_sums_by_action_bin_and_feature() -> None:
             spread = sum(mu[i, k] * (1.0 - mu[i, k]) for i, k in pairs)
             assert found.bins[u].reshape(4, BINS)[3, b] == pytest.approx(spread)
     one, other = Actions(), Actions()
-    one.add(ActionRows(np.array([7, 2]), np.array([0.5, 0.25]), None, X), [(0, 2, 0)])
-    other.add(ActionRows(np.array([3, 7]), np.array([0.5, 0.1]), None, X), [(0, 2, 0)])
-    both = ActionSums.merged([one.sums(), other.sums()])
+    one.add(LoggedActions(np.array([7, 2]), np.array([0.5, 0.25]), None, X), [(0, 2, 0)])
+    other.add(LoggedActions(np.array([3, 7]), np.array([0.5, 0.1]), None, X), [(0, 2, 0)])
+    both = ProbabilitySums.merged([one.sums(), other.sums()])
     assert both.actions.tolist() == [2, 3, 7]
     assert both.taken[:, :, 1].tolist() == [[4, 0, 2], [0, 2, 10]]
 
@@ -152,7 +149,7 @@ def test_actions_that_are_impossible_in_some_states_are_no_fault() -> None:
     assert not about_probabilities(calibrated(rows, stretches, True))
     n = 400  # a policy that never tosses a coin
     a = np.arange(n) % 2
-    sure = ActionRows(a, np.ones(n), None, np.ones((n, 1)))
+    sure = LoggedActions(a, np.ones(n), None, np.ones((n, 1)))
     assert calibrated(sure, [(i, i + 10, i // 10) for i in range(0, n, 10)], False).fine
 
 
@@ -161,25 +158,11 @@ def test_many_and_listed_actions_are_not_checked() -> None:
     half = np.full(300, 0.5)
     for action in (rng.normal(size=300), rng.normal(size=(300, 2)), None):
         sums = Actions()
-        sums.add(ActionRows(action, half, None, half[:, None]), [(0, 150, 0), (150, 300, 1)])
+        sums.add(LoggedActions(action, half, None, half[:, None]), [(0, 150, 0), (150, 300, 1)])
         c = calibrate(sums.sums(), np.array([150.0, 150.0]))
         assert c.fine and not c.actions and "more than 64 different" in c.reason
     text = bandit([str(i % 2) for i in range(300)], rng.normal(size=300), half, half)
     assert "not single numbers" in st.evaluate(text, discount=0.9).calibration.reason
-
-
-@dataclass(frozen=True)
-class WholeBatch(LogBatch):
-    behavior_probs: Floats | None = None
-
-
-class WholeLog(Log):
-    """A log whose batches have the probabilities of all actions."""
-
-    def batches(self, columns: Any = None) -> Generator[LogBatch, None, None]:
-        for batch in super().batches(columns):
-            p = WORLD.mu[batch.obs[: len(batch)].argmax(axis=1)]
-            yield WholeBatch(**vars(batch), behavior_probs=p)
 
 
 WORLD = episodic(6, 0.5, np.eye(6), seed=1)
@@ -187,7 +170,10 @@ WORLD = episodic(6, 0.5, np.eye(6), seed=1)
 
 def test_the_whole_distribution_is_used_where_a_log_has_it() -> None:
     table = log_table(WORLD, episodes=150, length=200, seed=1)
-    e = st.evaluate(WholeLog(**vars(open_log(table))), features=Identity(), learners=["lstd"])
+    x = np.stack([np.asarray(table[f"obs_{k}"]) for k in range(6)], axis=1)
+    whole = pa.array(WORLD.mu[x.argmax(axis=1)].tolist())
+    table = table.append_column("behavior_probs", whole)
+    e = st.evaluate(table, features=Identity(), learners=["lstd"])
     c = e.calibration
     assert c.whole and c.fine and c.bins and c.features is not None
     assert c.features.tested == 18 and c.features.feature is not None

@@ -351,7 +351,7 @@ def test_non_numeric_actions_where_numbers_are_needed() -> None:
         (lambda obs, action: obs, r"got an array of shape \(15, 2\)"),
         (lambda obs, action: np.full(len(obs), 2.0), r"'target_prob_x', row 0 .*\[0, 1\], got 2"),
         (lambda obs, action: np.full(len(obs), np.nan), r"'target_prob_x', row 0 .*got nan"),
-        (0.5, r"must be a function \(obs, action\)"),
+        (0.5, r"must be a function obs -> prob"),
     ],
 )
 def test_functions_that_return_nonsense(policy: Any, words: str) -> None:

@@ -219,7 +219,12 @@ def walks(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
                 rewards=[float(place) for place in x[1:]],
                 terminations=[abs(place) == 3 for place in x[1:]],
                 truncations=[t == 5 for t in range(1, n + 1)],
-                infos={"pscore": [np.array([chance]) for chance in chances]},
+                infos={
+                    "pscore": [np.array([chance]) for chance in chances],
+                    "target_probs_new": [
+                        np.array([0.125 * t, 1 - 0.125 * t]) for t in range(n + 1)
+                    ],
+                },
             )
         )
     with pytest.MonkeyPatch.context() as patch:
@@ -279,6 +284,26 @@ def test_minari_with_a_policy_function(walks: Any) -> None:
     log = open_log(walks, discount=0.9, targets={"half": half}, behavior=half)
     for batch in log.batches():
         assert batch.behavior_prob is not None and (batch.behavior_prob == 0.5).all()
+
+
+def test_minari_with_probabilities_of_all_actions(walks: Any) -> None:
+    """From the infos, whose first entry is of the reset; or from a function, also past a cut."""
+    log = open_log(walks, discount=0.9, columns={"behavior_prob": "pscore"})
+    assert (log.whole, log.n_actions) == (["new"], 2)
+    batches = list(log.batches())
+    for b in batches:
+        assert b.probs is not None and b.action is not None
+        first = 0.125 * (b.obs[: len(b), 1] + 1.0)  # an entry belongs to the step that led to it
+        np.testing.assert_allclose(b.probs[: len(b), 0, 0], first)
+        np.testing.assert_allclose(b.target_prob[0], np.where(b.action == 0, first, 1.0 - first))
+
+    def careful(obs: Any) -> Any:
+        right = 0.5 + 0.1 * obs[:, 0]
+        return np.stack([1.0 - right, right], axis=1)
+
+    for b in open_log(walks, discount=0.9, targets={"careful": careful}).batches():
+        assert b.probs is not None
+        np.testing.assert_array_equal(b.probs[:, 0], careful(b.obs))
 
 
 def test_minari_that_is_not_there(walks: Any) -> None:

@@ -31,6 +31,16 @@ def line_of(out: str, word: str) -> str:
     return line
 
 
+def check_action_values(out: str) -> None:
+    """Wrong behaviour probabilities move lstd and dr, and not the values of actions."""
+    values = {line.split()[0]: numbers(line)[-6:] for line in out.splitlines()[1:6]}
+    for name in ("lstdq", "fqe"):
+        assert values[name][:3] == values[name][3:]
+    for name in ("lstd", "dr"):
+        assert values[name][0] != values[name][3]
+    assert "ratios_off" in out
+
+
 def check_cartpole(out: str) -> None:
     """With every feature map the solver is nearer to the truth than TD."""
     for part in out.split("features)")[1:]:

@@ -135,6 +135,7 @@ def mapped(given: list[str] | None) -> dict[str, str | list[str]] | None:
     {'obs': ['x', 'v'], 'reward': 'r', 't': 'step'}
     """
     from steadytd.base.errors import InputError
+    from steadytd.logs.columns import several
 
     found: dict[str, str | list[str]] = {}
     for piece in (part.strip() for text in given or [] for part in text.split(",")):
@@ -143,8 +144,8 @@ def mapped(given: list[str] | None) -> dict[str, str | list[str]] | None:
             raise InputError(f"--map must be name=column,name=column, got '{piece}'.")
         if name in found:
             raise InputError(f"--map gives '{name}' twice; leave one out.")
-        several = column.split("+") if name in ("obs", "next_obs") else [column]
-        found[name] = several if len(several) > 1 else column
+        many = column.split("+") if several(name) else [column]
+        found[name] = many if len(many) > 1 else column
     return found or None
 
 

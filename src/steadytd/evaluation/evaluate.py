@@ -18,10 +18,11 @@ from steadytd.base.numbers import one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.plan import Plan, Where, blocks_for
+from steadytd.evaluation.collect.plan import ActionPlan, Plan, Where, blocks_for
 from steadytd.evaluation.collect.statistics import Statistics, halved, units
 from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import resamples
+from steadytd.evaluation.estimate.by_action import BY_ACTION, FEW, numbers_per_block
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
 from steadytd.evaluation.estimate.methods.drl import needed
@@ -40,7 +41,7 @@ from steadytd.evaluation.probabilities import Asked, Probabilities, calibration,
 from steadytd.evaluation.result import Evaluation
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.columns import ColumnMap
-from steadytd.logs.decode.rows import Policy
+from steadytd.logs.decode.meaning import Policy
 from steadytd.logs.log import Log, open_log
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
@@ -73,11 +74,13 @@ def evaluate(
     """Evaluate target policies from a log; see `docs/evaluate.md`.
 
     `source` is what `open_log` takes, or an open log. `features` is the text form of a feature map,
-    a map, or a scikit-learn transformer. `learners` are names or text forms of learners, also
-    `drl`, `snpdis`, `pdis` and `mis`; numbers that are not given (alpha, eta, ratio, drl's lam) are
-    chosen from the data. `behavior` is a function for the behaviour policy's probability, or
-    "estimate", or a scikit-learn classifier to estimate it with; without it the log must have a
-    `behavior_prob`.
+    a map, or a scikit-learn transformer. `targets` are names of the log's targets (default: all),
+    or functions of observations that return the probabilities of all actions. `learners` are names
+    or text forms of learners, also `drl`, `snpdis`, `pdis` and `mis`, and where the probabilities
+    of all actions are known `lstdq`, `fqe` and `drl_q`; numbers that are not given (alpha, eta,
+    ratio, drl's lam) are chosen from the data. `behavior` is such a function for the behaviour
+    policy, or "estimate", or a scikit-learn classifier to estimate it with; without it the log must
+    have a `behavior_prob`.
     `value_at` says where: at the episodes' first states (default), or over all logged states
     (default for a log of one endless episode). `engine="dask"` spreads the sums over a cluster (at
     `address`, or threads here), one task per part, kept in the directory `checkpoint`.
@@ -97,8 +100,10 @@ def evaluate(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
         )
     fitted = _fitted(features, log, seed)
+    asked = _with_action_values(asked, log, fitted, usual=learners is None)
     log = _in_batches(log, fitted)
-    plan = replace(_plan(log, asked, fitted, value_at), seed=seed)
+    plan = _plan(log, asked, fitted, value_at)
+    plan = replace(plan, seed=seed, behavior_whole=log.meaning.behavior_whole)
     usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
     number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
@@ -186,10 +191,12 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str) -
     rows = log.rows
     if rows is None:  # a CSV does not say; it is read twice
         rows = sum(len(batch) for batch in log.batches(columns=())) + int(log.left_out or 0)
-    blocks = blocks_for(len(log.targets), len(distinct), features.n_features, len(lams))
+    d, by_action = features.n_features, _action_plan(log, asked)
+    further = numbers_per_block(by_action, d)
+    blocks = blocks_for(len(log.targets), len(distinct), d, len(lams), further)
     return Plan(
-        tuple(log.targets), features.n_features, rows, distinct, blocks, lams=lams,
-        where=_where(log, value_at),
+        tuple(log.targets), d, rows, distinct, blocks, lams=lams, where=_where(log, value_at),
+        by_action=by_action,
     )  # fmt: skip
 
 
@@ -203,6 +210,39 @@ def _where(log: Log, value_at: str) -> Where:
         if begun > 1:
             return "start"
     return "states"
+
+
+def _with_action_values(
+    asked: list[Request], log: Log, features: FeatureMap, usual: bool
+) -> list[Request]:
+    """The learners asked for, checked; the usual ones that value actions where they are cheap."""
+    exact = [one.label for one in asked if one.learner and one.learner.law.needs_policies]
+    if exact and log.meaning.densities:
+        raise InputError(
+            f"{exact[0]} needs probabilities of actions, not only their ratio, and actions that "
+            f"are fractions or lists (column '{log.meaning.columns.action}') have densities; "
+            f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
+        )
+    names = [one.label for one in asked if one.kind == "action"]
+    lacking = [name for name in log.targets if name not in log.whole]
+    if names and lacking:
+        raise InputError(
+            f"{names[0]} needs the target's probabilities of all actions, and those of "
+            f"'{lacking[0]}' are not known; add a column target_probs_{lacking[0]} (a list), give "
+            f"the target as a function of observations that returns them, or leave {names[0]} out."
+        )
+    if usual and log.whole and features.n_features * log.n_actions <= FEW:
+        return [*asked, *requests([one.name for one in BY_ACTION.values() if one.usual])]
+    return asked
+
+
+def _action_plan(log: Log, asked: list[Request]) -> ActionPlan | None:
+    mine = [one for one in asked if one.kind == "action"]
+    if not mine:
+        return None
+    places = tuple(t for t, name in enumerate(log.targets) if name in log.whole)
+    lams = dict.fromkeys(one.lam for one in mine if one.lam is not None)
+    return ActionPlan(places, log.n_actions, tuple(lams))
 
 
 class How(NamedTuple):

@@ -34,6 +34,10 @@ NOTES = (
     "An online learner's interval is that of its fixed point on this log; not_converged says where "
     "the learner has not reached it.",
 )
+OF_ACTIONS = (
+    "Intervals of values of actions are not by bootstrap, but by the sandwich over the same units; "
+    "these values are a second opinion."
+)
 DIVIDED = "Here units are stretches of episodes, which the intervals treat as independent."
 
 
@@ -144,6 +148,8 @@ class Evaluation:
         f = self.log
         states = "a state of the log" if f.continuing else "the logged episodes' first states"
         said = [n.format(states=states, units=f.units, episodes=f.episodes) for n in NOTES]
+        if any(j.actions is not None for j in self.judged):
+            said.append(OF_ACTIONS)
         return [*said, DIVIDED] if f.divided else said
 
     def value_function(self, target: str, learner: str | None = None) -> ValueFunction:

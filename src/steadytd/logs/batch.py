@@ -30,6 +30,10 @@ class LogBatch:
     `action`          [n] or [n,k]  as logged; None if the log has no numeric actions
     `row`                           number of the batch's first row in the log, over all files
     `rows`            [n]           number of each row in the log (left-out rows make gaps)
+    `probs`           [m, p, a]     probabilities of all actions at each of `obs` under the
+                                    policies known as a whole: the targets `Log.whole`, then the
+                                    behaviour policy if it is; NaN at next observations where
+                                    they are not known. None if there are none
     ================= ============= ===========================================================
 
     The arrays of numbers are contiguous, writable copies.
@@ -46,6 +50,7 @@ class LogBatch:
     action: NDArray[Any] | None
     row: int
     rows: Longs
+    probs: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -69,6 +74,8 @@ class Decoded:
     first: Bools
     action: NDArray[Any] | None
     row: int
+    probs: Floats | None = None  # [n, policies, actions]
+    next_probs: Floats | None = None  # the same, NaN where not given
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -86,7 +93,7 @@ def last(n: int, rows: Decoded) -> Decoded:
         reward=cut(rows.reward), discount=cut(rows.discount),
         behavior_prob=cut(rows.behavior_prob), target_prob=[cut(p) for p in rows.target_prob],
         episode=cut(rows.episode), first=cut(rows.first), action=cut(rows.action),
-        row=rows.row + begin,
+        row=rows.row + begin, probs=cut(rows.probs), next_probs=cut(rows.next_probs),
     )  # fmt: skip
 
 
@@ -112,6 +119,7 @@ def join(held: Decoded | None, rows: Decoded) -> Decoded:
         target_prob=targets,
         episode=both(held.episode, rows.episode), first=both(held.first, rows.first),
         action=both(held.action, rows.action), row=held.row,
+        probs=both(held.probs, rows.probs), next_probs=both(held.next_probs, rows.next_probs),
     )  # fmt: skip
 
 
@@ -127,7 +135,8 @@ def assemble(held: Decoded | None, new: Decoded) -> tuple[LogBatch | None, Decod
 
     x_next of a row is its own `next_obs` if there is one, else the observation of the following
     row of the same episode. A row without either, and with a discount above 0, cannot be learned
-    from and is left out; the last row of a batch waits for the next batch.
+    from and is left out; the last row of a batch waits for the next batch. So does one that has its
+    own `next_obs` without probabilities there: the following row may have them.
     """
     rows = join(held, new)
     L = len(rows)
@@ -140,6 +149,8 @@ def assemble(held: Decoded | None, new: Decoded) -> tuple[LogBatch | None, Decod
         same = (rows.next_obs[:-1] == rows.obs[1:]).all(axis=1)
         own[:-1] &= ~(follows[:-1] & same)
     complete = stop | own | follows
+    if rows.next_probs is not None:
+        complete[-1] = stop[-1] or (own[-1] and not np.isnan(rows.next_probs[-1]).any())
     waits = not complete[-1]
     n = L - 1 if waits else L
     left = n - int(np.count_nonzero(complete[:n]))
@@ -152,6 +163,13 @@ def assemble(held: Decoded | None, new: Decoded) -> tuple[LogBatch | None, Decod
         return _batch(rows, slice(0, n), own_copy(rows.obs), row_next), kept, 0
     keep = np.flatnonzero(complete[:n])
     return _compact(rows, keep, stop, own), kept, left
+
+
+def remaining(held: Decoded | None) -> LogBatch | None:
+    """What can be learned from the row that still waits when the log is over."""
+    if held is None or held.has_next is None or not held.has_next[0]:
+        return None
+    return _compact(held, np.zeros(1, np.int64), np.array([False]), np.array([True]))
 
 
 def _compact(rows: Decoded, keep: Longs, stop: Bools, own: Bools) -> LogBatch:
@@ -172,7 +190,20 @@ def _compact(rows: Decoded, keep: Longs, stop: Bools, own: Bools) -> LogBatch:
     if rows.next_obs is not None:
         obs[m:] = rows.next_obs[given]
         row_next[own[keep]] = m + np.arange(len(given), dtype=np.int32)
-    return _batch(rows, keep, obs, row_next)
+    batch = _batch(rows, keep, obs, row_next)
+    if rows.probs is None:
+        return batch
+    here = rows.probs[keep], rows.probs[dropped]
+    return replace(batch, probs=np.concatenate([*here, _next_probs(rows, given)]))
+
+
+def _next_probs(rows: Decoded, given: Longs) -> Floats:
+    """At the next observations of rows: as given, else those of the following row."""
+    assert rows.probs is not None and rows.next_probs is not None
+    found = rows.next_probs[given]
+    following = np.minimum(given + 1, len(rows) - 1)
+    goes_on = ~rows.first[following] & (following > given)
+    return np.where(np.isnan(found) & goes_on[:, None, None], rows.probs[following], found)
 
 
 def _batch(rows: Decoded, keep: Longs | slice, obs: NDArray[Any], row_next: Ints) -> LogBatch:
@@ -189,6 +220,7 @@ def _batch(rows: Decoded, keep: Longs | slice, obs: NDArray[Any], row_next: Ints
         action=None if rows.action is None else own_copy(rows.action[keep]),
         row=int(numbers[0]),
         rows=numbers,
+        probs=None if rows.probs is None else own_copy(rows.probs),
     )
 
 

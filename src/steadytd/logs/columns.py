@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from steadytd.base.errors import InputError, unknown
 
 TARGET = "target_prob_"
+WHOLE, NEXT_WHOLE = "target_probs_", "next_target_probs_"  # one number per action
+BEHAVIOR_WHOLE = "behavior_probs"
 BEHAVIOR = ("behavior_prob", "pscore", "action_prob")
 BEHAVIOR_LOG = ("behavior_logp", "action_logp")
 PLAIN = ("episode_id", "t", "action", "reward", "terminated", "truncated", "discount")
-MAPPABLE = (*PLAIN, "obs", "next_obs", *BEHAVIOR, *BEHAVIOR_LOG)
+MAPPABLE = (*PLAIN, "obs", "next_obs", *BEHAVIOR, *BEHAVIOR_LOG, BEHAVIOR_WHOLE)
+BY_TARGET = (TARGET, WHOLE, NEXT_WHOLE)
 
 ColumnMap = Mapping[str, str | Sequence[str]]
 
@@ -33,21 +36,42 @@ class Columns:
     discount: str | None = None
     behavior: str | None = None
     behavior_is_log: bool = False
-    targets: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, str | None] = field(default_factory=dict)  # None: only the whole one
+    whole: dict[str, tuple[str, ...]] = field(default_factory=dict)  # all actions, by target
+    next_whole: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    behavior_whole: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
         """Every column that is read, once."""
         single = (self.episode_id, self.t, self.reward, self.terminated, self.truncated)
         further = (self.action, self.discount, self.behavior)
-        every = (*single, *further, *self.obs, *self.next_obs, *self.targets.values())
+        wide = (*self.obs, *self.next_obs, *self.distributions())
+        every = (*single, *further, *wide, *self.targets.values())
         return list(dict.fromkeys(name for name in every if name is not None))
+
+    def distributions(self) -> list[str]:
+        """The columns with probabilities of all actions."""
+        every = (*self.whole.values(), *self.next_whole.values(), self.behavior_whole)
+        return [name for names in every for name in names]
+
+
+def several(name: str) -> bool:
+    """Whether the schema's name may stand for several columns, one per number."""
+    return name in ("obs", "next_obs", BEHAVIOR_WHOLE) or name.startswith((WHOLE, NEXT_WHOLE))
 
 
 def resolve(
-    file: str, present: Sequence[str], given: ColumnMap | None, targets: Sequence[str] | None
+    file: str,
+    present: Sequence[str],
+    given: ColumnMap | None,
+    targets: Sequence[str] | None,
+    lists: Collection[str] = (),
 ) -> Columns:
-    """Find the log's columns among those present in `file`; `targets=None` takes every target."""
-    finder = _Finder(file, list(present), dict(given or {}))
+    """Find the log's columns among those present in `file`; `targets=None` takes every target.
+
+    `lists` are the columns that hold lists: they are not numbered ones of others.
+    """
+    finder = _Finder(file, list(present), dict(given or {}), lists)
     behavior, is_log = finder.behavior()
     found = Columns(
         episode_id=finder.need("episode_id"),
@@ -61,20 +85,27 @@ def resolve(
         discount=finder.maybe("discount"),
         behavior=behavior,
         behavior_is_log=is_log,
-        targets=finder.targets(targets),
+        targets=(chosen := finder.targets(targets)),
+        whole=finder.whole(WHOLE, chosen),
+        next_whole=finder.whole(NEXT_WHOLE, chosen),
+        behavior_whole=finder.wide(BEHAVIOR_WHOLE, required=False),
     )
     finder.misspelled(found)
     return found
 
 
 class _Finder:
-    def __init__(self, file: str, present: list[str], given: dict[str, str | Sequence[str]]):
-        self.file, self.present, self.given = file, present, given
+    def __init__(
+        self, file: str, present: list[str], given: dict[str, str | Sequence[str]],
+        lists: Collection[str],
+    ) -> None:  # fmt: skip
+        self.file, self.present, self.given, self.lists = file, present, given, lists
         for key, value in given.items():
-            if key not in MAPPABLE and not key.startswith(TARGET):
-                raise unknown("name in the column map", key, (*MAPPABLE, TARGET + "<name>"))
+            if key not in MAPPABLE and not key.startswith(BY_TARGET):
+                by_target = [prefix + "<name>" for prefix in BY_TARGET]
+                raise unknown("name in the column map", key, (*MAPPABLE, *by_target))
             many = (value,) if isinstance(value, str) else tuple(value)
-            if len(many) != 1 and key not in ("obs", "next_obs"):
+            if len(many) != 1 and not several(key):
                 raise InputError(f"the column map gives {len(many)} columns for '{key}'; name one.")
             for name in many:
                 if name and name not in present and f"{name}_0" not in present:
@@ -150,17 +181,38 @@ class _Finder:
                 return column, name in BEHAVIOR_LOG
         return None, False
 
-    def targets(self, wanted: Sequence[str] | None) -> dict[str, str]:
-        mapped = [key for key in self.given if key.startswith(TARGET)]
-        found = [name for name in self.present if name.startswith(TARGET)]
-        known = dict.fromkeys(key.removeprefix(TARGET) for key in (*found, *mapped))
+    def targets(self, wanted: Sequence[str] | None) -> dict[str, str | None]:
+        """The columns of the logged action's probability; None where all actions' are given."""
+        known = self._known()
         if wanted is None and not known:
             raise InputError(
                 f"{self.file}: there is no target policy; add a column '{TARGET}<name>' with the "
-                "target's probability of the logged action, or give targets={'name': function}."
+                f"target's probability of the logged action, or '{WHOLE}<name>' with those of all "
+                "actions, or give targets={'name': function}."
             )
         for name in wanted or ():
             if name not in known:
                 hint = str(unknown("target", name, known)) if known else "the log has no targets."
                 raise InputError(f"{self.file}: there is no column '{TARGET}{name}' ({hint[:-1]}).")
-        return {name: self.need(TARGET + name) for name in (known if wanted is None else wanted)}
+        found = {name: self.maybe(TARGET + name) for name in (known if wanted is None else wanted)}
+        for name, column in found.items():
+            if column is None and not self.wide(WHOLE + name, required=False):
+                raise self.missing(TARGET + name)
+        return found
+
+    def _known(self) -> list[str]:
+        """The targets of all columns and of the column map, in their order."""
+        found = {}
+        for key in (*self.present, *self.given):
+            if key.startswith(TARGET):
+                found[key.removeprefix(TARGET)] = True
+            elif key.startswith(WHOLE):
+                name = key.removeprefix(WHOLE)
+                numbered = key in self.present and key not in self.lists
+                found[re.sub(r"_\d+$", "", name) if numbered else name] = True
+        return list(found)
+
+    def whole(self, prefix: str, targets: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """The columns with the probabilities of all actions, of the targets that have them."""
+        found = {name: self.wide(prefix + name, required=False) for name in targets}
+        return {name: columns for name, columns in found.items() if columns}

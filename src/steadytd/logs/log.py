@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import whole
 from steadytd.logs.ahead import ahead
-from steadytd.logs.batch import Decoded, LogBatch, assemble
+from steadytd.logs.batch import Decoded, LogBatch, assemble, remaining
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.contents import add_contents
 from steadytd.logs.decode.kernels import Cursor
-from steadytd.logs.decode.rows import Meaning, Policy, decode
+from steadytd.logs.decode.meaning import Meaning, Policy
+from steadytd.logs.decode.rows import decode
 from steadytd.logs.parts import cuts
 from steadytd.logs.sample import sample
 from steadytd.logs.schema import understand
 from steadytd.logs.sources.choose import open_source
 from steadytd.logs.sources.source import Chunk, LogSource
 
-OPTIONAL = frozenset({"action", "behavior_prob", "target_prob"})
+OPTIONAL = frozenset({"action", "behavior_prob", "target_prob", "probs"})
 
 __all__ = ["Log", "LogBatch", "open_log"]
 
@@ -80,13 +81,24 @@ class Log:
     @property
     def has_behavior(self) -> bool:
         """Whether the behaviour policy's probabilities are known."""
-        return self.meaning.columns.behavior is not None or self.meaning.behavior is not None
+        m = self.meaning
+        return m.columns.behavior is not None or m.behavior is not None or m.behavior_whole
+
+    @property
+    def whole(self) -> list[str]:
+        """The targets whose probabilities of all actions are known, as in `LogBatch.probs`."""
+        return list(self.meaning.whole)
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are; 0 if no policy is known as a whole."""
+        return self.meaning.actions
 
     def batches(self, columns: Collection[str] | None = None) -> Generator[LogBatch, None, None]:
         """Go through the log in order.
 
-        `columns` names the optional fields that are wanted among `action`, `behavior_prob` and
-        `target_prob` (default: all); columns of the others are not read.
+        `columns` names the optional fields that are wanted among `action`, `behavior_prob`,
+        `target_prob` and `probs` (default: all); columns of the others are not read.
         """
         fields = self._fields(columns)
         chunks = self._chunks(fields)
@@ -124,7 +136,11 @@ class Log:
                 if batch is not None:
                     used += len(batch)
                     yield batch
-        self.left_out = left_out + (held is not None)
+        batch = remaining(held)
+        if batch is not None:
+            used += len(batch)
+            yield batch
+        self.left_out = left_out + (held is not None and batch is None)
         whole = self.begin == 0 and self.end is None
         if whole and not used:
             raise InputError(
@@ -190,9 +206,10 @@ def open_log(
     """Open a log: a path, glob, directory or list of paths, a data frame or a Minari data set.
 
     `discount` may be left out where the log has a column of that name. `targets` are names of
-    `target_prob_<name>` columns (default: all) or functions `(obs [n, k], action [n]) ->
-    probability [n]`; `behavior` is such a function for the policy that made the log, in place of a
-    column. `columns` maps the names of the schema to the log's own.
+    `target_prob_<name>` or `target_probs_<name>` columns (default: all) or functions: `obs [n, k]
+    -> probabilities [n, actions]`, or `(obs [n, k], action [n]) -> probability [n]`; `behavior` is
+    such a function for the policy that made the log, in place of a column. `columns` maps the names
+    of the schema to the log's own.
     """
     rows = whole("batch_rows", batch_rows, 1)
     found = open_source(source)

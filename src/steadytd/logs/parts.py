@@ -8,8 +8,8 @@ from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
 from steadytd.logs.decode import arrays
 from steadytd.logs.decode.kernels import Cursor
+from steadytd.logs.decode.meaning import Meaning
 from steadytd.logs.decode.order import advance
-from steadytd.logs.decode.rows import Meaning
 from steadytd.logs.sources.source import LogSource
 
 BATCH = 1 << 18

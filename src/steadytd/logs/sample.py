@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from steadytd.base.errors import InputError
 from steadytd.base.random import OBSERVATIONS, Reservoir
 from steadytd.logs.decode import arrays, checks
-from steadytd.logs.decode.rows import Meaning
+from steadytd.logs.decode.meaning import Meaning
 from steadytd.logs.sources.source import Chunk, LogSource
 
 SPREAD = 32  # row groups that are looked into

@@ -8,7 +8,8 @@ from typing import Any
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import ColumnMap, Columns, resolve
 from steadytd.logs.decode import arrays
-from steadytd.logs.decode.rows import Meaning, Policy
+from steadytd.logs.decode.distributions import with_distributions
+from steadytd.logs.decode.meaning import Meaning, Policy
 from steadytd.logs.sources.source import LogSource
 
 
@@ -24,14 +25,15 @@ def understand(
     for name, policy in policies.items():
         if not callable(policy):
             raise InputError(
-                f"the target '{name}' must be a function (obs, action) -> probability, got "
+                f"the target '{name}' must be a function obs -> probabilities of all actions, or "
+                "(obs, action) -> probability of that action, got "
                 f"{type(policy).__name__}; name a column in the list targets=['{name}'] instead."
             )
     if isinstance(targets, str):
         raise InputError(f"targets must be a list of names, got '{targets}'; write ['{targets}'].")
     wanted = None if targets is None else [] if policies else list(targets)
     found = [
-        resolve(file, schema.names, given, wanted)
+        resolve(file, schema.names, given, wanted, _lists(schema))
         for file, schema in zip(source.files, source.schemas, strict=True)
     ]
     columns = found[0]
@@ -55,11 +57,16 @@ def understand(
         policies=policies,
         behavior=behavior,
         numeric_actions=_numeric(source, columns),
+        densities=_continuous(source, columns),
         dtype=_dtype(source, columns),
     )
     if policies or behavior is not None:
         meaning.need_actions(source.files[0], "a policy is given as a function")
-    return source, meaning, notes
+    return source, with_distributions(source, meaning), notes
+
+
+def _lists(schema: Any) -> list[str]:
+    return [one.name for one in schema if arrays.is_list(one.type)]
 
 
 def _settle(
@@ -88,15 +95,16 @@ def _types(file: str, schema: Any, columns: Columns) -> None:
     """Columns of numbers hold numbers: known from the schema, before any row is read."""
     single = (columns.episode_id, columns.t, columns.reward, columns.terminated)
     further = (columns.truncated, columns.discount, columns.behavior, *columns.targets.values())
+    distributions = (*columns.whole.values(), *columns.next_whole.values(), columns.behavior_whole)
     for name in (*single, *further):
         if name is not None:
             kind = schema.field(name).type
             if not arrays.is_number(arrays.decoded_type(kind)):
                 raise arrays.wrong_type(file, name, "numbers", kind)
-    for names in (columns.obs, columns.next_obs):
+    for names in (columns.obs, columns.next_obs, *distributions):
         for name in names:
             kind = schema.field(name).type
-            if names is columns.next_obs and str(kind) == "null":
+            if names not in (columns.obs, *columns.whole.values()) and str(kind) == "null":
                 continue  # of a frame in which none is given
             if len(names) > 1 and arrays.is_list(kind):
                 raise arrays.wrong_type(file, name, "numbers, as one of several columns", kind)
@@ -133,6 +141,16 @@ def _numeric(source: LogSource, columns: Columns) -> bool:
         return False
     kinds = [schema.field(columns.action).type for schema in source.schemas]
     return all(arrays.is_number(arrays.element_type(arrays.decoded_type(kind))) for kind in kinds)
+
+
+def _continuous(source: LogSource, columns: Columns) -> bool:
+    """Whether actions are fractions or lists: their probabilities may then be densities."""
+    import pyarrow.types as pt
+
+    if columns.action is None:
+        return False
+    kinds = [schema.field(columns.action).type for schema in source.schemas]
+    return all(arrays.is_list(kind) or pt.is_floating(kind) for kind in kinds)
 
 
 def _width(source: LogSource, columns: Columns) -> int:

@@ -171,7 +171,7 @@ def _read_for(columns: Collection[str] | None) -> Collection[str] | None:
     """What the log itself is asked for: estimating needs the actions in place of the column."""
     if columns is not None and "behavior_prob" not in columns:
         return columns
-    wanted = {"action", "target_prob"} if columns is None else {*columns, "action"}
+    wanted = {"action", "target_prob", "probs"} if columns is None else {*columns, "action"}
     return wanted - {"behavior_prob"}
 
 

@@ -10,12 +10,15 @@ import numpy as np
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.engine.loop.vectors import LANES
 from steadytd.evaluation.collect import scan
+from steadytd.evaluation.collect.action_sums import ActionRows, ActionSums
+from steadytd.evaluation.collect.action_sums import shapes as action_shapes
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.products import Products, up
 from steadytd.evaluation.collect.ratios import Ratios, Steps
 from steadytd.evaluation.collect.room import Padded, Room, memory_of
 from steadytd.evaluation.collect.scan import Places, Weighted
 from steadytd.evaluation.collect.statistics import (
+    ACTION_SUMS,
     KEPT_ROWS,
     RATIO_SUMS,
     SUMMED,
@@ -44,6 +47,7 @@ class BlockSums:
         self.numerator, self.denominator, self.ended = (
             room[name][i] for name in ("numerator", "denominator", "ended")
         )
+        self.q = {name: room[name][i] for name in ACTION_SUMS}
 
     def add(self, systems: Floats, weighted: Floats) -> None:
         """Add sums [columns, d, d + 2] and [ratios, lams, d + 2] of some rows."""
@@ -73,6 +77,7 @@ def room_for(plan: Plan) -> dict[str, Floats]:
         "numerator": (T, H),
         "denominator": (T, H),
         "ended": (T, H),
+        **action_shapes(plan.by_action, d),
     }
     return {name: np.zeros((n, *shapes[name])) for name in SUMMED}
 
@@ -97,6 +102,8 @@ class Prepared:
     weight: Padded
     rho: Padded
     every: bool  # every row is a start
+    probs: Floats | None  # [m, policies, actions], and
+    taken: Longs | None  # the logged actions, for the Q-form
     stretches: list[tuple[int, int, BlockSums]] = field(default_factory=list)
 
     @staticmethod
@@ -116,6 +123,8 @@ class Prepared:
             weight=room.padded("weight", (n, plan.columns)),
             rho=room.padded("rho", (n, plan.ratios)),
             every=plan.where == "states",
+            probs=batch.probs,
+            taken=None if batch.probs is None else np.asarray(batch.action, dtype=np.int64),
         )
 
     def steps(self, places: Places) -> Steps:
@@ -124,6 +133,14 @@ class Prepared:
         return Steps(
             self.target, self.behavior, self.first, places.gamma, self.reward, places.discounted,
             places.step, *written,
+        )  # fmt: skip
+
+    def by_action(self, X: Floats) -> ActionRows:
+        """The rows with features X as the Q-form takes them."""
+        assert self.probs is not None and self.taken is not None
+        return ActionRows(
+            X, self.probs, self.row_next, self.discount, self.reward, self.taken, self.first,
+            self.gamma, self.rho.array,
         )  # fmt: skip
 
     def weighted(self, X: Floats) -> Weighted:
@@ -152,6 +169,7 @@ class Accumulator:
         self.violating = np.full((T, KEPT_ROWS), -1, dtype=np.int64)
         self.extent = np.array([np.inf, -np.inf, 0.0, 0.0])
         self.products = Products(plan) if few(plan) else None
+        self.by_action = ActionSums(plan.by_action, d) if plan.by_action else None
         self.lams, self.c = np.array(plan.lams), np.zeros((len(plan.lams), plan.ratios))
         columns = plan.columns * d + self.c.size
         self.chunk = int(np.clip(CHUNK_BYTES // (8 * columns), FEWEST_ROWS, MOST_ROWS))
@@ -205,6 +223,10 @@ class Accumulator:
             piece.add(sums.systems, sums.weighted)
             piece.G += sums.G
             piece.x += sums.x
+        if self.by_action is not None:
+            rows_by_action = p.by_action(X)
+            for lo, hi, piece in p.stretches:
+                self.by_action.add(lo, hi, piece, rows_by_action)
 
     def _add(self, lo: int, hi: int, piece: BlockSums, p: Prepared, rows: Weighted) -> None:
         """Add the sums of a stretch, chunk by chunk, for any number of features and with traces."""
@@ -265,6 +287,8 @@ class Accumulator:
     def statistics(self) -> Statistics:
         """All sums; the episode under way ends here. The pass is over: nothing can be added."""
         self._end_episode()
+        if self.by_action is not None:
+            self.by_action.flush()
         last = self.pieces[-1]
         if self.place[2] > 0.0 and self.place[1] > 0.0:
             last.counts[2:] += (1.0, self.place[1])

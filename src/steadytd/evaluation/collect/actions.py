@@ -32,7 +32,7 @@ BINS = 10  # of probability, equally wide
 MOMENTS = 48  # numbers by action and feature, about
 
 
-class ActionSums(NamedTuple):
+class ProbabilitySums(NamedTuple):
     """Sums by piece of a block, in the order of the log; `actions` [K] are sorted.
 
     `taken` [pieces, K, 2] has rows and sums of 1/mu. The others have no columns where the whole
@@ -48,7 +48,7 @@ class ActionSums(NamedTuple):
     unusable: int
 
     @staticmethod
-    def merged(parts: Sequence[ActionSums]) -> ActionSums:
+    def merged(parts: Sequence[ProbabilitySums]) -> ProbabilitySums:
         """The sums of several parts of a log, in its order."""
         actions = np.unique(np.concatenate([p.actions for p in parts]))
         taken = []
@@ -56,7 +56,7 @@ class ActionSums(NamedTuple):
             wide = np.zeros((len(p.taken), len(actions), 2))
             wide[:, np.searchsorted(actions, p.actions)] = p.taken
             taken.append(wide)
-        return ActionSums(
+        return ProbabilitySums(
             actions,
             np.concatenate(taken),
             np.concatenate([p.possible for p in parts]),
@@ -75,7 +75,7 @@ class Actions:
         self.taken: list[Floats] = []
         self.whole: list[Whole] = []
 
-    def add(self, rows: ActionRows, stretches: list[tuple[int, int, int]]) -> None:
+    def add(self, rows: LoggedActions, stretches: list[tuple[int, int, int]]) -> None:
         """The rows of a batch; a stretch is lo, hi and the number of its piece."""
         code = self._codes(rows)
         for lo, hi, piece in stretches:
@@ -88,7 +88,7 @@ class Actions:
                     self.whole.append(Whole.nothing(rows.whole.shape[1], rows.X.shape[1]))
                 self.whole[piece].add(rows, lo, hi)
 
-    def _codes(self, rows: ActionRows) -> Longs | None:
+    def _codes(self, rows: LoggedActions) -> Longs | None:
         """The place of every action among the known ones; None where they cannot be counted."""
         action = rows.action
         usable = action is not None and action.ndim == 1 and len(self.known) <= MOST_ACTIONS
@@ -106,7 +106,7 @@ class Actions:
             self.known = np.append(self.known, numbers[at])
         return code
 
-    def sums(self) -> ActionSums:
+    def sums(self) -> ProbabilitySums:
         """All sums, of sorted actions; none of actions if there are too many."""
         known = self.known if len(self.known) <= MOST_ACTIONS else self.known[:0]
         order = np.argsort(known)
@@ -118,10 +118,10 @@ class Actions:
             return np.array(found) if found else np.empty((pieces, 0))
 
         whole = all_of("possible"), all_of("bins"), all_of("moments")
-        return ActionSums(known[order], taken, whole[0], whole[1], whole[2], self.unusable)
+        return ProbabilitySums(known[order], taken, whole[0], whole[1], whole[2], self.unusable)
 
 
-class ActionRows(NamedTuple):
+class LoggedActions(NamedTuple):
     """The rows of a batch: logged actions and probabilities, and the features."""
 
     action: NDArray[Any] | None
@@ -148,7 +148,7 @@ class Whole:
         signs = np.sign(uniforms(0, PROJECTIONS, features * few) - 0.5)
         return Whole(actions, few, signs.reshape(features, few))
 
-    def add(self, rows: ActionRows, lo: int, hi: int) -> None:
+    def add(self, rows: LoggedActions, lo: int, hi: int) -> None:
         """The rows lo .. hi."""
         assert rows.whole is not None and rows.action is not None
         mu = rows.whole[lo:hi]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.collect.accumulate import BlockSums, Prepared
-from steadytd.evaluation.collect.actions import ActionRows, Actions, ActionSums
+from steadytd.evaluation.collect.actions import Actions, LoggedActions, ProbabilitySums
 from steadytd.evaluation.collect.outcomes import EpisodeSteps, Outcomes, Sampled
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.statistics import Statistics
@@ -20,7 +20,7 @@ from steadytd.logs.log import LogBatch
 class Checked(NamedTuple):
     """Sums by action, and episodes."""
 
-    actions: ActionSums
+    actions: ProbabilitySums
     sample: Sampled
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -33,24 +33,24 @@ class Checked(NamedTuple):
         """What `arrays` has named."""
         sums, sample = (
             {name: arrays[f"checked_{name}"] for name in kind._fields}
-            for kind in (ActionSums, Sampled)
+            for kind in (ProbabilitySums, Sampled)
         )
         numbers = {"unusable": int(sums.pop("unusable"))}, {"bound": float(sample.pop("bound"))}
-        made: Any = ActionSums, Sampled
+        made: Any = ProbabilitySums, Sampled
         return Checked(made[0](**sums, **numbers[0]), made[1](**sample, **numbers[1]))
 
     @staticmethod
     def merged(parts: Sequence[Checked]) -> Checked:
         """That of several parts of a log, in its order."""
         actions, samples = zip(*parts, strict=True)
-        return Checked(ActionSums.merged(actions), Sampled.merged(samples))
+        return Checked(ProbabilitySums.merged(actions), Sampled.merged(samples))
 
 
 class Checks:
     """Goes over the batches of a part of a log, after `Accumulator.prepare`."""
 
     def __init__(self, plan: Plan) -> None:
-        self.actions, self.outcomes = Actions(), Outcomes(plan)
+        self.plan, self.actions, self.outcomes = plan, Actions(), Outcomes(plan)
         self.pieces: list[BlockSums] = []
 
     def add(self, batch: LogBatch, p: Prepared, X: Floats) -> None:
@@ -60,8 +60,9 @@ class Checks:
             if not self.pieces or self.pieces[-1] is not piece:
                 self.pieces.append(piece)
             stretches.append((lo, hi, len(self.pieces) - 1))
-        whole = getattr(batch, "behavior_probs", None)  # not every log has the whole distribution
-        self.actions.add(ActionRows(batch.action, p.behavior, whole, X[: p.n]), stretches)
+        known = self.plan.behavior_whole and batch.probs is not None
+        whole = batch.probs[: p.n, -1] if known else None
+        self.actions.add(LoggedActions(batch.action, p.behavior, whole, X[: p.n]), stretches)
         rho = p.rho.array[:, : len(p.target)]  # the last column is the behaviour's
         self.outcomes.add(
             EpisodeSteps(p.first, p.reward, p.discount, rho, batch.episode, p.row_next, X)

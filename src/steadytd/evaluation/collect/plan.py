@@ -29,6 +29,14 @@ class System(NamedTuple):
     beta: float | None = None
 
 
+class ActionPlan(NamedTuple):
+    """What the sums of the Q-form are for: see `action_sums`."""
+
+    targets: tuple[int, ...]  # those that are known as a whole, by their places among all
+    actions: int
+    lams: tuple[float, ...] = ()
+
+
 TD = System()
 ETD = System(emphatic=True)
 
@@ -50,6 +58,8 @@ class Plan:
     lams: tuple[float, ...] = (1.0,)
     where: Where = "start"
     seed: int = 0  # of the sample of episodes
+    by_action: ActionPlan | None = None
+    behavior_whole: bool = False  # the behaviour's probabilities of all actions are logged
 
     @property
     def columns(self) -> int:
@@ -73,9 +83,9 @@ def numbers_per_block(targets: int, systems: int, features: int, lams: int = 1) 
     return matrices + (targets + 1) * lams * (d + 2) + targets * 3 * HORIZON
 
 
-def blocks_for(targets: int, systems: int, features: int, lams: int = 1) -> int:
-    """As many blocks as fit into 300 MB, between 16 and 200."""
-    size = 8 * numbers_per_block(targets, systems, features, lams)
+def blocks_for(targets: int, systems: int, features: int, lams: int = 1, further: int = 0) -> int:
+    """As many blocks as fit into 300 MB, between 16 and 200; `further` numbers are in each."""
+    size = 8 * (numbers_per_block(targets, systems, features, lams) + further)
     if FEWEST_BLOCKS * size > TOO_MUCH:
         raise InputError(
             f"{features} features and {targets} targets need {FEWEST_BLOCKS * size / 1e9:.0f} GB "

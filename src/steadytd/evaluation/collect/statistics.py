@@ -8,7 +8,7 @@ of the log. Hence one machine and many give the same bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,16 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.files import reading_arrays, write_arrays
 
+ACTION_SUMS = ("q_counts", "q_start", "q_G", "q_systems", "q_traced", "q_weighted")
 BINS = 62  # of rho: zero, then bins that begin at 2^e and 1.5 2^e
 RATIO_SUMS = ("rho", "rho_squared", "zeros", "largest", "product", "product_squared", "product_max")
 LARGEST_OF = (3, 6)  # of these sums the largest counts
 ENOUGH_UNITS = 20  # whole episodes are kept together where that leaves so many units
 KEPT_ROWS = 20  # row numbers that are remembered of support violations
+
+
+def _none() -> Floats:
+    return np.empty(0)
 
 
 @dataclass
@@ -44,6 +49,7 @@ class Statistics:
     `numerator`    [p, T, H]            of snpdis: discounted product times reward at step t
     `denominator`  [p, T, H]            products at step t, of episodes that have such a step
     `ended`        [p, T, H]            products of episodes that ended after t steps
+    `q_...`        [p, W, ...]          of the W targets known as a whole: see `action_sums`
     `histogram`    [T, bins]            rows by ratio
     `largest_row`  [T]                  row number of the largest ratio
     `violations`   [T]                  rows where pi > 0 and mu = 0
@@ -71,6 +77,17 @@ class Statistics:
     violations: Longs
     violating: Longs
     extent: Floats
+    q_counts: Floats = field(default_factory=_none)
+    q_start: Floats = field(default_factory=_none)
+    q_G: Floats = field(default_factory=_none)
+    q_systems: Floats = field(default_factory=_none)
+    q_traced: Floats = field(default_factory=_none)
+    q_weighted: Floats = field(default_factory=_none)
+
+    def __post_init__(self) -> None:
+        for name in ACTION_SUMS:
+            if len(getattr(self, name)) != len(self.block):  # nobody asked for them
+                setattr(self, name, np.zeros((len(self.block), 0)))
 
     def save(self, path: Path, **extra: NDArray[Any]) -> None:
         """Write all sums to a NumPy archive, whole or not at all."""
@@ -98,7 +115,7 @@ class Statistics:
 
 SUMMED = (
     "counts", "G", "x", "x_start", "systems", "mass", "behavior", "weighted", "ratios", "numerator",
-    "denominator", "ended",
+    "denominator", "ended", *ACTION_SUMS,
 )  # fmt: skip
 PIECEWISE = ("block", "continues", *SUMMED)
 

@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.collect.actions import BINS, MOST_ACTIONS, ActionSums
+from steadytd.evaluation.collect.actions import BINS, MOST_ACTIONS, ProbabilitySums
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval
 
 ERROR = 0.001  # chance of a false alarm among all comparisons of a log
@@ -121,7 +121,7 @@ class LogCalibration:
         return {**asdict(self), "fine": self.fine}
 
 
-def calibrate(sums: ActionSums, rows: Floats, mixed: bool = False) -> LogCalibration:
+def calibrate(sums: ProbabilitySums, rows: Floats, mixed: bool = False) -> LogCalibration:
     """The comparisons that the sums by unit allow; `rows` [units]; `mixed`: features were."""
     whole = sums.possible.shape[1] > 0
     reason = _reason(sums)
@@ -137,13 +137,13 @@ def calibrate(sums: ActionSums, rows: Floats, mixed: bool = False) -> LogCalibra
     return LogCalibration(comparisons, whole, by_action, by_bin, told)
 
 
-def _reason(sums: ActionSums) -> str:
+def _reason(sums: ProbabilitySums) -> str:
     if not sums.unusable and len(sums.actions) <= MOST_ACTIONS:
         return ""
     return f"actions are not single numbers, or there are more than {MOST_ACTIONS} different ones"
 
 
-def _by_action(sums: ActionSums, rows: Floats, tail: float) -> tuple[ByAction, ...]:
+def _by_action(sums: ProbabilitySums, rows: Floats, tail: float) -> tuple[ByAction, ...]:
     A = sums.possible.shape[1] // 2
     # where mu(.|s) is not known, every action may be possible, and no variance is known
     known = sums.possible.reshape(len(rows), 2, A)
@@ -215,7 +215,7 @@ def mean_interval(totals: Floats, sizes: Floats, tail: float, least: float = 0.0
     return Interval(float(mean) - reach, float(mean) + reach)
 
 
-def _by_feature(sums: ActionSums, rows: Floats, mixed: bool, chance: float) -> ByFeature:
+def _by_feature(sums: ProbabilitySums, rows: Floats, mixed: bool, chance: float) -> ByFeature:
     """The moment that is furthest from 0."""
     from scipy.stats import t
 

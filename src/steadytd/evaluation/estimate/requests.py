@@ -11,12 +11,13 @@ from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner, parse_params
 from steadytd.evaluation.collect.plan import TD, System
 from steadytd.evaluation.estimate.baselines import DEFAULT, NAMED, REFERENCE, RENAMED
+from steadytd.evaluation.estimate.by_action import BY_ACTION, parsed
 from steadytd.evaluation.estimate.closed_form import FixedPoint, fixed_point
 from steadytd.evaluation.estimate.estimators import Form
 from steadytd.learners import EVALUATED, algorithm, names
 
 CHOSEN = ("eta", "ratio")  # that the data can choose
-Kind = Literal["solved", "online", "sampling"]
+Kind = Literal["solved", "online", "sampling", "action"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Request:
     fixed_point: FixedPoint | None = None
     auto_alpha: bool = False
     form: Form | None = None  # of an estimator that is no learner
+    lam: float | None = None  # of an estimator of kind "action" that has one
 
     @property
     def automatic(self) -> list[str]:
@@ -62,6 +64,9 @@ def requests(asked: Sequence[str | Law | Learner] | str | None) -> list[Request]
 
 
 def _request(asked: str | Law | Learner) -> Request:
+    by_action = parsed(asked) if isinstance(asked, str) else None
+    if by_action is not None:
+        return Request(by_action[0], "action", "".join(str(asked).split()), lam=by_action[1])
     auto_alpha = False
     text = "".join(asked.split()) if isinstance(asked, str) else asked.name
     if isinstance(asked, str) and text.partition(":")[0] in (*NAMED, *RENAMED):
@@ -79,8 +84,8 @@ def _request(asked: str | Law | Learner) -> Request:
         learner = Learner(law, params)
     if learner.law.action_values:
         raise InputError(
-            f"{learner.name} learns action values, but a log is evaluated with state values; use "
-            "tdc instead."
+            f"{learner.name} learns action values step by step, which a log cannot follow; use "
+            "tdc, or lstdq for values of actions."
         )
     found = fixed_point(learner)
     for name in learner.automatic:
@@ -91,7 +96,8 @@ def _request(asked: str | Law | Learner) -> Request:
             )
     solved = learner.law.block is not None and found is not None
     reference = solved and found == FixedPoint(TD)
-    if text in (*NAMED, *RENAMED) or (text == REFERENCE.name and not reference):
+    taken = (*NAMED, *RENAMED, *BY_ACTION)
+    if text in taken or (text == REFERENCE.name and not reference):
         raise InputError(
             f"a law of your own cannot be named {text}: an evaluation has an estimator of that "
             "name; rename the law."
@@ -132,5 +138,5 @@ def _parsed(asked: str | Law) -> tuple[Law, dict[str, object]]:
         return asked, {}
     name, _, rest = asked.partition(":")
     if name.strip() not in names():
-        raise unknown("learner", name.strip(), [*names(), *NAMED])
+        raise unknown("learner", name.strip(), [*names(), *NAMED, *BY_ACTION])
     return algorithm(name.strip()), dict(parse_params(name.strip(), rest))

@@ -242,7 +242,8 @@ def turning(value: Value, apart: float) -> float:
         return float(np.exp(low)) if low else at_high
     last = 0
     while high - low > CLOSE * high + LEAST:  # regula falsi; an end that stays counts half
-        middle = low + float(np.clip(at_low / (at_low - at_high), 0.05, 0.95)) * (high - low)
+        share = at_low / (at_low - at_high) if at_low > at_high else 0.5
+        middle = low + float(np.clip(share, 0.05, 0.95)) * (high - low)
         rest = left(middle)
         if np.isnan(rest):
             break

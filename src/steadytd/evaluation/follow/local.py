@@ -34,7 +34,7 @@ from steadytd.logs.log import Log, LogBatch
 
 AHEAD = 3  # batches under way at most,
 AHEAD_BYTES = 64e6  # and bytes of their features, but never fewer than one batch
-WANTED = ("behavior_prob", "target_prob")  # of a batch; and what checks of probabilities need
+WANTED = ("behavior_prob", "target_prob")  # of a batch, beside what checks and the Q-form need
 
 Progress = Callable[[int, int], None]
 Peaks = tuple[float, float]
@@ -59,8 +59,8 @@ def features_of(batch: LogBatch, features: FeatureMap, room: Room) -> Floats:
 
 def wanted(part: Log) -> tuple[str, ...]:
     """The optional fields of a batch that are needed: actions where they are single numbers."""
-    known = {"behavior_probs"} & set(LogBatch.__dataclass_fields__)
-    return (*WANTED, *(("action",) if part.meaning.numeric_actions else ()), *known)
+    actions = ("action",) if part.meaning.numeric_actions else ()
+    return (*WANTED, *actions, *(("probs",) if part.meaning.policies_known else ()))
 
 
 def read(part: Log) -> Iterator[LogBatch]:

@@ -40,7 +40,9 @@ def members(
     if any(one.automatic for one in online):
         blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
         numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
-        short = replace(plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=())
+        short = replace(
+            plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=(), by_action=None
+        )
         sums = Accumulator(short)
         sums.add(replace(batch, rows=numbers), X)
         e = Estimator(units(sums.statistics()), "states")

@@ -21,6 +21,7 @@ from steadytd.evaluation.judge.target_findings import (
 )
 from steadytd.evaluation.judge.values import Judged, Value
 
+ONLY = "second_opinion"  # values of actions alone
 OWN = {"not_converged", "no_interval", "diverged"}  # findings about one learner
 
 
@@ -58,7 +59,7 @@ def recommend(j: Judged, f: LogFacts, findings: list[Finding]) -> Recommendation
     with_limits = [v for v in usable if np.isfinite([v.lo, v.hi]).all()] or usable or j.values
     unbiased = by_sampling(j, f)
     order = [preferred, *(unbiased if preferred == DOUBLY_ROBUST.name else ()), *j.solved]
-    for kind in ("solved", "online", "sampling"):  # those without a penalty first
+    for kind in ("solved", "online", "sampling", "action"):  # those without a penalty first
         order += [v.learner for v in with_limits if v.kind == kind and not v.eta]
     names = {v.learner for v in with_limits}
     labels = {form_name(v): v.learner for v in with_limits} | {name: name for name in names}
@@ -85,6 +86,7 @@ def _own(j: Judged, row: Value, findings: list[Finding]) -> list[str]:
     """What is a note for the evaluation, but a warning about the one learner that is used."""
     about = [x for x in findings if x.target == j.name and x.numbers.get("learner") == row.learner]
     codes = [x.code for x in about if x.code in OWN]
+    codes += [x.code for x in findings if x.target == j.name and x.code == ONLY]
     return [*codes, "bias_dominates"] if moved(j, row, MATTERS) else codes
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from steadytd.base.finding import Finding
 from steadytd.evaluation.estimate.baselines import DOUBLY_ROBUST, REFERENCE, SAMPLING
+from steadytd.evaluation.judge.action_findings import about_actions
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
@@ -28,7 +29,7 @@ def about_target(j: Judged, f: LogFacts) -> list[Finding]:
     )  # fmt: skip
     found = [finding for part in parts if (finding := part(j, f)) is not None]
     found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]
-    return found + _out_of_range(j, f) + _online(j)
+    return found + _out_of_range(j, f) + _online(j) + about_actions(j)
 
 
 def _support(j: Judged, f: LogFacts) -> Finding | None:

@@ -17,6 +17,7 @@ from steadytd.evaluation.estimate.baselines import (
     estimate,
 )
 from steadytd.evaluation.estimate.bootstrap import Interval
+from steadytd.evaluation.estimate.by_action import Answer, Support, answer, support
 from steadytd.evaluation.estimate.closed_form import mean_matrix
 from steadytd.evaluation.estimate.estimators import LSTD, NOT_KNOWN, Estimator, Form, HeldOut
 from steadytd.evaluation.estimate.methods.drl import curve
@@ -89,6 +90,13 @@ class Difference:
         return {**asdict(self), "agree": self.agree}
 
 
+class ActionAnswers(NamedTuple):
+    """What the estimators say that value actions, by label, and what the log shows of actions."""
+
+    support: Support
+    answers: dict[str, Answer]
+
+
 @dataclass
 class Judged:
     """What is known of one target.
@@ -113,6 +121,7 @@ class Judged:
     curve: dict[float, Estimate] = field(default_factory=dict)
     omega: Floats = field(default_factory=lambda: np.empty(0))
     behavior: Estimate = field(default_factory=lambda: nothing(0))
+    actions: ActionAnswers | None = None
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
@@ -159,7 +168,10 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
     rows: list[Value] = []
     forms: dict[str, Form] = {}
     weights: dict[str, Floats] = {}
+    by_action = [one for one in asked if one.kind == "action"]
     for one in asked:
+        if one.kind == "action":
+            continue
         lane = next(online) if one.kind == "online" else None
         row, form = _row(e, target, plan, one, lane, stability)
         rows.append(row)
@@ -184,13 +196,29 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         for other, against in listed[:i]
         if form != against and e.n_units > 1
     ]
+    actions = None
+    if plan.by_action is not None and target in plan.by_action.targets:
+        found_by_action = {
+            one.label: answer((one.name, one.lam), e.units, plan, target, e.where)
+            for one in by_action
+        }
+        place = plan.by_action.targets.index(target)
+        actions = ActionAnswers(support(e.units, place), found_by_action)
+        rows += [_action_row(overlap.target, name, a) for name, a in found_by_action.items()]
     return Judged(
         overlap.target, overlap, stability, rows, differences, weights,
         {name: (found[form].value, found[form].interval()) for name, form in basic.items()},
         _size(e, target), e.held_out(target), forms,
         {name: found[form].value for name, form in plain.items()},
         {name: found[form] for name, form in listed},
-        curve(e, target), marginal_weights(e, target), behavior,
+        curve(e, target), marginal_weights(e, target), behavior, actions,
+    )  # fmt: skip
+
+
+def _action_row(target: str, learner: str, a: Answer) -> Value:
+    return Value(
+        target, learner, a.value, *a.interval, a.stable, None, "action",
+        fixed_point=a.fixed_point, diverged=a.diverged,
     )  # fmt: skip
 
 

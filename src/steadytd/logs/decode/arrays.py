@@ -114,19 +114,25 @@ def flags(column: Any, name: str, place: Place) -> Bools:
     return array.astype(np.bool_, copy=False)
 
 
-def matrix(columns: Sequence[Any], names: Sequence[str], place: Place, width: int) -> Matrix:
+def matrix(
+    columns: Sequence[Any],
+    names: Sequence[str],
+    place: Place,
+    width: int,
+    what: str = "observations",
+) -> Matrix:
     """Observations [n, width] from one column of lists or numbers, or from numbered columns.
 
     float32 stays float32, every other type becomes float64. A column of fixed-size lists without
     nulls is not copied.
     """
     if len(columns) == 1 and is_list(columns[0].type):
-        return _lists(simple(columns[0]), names[0], place, width)
+        return _lists(simple(columns[0]), names[0], place, width, what)
     parts = [values(c, name, place) for c, name in zip(columns, names, strict=True)]
     dtype = np.float32 if all(part.dtype.itemsize <= 4 for part in parts if part.dtype.kind == "f")\
         and all(part.dtype.kind == "f" for part in parts) else np.float64  # fmt: skip
     if len(parts) != width:
-        raise InputError(f"{place.file}: {len(parts)} columns of observations, not {width}.")
+        raise InputError(f"{place.file}: {len(parts)} columns of {what}, not {width}.")
     if width == 1:
         return parts[0].astype(dtype, copy=False).reshape(-1, 1)
     out = np.empty((len(parts[0]), width), dtype)
@@ -135,7 +141,25 @@ def matrix(columns: Sequence[Any], names: Sequence[str], place: Place, width: in
     return out
 
 
-def _lists(column: Any, name: str, place: Place, width: int) -> Matrix:
+def optional(
+    columns: Sequence[Any],
+    names: Sequence[str],
+    place: Place,
+    width: int,
+    what: str = "observations",
+) -> tuple[Matrix | None, Bools]:
+    """A matrix where rows may be null, and which are given; None where none is."""
+    given = np.logical_or.reduce([c.is_valid().to_numpy(zero_copy_only=False) for c in columns])
+    if not given.any():
+        return None, given
+    if not given.all():
+        # a null keeps its place: it is read as the row nearest before it that is given
+        fill = np.maximum.accumulate(np.where(given, np.arange(len(given)), given.argmax()))
+        columns = [c.take(fill) for c in columns]
+    return matrix(columns, names, place, width, what), given
+
+
+def _lists(column: Any, name: str, place: Place, width: int, what: str) -> Matrix:
     import pyarrow.types as pt
 
     no_nulls(column, name, place)
@@ -144,7 +168,7 @@ def _lists(column: Any, name: str, place: Place, width: int) -> Matrix:
         index = first_true(lengths != width)
         if index is not None:
             raise fault(
-                place, name, index, f"observations must all have {width} numbers as in the first "
+                place, name, index, f"{what} must all have {width} numbers as in the first "
                 "row", f"{lengths[index]} numbers", "pad or cut them to one length",
             )  # fmt: skip
     items = simple(column.flatten())
@@ -153,7 +177,7 @@ def _lists(column: Any, name: str, place: Place, width: int) -> Matrix:
     if items.null_count:
         index = first_true(~items.is_valid().to_numpy(zero_copy_only=False)) or 0
         raise fault(
-            place, name, index // width, "an observation must be complete",
+            place, name, index // width, f"{what} must be complete",
             f"null as its number {index % width}", "fill it in or drop the episode",
         )  # fmt: skip
     flat = values(items, name, place)

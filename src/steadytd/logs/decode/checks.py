@@ -16,6 +16,7 @@ Numbers = NDArray[Any]  # of the column's own type
 
 BELOW_ZERO = float(np.nextafter(0.0, -1.0))  # every number above it is at least 0
 SLACK = 1e-6  # a float32 softmax may end a little above 1: taken as 1
+OF_DENSITY = "correct it (densities need a column 'action' of fractions: see docs/logs.md)"
 IS_LOG = "it looks like a log-probability: give it as action_logp, or take exp"
 
 
@@ -55,23 +56,58 @@ def discounts(values: Floats, name: str, place: Place) -> None:
         )
 
 
-def target(values: Numbers, name: str, place: Place) -> Numbers:
-    """Target probabilities lie in [0, 1]."""
-    if all_within(read_only(values), BELOW_ZERO, 1.0):
+def target(values: Numbers, name: str, place: Place, most: float = 1.0) -> Numbers:
+    """Target probabilities lie in [0, 1]; densities are at least 0 and finite (`most`)."""
+    if all_within(read_only(values), BELOW_ZERO, most):
         return values
-    index = first_true(~((values >= 0.0) & (values <= 1.0 + SLACK)))
+    index = first_true(~((values >= 0.0) & (values <= most + SLACK)))
     if index is not None:
-        remedy = IS_LOG if values[index] < 0 else "correct it (densities: see docs/logs.md)"
-        raise fault(place, name, index, "a probability must lie in [0, 1]", values[index], remedy)
+        remedy = IS_LOG if values[index] < 0 else OF_DENSITY
+        raise fault(place, name, index, _rule("[0", most), values[index], remedy)
     return np.minimum(values, 1.0)
 
 
+def _rule(least: str, most: float) -> str:
+    where = f"{least}, 1]" if most == 1.0 else f"{least}, infinity)"
+    return f"a {'probability' if most == 1.0 else 'density'} must lie in {where}"
+
+
+def distribution(values: NDArray[Any], name: str, place: Place, use: Bools | None = None) -> None:
+    """Probabilities of all actions are at least 0 and add up to 1, in the rows of `use`."""
+    total = values.sum(axis=1, dtype=np.float64)
+    bad = ~((np.abs(total - 1.0) <= SLACK) & (values >= 0.0).all(axis=1))
+    index = first_true(bad if use is None else bad & use)
+    if index is None:
+        return
+    shown = ", ".join(f"{value:.6g}" for value in values[index][:8].tolist())
+    low = (values[index] < 0.0).all()
+    raise fault(
+        place, name, index, "the probabilities of all actions must be at least 0 and add up to 1",
+        f"[{shown}{', ...' if values.shape[1] > 8 else ''}], in sum {total[index]:.10g}",
+        "they look like log-probabilities: take exp" if low else "correct them",
+    )  # fmt: skip
+
+
+def same_entry(values: Numbers, entries: Floats, name: str, place: Place, whole: str) -> None:
+    """The probability of the logged action is its entry among those of all actions."""
+    index = first_true(~(np.abs(values - entries) <= SLACK))
+    if index is not None:
+        raise fault(
+            place, name, index, f"must be the logged action's entry in '{whole}', "
+            f"{entries[index]:.10g}", values[index], "correct one of them, or leave one out",
+        )  # fmt: skip
+
+
 def behavior(
-    values: Numbers, name: str, place: Place, is_log: bool, targets: Mapping[str, Numbers]
-) -> Numbers:
-    """Behaviour probabilities of logged actions lie in (0, 1], their logarithms are <= 0."""
+    values: Numbers, name: str, place: Place, is_log: bool, targets: Mapping[str, Numbers],
+    most: float = 1.0,
+) -> Numbers:  # fmt: skip
+    """Behaviour probabilities of logged actions lie in (0, 1], their logarithms are <= 0.
+
+    Densities are above 0 and finite (`most`).
+    """
     if is_log:
-        index = first_true(~((values <= SLACK) & np.isfinite(values)))
+        index = first_true(~((values <= np.log(most) + SLACK) & np.isfinite(values)))
         if index is not None:
             raise fault(
                 place, name, index, "a log-probability must be finite and at most 0",
@@ -80,9 +116,9 @@ def behavior(
         probability = np.exp(values.astype(np.float64))
     else:
         probability = values
-    if all_within(read_only(probability), 0.0, 1.0):
+    if all_within(read_only(probability), 0.0, most):
         return probability
-    index = first_true(~((probability > 0.0) & (probability <= 1.0 + SLACK)))
+    index = first_true(~((probability > 0.0) & (probability <= most + SLACK)))
     if index is None:
         return np.minimum(probability, 1.0)
     value = probability[index]
@@ -99,5 +135,5 @@ def behavior(
                 )  # fmt: skip
         remedy = "an action that was taken cannot have probability 0: correct it"
     else:
-        remedy = "correct it (densities: see docs/logs.md)"
-    raise fault(place, name, index, "a probability must lie in (0, 1]", value, remedy)
+        remedy = OF_DENSITY
+    raise fault(place, name, index, _rule("(0", most), value, remedy)

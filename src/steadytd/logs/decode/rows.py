@@ -2,66 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Bools, Floats
-from steadytd.base.errors import InputError
+from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.logs.batch import Decoded
-from steadytd.logs.columns import TARGET, Columns
+from steadytd.logs.columns import BEHAVIOR, TARGET, WHOLE
 from steadytd.logs.decode import arrays, checks
+from steadytd.logs.decode.distributions import (
+    OF_BEHAVIOR,
+    Ends,
+    RowsSoFar,
+    called,
+    distributions,
+    entry,
+    indices,
+    next_distributions,
+)
 from steadytd.logs.decode.kernels import Cursor
+from steadytd.logs.decode.meaning import Meaning
 from steadytd.logs.decode.order import advance
 from steadytd.logs.faults import Place
 from steadytd.logs.sources.source import Chunk
-
-Policy = Callable[[NDArray[Any], NDArray[Any]], Any]
-
-
-@dataclass(frozen=True)
-class Meaning:
-    """How the columns of a log become transitions."""
-
-    columns: Columns
-    width: int
-    discount: float | None
-    targets: tuple[str, ...]
-    policies: Mapping[str, Policy] = field(default_factory=dict)  # targets that are functions
-    behavior: Policy | None = None
-    numeric_actions: bool = True
-    dtype: str = "float64"  # of the observations, in all files
-
-    def need_actions(self, file: str, why: str) -> None:
-        """Fail if the log has no actions that are numbers."""
-        if not self.numeric_actions:
-            name = self.columns.action
-            got = (
-                f"column '{name}' does not hold numbers" if name else "there is no column 'action'"
-            )
-            raise InputError(
-                f"{file}: {why}, but {got}; number the actions 0, 1, 2, ..., or name another "
-                "column in the column map (action=its_name)."
-            )
-
-    def names(self, fields: frozenset[str]) -> list[str]:
-        """The columns to read for these optional fields of a batch."""
-        unwanted = set()
-        if "action" not in fields and not self.calls(fields):
-            unwanted.add(self.columns.action)
-        if "target_prob" not in fields:
-            unwanted.update(self.columns.targets.values())
-        if "behavior_prob" not in fields or self.behavior is not None:
-            unwanted.add(self.columns.behavior)
-        return [name for name in self.columns.names() if name not in unwanted]
-
-    def calls(self, fields: frozenset[str]) -> bool:
-        """Whether a function of observation and action is called."""
-        behaves = self.behavior is not None and "behavior_prob" in fields
-        return behaves or (bool(self.policies) and "target_prob" in fields)
 
 
 def decode(
@@ -85,18 +49,23 @@ def decode(
     discount = _discount(batch, meaning, terminated, place)
     next_obs, has_next = _next_obs(batch, meaning, discount, place)
     action = None
-    if c.action is not None and ("action" in fields or meaning.calls(fields)):
+    if c.action is not None and meaning.acts(fields):
         action = _actions(batch.column(c.action), c.action, place)
-    targets = _targets(batch, meaning, obs, action, place) if "target_prob" in fields else {}
-    behavior = None
-    if "behavior_prob" in fields:
-        behavior = _behavior(batch, meaning, obs, action, targets, place)
-    rows = Decoded(
+    rows = RowsSoFar(batch, obs, action, place)
+    known = _Known(rows, meaning, distributions(rows, meaning, fields))
+    targets = known.targets() if "target_prob" in fields else {}
+    probs = next_probs = None
+    if "probs" in fields and meaning.actions:
+        probs = np.stack(list(known.whole.values()), axis=1)
+        next_probs = next_distributions(rows, meaning, Ends(next_obs, has_next, first, discount))
+        known.taken()
+    decoded = Decoded(
         obs=obs, next_obs=next_obs, has_next=has_next, reward=reward, discount=discount,
-        behavior_prob=behavior, episode=number, first=first, action=action, row=row,
-        target_prob=list(targets.values()),
+        behavior_prob=known.behavior(targets) if "behavior_prob" in fields else None,
+        episode=number, first=first, action=action, row=row,
+        target_prob=list(targets.values()), probs=probs, next_probs=next_probs,
     )  # fmt: skip
-    return rows, cursor
+    return decoded, cursor
 
 
 def _discount(batch: Any, meaning: Meaning, terminated: Bools, place: Place) -> Floats:
@@ -116,15 +85,9 @@ def _next_obs(
     if not names:
         return None, None
     columns = [batch.column(name) for name in names]
-    given = np.logical_or.reduce([c.is_valid().to_numpy(zero_copy_only=False) for c in columns])
-    if given.all():
-        values = arrays.matrix(columns, names, place, meaning.width)
-    elif not given.any():
+    values, given = arrays.optional(columns, names, place, meaning.width)
+    if values is None:
         return None, None
-    else:
-        # a null keeps its place: it is read as the row nearest before it that is given
-        fill = np.maximum.accumulate(np.where(given, np.arange(len(given)), given.argmax()))
-        values = arrays.matrix([c.take(fill) for c in columns], names, place, meaning.width)
     checks.finite_rows(values, names[0], place, given & (discount != 0.0))
     return values, given
 
@@ -138,44 +101,58 @@ def _actions(column: Any, name: str, place: Place) -> NDArray[Any]:
     return arrays.matrix([column], [name], place, width)
 
 
-def _targets(
-    batch: Any, meaning: Meaning, obs: NDArray[Any], action: NDArray[Any] | None, place: Place
-) -> dict[str, NDArray[Any]]:
-    found = {}
-    for name in meaning.targets:
-        policy = meaning.policies.get(name)
-        if policy is None:
-            column = meaning.columns.targets[name]
-            values = arrays.values(batch.column(column), column, place)
+class _Known(NamedTuple):
+    """RowsSoFar with the policies that are known as a whole."""
+
+    rows: RowsSoFar
+    meaning: Meaning
+    whole: dict[str, Floats]
+
+    @property
+    def most(self) -> float:
+        return float(np.finfo(np.float64).max) if self.meaning.densities else 1.0
+
+    def taken(self) -> Longs:
+        """The logged actions as places in a distribution."""
+        return indices(self.rows, self.meaning.columns.action or "action", self.meaning.actions)
+
+    def targets(self) -> dict[str, NDArray[Any]]:
+        """Each target's probability of the logged actions."""
+        return {name: self._target(name) for name in self.meaning.targets}
+
+    def _target(self, name: str) -> NDArray[Any]:
+        rows, meaning, place = self.rows, self.meaning, self.rows.place
+        column, policy = meaning.columns.targets.get(name), meaning.policies.get(name)
+        entries = entry(self.whole[name], self.taken()) if name in self.whole else None
+        if column is not None:
+            values = arrays.values(rows.batch.column(column), column, place)
+            if entries is not None:
+                checks.same_entry(values, entries, column, place, WHOLE + name)
+        elif entries is not None:
+            values = entries
         else:
-            column = TARGET + name
-            values = called(policy, f"the target '{name}'", obs, action)
-        found[name] = checks.target(values, column, place)
-    return found
+            assert policy is not None
+            values = called(policy, f"the target '{name}'", rows.obs, rows.action)
+        return checks.target(values, column or TARGET + name, place, self.most)
 
-
-def _behavior(
-    batch: Any, meaning: Meaning, obs: NDArray[Any], action: NDArray[Any] | None,
-    targets: dict[str, NDArray[Any]], place: Place,
-) -> NDArray[Any] | None:  # fmt: skip
-    c = meaning.columns
-    if meaning.behavior is not None:
-        values = called(meaning.behavior, "the behaviour policy", obs, action)
-        return checks.behavior(values, "behavior_prob", place, False, targets)
-    if c.behavior is None:
-        return None
-    values = arrays.values(batch.column(c.behavior), c.behavior, place)
-    return checks.behavior(values, c.behavior, place, c.behavior_is_log, targets)
-
-
-def called(policy: Policy, what: str, obs: NDArray[Any], action: NDArray[Any] | None) -> Floats:
-    """Probabilities from a function of observations and actions, with its result checked."""
-    if action is None:
-        raise InputError(f"{what} is a function of the action, but the log has no column 'action'.")
-    result = np.asarray(policy(obs, action))
-    if result.shape != (len(obs),) or result.dtype.kind not in "fiub":
-        raise InputError(
-            f"{what} must return one probability per row, an array of shape ({len(obs)},), got an "
-            f"array of shape {result.shape} and type {result.dtype}."
-        )
-    return result.astype(np.float64)
+    def behavior(self, targets: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
+        """The behaviour policy's probability of the logged actions."""
+        rows, meaning, place = self.rows, self.meaning, self.rows.place
+        c, whole = meaning.columns, self.whole.get(OF_BEHAVIOR)
+        entries = None if whole is None else entry(whole, self.taken())
+        name, is_log = BEHAVIOR[0], False
+        if meaning.behavior is not None:
+            values = entries
+            if values is None:
+                values = called(meaning.behavior, "the behaviour policy", rows.obs, rows.action)
+        elif c.behavior is not None:
+            name, is_log = c.behavior, c.behavior_is_log
+            values = arrays.values(rows.batch.column(name), name, place)
+            if entries is not None:
+                logged = np.exp(values.astype(np.float64)) if is_log else values
+                checks.same_entry(logged, entries, name, place, c.behavior_whole[0])
+        elif entries is not None:
+            name, values = c.behavior_whole[0], entries
+        else:
+            return None
+        return checks.behavior(values, name, place, is_log, targets, self.most)

@@ -45,7 +45,7 @@ class CsvSource:
         import pyarrow as pa
 
         single = (columns.reward, columns.discount, columns.behavior, *columns.targets.values())
-        numbers = (*columns.obs, *columns.next_obs, *single)
+        numbers = (*columns.obs, *columns.next_obs, *columns.distributions(), *single)
         types = {name: pa.float64() for name in numbers if name is not None}
         types |= {name: pa.int64() for name in (columns.episode_id, columns.t)}
         flags = (columns.terminated, columns.truncated)

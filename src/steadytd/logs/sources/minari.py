@@ -46,8 +46,9 @@ class MinariSource:
     """A data set, read episode by episode.
 
     The columns are `episode_id`, `t`, `obs`, `next_obs`, `action`, `reward`, `terminated`,
-    `truncated`, and one for each entry of the infos that has one number per step. Where an entry
-    has one number more than there are actions, the first is from the reset and is left out.
+    `truncated`, and one for each entry of the infos that has a number, or a list of numbers, for
+    every step. Where an entry is one longer than there are actions, its first is from the reset and
+    is left out.
     """
 
     data: Any
@@ -141,8 +142,8 @@ def _table(episode: Any, number: int, label: str) -> Any:
     for key, entry in (episode.infos or {}).items():
         array = np.asarray(entry) if not isinstance(entry, dict) else np.empty(0)
         array = array.reshape(len(array), -1)
-        if array.shape[-1] == 1 and len(array) in (n, n + 1) and array.dtype.kind in "fiub":
-            columns.setdefault(key, array[len(array) - n :, 0])
+        if len(array) in (n, n + 1) and array.shape[-1] and array.dtype.kind in "fiub":
+            columns.setdefault(key, _column(array[len(array) - n :], flat=False))
     return pa.table(columns)
 
 

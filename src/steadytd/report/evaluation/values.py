@@ -14,6 +14,7 @@ KINDS = {
     "solved": ("solved", COLOURS[1]),
     "online": ("online, step by step", COLOURS[5]),
     "sampling": ("importance sampling", COLOURS[2]),
+    "action": ("values of actions", COLOURS[3]),
 }
 MARKED, QUIET = "#111111", "#555555"
 WIDTH = 560

@@ -32,6 +32,8 @@ REASONS = {
     "behavior_estimated": "the behaviour policy's probabilities are only estimates",
     "not_converged": "the learner had not arrived at its fixed point when the log ended",
     "no_interval": "this learner has no interval, so nothing says how far off it may be",
+    "actions_unseen": "the target takes actions that the log never shows",
+    "second_opinion": "values of actions are a second opinion, and no other learner was asked for",
     "bias_dominates": "its penalty moves the value by more than a quarter of lstd's interval",
 }
 MOST_ROWS = 0.5  # of the rows count: then only whole episodes are unlike the target's
@@ -174,6 +176,8 @@ def _remark(v: dict[str, Any]) -> str:
         return "sampling"
     if v["kind"] == "solved":
         return "solved"
+    if v["kind"] == "action":
+        return "does not settle" if v["stable"] is False else "by action"
     if v["stable"] is False:
         return "unstable here"
     off = v["fixed_point"] is not None and math.isfinite(v["fixed_point"])

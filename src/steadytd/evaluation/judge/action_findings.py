@@ -1,0 +1,85 @@
+"""What a user has to know about the estimators that value actions."""
+
+from __future__ import annotations
+
+from steadytd.base.finding import Finding
+from steadytd.evaluation.estimate.by_action import Answer
+from steadytd.evaluation.judge.values import Judged
+
+UNSEEN = 0.01  # share of the target's probability on actions that the log never shows
+
+
+def about_actions(j: Judged) -> list[Finding]:
+    """Findings about the values of actions, for one target."""
+    if j.actions is None:
+        return []
+    parts = (_unseen, _left_out, _only)
+    return [f for part in parts if (f := part(j)) is not None] + _iterated(j)
+
+
+def _unseen(j: Judged) -> Finding | None:
+    assert j.actions is not None
+    s = j.actions.support
+    if s.share < UNSEEN:
+        return None
+    listed = ", ".join(map(str, s.unseen))
+    many = f"action{'s' if len(s.unseen) > 1 else ''} {listed}"
+    return Finding(
+        "actions_unseen", j.name, "warning",
+        f"the target takes {many} with probability {s.share:.3g} (mean over the logged states), "
+        "and no row shows that: nothing in the log says what it leads to. Estimators that value "
+        "actions count 0 for it.",
+        "Evaluate a target that stays with the log's actions, or log some of these.",
+        {"actions": list(s.unseen), "share": s.share},
+    )  # fmt: skip
+
+
+def _left_out(j: Judged) -> Finding | None:
+    assert j.actions is not None
+    s = j.actions.support
+    if not s.left_out:
+        return None
+    return Finding(
+        "next_probs_missing", j.name, "note",
+        f"{s.left_out} of {s.rows + s.left_out} rows end a cut-off episode, and the target's "
+        "probabilities in the state after them are not known: estimators that value actions leave "
+        "these rows out.",
+        f"Add the column next_target_probs_{j.name}, or give the target as a function.",
+        {"left_out": s.left_out, "rows": s.rows},
+    )  # fmt: skip
+
+
+def _only(j: Judged) -> Finding | None:
+    if any(v.kind != "action" for v in j.values):
+        return None
+    return Finding(
+        "second_opinion", j.name, "note",
+        "only estimators that value actions were asked for. They are a second opinion: how often "
+        "their intervals hold the truth has not been measured as for the others, so none is "
+        "trusted.",
+        "Ask for lstd and dr, too, or leave out the list of learners.",
+    )  # fmt: skip
+
+
+def _iterated(j: Judged) -> list[Finding]:
+    """Iterations that have not settled, with what the certificate of the sums says about them."""
+    assert j.actions is not None
+    return [
+        _not_settled(j.name, name, a)
+        for name, a in j.actions.answers.items()
+        if a.radius is not None and (a.radius >= 1.0 or not a.settled)
+    ]
+
+
+def _not_settled(target: str, name: str, a: Answer) -> Finding:
+    factor = f"{a.radius:.6g} in the long run, the spectral radius of G^-1 C of its sums"
+    if a.radius is not None and a.radius >= 1.0:
+        text = f"{name} is unstable: each regression multiplies errors by {factor}."
+    else:
+        text = f"{name} has not settled: each regression multiplies errors only by {factor}."
+    return Finding(
+        "not_settled", target, "note",
+        f"{text} lstdq solves the same equations and finds {a.fixed_point:.4g}.",
+        "Use lstdq, or richer features.",
+        {"learner": name, "radius": a.radius, "fixed_point": a.fixed_point},
+    )  # fmt: skip
