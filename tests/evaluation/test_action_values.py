@@ -39,7 +39,7 @@ LAMS = (0.0, 0.5, 0.9, 1.0)
 def planned(log: Log, blocks: int = 7, lams: tuple[float, ...] = LAMS) -> Plan:
     assert log.rows is not None
     by_action = ActionPlan(tuple(range(len(log.targets))), log.n_actions, lams)
-    return Plan(tuple(log.targets), log.n_obs, log.rows, (TD,), blocks, 50, by_action)
+    return Plan(tuple(log.targets), log.n_obs, log.rows, (TD,), blocks, 50, by_action=by_action)
 
 
 def some_log(batch_rows: int = 65_536, next_probs: bool = True, episodes: int = 40) -> Log:
@@ -197,12 +197,12 @@ def test_right_values_and_wrong_ratios() -> None:
     table, known = enumerated(REWARDS, logged=wrong)
     e = st.evaluate(
         table, discount=0.8, features=Identity(),
-        learners=["lstd", "lstdq", "drl_q:lam=0", "drl_q:lam=1", "dr"],
+        learners=["lstd", "lstdq", "drl_q:lam=0", "drl_q:lam=1", "drl:lam=1"],
     )  # fmt: skip
     values = dict(zip(e.values["learner"], e.values["value"], strict=True))
     for name in ("lstdq", "drl_q:lam=0", "drl_q:lam=1"):
         assert values[name] == pytest.approx(known[-1], rel=1e-9)
-    assert abs(values["dr"] - known[-1]) > 0.1 and abs(values["lstd"] - known[-1]) > 0.1
+    assert abs(values["drl:lam=1"] - known[-1]) > 0.1 and abs(values["lstd"] - known[-1]) > 0.1
 
 
 def test_right_ratios_and_wrong_values() -> None:

@@ -170,7 +170,7 @@ WORLD = episodic(6, 0.5, np.eye(6), seed=1)
 
 def test_the_whole_distribution_is_used_where_a_log_has_it() -> None:
     table = log_table(WORLD, episodes=150, length=200, seed=1)
-    x = np.stack([np.asarray(table[f"obs_{k}"]) for k in range(6)], axis=1)
+    x = np.array(table["obs"].to_pylist())
     whole = pa.array(WORLD.mu[x.argmax(axis=1)].tolist())
     table = table.append_column("behavior_probs", whole)
     e = st.evaluate(table, features=Identity(), learners=["lstd"])

@@ -124,7 +124,7 @@ class Prepared:
             rho=room.padded("rho", (n, plan.ratios)),
             every=plan.where == "states",
             probs=batch.probs,
-            taken=None if batch.probs is None else np.asarray(batch.action, dtype=np.int64),
+            taken=np.asarray(batch.action, dtype=np.int64) if plan.by_action else None,
         )
 
     def steps(self, places: Places) -> Steps:
