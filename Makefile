@@ -30,7 +30,7 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	$(MAKE) --jobs 2 --output-sync lint kernels
-	$(BIN)/pytest -n 2 --dist loadfile
+	STEADYTD_TEST_ALL=1 $(BIN)/pytest -n 2 --dist loadfile
 
 # The loops of all learners, compiled once for all workers of a test run and kept on disk.
 kernels: $(STAMP)

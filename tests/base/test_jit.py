@@ -171,3 +171,15 @@ def test_the_next_process_compiles_nothing(own_cache: Path) -> None:
             [sys.executable, "-c", PROCESS], env=env, capture_output=True, text=True, check=True
         )
         assert json.loads(done.stdout) == [[1.0, 2.0, 3.0], hits]
+
+
+def test_compiling_is_said_once_at_a_terminal(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jit.say_compiling.cache_clear()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert fresh()(*STREAM) == fresh(kernels.mix)(np.uint64(0)) * 0 + RIGHT
+    assert capsys.readouterr().err.count("compiling") == 1
+    jit.say_compiling.cache_clear()
+    assert fresh()(*STREAM) == RIGHT  # found again: nothing is said
+    assert capsys.readouterr().err == ""
