@@ -119,7 +119,7 @@ def write_kept(name: str, identity: str, rest: bytes) -> None:
 
 
 def kept_arrays(
-    name: str, identity: str, make: Callable[[], Mapping[str, NDArray[Any]]]
+    name: str, identity: str, make: Callable[[], Mapping[str, Any]]
 ) -> dict[str, NDArray[Any]]:
     """The arrays that `make` returns, kept under a name and all that decides them."""
     file = f"{name}-{identity[:24]}.npz"

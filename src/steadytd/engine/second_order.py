@@ -20,9 +20,10 @@ and pulls towards w0: (A + ridge I) w = b + ridge w0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Ints, Longs, read_only
 from steadytd.base.errors import unknown
@@ -114,7 +115,8 @@ class SecondOrderBlock(Block):
 
         ends = [] if points is None else (points - self.step).tolist()
         errors = np.empty((len(ends), len(goal.bounds), len(self.learners)))
-        sought = Sought(*map(read_only, (*goal.rows, goal.weight, goal.target)))
+        wanted: tuple[NDArray[Any], ...] = (*goal.rows, goal.weight, goal.target)
+        sought = Sought(*map(read_only, wanted))
         begin = 0
         for i, end in enumerate([*ends, len(events)]):
             if end > begin:

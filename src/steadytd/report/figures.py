@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -141,11 +142,12 @@ def save_figure(chart: Any, directory: Path, name: str, keep: bool = False) -> s
 
     With `keep`, a description that was drawn before is not drawn again.
     """
-    import vl_convert
-
     text = json.dumps(chart.to_dict(validate=False))
-    identity = digest(text, vl_convert.__version__, SHARPNESS)
-    drawn = kept_arrays("figure", identity, lambda: _draw(text)) if keep else _draw(text)
+    if keep:
+        identity = digest(text, metadata.version("vl-convert-python"), SHARPNESS)
+        drawn = kept_arrays("figure", identity, lambda: _draw(text))
+    else:
+        drawn = _draw(text)
     for kind in FORMATS:
         write_whole(directory / f"{name}.{kind}", drawn[kind].tobytes())
     return drawn["svg"].tobytes().decode()
