@@ -14,7 +14,7 @@ import numba.core.compiler
 import numpy as np
 import pytest
 
-from steadytd.base import jit
+from steadytd.base import files, jit
 from steadytd.engine.loop import kernels
 from tests.support.other_code import changed
 
@@ -125,7 +125,7 @@ def test_a_directory_that_may_only_be_read(
     def refuse(*_: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(jit, "write_whole", refuse)
+    monkeypatch.setattr(files, "write_whole", refuse)
     again = fresh()
     assert again(*STREAM) == RIGHT and cached(again) == (1, 0)
     other = fresh(kernels.mix)
