@@ -3,13 +3,26 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PLAIN := $(VENV)/.installed
+STAMP := $(VENV)/.installed-dev
 OUT ?= results/reproduce
+
+# `uv` where it is found, else pip. Byte code is left to Python, which compiles what is used.
+UV := $(shell command -v uv 2>/dev/null)
+ifeq ($(UV),)
+VENV_WITH := $(PYTHON) -m venv $(VENV)
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+else
+VENV_WITH := $(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+endif
+INSTALL += --constraint constraints.txt --editable
 
 .PHONY: reproduce test test-all test-browser kernels lint bench docs results clean
 
-reproduce: $(STAMP)
-	$(BIN)/steadytd reproduce --out $(OUT)
+reproduce: $(PLAIN)
+	@echo "Running the paper's experiments; report and figures go to $(OUT)"
+	@$(BIN)/steadytd reproduce --out $(OUT)
 
 test: $(STAMP)
 	$(MAKE) --jobs 2 --output-sync lint kernels
@@ -17,11 +30,11 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	$(MAKE) --jobs 2 --output-sync lint kernels
-	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/browser
+	STEADYTD_TEST_ALL=1 $(BIN)/pytest -n 2 --dist loadfile --ignore tests/browser
 
 # Pages in a real browser: Playwright comes from PyPI, Chromium from the system's packages.
 test-browser: $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
+	$(INSTALL) '.[browser]'
 	command -v chromium || command -v chromium-browser || command -v google-chrome \
 		|| { apt-get update && apt-get install --yes --no-install-recommends chromium; } \
 		|| { echo "install Chromium with the package manager of your system, then run this again" && exit 1; }
@@ -49,14 +62,24 @@ results: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python docs/write_learner_pages.py
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(INSTALL) '.[docs]'
 	$(BIN)/mkdocs build --strict
 
+# The plain install is what `make reproduce` needs; the development tools come with `make test`.
+define set_up
+	@echo "Installing $(1) into $(VENV) with $(if $(UV),uv,pip)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "steadytd needs Python 3.11 or newer")'
+	@test -x $(BIN)/python || $(VENV_WITH)
+	@$(INSTALL) $(2)
+	@touch $@
+endef
+
+$(PLAIN): pyproject.toml constraints.txt
+	$(call set_up,steadytd and what it runs with,.)
+
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "steadytd needs Python 3.11 or newer")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $@
+	$(call set_up,steadytd with its development tools,'.[dev]')
+	@touch $(PLAIN)
 
 clean:
 	rm -rf $(VENV) results build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

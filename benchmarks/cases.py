@@ -11,7 +11,7 @@ from steadytd import Learner, learner, problem
 from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import fact_table
-from steadytd.engine.loop.kernels import walk
+from steadytd.engine.loop.kernels import Ways, walk
 from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.streams.finite import FiniteStream
 
@@ -97,7 +97,7 @@ def sparse(steps: int, active: int = 10, features: int = 1024, states: int = 300
     first: Ints = np.arange(0, n + 1, branches, dtype=np.int32)
     guide: Ints = np.arange(n, dtype=np.int32)
     cumulative = np.tile(np.cumsum(mu[:branches]), states)
-    walk(np.uint64(1), 0, 0, first, guide, cumulative, row_next, events)
+    walk(np.uint64(1), 0, 0, Ways(first, guide, cumulative, row_next), events)
 
     return Stream(
         "sparse", transitions, sparse_rows(matrix), events, np.ones(steps), np.ones(features)

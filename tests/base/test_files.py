@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from steadytd import InputError
+from steadytd.base.arrays import Floats
 from steadytd.base.errors import unknown
 from steadytd.base.files import (
+    kept_arrays,
     output_directory,
     reading_arrays,
     replacing,
@@ -227,3 +229,38 @@ def test_what_is_no_archive_is_named(tmp_path: Path) -> None:
     np.savez(pickled, a=np.array([{}], dtype=object))
     with pytest.raises(InputError, match=r"is not a saved thing .*allow_pickle=False"):
         read(pickled)
+
+
+class Maker:
+    """Makes arrays and counts how often."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self) -> dict[str, Floats]:
+        self.times += 1
+        return {"a": np.array([0.1, np.inf]), "b": np.zeros((0, 2))}
+
+
+def test_arrays_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damaged, exchanged and stale files are noticed; without a directory nothing is kept."""
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path))
+    make, one, two = Maker(), "1" * 64, "1" * 24 + "2" * 40  # both have the same file name
+    for _ in range(2):
+        found = kept_arrays("some", one, make)
+        assert found["a"].tolist() == [0.1, np.inf] and found["b"].shape == (0, 2)
+        assert make.times == 1
+    kept_arrays("some", two, make)
+    assert make.times == 2
+    (file,) = tmp_path.iterdir()
+    content = file.read_bytes()
+    bad = bytearray(content)
+    bad[-3] ^= 1
+    for number, damaged in enumerate((content[:-5], bytes(bad), b""), 3):
+        file.write_bytes(damaged)
+        kept_arrays("some", two, make)
+        kept_arrays("some", two, make)
+        assert make.times == number
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(file / "none"))
+    assert kept_arrays("some", one, make)["a"].tolist() == [0.1, np.inf]
+    assert make.times == 6

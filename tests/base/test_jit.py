@@ -14,7 +14,7 @@ import numba.core.compiler
 import numpy as np
 import pytest
 
-from steadytd.base import jit
+from steadytd.base import files, jit
 from steadytd.engine.loop import kernels
 from tests.support.other_code import changed
 
@@ -125,7 +125,7 @@ def test_a_directory_that_may_only_be_read(
     def refuse(*_: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(jit, "write_whole", refuse)
+    monkeypatch.setattr(files, "write_whole", refuse)
     again = fresh()
     assert again(*STREAM) == RIGHT and cached(again) == (1, 0)
     other = fresh(kernels.mix)
@@ -171,3 +171,15 @@ def test_the_next_process_compiles_nothing(own_cache: Path) -> None:
             [sys.executable, "-c", PROCESS], env=env, capture_output=True, text=True, check=True
         )
         assert json.loads(done.stdout) == [[1.0, 2.0, 3.0], hits]
+
+
+def test_compiling_is_said_once_at_a_terminal(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jit.say_compiling.cache_clear()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert fresh()(*STREAM) == fresh(kernels.mix)(np.uint64(0)) * 0 + RIGHT
+    assert capsys.readouterr().err.count("compiling") == 1
+    jit.say_compiling.cache_clear()
+    assert fresh()(*STREAM) == RIGHT  # found again: nothing is said
+    assert capsys.readouterr().err == ""

@@ -86,7 +86,7 @@ def test_a_logistic_policy_is_found_within_sampling_error() -> None:
 def test_the_wrapped_log_is_filled_marked_and_otherwise_the_same() -> None:
     log, truth = logistic_log(episodes=80, labels=(-5, 7, 30))
     assert not log.has_behavior
-    wrapped = with_estimated_behavior(log, seed=3)
+    wrapped = with_estimated_behavior(log, estimate_behavior(log, seed=3))
     assert isinstance(wrapped, Log) and wrapped.has_behavior and wrapped.behavior_estimated
     assert not log.behavior_estimated
     assert wrapped.rows == log.rows and wrapped.targets == log.targets
@@ -107,14 +107,16 @@ def test_the_wrapped_log_is_filled_marked_and_otherwise_the_same() -> None:
     some = next(wrapped.batches(columns={"behavior_prob"}))
     assert some.behavior_prob is not None and some.action is None and len(some.target_prob) == 0
     assert next(wrapped.batches(columns={"target_prob"})).behavior_prob is None
-    others = (log, with_estimated_behavior(log, seed=4))
+    others = (log, with_estimated_behavior(log, estimate_behavior(log, seed=4)))
     assert len({identity_of(one) for one in (*others, wrapped)}) == 3
-    assert identity_of(with_estimated_behavior(log, seed=3)) == identity_of(wrapped)
+    assert identity_of(with_estimated_behavior(log, estimate_behavior(log, seed=3))) == identity_of(
+        wrapped
+    )
 
 
 def test_parts_agree_with_the_whole_and_travel() -> None:
     log, _ = logistic_log(episodes=6000, length=25)  # long enough for three stretches
-    wrapped = with_estimated_behavior(log, sample_rows=5000)
+    wrapped = with_estimated_behavior(log, estimate_behavior(log, sample_rows=5000))
     parts = pickle.loads(pickle.dumps(wrapped.parts(2)))
     assert len(parts) == 2 and all(isinstance(part, EstimatedLog) for part in parts)
     again = np.concatenate([estimated(part) for part in parts])
@@ -140,7 +142,8 @@ def test_no_row_is_predicted_by_a_classifier_that_saw_its_episode() -> None:
     table, _ = logistic_table(episodes=300, length=5)
     named = np.stack([table["episode_id"].to_numpy(), np.zeros(1500)], axis=1)
     table = table.set_column(2, "obs", fixed_lists(named))
-    wrapped = with_estimated_behavior(open_log(table, discount=0.9, batch_rows=100), Spy(), folds=6)
+    log = open_log(table, discount=0.9, batch_rows=100)
+    wrapped = with_estimated_behavior(log, estimate_behavior(log, Spy(), folds=6))
     assert set(estimated(wrapped).tolist()) == {1 / 3}
     assert wrapped.behavior is not None and len(wrapped.behavior.models) == 6
 
@@ -169,7 +172,7 @@ class Sharpened:
 
 def test_a_badly_calibrated_classifier_is_flagged_and_floored() -> None:
     log, _ = logistic_log()
-    wrapped = with_estimated_behavior(log, Sharpened())
+    wrapped = with_estimated_behavior(log, estimate_behavior(log, Sharpened()))
     c = wrapped.calibration
     assert c["calibrated"] is False
     assert c["calibration_error"] > 0.1

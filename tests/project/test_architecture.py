@@ -202,7 +202,7 @@ def test_walk_of_reproduce(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     """The command itself, with a short Figure 1 and without drawing."""
     short = replace(FIGURES[0], steps=200, claims=FIGURES[0].claims[:3])
     monkeypatch.setattr(reproduce, "FIGURES", (short,))
-    monkeypatch.setattr(reproduction_page, "save_figure", lambda chart, directory, name: "")
+    monkeypatch.setattr(reproduction_page, "save_figure", lambda *_, **__: "")
     monkeypatch.setattr(figures, "warm_up", lambda: None)
     said: list[str] = []
     arguments = ("reproduce", "--figure", "1", "--runs", "2", "--out", str(tmp_path))

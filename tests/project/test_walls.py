@@ -71,16 +71,40 @@ def test_no_two_classes_have_one_name() -> None:
     assert twice == set()
 
 
-@pytest.mark.parametrize(
-    "folder", ["base", "logs", "features", "mdp", "evaluation/collect", "evaluation/behavior"]
-)
-def test_no_function_has_more_than_seven_parameters(folder: str) -> None:
-    """But `Problem`, whose parameters are what a problem consists of."""
-    for path, node in nodes(ROOT / folder):
-        if isinstance(node, ast.FunctionDef) and (path.stem, node.name) != ("problem", "__init__"):
-            given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-            own = [one.arg for one in given if one.arg not in ("self", "cls")]
-            assert len(own) <= MOST_PARAMETERS, f"{path.name}: {node.name}({', '.join(own)})"
+# What a user writes by name: each option stands in `help` and in the editor's completion (rule 2).
+OPTIONS = {
+    "Problem.__init__", "OnlineLearner.update", "law", "evaluate", "greedy_gq", "gym_stream",
+    "nonlinear",
+}  # fmt: skip
+
+
+def crowded() -> dict[str, str]:
+    """Functions with more than seven parameters, and the room of each."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        owner = {
+            id(f): c.name for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for f in c.body
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                own = [one.arg for one in given if one.arg not in ("self", "cls")]
+                if len(own) > MOST_PARAMETERS:
+                    name = ".".join(filter(None, (owner.get(id(node)), node.name)))
+                    found[f"{path.relative_to(ROOT)} {name}"] = name
+    return found
+
+
+def test_no_function_has_more_than_seven_parameters() -> None:
+    """But commands, whose parameters are their options, and laws, which name what they ask for."""
+    functions = crowded()
+    left = {
+        where for where, name in functions.items()
+        if not where.startswith(("cli/", "learners/")) and name not in OPTIONS
+    }  # fmt: skip
+    assert left == set()
+    assert set(functions.values()) >= OPTIONS  # no exception that is not needed
 
 
 def test_no_test_file_imports_another() -> None:

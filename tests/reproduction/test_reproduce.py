@@ -21,14 +21,17 @@ import steadytd as st
 from steadytd.base.wording import figures as in_words
 from steadytd.cli.main import main
 from steadytd.report import figures
+from steadytd.report.figures import FORMATS, save_figure
 from steadytd.report.reproduction.figures import figure_chart, panel_chart
 from steadytd.report.reproduction.page import write_reproduction
+from steadytd.reproduction import spread, verdict
 from steadytd.reproduction import statements as say
 from steadytd.reproduction.paper import AS_DEFINED, FIGURES, NO_RATIO, WITH_PI, Claim
 from steadytd.reproduction.reproduce import Reproduction, choose, reproduce, reproduce_figures
 from steadytd.reproduction.spread import FIRST_SEED, is_heavy, spreads
 from steadytd.reproduction.supplement import PANELS
 from steadytd.reproduction.verdict import Theory, judge, predict
+from steadytd.theory.exact import exact_error
 
 SMALL = 20_000  # steps of a panel in the ordinary tests
 
@@ -389,12 +392,12 @@ def test_an_interrupt_leaves_only_whole_files(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path / "kept"))  # nothing drawn before
     monkeypatch.setattr(vl_convert, moment, interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_reproduction(small, tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
-    drawn = {"figure_1.svg", "figure_1.png"} if moment == "svg_to_pdf" else set()
-    assert names == {"curves.parquet", "table.parquet"} | drawn
+    assert names == {"curves.parquet", "table.parquet"}
     assert pl.read_parquet(tmp_path / "curves.parquet").height == 6 * 1001
 
 
@@ -415,3 +418,59 @@ def test_one_run_has_no_standard_error() -> None:
     done = reproduce([1], runs=1, seed=7)
     assert [r.stderr for r in done.rows] == [None] * 6
     assert row(done, 1, "perturbed_td:alpha=0.01,eta=1").agrees
+
+
+def test_kept_runs_and_theory_are_what_would_be_computed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The second time nothing is computed and every bit is the same; another problem is another."""
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path))
+    problem, learners = st.problem("theta2theta"), [st.learner("etd:alpha=0.01")]
+    td = st.learner("td:alpha=0.01")
+
+    def numbers(problem: st.Problem) -> tuple[bytes, object]:
+        (found,) = spreads(problem, learners, 100, 5, 8).values()
+        return found.single.tobytes(), verdict.exact_bounds(problem, td, 50)
+
+    first = numbers(problem)
+    exact = exact_error(problem, td, 50)
+    assert exact is not None and first[1] == tuple(sorted(exact[:2]))
+    calls: list[str] = []
+
+    def counted(module: Any, name: str) -> None:
+        real = getattr(module, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            calls.append(name)
+            return real(*args, **options)
+
+        monkeypatch.setattr(module, name, call)
+
+    counted(spread, "run")
+    counted(verdict, "exact_error")
+    assert numbers(problem) == first and calls == []
+    gamma = np.full_like(problem.gamma, 0.5)
+    other = st.Problem(name=problem.name, P=problem.P, r=problem.r, gamma=gamma, mu=problem.mu,
+                       pi=problem.pi, Phi=problem.Phi, w0=problem.w0)  # fmt: skip
+    verdict.exact_bounds(other, td, 50)
+    verdict.exact_bounds(problem, td, 51)
+    spreads(problem, learners, 100, 5, 9)
+    assert calls == ["exact_error", "exact_error", "run"]
+
+
+def test_a_picture_that_was_drawn_is_not_drawn_again(
+    small: Reproduction, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import vl_convert
+
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path / "kept"))
+    chart = figure_chart(small.figures[0], small)
+    svg = save_figure(chart, tmp_path, "one", keep=True)
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda text: "drawn again")
+    assert save_figure(chart, tmp_path, "two", keep=True) == svg
+    for kind in FORMATS:
+        assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes()
+    monkeypatch.setattr(vl_convert, "svg_to_png", lambda svg, scale: b"")
+    monkeypatch.setattr(vl_convert, "svg_to_pdf", lambda svg: b"")
+    other = chart.properties(title="another")
+    assert save_figure(other, tmp_path, "three", keep=True) == "drawn again"

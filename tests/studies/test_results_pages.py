@@ -60,6 +60,13 @@ def test_a_page_with_other_numbers_is_noticed(writer: ModuleType) -> None:
     assert writer.page(name, changed) != writer.page(name, found)
 
 
+@pytest.mark.slow
+def test_only_one_of_forty_maps_gains_by_a_penalty() -> None:
+    found = [st.certify(st.problem("collision", seed=seed)) for seed in range(40)]
+    assert all(x.td_stable for x in found)
+    assert np.flatnonzero([x.best_eta > 0.0 for x in found]).tolist() == [29]
+
+
 def test_facts_about_penalties_where_td_is_stable(writer: ModuleType) -> None:
     kolter = st.problem("kolter")
     c = st.certify(kolter)
@@ -72,12 +79,11 @@ def test_facts_about_penalties_where_td_is_stable(writer: ModuleType) -> None:
     for shown, error in zip(("2.717", "0.000447", "0.543", "0.423"), errors, strict=True):
         assert shown in text
         assert float(shown) == pytest.approx(error, rel=2e-3)
-    best = [st.certify(st.problem("collision", seed=seed)) for seed in range(40)]
-    assert all(x.td_stable for x in best)
-    assert np.flatnonzero([x.best_eta > 0.0 for x in best]).tolist() == [29]
     map_29 = st.problem("collision", seed=29)
+    best = st.certify(map_29)
+    assert best.td_stable and best.best_eta > 0.0
     for eta, shown in ((0.0, "0.701"), (0.355, "0.673")):
         assert shown in text
-        assert float(map_29.error(best[29].fixed_point("perturbed_td", eta=eta))) == pytest.approx(
+        assert float(map_29.error(best.fixed_point("perturbed_td", eta=eta))) == pytest.approx(
             float(shown), abs=6e-4
         )

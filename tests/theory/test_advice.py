@@ -12,6 +12,7 @@ from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.advice import advise_on
 from steadytd.theory.words.overview import compared
 from steadytd.theory.words.recommend import SLOW, Candidate, candidates, choice
+from tests.support.draws import certified, seeds
 from tests.support.helpers import random_problem
 from tests.support.made import absorbing, with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
@@ -154,12 +155,13 @@ def test_near_pole_says_how_far_it_reaches() -> None:
     assert "near_pole" not in findings(on_policy())
 
 
+@seeds(10, 26)
 @pytest.mark.parametrize("kind", ["off_policy", "chain"])
-def test_near_pole_is_true(kind: str) -> None:
+def test_near_pole_is_true(kind: str, seeds: range) -> None:
     """Every penalty from the pole on as far as it says is worse than zero, and auto's is clear."""
     seen = 0
-    for seed in [*range(25), 58]:
-        c = Certificate(drawn(kind, seed))
+    for seed in [*seeds, 58]:
+        c = certified(kind, seed)
         found = [finding for finding in c.advice if finding.code == "near_pole"]
         for finding in found:
             pole, until = finding.numbers["pole"], finding.numbers["worse_than_zero_until"]
@@ -168,7 +170,7 @@ def test_near_pole_is_true(kind: str) -> None:
             assert errors.min() > 0.97 * finding.numbers["error_of_zero"]
             assert not pole < c.best_eta < finding.numbers["clear_from"]
         seen += len(found)
-    assert seen >= 3
+    assert seen >= 1
 
 
 def test_bias_compares_with_the_best_fit() -> None:
@@ -189,15 +191,16 @@ def test_bound_loose_gives_the_price() -> None:
     assert numbers["best_error"] == pytest.approx(2.5482, abs=5e-5)
 
 
+@seeds(5, 12)
 @pytest.mark.parametrize("kind", KINDS)
-def test_bound_loose_where_it_costs_something(kind: str) -> None:
+def test_bound_loose_where_it_costs_something(kind: str, seeds: range) -> None:
     """TD is unstable, and the fixed point at the paper's bound is over 5 % worse than the best.
 
     That the bound is never less than twice the exact threshold, (1 + c)/2 - 1 = (c - 1)/2, is no
     news then.
     """
-    for seed in range(12):
-        c = Certificate(drawn(kind, seed))
+    for seed in seeds:
+        c = certified(kind, seed)
         codes = [finding.code for finding in c.advice]
         paper, best = (
             c.error(c.fixed_point("perturbed_td", eta=eta))
@@ -237,14 +240,15 @@ def test_three_state_recommends_perturbed_td() -> None:
     assert "etd 7.492, infinite variance" in finding.text
 
 
+@seeds(5, 10)
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_recommended_is_stable_good_and_fast(kind: str) -> None:
+def test_what_is_recommended_is_stable_good_and_fast(kind: str, seeds: range) -> None:
     """Stable, finite variance, within 5 % of the least error of such candidates, none faster.
 
     If even that one is slow, it is solved directly, with the same fixed point.
     """
-    for seed in range(10):
-        c = Certificate(drawn(kind, seed))
+    for seed in seeds:
+        c = certified(kind, seed)
         numbers = c.advice[-1].numbers
         learner = c.resolved(numbers["learner"], **numbers["params"])
         assert c.is_stable(learner)

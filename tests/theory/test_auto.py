@@ -17,6 +17,7 @@ from steadytd.theory.certificate import Certificate
 from steadytd.theory.choose import RATIOS, best_penalty, knife_edge, stabilising_ratio
 from steadytd.theory.margin import PenaltyPath, path_of
 from steadytd.theory.words.advice import advise_on
+from tests.support.draws import certified, examples, seeds
 from tests.support.helpers import random_problem
 from tests.support.made import with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
@@ -136,15 +137,19 @@ def is_clear(c: Certificate, learner: Learner, eta: float, largest: float) -> bo
     return not unstable_at(c, learner, around).any() and steepness(c, learner, eta) <= 0.1
 
 
+COSTLY = {"off_policy": [58, 95], "off_policy_wide": [137], "chain": []}
+
+
+@seeds(8, 40)
 @pytest.mark.parametrize("kind", KINDS)
-def test_auto_keeps_clear_of_all_trouble(kind: str) -> None:
+def test_auto_keeps_clear_of_all_trouble(kind: str, seeds: range) -> None:
     """On 40 problems of each kind, and by the sets of the certificate as well as by looking.
 
     Where the margin costs more than 5 % of error, the advice says what the error could have been.
     """
     costly = 0
-    for seed in [*range(40), *{"off_policy": [58, 95], "off_policy_wide": [137]}.get(kind, [])]:
-        c = Certificate(drawn(kind, seed))
+    for seed in [*seeds, *COSTLY.get(kind, [])]:
+        c = certified(kind, seed)
         learner = c.resolved("perturbed_td:eta=auto")
         eta = float(learner["eta"])
         assert eta == c.best_eta
@@ -164,7 +169,8 @@ def test_auto_keeps_clear_of_all_trouble(kind: str) -> None:
         says = "too close" in bias.text or "on a knife edge" in bias.text
         assert says is (chosen > 1.05 * least + 1e-9 * (1.0 + size))
         costly += "too close" in bias.text
-    assert (costly > 0) is (kind in ("off_policy", "off_policy_wide", "chain"))
+    assert kind in COSTLY or not costly
+    assert costly or not COSTLY.get(kind)
 
 
 @pytest.mark.slow
@@ -176,7 +182,7 @@ def test_what_the_margin_costs() -> None:
     ratios = []
     for kind in KINDS:
         for seed in range(120):
-            c = Certificate(drawn(kind, seed))
+            c = certified(kind, seed)
             learner = c.resolved("perturbed_td", eta=0)
             free = best_penalty(c.problem, learner, clear=False)
             edge = knife_edge(c.problem, c.penalties)  # what the margin alone would take
@@ -196,7 +202,7 @@ def test_the_least_error_alone_is_the_threshold_plus_a_little(
     kind: str, seed: int, code: str
 ) -> None:
     """Without the margin, 5e-4 above a pole and 2e-4 above the crossing of a complex pair."""
-    c = Certificate(drawn(kind, seed))
+    c = certified(kind, seed)
     learner = c.resolved("perturbed_td", eta=0)
     eta = best_penalty(c.problem, learner, clear=False)
     assert c.is_stable(learner.replace(eta=eta))
@@ -206,7 +212,7 @@ def test_the_least_error_alone_is_the_threshold_plus_a_little(
     assert c.best_eta >= c.eta_hurwitz / 0.9
 
 
-@settings(deadline=None, derandomize=True, max_examples=40, database=None)
+@settings(deadline=None, derandomize=True, max_examples=examples(15, 40), database=None)
 @given(kind=some.sampled_from(KINDS), seed=some.integers(0, 9_999), trace=some.sampled_from(TRACES))
 def test_auto_is_stable_and_no_worse_than_a_grid(
     kind: str, seed: int, trace: tuple[float, str]
@@ -215,7 +221,7 @@ def test_auto_is_stable_and_no_worse_than_a_grid(
 
     The tolerance is rounding: 1e-9 of the size of the values.
     """
-    c = Certificate(drawn(kind, seed))
+    c = certified(kind, seed)
     lam, penalty = trace
     learner = c.resolved("perturbed_td", eta="auto", lam=lam, penalty=penalty)
     stable, error = stable_error(c, learner)
@@ -235,23 +241,23 @@ def test_auto_is_stable_and_no_worse_than_a_grid(
         assert not any(is_clear(c, learner, float(eta), beyond) for eta in better)
 
 
-@settings(deadline=None, derandomize=True, max_examples=80, database=None)
+@settings(deadline=None, derandomize=True, max_examples=examples(30, 80), database=None)
 @given(kind=some.sampled_from(KINDS), seed=some.integers(0, 9_999), factor=some.floats(1.0, 9.0))
 def test_every_penalty_well_above_the_definite_ones_is_clear(
     kind: str, seed: int, factor: float
 ) -> None:
     """The theorem: from eta_pd/0.89 on. So there always is a clear one below the paper's bound."""
-    c = Certificate(drawn(kind, seed))
+    c = certified(kind, seed)
     path = path_of(c.problem, c.resolved("perturbed_td", eta=0))
     eta = max(1e-9, factor * c.eta_pd / 0.89 * (1.0 + 1e-9))
     assert path.is_clear(eta)
     assert not {"near_pole", "near_crossing"} & {finding.code for finding in advise_on(c, eta)}
 
 
-@settings(deadline=None, derandomize=True, max_examples=60, database=None)
+@settings(deadline=None, derandomize=True, max_examples=examples(25, 60), database=None)
 @given(kind=some.sampled_from(KINDS), seed=some.integers(0, 9_999), eta=some.floats(0.0, 1.5))
 def test_the_advice_on_a_penalty_is_the_rule_of_auto(kind: str, seed: int, eta: float) -> None:
-    c = Certificate(drawn(kind, seed))
+    c = certified(kind, seed)
     learner = c.resolved("perturbed_td", eta=eta)
     codes = [finding.code for finding in advise_on(c, eta)]
     if not c.is_stable(learner):
@@ -268,7 +274,7 @@ def test_crossings_with_scaled_traces(kind: str, lam: float) -> None:
     """The unstable set found by a scan, against the eigenvalues at 300 penalties."""
     seen = 0
     for seed in range(6):
-        c = Certificate(drawn(kind, seed))
+        c = certified(kind, seed)
         learner = c.resolved("perturbed_td", eta=0, lam=lam)
         path = path_of(c.problem, learner)
         etas = np.random.default_rng(seed).uniform(0.0, 2.0, size=300) ** 2
@@ -352,7 +358,7 @@ def test_auto_outside_the_trace_when_more_is_needed(
     assert not c.is_stable(learner.replace(eta=0.999 * needed))
 
 
-@settings(deadline=None, derandomize=True, max_examples=40, database=None)
+@settings(deadline=None, derandomize=True, max_examples=examples(15, 40), database=None)
 @given(kind=some.sampled_from(KINDS), seed=some.integers(0, 9_999), lam=some.sampled_from([0, 0.6]))
 def test_the_automatic_ratio(kind: str, seed: int, lam: float) -> None:
     """A power of two, at least twice the stabilising ratio, nine tenths of the best rate."""

@@ -59,7 +59,13 @@ def test_where_abtd_is_vtrace(name: str) -> None:
     assert name == "baird" or False in seen
 
 
-@pytest.mark.parametrize("kind", KINDS)
+ORDINARY = ("sparse", "off_policy", "chain")
+EVERY_KIND = [
+    pytest.param(kind, marks=() if kind in ORDINARY else pytest.mark.slow) for kind in KINDS
+]
+
+
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_what_reduces_to_what_does_so_everywhere(kind: str) -> None:
     """The files' own reductions are the same update on every drawn problem, their nears are not."""
     for seed in range(1):

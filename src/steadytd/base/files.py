@@ -1,10 +1,15 @@
 """Files appear whole or not at all: written under a temporary name, then renamed.
 
-Arrays are kept in NumPy archives without pickle: reading a file never runs code.
+Arrays are kept in NumPy archives without pickle: reading a file never runs code. What is kept from
+one call to the next stands under `cache_directory` with its own identity (see `identity`) and a
+hash of the rest: a damaged, exchanged or stale file is as good as none, and is written again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import io
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -13,8 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
+
+MARK = 64  # length of a hash in hexadecimal digits
 
 
 @contextmanager
@@ -81,3 +89,45 @@ def output_directory(path: str | Path) -> Path:
             "name a directory that you may write to."
         ) from error
     return directory
+
+
+def cache_directory() -> Path:
+    """Where machine code and results are kept: `STEADYTD_CACHE_DIR`, or the user's own."""
+    import platformdirs
+
+    named = os.environ.get("STEADYTD_CACHE_DIR")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("steadytd")) / "kernels"
+
+
+def read_kept(name: str, identity: str) -> bytes | None:
+    """What is kept under this name, if it has this identity and is whole."""
+    try:
+        content = (cache_directory() / name).read_bytes()
+    except OSError:
+        return None
+    own, check, rest = content[:MARK], content[MARK : 2 * MARK], content[2 * MARK :]
+    whole = own == identity.encode() and check == hashlib.sha256(rest).hexdigest().encode()
+    return rest if whole else None
+
+
+def write_kept(name: str, identity: str, rest: bytes) -> None:
+    """Keep something, if the directory can be written to."""
+    head = (identity + hashlib.sha256(rest).hexdigest()).encode()
+    with contextlib.suppress(OSError):
+        cache_directory().mkdir(parents=True, exist_ok=True)
+        write_whole(cache_directory() / name, head + rest)
+
+
+def kept_arrays(
+    name: str, identity: str, make: Callable[[], Mapping[str, Any]]
+) -> dict[str, NDArray[Any]]:
+    """The arrays that `make` returns, kept under a name and all that decides them."""
+    file = f"{name}-{identity[:24]}.npz"
+    rest = read_kept(file, identity)
+    if rest is None:
+        made, buffer = make(), io.BytesIO()
+        np.savez(buffer, **made)
+        write_kept(file, identity, buffer.getvalue())
+        return dict(made)
+    with np.load(io.BytesIO(rest), allow_pickle=False) as archive:
+        return dict(archive)

@@ -13,13 +13,11 @@ compiled anew in every process, and nothing else changes.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import pickle
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from functools import cache
 from typing import Any, TypeVar
 
 import llvmlite
@@ -27,11 +25,10 @@ import numba
 from numba import njit
 from numba.core.compiler import Compiler
 
-from steadytd.base.files import write_whole
+from steadytd.base.files import cache_directory, read_kept, write_kept
 from steadytd.base.identity import PACKAGE, digest, modules
 
 F = TypeVar("F", bound=Callable[..., object])
-MARK = 64  # length of a hash in hexadecimal digits
 
 
 class Disjoint(Compiler):
@@ -83,12 +80,11 @@ def can_keep(dispatcher: Any) -> bool:
     return callable(dumps) and all(map(callable, needed)) and hasattr(dispatcher, "_cache")
 
 
-def cache_directory() -> Path:
-    """Where machine code is kept: `STEADYTD_CACHE_DIR`, or the user's cache directory."""
-    import platformdirs
-
-    named = os.environ.get("STEADYTD_CACHE_DIR")
-    return Path(named) if named else Path(platformdirs.user_cache_dir("steadytd")) / "kernels"
+@cache
+def say_compiling() -> None:
+    """Tell who waits at a terminal or in a notebook, once, what the first seconds are spent on."""
+    if sys.stderr.isatty() or "ipykernel" in sys.modules:
+        print("steadytd: compiling; the machine code is kept for the next time", file=sys.stderr)
 
 
 def _kept_as_module(dispatcher: F) -> F:
@@ -99,11 +95,7 @@ def _kept_as_module(dispatcher: F) -> F:
 
 
 class _OnDisk:
-    """What a Numba function asks for kept machine code.
-
-    A file holds its own identity, a hash of the rest, and the rest; a damaged or exchanged file is
-    as good as none, and is written again.
-    """
+    """What a Numba function asks for kept machine code."""
 
     def __init__(self, dispatcher: Any, stamp: Callable[[], str]) -> None:
         self.dispatcher, self.stamp = dispatcher, stamp
@@ -119,12 +111,9 @@ class _OnDisk:
 
         context.refresh()
         mark = self._mark(signature, context.codegen())
-        try:
-            content = self._file(mark).read_bytes()
-        except OSError:
-            return None
-        own, check, rest = content[:MARK], content[MARK : 2 * MARK], content[2 * MARK :]
-        if own != mark.encode() or check != hashlib.sha256(rest).hexdigest().encode():
+        rest = read_kept(self._file(mark), mark)
+        if rest is None:
+            say_compiling()
             return None
         return CompileResult._rebuild(context, *pickle.loads(rest))
 
@@ -135,16 +124,12 @@ class _OnDisk:
         if result.library.has_dynamic_globals or not all(one.can_cache for one in result.lifted):
             return
         mark = self._mark(signature, result.codegen)
-        rest = dumps(result._reduce())
-        check = hashlib.sha256(rest).hexdigest()
-        with contextlib.suppress(OSError):
-            cache_directory().mkdir(parents=True, exist_ok=True)
-            write_whole(self._file(mark), (mark + check).encode() + rest)
+        write_kept(self._file(mark), mark, dumps(result._reduce()))
 
-    def _file(self, mark: str) -> Path:
+    def _file(self, mark: str) -> str:
         function = self.dispatcher.py_func
         module = function.__module__.rpartition(".")[2]
-        return cache_directory() / f"{module}.{function.__name__}-{mark[:24]}.nbc"
+        return f"{module}.{function.__name__}-{mark[:24]}.nbc"
 
     def _mark(self, signature: Any, codegen: Any) -> str:
         function = self.dispatcher.py_func

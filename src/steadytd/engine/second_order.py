@@ -20,9 +20,10 @@ and pulls towards w0: (A + ridge I) w = b + ridge w0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Ints, Longs, read_only
 from steadytd.base.errors import unknown
@@ -110,12 +111,12 @@ class SecondOrderBlock(Block):
         goal: Goal = NO_GOAL,
     ) -> Floats:
         """As `Block.advance`, with the systems solved at `points`."""
-        from steadytd.engine.loop.kernels import measure_all
+        from steadytd.engine.loop.kernels import Sought, measure_all
 
         ends = [] if points is None else (points - self.step).tolist()
         errors = np.empty((len(ends), len(goal.bounds), len(self.learners)))
-        weight, target, bounds = map(read_only, (goal.weight, goal.target, goal.bounds))
-        first, length, offset, feature, value = (read_only(array) for array in goal.rows)
+        wanted: tuple[NDArray[Any], ...] = (*goal.rows, goal.weight, goal.target)
+        sought = Sought(*map(read_only, wanted))
         begin = 0
         for i, end in enumerate([*ends, len(events)]):
             if end > begin:
@@ -123,8 +124,8 @@ class SecondOrderBlock(Block):
                 self._solved = None
             if i < len(ends):
                 measure_all(
-                    read_only(self.shown), first, length, offset, feature, value, weight, target,
-                    bounds, self.first_divergence, errors[i],
+                    read_only(self.shown), sought, read_only(goal.bounds), self.first_divergence,
+                    errors[i],
                 )  # fmt: skip
             begin = end
         return errors[:, 0] if goal.ends is None else errors

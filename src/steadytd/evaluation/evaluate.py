@@ -151,10 +151,10 @@ def _opened(
     if not estimating:
         require_behavior(log)
     else:
-        from steadytd.evaluation.behavior.behavior import with_estimated_behavior
+        from steadytd.evaluation.behavior.behavior import estimate_behavior, with_estimated_behavior
 
         classifier = None if behavior == "estimate" else behavior
-        log = with_estimated_behavior(log, classifier=classifier, seed=seed)
+        log = with_estimated_behavior(log, estimate_behavior(log, classifier, seed=seed))
     return log
 
 

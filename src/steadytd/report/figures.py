@@ -7,13 +7,16 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.files import write_whole
+from steadytd.base.files import kept_arrays, write_whole
+from steadytd.base.identity import digest
 
 FORMATS = ("svg", "png", "pdf")
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#E69F00", "#56B4E9", "#222222")
@@ -129,22 +132,38 @@ def styled(chart: Any) -> Any:
 
 
 def warm_up() -> None:
-    """Load the drawing libraries and start their engine, in a thread beside other work."""
+    """Load the drawing libraries, in a thread beside other work."""
     import altair  # noqa: F401
+    import vl_convert  # noqa: F401
+
+
+def save_figure(chart: Any, directory: Path, name: str, keep: bool = False) -> str:
+    """Write NAME.svg, NAME.png and NAME.pdf; return the SVG for embedding in a page.
+
+    With `keep`, a description that was drawn before is not drawn again.
+    """
+    text = json.dumps(chart.to_dict(validate=False))
+    if keep:
+        identity = digest(text, metadata.version("vl-convert-python"), SHARPNESS)
+        drawn = kept_arrays("figure", identity, lambda: _draw(text))
+    else:
+        drawn = _draw(text)
+    for kind in FORMATS:
+        write_whole(directory / f"{name}.{kind}", drawn[kind].tobytes())
+    return drawn["svg"].tobytes().decode()
+
+
+def _draw(text: str) -> dict[str, NDArray[np.uint8]]:
+    """The files of a description in Vega-Lite, as bytes."""
     import vl_convert
 
-    vl_convert.vegalite_to_svg('{"data": {"values": [{"a": 1}]}, "mark": "point", "encoding": {}}')
-
-
-def save_figure(chart: Any, directory: Path, name: str) -> str:
-    """Write NAME.svg, NAME.png and NAME.pdf; return the SVG for embedding in a page."""
-    import vl_convert
-
-    svg = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict(validate=False)))
-    write_whole(directory / f"{name}.svg", svg)
-    write_whole(directory / f"{name}.png", vl_convert.svg_to_png(svg, scale=SHARPNESS))
-    write_whole(directory / f"{name}.pdf", vl_convert.svg_to_pdf(svg))
-    return str(svg)
+    svg = vl_convert.vegalite_to_svg(text)
+    files = {
+        "svg": svg.encode(),
+        "png": vl_convert.svg_to_png(svg, scale=SHARPNESS),
+        "pdf": vl_convert.svg_to_pdf(svg),
+    }
+    return {kind: np.frombuffer(content, np.uint8) for kind, content in files.items()}
 
 
 def _decades(domain: tuple[float, float] | None) -> float:

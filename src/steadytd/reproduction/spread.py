@@ -7,9 +7,13 @@ their own, and groups as large as the number of runs shown are drawn from them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.files import kept_arrays
+from steadytd.base.identity import digest, modules
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.reproduction.statements import Spread
@@ -35,16 +39,25 @@ def spreads(
     runs: int,
     progress: Progress | None = None,
 ) -> dict[str, Spread]:
-    """The spread of the heavy ones among the learners, for means over `shown` runs."""
+    """The spread of the heavy ones among the learners, for means over `shown` runs.
+
+    The runs are kept: they have seeds of their own, and nothing that a user asks for changes them.
+    """
     heavy = [learner for learner in learners if is_heavy(problem, learner)]
     if not heavy:
         return {}
     seeds = range(FIRST_SEED, FIRST_SEED + runs)
-    result = run(problem, heavy, steps=steps, seeds=seeds, points=POINTS, progress=progress)
+
+    def make() -> dict[str, Any]:
+        result = run(problem, heavy, steps=steps, seeds=seeds, points=POINTS, progress=progress)
+        return {"steps": result.steps, "errors": result.errors}
+
+    identity = digest(modules(__name__), problem, heavy, steps, runs)
+    known = kept_arrays(f"spread.{problem.name}", identity, make)
     groups = np.random.default_rng(FIRST_SEED).integers(runs, size=(GROUPS, shown))
     return {
-        str(learner): Spread(result.steps, errors, _means(errors, groups))
-        for learner, errors in zip(result.learners, result.errors, strict=True)
+        str(learner): Spread(known["steps"], errors, _means(errors, groups))
+        for learner, errors in zip(heavy, known["errors"], strict=True)
     }
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -95,17 +96,17 @@ def greedy_gq(
     goal = task.error_weights()[None], task.q_star.reshape(1, -1)
     facts = columns(stream.transitions[0].facts, "reward", "gamma_next", "mu")
     errors = np.empty(len(where))
-    w, h, z = np.array(task.w0), np.zeros_like(task.w0), np.zeros_like(task.w0)
+    w = np.array(task.w0)
+    vectors = Vectors(w, np.zeros_like(w), np.zeros_like(w))
+    moves = Moves(stream.s, stream.a, stream.s_next, facts, task.Psi)
     gamma, position = 0.0, stream.begin(seed)
     for i, end in enumerate(where.tolist()):
         while position.step < end:
             before = position.step
             events, position = stream.take(position, min(CHUNK, end - before))
             factor = step_factors(before, len(events), power, delay)
-            gamma = compiled()(
-                w, h, z, gamma, events, np.array(alpha * factor), ratio, lam,
-                stream.s, stream.a, stream.s_next, facts, task.Psi,
-            )  # fmt: skip
+            alphas = np.array(alpha * factor)
+            gamma = compiled()(vectors, gamma, events, alphas, ratio, lam, moves)
         errors[i] = _error(w, task, *goal)
     with np.errstate(all="ignore"):
         q = np.asarray(task.Psi @ w)
@@ -138,12 +139,36 @@ def compiled() -> Callable[..., float]:
     return jit.compiled(sweep)
 
 
+class Vectors(NamedTuple):
+    """What `sweep` changes: the weights, the second vector, the trace."""
+
+    w: Floats
+    h: Floats
+    z: Floats
+
+
+class Moves(NamedTuple):
+    """All transitions with their reward, next discount and mu, and the features of all pairs."""
+
+    s: Longs
+    a: Longs
+    s_next: Longs
+    facts: Floats
+    Psi: Floats
+
+
 def sweep(
-    w: Floats, h: Floats, z: Floats, gamma: float,
-    events: Ints, alphas: Floats, ratio: float, lam: float,
-    s: Longs, a: Longs, s_next: Longs, facts: Floats, Psi: Floats,
-) -> float:  # fmt: skip
+    vectors: Vectors,
+    gamma: float,
+    events: Ints,
+    alphas: Floats,
+    ratio: float,
+    lam: float,
+    moves: Moves,
+) -> float:
     """Take the steps `events` in place; return the last discount, which the next trace needs."""
+    w, h, z = vectors
+    s, a, s_next, facts, Psi = moves
     actions, d = Psi.shape[1], Psi.shape[2]
     for t in range(len(events)):
         e = events[t]

@@ -26,7 +26,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -122,11 +122,10 @@ def nonlinear(
     _check_shapes(w, task.n_states, *functions)
     stream = FiniteStream(task)
     facts = columns(stream.transitions[0].facts, "reward", "gamma_next", "rho")
-    h = np.zeros_like(w)
+    ground = Ground(w, np.zeros_like(w), float(ratio), stream.s, stream.s_next, facts)
 
     def advance(loop: Loop, functions: Functions, events: Ints, alphas: Floats) -> bool:
-        return loop(*functions, RULES.index(rule), w, h, events, alphas, float(ratio),
-                    stream.s, stream.s_next, facts)  # fmt: skip
+        return loop(*functions, RULES.index(rule), ground, events, alphas)
 
     loop: Loop = sweep
     is_compiled = False
@@ -199,12 +198,31 @@ def _compiled_sweep() -> Loop:
     return not_kept(sweep)
 
 
+class Ground(NamedTuple):
+    """Weights and second vector, which `sweep` changes, its step size, and all transitions.
+
+    `facts` are reward, next discount and rho of each.
+    """
+
+    w: Floats
+    h: Floats
+    ratio: float
+    s: Longs
+    s_next: Longs
+    facts: Floats
+
+
 def sweep(
-    value: Any, gradient: Any, hessian_vector: Any, rule: int,
-    w: Floats, h: Floats, events: Ints, alphas: Floats, ratio: float,
-    s: Longs, s_next: Longs, facts: Floats,
-) -> bool:  # fmt: skip
+    value: Any,
+    gradient: Any,
+    hessian_vector: Any,
+    rule: int,
+    ground: Ground,
+    events: Ints,
+    alphas: Floats,
+) -> bool:
     """Take the steps `events` in place, while all is finite; `rule` is a place in `RULES`."""
+    w, h, ratio, s, s_next, facts = ground
     for t in range(len(events)):
         e = events[t]
         reward, gamma_next, rho = facts[e, 0], facts[e, 1], facts[e, 2]

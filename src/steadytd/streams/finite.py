@@ -68,13 +68,11 @@ class FiniteStream:
 
     def take(self, position: Position, count: int) -> tuple[Ints, Position]:
         """The transitions of the next `count` steps, and the position after them."""
-        from steadytd.engine.loop.kernels import walk
+        from steadytd.engine.loop.kernels import Ways, walk
 
         events: Ints = np.empty(count, dtype=np.int32)
-        state = walk(
-            position.key, position.step, position.state,
-            self.first, self.guide, self.cumulative, self.row_next, events,
-        )  # fmt: skip
+        ways = Ways(self.first, self.guide, self.cumulative, self.row_next)
+        state = walk(position.key, position.step, position.state, ways, events)
         return events, Position(position.key, position.step + count, int(state))
 
 

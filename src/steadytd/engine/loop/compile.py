@@ -19,7 +19,7 @@ from steadytd.base.identity import UnreadableError, digest, modules
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.write import loop_source
 
-HELPERS = ("copy", "leaves_finite_range", "mark_diverged", "measure_all")
+HELPERS = ("Sought", "copy", "leaves_finite_range", "mark_diverged", "measure_all")
 
 
 @cache

@@ -5,6 +5,8 @@ The random stream is specified in `docs/streams.md`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from steadytd.base import random
@@ -21,22 +23,26 @@ def uniform(key: np.uint64, n: int) -> float:
     return float(mix(key + (np.uint64(n) + np.uint64(1)) * random.GOLDEN) >> random.S11) * 2.0**-53
 
 
+class Ways(NamedTuple):
+    """The transitions out of every state: where they begin, a guide to them, and where they lead.
+
+    Those of state s are `first[s]` to `first[s + 1]`, with their cumulative probabilities.
+    """
+
+    first: Ints
+    guide: Ints
+    cumulative: Floats
+    row_next: Ints
+
+
 @compiled
-def walk(
-    key: np.uint64,
-    step: int,
-    state: int,
-    first: Ints,
-    guide: Ints,
-    cumulative: Floats,
-    row_next: Ints,
-    events: Ints,
-) -> int:
+def walk(key: np.uint64, step: int, state: int, ways: Ways, events: Ints) -> int:
     """Fill `events` with the transitions of steps `step`, `step + 1`, ...; return the last state.
 
     A transition is drawn by inversion: the first one out of `state` whose cumulative probability
     exceeds the step's uniform number. `guide` only says where in the list to start looking.
     """
+    first, guide, cumulative, row_next = ways
     for i in range(len(events)):
         u = uniform(key, step + i + 1)
         begin = first[state]
@@ -85,30 +91,31 @@ def _poison(V: Floats) -> Floats:
     return result
 
 
+class Sought(NamedTuple):
+    """What an error is measured against: feature rows, their weights, and what they should give."""
+
+    first: Longs
+    length: Longs
+    offset: Longs
+    feature: Ints
+    value: Floats
+    weight: Floats
+    target: Floats
+
+
 @compiled
-def measure(
-    w: Floats,
-    first: Longs,
-    length: Longs,
-    offset: Longs,
-    feature: Ints,
-    value: Floats,
-    weight: Floats,
-    target: Floats,
-    diverged: Longs,
-    out: Floats,
-) -> None:
-    """out[j] = sqrt(sum_i weight_i (row_i . w_j - target_i)^2).
+def measure(w: Floats, sought: Sought, begin: int, end: int, diverged: Longs, out: Floats) -> None:
+    """out[j] = sqrt(sum_i weight_i (row_i . w_j - target_i)^2), for i from `begin` up to `end`.
 
     Infinite for a diverged lane, and for one whose values row_i . w_j overflow.
     """
-    lanes = w.shape[1]
+    weight, lanes = sought.weight, w.shape[1]
     total = np.zeros(lanes)
     largest = np.zeros(lanes)
     difference = np.empty(lanes)
-    for i in range(len(weight)):
+    for i in range(begin, end):
         if weight[i] != 0.0:
-            _difference(w, first, length, offset, feature, value, target, i, difference)
+            _difference(w, sought, i, difference)
             for j in range(lanes):
                 total[j] += weight[i] * (difference[j] * difference[j])
                 largest[j] = max(largest[j], abs(difference[j]))
@@ -119,10 +126,9 @@ def measure(
             out[j] = np.sqrt(total[j])
         else:
             out[j] = 0.0
-            for i in range(len(weight)):
+            for i in range(begin, end):
                 if weight[i] != 0.0:
-                    _difference(w[:, j : j + 1], first, length, offset, feature, value, target, i,
-                                difference)  # fmt: skip
+                    _difference(w[:, j : j + 1], sought, i, difference)
                     out[j] += weight[i] * (difference[0] / largest[j]) ** 2
             out[j] = largest[j] * np.sqrt(out[j])
         if np.isnan(out[j]):
@@ -130,46 +136,23 @@ def measure(
 
 
 @compiled
-def measure_all(
-    w: Floats,
-    first: Longs,
-    length: Longs,
-    offset: Longs,
-    feature: Ints,
-    value: Floats,
-    weight: Floats,
-    target: Floats,
-    ends: Longs,
-    diverged: Longs,
-    out: Floats,
-) -> None:
+def measure_all(w: Floats, sought: Sought, ends: Longs, diverged: Longs, out: Floats) -> None:
     """out[i] = the i-th error: that of the rows from ends[i - 1] (or 0) up to ends[i]."""
     begin = 0
     for i in range(len(ends)):
-        end = ends[i]
-        measure(w, first[begin:end], length[begin:end], offset[begin:end], feature, value,
-                weight[begin:end], target[begin:end], diverged, out[i])  # fmt: skip
-        begin = end
+        measure(w, sought, begin, ends[i], diverged, out[i])
+        begin = ends[i]
 
 
 @compiled
-def _difference(
-    w: Floats,
-    first: Longs,
-    length: Longs,
-    offset: Longs,
-    feature: Ints,
-    value: Floats,
-    target: Floats,
-    i: int,
-    out: Floats,
-) -> None:
+def _difference(w: Floats, sought: Sought, i: int, out: Floats) -> None:
     """out[j] = row_i . w_j - target_i."""
+    first, feature, value = sought.first[i], sought.feature, sought.value
     for j in range(w.shape[1]):
         out[j] = 0.0
-    for q in range(first[i], first[i] + length[i]):
-        k = feature[q - offset[i]]
+    for q in range(first, first + sought.length[i]):
+        k = feature[q - sought.offset[i]]
         for j in range(w.shape[1]):
             out[j] += w[k, j] * value[q]
     for j in range(w.shape[1]):
-        out[j] -= target[i]
+        out[j] -= sought.target[i]

@@ -28,7 +28,8 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, error_model="numpy", pipeline_class=Disjoint)
+@njit(nogil=True, error_model="numpy", pipeline_class=Disjoint,
+      no_cpython_wrapper=True, no_cfunc_wrapper=True)  # only the driver calls it
 def advance({arrays},
             carry, event, factor, row, row_next, facts,
             first, length, offset, feature, value, first_step, begin, end):
@@ -41,11 +42,12 @@ def advance({arrays},
 FINE = 32
 DRIVER = """
 
-@njit(nogil=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts,
         first, length, offset, feature, value, stops, records,
         goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target,
         ends, errors, diverged, first_step):
+    sought = Sought(goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target)
     scratch = np.empty(({scratch}, V.shape[2]))
     whole = np.int64(2**62)
     begin = single_until = np.int64(0)
@@ -72,8 +74,7 @@ def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts
         if begin == stops[stop]:
             stride = whole
             if records[stop]:
-                measure_all(V[{shown}], goal_first, goal_length, goal_offset, goal_feature,
-                            goal_value, weight, target, ends, diverged, errors[recorded])
+                measure_all(V[{shown}], sought, ends, diverged, errors[recorded])
                 recorded += 1
             stop += 1
 """

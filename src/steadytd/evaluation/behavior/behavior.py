@@ -175,20 +175,9 @@ def _read_for(columns: Collection[str] | None) -> Collection[str] | None:
     return wanted - {"behavior_prob"}
 
 
-def with_estimated_behavior(
-    log: Log,
-    classifier: Any = None,
-    folds: int = 5,
-    seed: int = 0,
-    *,
-    features: Map | None = None,
-    sample_rows: int = SAMPLE,
-    floor: float = FLOOR,
-) -> EstimatedLog:
-    """The same log with `behavior_prob` estimated; see `estimate_behavior` for the arguments."""
-    fitted = estimate_behavior(
-        log, classifier, folds, seed, features=features, sample_rows=sample_rows, floor=floor
-    )
+def with_estimated_behavior(log: Log, fitted: Behavior | None = None) -> EstimatedLog:
+    """The same log with `behavior_prob` as fitted by `estimate_behavior`, by default just now."""
+    fitted = estimate_behavior(log) if fitted is None else fitted
     given = {f.name: getattr(log, f.name) for f in fields(Log)}
     given.update(behavior_estimated=True, left_out=None)
     return EstimatedLog(**given, behavior=fitted)

@@ -26,7 +26,7 @@ def write_reproduction(done: Reproduction, out: str | Path) -> Path:
     shown: list[dict[str, Any]] = []
     for figure in done.figures:
         chart = figure_chart(figure, done) if figure.axis is None else panel_chart(figure, done)
-        svg = save_figure(chart, directory, figure.file_name)
+        svg = save_figure(chart, directory, figure.file_name, keep=True)
         rows = [row for row in done.rows if row.name == figure.name]
         shown.append({"figure": figure, "svg": svg, "rows": rows})
     html = page(

@@ -1,0 +1,28 @@
+"""How many drawn problems a property is tried on: some in `make test`, all in `make test-all`."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import pytest
+
+from steadytd.theory.certificate import Certificate
+from tests.support.realised import drawn
+
+
+def seeds(some: int, every: int) -> pytest.MarkDecorator:
+    """A parameter `seeds`: the first ones, and (slow) the rest."""
+    rest = pytest.param(range(some, every), id="rest", marks=pytest.mark.slow)
+    return pytest.mark.parametrize("seeds", [pytest.param(range(some), id="some"), rest])
+
+
+def examples(some: int, every: int) -> int:
+    """How many examples Hypothesis draws; `make test-all` sets the variable."""
+    return every if os.environ.get("STEADYTD_TEST_ALL") else some
+
+
+@cache
+def certified(kind: str, seed: int) -> Certificate:
+    """The certificate of a drawn problem, computed once for all tests of a file."""
+    return Certificate(drawn(kind, seed))
