@@ -6,6 +6,10 @@ the types of the arguments, the options, the versions of Python, Numba and LLVM,
 Numba's settings in the environment. So a change in `engine/loop/vectors.py` is noticed by all that
 use it, and by nothing else; stale code cannot be found, whatever the time stamps say.
 
+Machine code from a file is run, so the directory is private: one that others may write to is not
+used, and what is damaged is thrown away and compiled again. Both are said once. Files that nobody
+has used for long are removed, and the oldest where there are too many.
+
 Numba's own cache looks at one file only. This one takes its place through an attribute that is not
 part of Numba's public interface: where a version of Numba lacks what is needed, functions are
 compiled anew in every process, and nothing else changes.
@@ -17,8 +21,12 @@ import contextlib
 import hashlib
 import os
 import pickle
+import stat
 import sys
+import time
+import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,9 +37,13 @@ from numba.core.compiler import Compiler
 
 from steadytd.base.files import write_whole
 from steadytd.base.identity import PACKAGE, digest, modules
+from steadytd.base.names import file_name
 
 F = TypeVar("F", bound=Callable[..., object])
 MARK = 64  # length of a hash in hexadecimal digits
+DAY = 86_400.0  # seconds
+OLDEST = 90 * DAY  # files that were not used for so long are removed
+MOST = 1 << 30  # bytes of all files; beyond that the oldest are removed
 
 
 class Disjoint(Compiler):
@@ -91,6 +103,52 @@ def cache_directory() -> Path:
     return Path(named) if named else Path(platformdirs.user_cache_dir("steadytd")) / "kernels"
 
 
+@cache
+def _say_once(remark: str) -> None:
+    warnings.warn(remark, stacklevel=2)
+
+
+def _private(path: Path) -> bool:
+    """Whether nobody but this user (and root) may write to the file or directory."""
+    if os.name != "posix":
+        return True  # a user's cache directory is private on Windows
+    found = path.stat()
+    return found.st_uid in (0, os.getuid()) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _usable(directory: Path) -> bool:
+    """Whether machine code from this directory may be run."""
+    if _private(directory):
+        return True
+    _say_once(
+        f"'{directory}' belongs to or can be written by others, so machine code from there is not "
+        "run, and functions are compiled anew; make it private (chmod 700), or name another "
+        "directory in STEADYTD_CACHE_DIR."
+    )
+    return False
+
+
+def tidy(directory: Path) -> None:
+    """Remove files that were not used for long, the oldest of too many, and half-written ones."""
+    now, total = time.time(), 0
+    found = []
+    for path in directory.glob("*.nbc"):  # hidden files too
+        with contextlib.suppress(OSError):
+            about = path.stat()
+            found.append((about.st_mtime, about.st_size, path))
+    for used, size, path in sorted(found, reverse=True):
+        total += size
+        age = now - used
+        if total > MOST or age > (DAY if path.name.startswith(".") else OLDEST):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+@cache
+def _tidy_once(directory: Path) -> None:
+    tidy(directory)
+
+
 def _kept_as_module(dispatcher: F) -> F:
     """Kept by the code of the module that holds the function, if that is one of ours."""
     module = dispatcher.__module__
@@ -101,8 +159,8 @@ def _kept_as_module(dispatcher: F) -> F:
 class _OnDisk:
     """What a Numba function asks for kept machine code.
 
-    A file holds its own identity, a hash of the rest, and the rest; a damaged or exchanged file is
-    as good as none, and is written again.
+    A file holds its own identity, a hash of the rest, and the rest. A damaged or exchanged file is
+    removed, and written again.
     """
 
     def __init__(self, dispatcher: Any, stamp: Callable[[], str]) -> None:
@@ -119,14 +177,24 @@ class _OnDisk:
 
         context.refresh()
         mark = self._mark(signature, context.codegen())
+        file = self._file(mark)
         try:
-            content = self._file(mark).read_bytes()
+            if not (_usable(file.parent) and _private(file)):
+                return None
+            content = file.read_bytes()
         except OSError:
             return None
+        with contextlib.suppress(OSError):
+            if time.time() - file.stat().st_mtime > DAY:
+                os.utime(file)  # it was used: `tidy` goes by that
         own, check, rest = content[:MARK], content[MARK : 2 * MARK], content[2 * MARK :]
-        if own != mark.encode() or check != hashlib.sha256(rest).hexdigest().encode():
-            return None
-        return CompileResult._rebuild(context, *pickle.loads(rest))
+        if own == mark.encode() and check == hashlib.sha256(rest).hexdigest().encode():
+            with contextlib.suppress(Exception):  # whatever it is, compiling anew mends it
+                return CompileResult._rebuild(context, *pickle.loads(rest))
+        with contextlib.suppress(OSError):
+            file.unlink()
+        _say_once(f"a file of machine code in '{file.parent}' was damaged; it is compiled again.")
+        return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a compiled function, if it can be kept and the directory can be written to."""
@@ -137,14 +205,18 @@ class _OnDisk:
         mark = self._mark(signature, result.codegen)
         rest = dumps(result._reduce())
         check = hashlib.sha256(rest).hexdigest()
+        file = self._file(mark)
         with contextlib.suppress(OSError):
-            cache_directory().mkdir(parents=True, exist_ok=True)
-            write_whole(self._file(mark), (mark + check).encode() + rest)
+            file.parent.parent.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+            if _usable(file.parent):
+                write_whole(file, (mark + check).encode() + rest)
+                _tidy_once(file.parent)
 
     def _file(self, mark: str) -> Path:
         function = self.dispatcher.py_func
         module = function.__module__.rpartition(".")[2]
-        return cache_directory() / f"{module}.{function.__name__}-{mark[:24]}.nbc"
+        return cache_directory() / f"{file_name(f'{module}.{function.__name__}')}-{mark[:24]}.nbc"
 
     def _mark(self, signature: Any, codegen: Any) -> str:
         function = self.dispatcher.py_func

@@ -14,6 +14,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.files import write_whole
+from steadytd.base.names import visible
 
 FORMATS = ("svg", "png", "pdf")
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#E69F00", "#56B4E9", "#222222")
@@ -140,11 +141,24 @@ def save_figure(chart: Any, directory: Path, name: str) -> str:
     """Write NAME.svg, NAME.png and NAME.pdf; return the SVG for embedding in a page."""
     import vl_convert
 
-    svg = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict(validate=False)))
+    svg = vl_convert.vegalite_to_svg(json.dumps(drawable(chart.to_dict(validate=False))))
     write_whole(directory / f"{name}.svg", svg)
     write_whole(directory / f"{name}.png", vl_convert.svg_to_png(svg, scale=SHARPNESS))
     write_whole(directory / f"{name}.pdf", vl_convert.svg_to_pdf(svg))
     return str(svg)
+
+
+def drawable(part: Any) -> Any:
+    r"""A part of a figure's description; the engine that draws ends the process at a control code.
+
+    >>> drawable({"title": ["a\x00b", 3]})
+    {'title': ['a\\x00b', 3]}
+    """
+    if isinstance(part, dict):
+        return {drawable(key): drawable(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [drawable(value) for value in part]
+    return visible(part, lines=True) if isinstance(part, str) else part
 
 
 def _decades(domain: tuple[float, float] | None) -> float:
