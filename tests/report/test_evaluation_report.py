@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.base.files import file_name
 from steadytd.base.finding import Finding
-from steadytd.base.names import file_name
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import page as evaluation_page

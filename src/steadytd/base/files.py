@@ -1,6 +1,7 @@
 """Files appear whole or not at all: written under a temporary name, then renamed.
 
-So do the files of one command: made in a hidden directory beside their place, then moved. Whatever
+So do the files of one command: made in a hidden directory beside their place, then moved. Nothing
+else in the library makes the name of a file from a name that others chose (`file_name`). Whatever
 the disk refuses is a `DiskError`: one sentence with the place, the reason and the remedy. Arrays
 are kept in NumPy archives without pickle: reading a file never runs code.
 """
@@ -8,12 +9,14 @@ are kept in NumPy archives without pickle: reading a file never runs code.
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import os
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,8 +25,32 @@ import numpy as np
 
 from steadytd.base.errors import InputError
 
+PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ ,.=+()-]{0,78}[A-Za-z0-9_=+()-])?")
+RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])( *\..*)?", re.IGNORECASE)  # Windows
+KEPT = 40  # characters of a name that is not plain
 PARTIAL = ".partial"  # ends the name of a directory whose files are not all there yet
 LEFT_BEHIND = 86_400.0  # seconds after which such a directory is a killed command's
+
+
+def file_name(name: str, among: Iterable[str] = ()) -> str:
+    """A part of a file's name for `name`, never a path, for every file system.
+
+    A plain name is its own file name: letters, digits and common signs, not hidden, not reserved.
+    Of any other the plain characters are kept, with a hash of the whole behind a ~, which no plain
+    name has: different names have different files. So do the names of `among` that differ in
+    capital letters only, which some file systems do not tell apart.
+
+    >>> file_name("collision"), file_name("random walk, 5 states"), file_name("../../escape")
+    ('collision', 'random walk, 5 states', 'escape~efbf103bcec5')
+    >>> file_name("Soft", ["Soft", "soft"]), file_name("nul"), file_name("größe")
+    ('Soft~5964d4672956', 'nul~99e624275901', 'gr_e~d353a2671b67')
+    """
+    alike = any(other != name and other.lower() == name.lower() for other in among)
+    if PLAIN.fullmatch(name) and not RESERVED.fullmatch(name) and not alike:
+        return name
+    start = re.sub("[^A-Za-z0-9_-]+", "_", name).strip("_-")[:KEPT] or "name"
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{start}~{mark}"
 
 
 class DiskError(InputError, OSError):

@@ -35,9 +35,8 @@ import numba
 from numba import njit
 from numba.core.compiler import Compiler
 
-from steadytd.base.files import write_whole
+from steadytd.base.files import file_name, write_whole
 from steadytd.base.identity import PACKAGE, digest, modules
-from steadytd.base.names import file_name
 
 F = TypeVar("F", bound=Callable[..., object])
 MARK = 64  # length of a hash in hexadecimal digits

@@ -17,8 +17,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from steadytd.base.json import json_text
-from steadytd.base.names import visible
 from steadytd.base.numbers import from_text
+from steadytd.base.wording import visible
 
 out = Console()
 err = Console(stderr=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.files import write_whole
-from steadytd.base.names import visible
+from steadytd.base.wording import visible
 
 FORMATS = ("svg", "png", "pdf")
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#E69F00", "#56B4E9", "#222222")

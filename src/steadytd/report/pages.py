@@ -7,8 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from steadytd.base.names import visible
-from steadytd.base.wording import figures, interval
+from steadytd.base.wording import figures, interval, visible
 
 if TYPE_CHECKING:
     import jinja2

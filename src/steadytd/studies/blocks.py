@@ -16,8 +16,8 @@ from functools import lru_cache
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.files import file_name
 from steadytd.base.identity import digest, modules
-from steadytd.base.names import file_name
 from steadytd.engine.block import group_key, lanes_per_block
 from steadytd.engine.learner import Learner
 from steadytd.problems import module

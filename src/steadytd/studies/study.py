@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.files import output_directory, write_whole
-from steadytd.base.names import file_name
+from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
 from steadytd.engine.learner import Learner
 from steadytd.studies import dataset, local

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 
+from steadytd.base.files import file_name
 from steadytd.base.identity import UnreadableError, digest, modules
-from steadytd.base.names import file_name
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.write import loop_source
 

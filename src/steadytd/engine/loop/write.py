@@ -16,7 +16,7 @@ because the loop of a law with one vector has no business paying for a law with 
 
 from __future__ import annotations
 
-from steadytd.base.names import file_name
+from steadytd.base.files import file_name
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import GENERAL, Function, Law, arguments
 

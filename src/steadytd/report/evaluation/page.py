@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.base.files import filling, write_whole
+from steadytd.base.files import file_name, filling, write_whole
 from steadytd.base.json import json_text
-from steadytd.base.names import file_name
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import words
 from steadytd.report.evaluation.agreement import agreement_chart

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steadytd.base.files import filling, write_frame, write_whole
+from steadytd.base.files import file_name, filling, write_frame, write_whole
 from steadytd.base.json import json_text
-from steadytd.base.names import file_name
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
 from steadytd.report.study.figures import LINES, best_chart, curves_chart
