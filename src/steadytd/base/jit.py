@@ -35,7 +35,7 @@ import numba
 from numba import njit
 from numba.core.compiler import Compiler
 
-from steadytd.base.files import file_name, write_whole
+from steadytd.base.files import write_whole
 from steadytd.base.identity import PACKAGE, digest, modules
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -215,7 +215,7 @@ class _OnDisk:
     def _file(self, mark: str) -> Path:
         function = self.dispatcher.py_func
         module = function.__module__.rpartition(".")[2]
-        return cache_directory() / f"{file_name(f'{module}.{function.__name__}')}-{mark[:24]}.nbc"
+        return cache_directory() / f"{module}.{function.__name__}-{mark[:24]}.nbc"
 
     def _mark(self, signature: Any, codegen: Any) -> str:
         function = self.dispatcher.py_func
