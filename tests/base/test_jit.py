@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numba
 import numba.core.compiler
 import numpy as np
 import pytest
@@ -130,12 +129,14 @@ def test_damaged_and_exchanged_files_are_made_again(own_cache: Path, kept: Path)
     fresh(kernels.mix)(np.uint64(1))
     (other,) = own_cache.glob("random.mix-*.nbc")
     content = kept.read_bytes()
+    found = fresh()
+    assert found(*STREAM) == RIGHT
+    signature = found.nopython_signatures[0].args
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for what, damaged in damages(content, other.read_bytes()).items():
             kept.write_bytes(damaged)
             dispatcher = fresh()
-            signature = (numba.uint64, numba.int64)
             found = vars(dispatcher)["_cache"].load_overload(signature, dispatcher.targetctx)
             assert found is None and not kept.exists(), what
     again = fresh()
