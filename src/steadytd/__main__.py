@@ -1,6 +1,39 @@
-"""`python -m steadytd`."""
+"""`python -m steadytd`, and the script `steadytd`: from the first moment on, Ctrl-C is an answer.
 
-from steadytd.cli.main import main
+What is imported here is little, so that an interruption while the libraries load ends the process
+without a word of Python's.
+"""
+
+import os
+import signal
+import sys
+from types import FrameType
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run a command; interrupted before it begins or after it ended, end at once."""
+    heeded = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN  # not if started by nohup
+    if heeded:
+        signal.signal(signal.SIGINT, _stop)
+    from steadytd.cli.main import main as run
+
+    if heeded:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        run()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    finally:
+        if heeded:
+            signal.signal(signal.SIGINT, _stop)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"interrupted.\n")
+    os._exit(INTERRUPTED)
+
 
 if __name__ == "__main__":
     main()

@@ -12,6 +12,7 @@ from steadytd import InputError
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import unknown
 from steadytd.base.files import (
+    DiskError,
     kept_arrays,
     output_directory,
     reading_arrays,
@@ -115,8 +116,9 @@ def test_a_directory_in_the_way_of_a_file(tmp_path: Path) -> None:
 
 
 def test_a_missing_directory_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        write_whole(tmp_path / "missing" / "a.txt", "x")
+    place = tmp_path / "missing" / "a.txt"
+    with pytest.raises(DiskError, match=r"No such file or directory\. To go on, name another"):
+        write_whole(place, "x")
     assert names(tmp_path) == []
 
 

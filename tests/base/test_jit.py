@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import pickle
+import random
+import stat
 import subprocess
 import sys
+import time
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +23,8 @@ import pytest
 
 from steadytd.base import files, jit
 from steadytd.engine.loop import kernels
+from steadytd.engine.loop.compile import kernel
+from steadytd.learners import algorithm
 from tests.support.other_code import changed
 
 STREAM = np.uint64(7), 3
@@ -29,6 +38,7 @@ def splitmix(key: int, n: int) -> float:
     return float((z ^ (z >> 31)) >> 11) * 2.0**-53
 
 
+QUOTES = '"""\nraise SystemExit\n"""'
 RIGHT = splitmix(7, 3)
 
 
@@ -46,6 +56,8 @@ def cached(function: Any) -> tuple[int, int]:
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path / "kernels"))
+    jit._say_once.cache_clear()
+    jit._tidy_once.cache_clear()
     return tmp_path / "kernels"
 
 
@@ -97,18 +109,123 @@ def test_changed_vectors_are_noticed_by_the_loops_made_of_them() -> None:
         assert stamp() == before
 
 
+def damages(content: bytes, other: bytes) -> dict[str, bytes]:
+    """What can become of a file: cut, emptied, exchanged, overwritten, one bit flipped anywhere."""
+    draw = random.Random(14)
+    places = [0, 1, 63, 64, 127, 128, 129, len(content) - 1]
+    places += [draw.randrange(len(content)) for _ in range(12)]
+    found = {"empty": b"", "exchanged": other, "zeros": bytes(len(content)), "more": content + b"x"}
+    for end in (1, 64, 128, 129, len(content) // 2, len(content) - 1):
+        found[f"cut at {end}"] = content[:end]
+    for place in places:
+        bad = bytearray(content)
+        bad[place] ^= 1 << draw.randrange(8)
+        found[f"bit at {place}"] = bytes(bad)
+    return found
+
+
 def test_damaged_and_exchanged_files_are_made_again(own_cache: Path, kept: Path) -> None:
+    """Thrown away as soon as seen, compiled again, found by the next process; said once."""
     fresh(kernels.mix)(np.uint64(1))
     (other,) = own_cache.glob("random.mix-*.nbc")
     content = kept.read_bytes()
-    bad = bytearray(content)
-    bad[-100] ^= 1
-    for damaged in (content[:-50], bytes(bad), b"", other.read_bytes()):
-        kept.write_bytes(damaged)
+    found = fresh()
+    assert found(*STREAM) == RIGHT
+    signature = found.nopython_signatures[0].args
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for what, damaged in damages(content, other.read_bytes()).items():
+            kept.write_bytes(damaged)
+            dispatcher = fresh()
+            found = vars(dispatcher)["_cache"].load_overload(signature, dispatcher.targetctx)
+            assert found is None and not kept.exists(), what
+    again = fresh()
+    assert again(*STREAM) == RIGHT and cached(again) == (0, 1)
+    repaired = fresh()
+    assert repaired(*STREAM) == RIGHT and cached(repaired) == (1, 0)
+    remark = f"a file of machine code in '{own_cache}' was damaged; it is compiled again."
+    assert [str(one.message) for one in said] == [remark]
+
+
+def test_what_cannot_be_rebuilt_is_compiled(kept: Path) -> None:
+    """The file is whole, but it names what is not there: as after another version of a library."""
+    rest = pickle.dumps("no machine code")
+    mark = kept.read_bytes()[: jit.MARK]
+    kept.write_bytes(mark + hashlib.sha256(rest).hexdigest().encode() + rest)
+    with pytest.warns(UserWarning, match="was damaged; it is compiled again"):
+        assert fresh()(*STREAM) == RIGHT
+
+
+def test_the_directory_is_private(own_cache: Path, kept: Path) -> None:
+    """Machine code from a file is run: what others may have written is not even read."""
+    assert stat.S_IMODE(own_cache.stat().st_mode) == 0o700
+    for place, open_to in ((own_cache, 0o770), (own_cache, 0o707), (kept, 0o646)):
+        mode = stat.S_IMODE(place.stat().st_mode)
+        place.chmod(open_to)
+        before = kept.read_bytes()
+        jit._say_once.cache_clear()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            again = fresh()
+            assert again(*STREAM) == RIGHT and cached(again) == (0, 1)
+            fresh()(*STREAM)
+        if place == own_cache:
+            [remark] = said
+            assert "can be written by others" in str(remark.message)
+            assert "chmod 700" in str(remark.message) and kept.read_bytes() == before
+        else:
+            assert not said and stat.S_IMODE(kept.stat().st_mode) == 0o644  # written anew
+        place.chmod(mode)
+    last = fresh()
+    assert last(*STREAM) == RIGHT and cached(last) == (1, 0)
+
+
+def test_files_of_another_user_are_not_read(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = kept.stat().st_uid
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+    if mine:  # root may own what everybody uses
+        with pytest.warns(UserWarning, match="belongs to or can be written by others"):
+            again = fresh()
+            assert again(*STREAM) == RIGHT and cached(again) == (0, 1)
+    else:
+        os.chown(kept, 12345, -1)
         again = fresh()
         assert again(*STREAM) == RIGHT and cached(again) == (0, 1)
-        repaired = fresh()
-        assert repaired(*STREAM) == RIGHT and cached(repaired) == (1, 0)
+
+
+def test_old_files_go(own_cache: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+
+    def put(name: str, days: float, size: int = 10) -> Path:
+        path = own_cache / name
+        path.write_bytes(bytes(size))
+        os.utime(path, (now - days * jit.DAY,) * 2)
+        return path
+
+    stays = [put("a.nbc", 80.0), put(".b-x.nbc", 0.5), put("letter.txt", 999.0), kept]
+    goes = [put("old.nbc", 91.0), put(".half-x.nbc", 1.5)]
+    jit.tidy(own_cache)
+    assert [path.exists() for path in (*stays, *goes)] == [True] * 4 + [False] * 2
+    compiled = [one.stat().st_size for one in own_cache.glob("*-*.nbc") if one not in stays[:2]]
+    monkeypatch.setattr(jit, "MOST", sum(compiled) + 25)
+    new = put("new.nbc", 0.1)
+    jit.tidy(own_cache)
+    assert [path.exists() for path in (kept, new, *stays)] == [True, True, False, True, True, True]
+    os.utime(kept, (now - 50 * jit.DAY,) * 2)
+    assert fresh()(*STREAM) == RIGHT  # using it makes it young
+    assert time.time() - kept.stat().st_mtime < jit.DAY
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "../../x", "x./tmp/escaped", "x" * 300, "\ud800", "\0", QUOTES, "td"]
+)
+def test_the_name_of_a_law_is_no_path(own_cache: Path, name: str) -> None:
+    run: Any = kernel(replace(algorithm("td"), name=name), False)
+    file = vars(run)["_cache"]._file("0" * jit.MARK)
+    assert file.parent == own_cache and len(file.name) < 128
+    file.name.encode("ascii")
+    if name == "td":
+        assert file.name.startswith("steadytd_kernel_td_") and "~" not in file.name
 
 
 def test_settings_of_numba_count(monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:

@@ -245,6 +245,10 @@ Study(parse_spec(Path(sys.argv[3]).read_text(), "small")).run(out=sys.argv[1])
 """
 
 
+def half_written(out: Path) -> list[Path]:
+    return [path for path in out.rglob("*") if dataset.left_behind(path)]
+
+
 @pytest.mark.parametrize("at", [1, 3, 8])
 def test_killed_and_resumed(tmp_path: Path, undisturbed: Path, at: int) -> None:
     """SIGKILL just before the file of the `at`-th block is renamed: written, but not yet there."""
@@ -254,12 +258,12 @@ def test_killed_and_resumed(tmp_path: Path, undisturbed: Path, at: int) -> None:
         [sys.executable, "-c", KILLED, str(out), str(at), str(study)], check=False
     )
     assert done.returncode == -signal.SIGKILL
-    assert len(tree(out)) - len(list(out.rglob(dataset.TEMPORARY))) == at - 1
-    assert list(out.rglob(dataset.TEMPORARY))
+    assert len(tree(out)) - len(half_written(out)) == at - 1
+    assert half_written(out)
     said: list[str] = []
     make().run(out=out, say=said.append)
     assert tree(out) == tree(undisturbed)
-    assert not list(out.rglob(dataset.TEMPORARY))
+    assert not half_written(out)
 
 
 def test_interrupted_and_resumed(tmp_path: Path, undisturbed: Path) -> None:
@@ -383,19 +387,55 @@ def test_comments_do_not_change_a_study_and_fresh_begins_anew(partial: Path) -> 
 
 
 def test_one_run_at_a_time_in_a_directory(partial: Path) -> None:
-    import fcntl
+    from filelock import FileLock
 
-    with (partial / ".lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        with pytest.raises(st.InputError, match="another run of a study is at work"):
-            make().run(out=partial)
+    at_work = pytest.raises(st.InputError, match="another run of a study is at work")
+    with FileLock(partial / ".lock"), at_work:
+        make().run(out=partial)
 
 
-def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear")
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_directory_with_other_files_is_left_alone(tmp_path: Path, fresh: bool) -> None:
+    """No lock is left in it, and what looks like results is not removed."""
+    (tmp_path / "grid").mkdir()
+    for name in ("letter.txt", "grid/mine.parquet"):
+        (tmp_path / name).write_text("dear")
+        with pytest.raises(st.InputError, match="holds other files"):
+            make().run(out=tmp_path, fresh=fresh)
+    (tmp_path / "letter.txt").unlink()
     with pytest.raises(st.InputError, match="holds other files"):
-        make().run(out=tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir()) in (["letter.txt"], [".lock", "letter.txt"])
+        make().run(out=tmp_path, fresh=fresh)
+    found = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*"))
+    assert found == ["grid", "grid/mine.parquet"]
+
+
+def test_fresh_removes_results_only(partial: Path) -> None:
+    (partial / "grid" / "mine.parquet").write_text("dear")
+    make(TEXT.replace("seeds = 5", "seeds = 1")).run(out=partial, fresh=True)
+    assert (partial / "grid" / "mine.parquet").read_text() == "dear"
+    assert set(StudyResults(partial).rows()["seed"]) == {0}
+
+
+def test_another_study_is_refused_without_a_lock(partial: Path) -> None:
+    (partial / ".lock").unlink()
+    with pytest.raises(st.InputError, match="has changed"):
+        make(TEXT.replace("seeds = 5", "seeds = 6")).run(out=partial)
+    assert not (partial / ".lock").exists()
+
+
+@pytest.mark.parametrize(
+    "left", ["provenance.json", ".provenance-ab12cd_x.json", ".study-12345678.toml"]
+)
+def test_killed_before_the_study_is_written(tmp_path: Path, undisturbed: Path, left: str) -> None:
+    """Between the first files and study.toml: the same command goes on."""
+    out = tmp_path / "out"
+    for stage in dataset.STAGES:
+        (out / stage).mkdir(parents=True)
+    (out / ".lock").touch()
+    (out / left).write_text("{")
+    make().run(out=out)
+    assert tree(out) == tree(undisturbed) and not half_written(out)
+    assert json.loads((out / "provenance.json").read_text())["steadytd"] == st.__version__
 
 
 def test_provenance(undisturbed: Path) -> None:

@@ -6,6 +6,10 @@ the types of the arguments, the options, the versions of Python, Numba and LLVM,
 Numba's settings in the environment. So a change in `engine/loop/vectors.py` is noticed by all that
 use it, and by nothing else; stale code cannot be found, whatever the time stamps say.
 
+Machine code from a file is run, so the directory is private: one that others may write to is not
+used, and what is damaged is thrown away and compiled again. Both are said once. Files that nobody
+has used for long are removed, and the oldest where there are too many.
+
 Numba's own cache looks at one file only. This one takes its place through an attribute that is not
 part of Numba's public interface: where a version of Numba lacks what is needed, functions are
 compiled anew in every process, and nothing else changes.
@@ -13,11 +17,16 @@ compiled anew in every process, and nothing else changes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
+import stat
 import sys
+import time
+import warnings
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import llvmlite
@@ -29,6 +38,9 @@ from steadytd.base.files import cache_directory, read_kept, write_kept
 from steadytd.base.identity import PACKAGE, digest, modules
 
 F = TypeVar("F", bound=Callable[..., object])
+DAY = 86_400.0  # seconds
+OLDEST = 90 * DAY  # files that were not used for so long are removed
+MOST = 1 << 30  # bytes of all files; beyond that the oldest are removed
 
 
 class Disjoint(Compiler):
@@ -87,6 +99,52 @@ def say_compiling() -> None:
         print("steadytd: compiling; the machine code is kept for the next time", file=sys.stderr)
 
 
+@cache
+def _say_once(remark: str) -> None:
+    warnings.warn(remark, stacklevel=2)
+
+
+def _private(path: Path) -> bool:
+    """Whether nobody but this user (and root) may write to the file or directory."""
+    if os.name != "posix":
+        return True  # a user's cache directory is private on Windows
+    found = path.stat()
+    return found.st_uid in (0, os.getuid()) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _usable(directory: Path) -> bool:
+    """Whether machine code from this directory may be run."""
+    if _private(directory):
+        return True
+    _say_once(
+        f"'{directory}' belongs to or can be written by others, so machine code from there is not "
+        "run, and functions are compiled anew; make it private (chmod 700), or name another "
+        "directory in STEADYTD_CACHE_DIR."
+    )
+    return False
+
+
+def tidy(directory: Path) -> None:
+    """Remove files that were not used for long, the oldest of too many, and half-written ones."""
+    now, total = time.time(), 0
+    found = []
+    for path in directory.glob("*.n[bp][cz]"):  # hidden files too
+        with contextlib.suppress(OSError):
+            about = path.stat()
+            found.append((about.st_mtime, about.st_size, path))
+    for used, size, path in sorted(found, reverse=True):
+        total += size
+        age = now - used
+        if total > MOST or age > (DAY if path.name.startswith(".") else OLDEST):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+@cache
+def _tidy_once(directory: Path) -> None:
+    tidy(directory)
+
+
 def _kept_as_module(dispatcher: F) -> F:
     """Kept by the code of the module that holds the function, if that is one of ours."""
     module = dispatcher.__module__
@@ -95,7 +153,10 @@ def _kept_as_module(dispatcher: F) -> F:
 
 
 class _OnDisk:
-    """What a Numba function asks for kept machine code."""
+    """What a Numba function asks for kept machine code.
+
+    A damaged or exchanged file is removed, and written again.
+    """
 
     def __init__(self, dispatcher: Any, stamp: Callable[[], str]) -> None:
         self.dispatcher, self.stamp = dispatcher, stamp
@@ -111,11 +172,25 @@ class _OnDisk:
 
         context.refresh()
         mark = self._mark(signature, context.codegen())
-        rest = read_kept(self._file(mark), mark)
-        if rest is None:
-            say_compiling()
-            return None
-        return CompileResult._rebuild(context, *pickle.loads(rest))
+        file = cache_directory() / self._file(mark)
+        try:
+            there = _usable(file.parent) and _private(file)
+        except OSError:
+            there = False
+        rest = read_kept(file.name, mark) if there else None
+        if rest is not None:
+            with contextlib.suppress(OSError):
+                if time.time() - file.stat().st_mtime > DAY:
+                    os.utime(file)  # it was used: `tidy` goes by that
+            with contextlib.suppress(Exception):  # whatever it is, compiling anew mends it
+                return CompileResult._rebuild(context, *pickle.loads(rest))
+        if there:
+            with contextlib.suppress(OSError):
+                file.unlink()
+            said = f"a file of machine code in '{file.parent}' was damaged; it is compiled again."
+            _say_once(said)
+        say_compiling()
+        return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a compiled function, if it can be kept and the directory can be written to."""
@@ -124,7 +199,11 @@ class _OnDisk:
         if result.library.has_dynamic_globals or not all(one.can_cache for one in result.lifted):
             return
         mark = self._mark(signature, result.codegen)
-        write_kept(self._file(mark), mark, dumps(result._reduce()))
+        directory = cache_directory()
+        with contextlib.suppress(OSError):
+            if not directory.exists() or _usable(directory):
+                write_kept(self._file(mark), mark, dumps(result._reduce()))
+                _tidy_once(directory)
 
     def _file(self, mark: str) -> str:
         function = self.dispatcher.py_func

@@ -1,11 +1,33 @@
-"""Numbers and lists as words for reading."""
+"""Numbers, lists and names that others chose as words for reading."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
+JOINERS = "\u200c\u200d"  # invisible, but some scripts and emoji are not written without
 TINY = 1e-10  # numbers below this are shown as such: their digits mean nothing to a reader
+
+
+def visible(text: str, lines: bool = False) -> str:
+    r"""The text with everything that cannot be seen, or that changes what is seen, written out.
+
+    Such are control characters (a terminal obeys them), marks that turn the direction of writing,
+    halves of characters, and what is no character at all. With `lines`, ends of lines and tabs
+    stay.
+
+    >>> print(visible("a\x1b[31mb"), visible("\u202eabc"), visible("\ud800\ufffe größe"))
+    a\x1b[31mb \u202eabc \ud800\ufffe größe
+    """
+    if text.isprintable():
+        return text
+    stays = JOINERS + ("\n\t" if lines else "")
+    return "".join(
+        c if c.isprintable() or c in stays or unicodedata.category(c) == "Zs"
+        else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )  # fmt: skip
 
 
 def listed(words: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytd.cli.console import out, print_json, print_prose, table
+from steadytd.cli.console import out, plain, print_json, print_prose, table
 from steadytd.cli.experiments import Json, find_problem
 
 
@@ -100,7 +100,7 @@ def _show_problem(name: str, as_json: bool) -> None:
         print_json({**facts, "doc": p.doc})
         return
     print_prose(p.doc or p.name)
-    rows = [(key.replace("_", " "), _short(value)) for key, value in facts.items()]
+    rows = [(key.replace("_", " "), plain(_short(value))) for key, value in facts.items()]
     out.print(table("", ("quantity", "value"), rows[2:]))
 
 

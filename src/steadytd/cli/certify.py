@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli.console import WHOLE, err, out, print_json, table
+from steadytd.cli.console import WHOLE, err, out, plain, print_json, table
 from steadytd.cli.evaluate import Discount, Estimate, Features, Map, Target
 from steadytd.cli.experiments import Json, find_problem
 
@@ -85,9 +85,7 @@ def certify(
 def _certify_problem(
     problem: str, etas: list[float], policy: int, directory: Path | None, as_json: bool
 ) -> None:
-    from rich.markup import escape
-
-    from steadytd.base.files import output_directory
+    from steadytd.base.files import require_writable
     from steadytd.base.wording import figures
     from steadytd.report.certificate.page import (
         findings,
@@ -98,23 +96,30 @@ def _certify_problem(
     )
     from steadytd.theory.certificate import certify as do
 
+    if directory is not None:
+        require_writable(directory)
     c = do(find_problem(problem), policy)
     asked = c.path(etas).to_dicts() if etas else []
     if directory is not None:
-        output_directory(directory)
         with err.status("drawing"):
             page = write_certificate(c, directory, etas)
     if as_json:
         print_json(c.to_dict(etas))
         return
     colour = "green" if c.td_stable else "yellow"
-    out.print(f"[bold {colour}]{escape(verdict(c))}[/]\n", highlight=False)
+    out.print(f"[bold {colour}]{plain(verdict(c))}[/]\n", highlight=False)
     for finding in findings(c, etas):
-        out.print(f"[bold]{finding.code}[/]  {escape(finding.text)}", highlight=False)
+        out.print(f"[bold]{finding.code}[/]  {plain(finding.text)}", highlight=False)
     rows = [(r["name"], r["value"], r["text"]) for r in threshold_rows(c)]
     out.print(table("\nPenalties", ("threshold", ">eta", "meaning"), rows))
     lines = [
-        (r["name"], "stable" if r["stable"] else "unstable", r["variance"], r["error"], r["alpha"])
+        (
+            plain(r["name"]),
+            "stable" if r["stable"] else "unstable",
+            r["variance"],
+            r["error"],
+            r["alpha"],
+        )
         for r in learner_rows(c)
     ]
     verdicts = ("learner", "mean", "variance", ">error", ">alpha <")
@@ -136,4 +141,4 @@ def _certify_problem(
         columns = ("eta", "mean update", ">error", ">error bound")
         out.print(table("Penalties asked about", columns, shown))
     if directory is not None:
-        out.print(f"page: [bold]{page}[/]", highlight=False, soft_wrap=True)
+        out.print(f"page: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)

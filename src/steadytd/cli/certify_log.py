@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadytd.base.errors import InputError
-from steadytd.cli.console import out, print_json, progress_bar, table
+from steadytd.cli.console import out, plain, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from steadytd.evaluation.result import Evaluation
@@ -36,7 +36,7 @@ def certify_log(
 ) -> None:
     """Print the stability of every target on the log."""
     from steadytd.cli.evaluate import opened
-    from steadytd.cli.evaluate_page import plain, print_findings, print_stability, print_verdicts
+    from steadytd.cli.evaluate_page import print_findings, print_stability, print_verdicts
     from steadytd.evaluation.evaluate import evaluate
     from steadytd.report.evaluation.words import by_level, limits, number, stability_verdicts
 

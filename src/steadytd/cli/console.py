@@ -12,12 +12,13 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import render
+from rich.markup import escape, render
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from steadytd.base.json import json_text
 from steadytd.base.numbers import from_text
+from steadytd.base.wording import visible
 
 out = Console()
 err = Console(stderr=True)
@@ -44,9 +45,24 @@ NAME = 32  # characters of a name that are kept on one line
 WHOLE: dict[str, Any] = {"parser": whole_number, "metavar": "N"}
 
 
+def plain(text: object) -> str:
+    r"""Text as it is: not as Rich markup, and with nothing that a terminal would obey.
+
+    >>> print(plain("[red]\x1b[31m"))
+    \[red]\x1b[31m
+    """
+    return escape(visible(str(text)))
+
+
+def say(text: str) -> None:
+    """A remark on standard error."""
+    err.print(plain(text), highlight=False, soft_wrap=True)
+
+
 def print_json(document: object) -> None:
     """One JSON document on standard output. Numbers that are not finite become null."""
     sys.stdout.write(json_text(document))
+    sys.stdout.flush()
 
 
 def print_prose(text: str) -> None:
@@ -54,7 +70,8 @@ def print_prose(text: str) -> None:
     for i, block in enumerate(prose(text)):
         if i:
             out.print()
-        out.print(block, highlight=False, markup=False, soft_wrap=block.startswith(" "))
+        seen = visible(block, lines=True)
+        out.print(seen, highlight=False, markup=False, soft_wrap=block.startswith(" "))
     out.print()
 
 
@@ -73,18 +90,24 @@ def prose(text: str) -> list[str]:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A table; the first column and texts to the left, the columns marked with > to the right."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    """A table; the first column and texts to the left, the columns marked with > to the right.
+
+    Title and cells are Rich markup: names that others chose are given as `plain`.
+    """
+    made = Table(
+        title=visible(title, lines=True), title_justify="left", title_style="bold", box=SIMPLE_HEAD
+    )
     made.pad_edge = False
     names = [column.removeprefix(">") for column in columns]
     numbers = [column.startswith(">") for column in columns]
-    cells = [[name, *(render(str(row[i])).plain for row in rows)] for i, name in enumerate(names)]
+    shown = [[visible(str(cell)) for cell in row] for row in rows]
+    cells = [[name, *(render(row[i]).plain for row in shown)] for i, name in enumerate(names)]
     room = out.width - 3 * len(columns) + 1  # three characters stand between cells
     for name, number, width in zip(names, numbers, _widths(cells, numbers, room), strict=True):
         justify: Literal["left", "right"] = "right" if number else "left"
         made.add_column(name, justify=justify, overflow="fold", width=width)
-    for row in rows:
-        made.add_row(*(str(cell) for cell in row))
+    for row in shown:
+        made.add_row(*row)
     return made
 
 

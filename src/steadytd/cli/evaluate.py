@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadytd.cli.console import WHOLE, err, out, print_json, progress_bar
+from steadytd.cli.console import WHOLE, err, out, plain, print_json, progress_bar, say
 from steadytd.cli.experiments import Json, Threads
 
 if TYPE_CHECKING:
@@ -73,6 +72,7 @@ def evaluate(
       steadytd evaluate logs/ --discount 0.99 --engine dask --checkpoint parts
     """
     from steadytd.base.errors import InputError
+    from steadytd.base.files import require_writable
     from steadytd.evaluation.evaluate import evaluate as do
 
     if engine != "dask" and (address is not None or checkpoint is not None):
@@ -80,11 +80,11 @@ def evaluate(
         raise InputError(f"{given} needs the engine dask, got '{engine}'; add --engine dask.")
     log = opened(logs, discount, target, columns, estimate)
     if directory is not None:
-        _writable(directory)
+        require_writable(directory)
     for note in log.notes:
-        _say(note)
+        say(note)
     bar = progress_bar("reading", unit="rows", then="solving")
-    with _unused(checkpoint), _remarks_said(), bar as update:
+    with _unused(checkpoint), bar as update:
         e = do(
             log, discount=discount, features=features or "raw", learners=learner,
             behavior="estimate" if estimate else None, engine=engine, address=address,
@@ -99,11 +99,11 @@ def evaluate(
     if as_json:
         print_json(e.to_dict())
         return
-    from steadytd.cli.evaluate_page import plain, show
+    from steadytd.cli.evaluate_page import show
 
     show(e)
     if page is not None:
-        out.print(f"\npage: [bold]{plain(str(page))}[/]", highlight=False, soft_wrap=True)
+        out.print(f"\npage: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
 
 
 def opened(
@@ -149,30 +149,6 @@ def mapped(given: list[str] | None) -> dict[str, str | list[str]] | None:
     return found or None
 
 
-def _writable(directory: Path) -> None:
-    """Notice before the work, without making anything, that results cannot be written."""
-    import os
-
-    from steadytd.base.errors import InputError
-
-    there = directory
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(
-            f"cannot write to the output directory '{directory}': '{there}' is not a directory "
-            "that you may write to; name another."
-        )
-
-
-@contextmanager
-def _remarks_said() -> Iterator[None]:
-    """Python's warnings as remarks, without the line of the program that they come from."""
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: _say(str(message))
-        yield
-
-
 @contextmanager
 def _unused(checkpoint: Path | None) -> Iterator[None]:
     """After bad input no empty directory is left behind."""
@@ -183,12 +159,6 @@ def _unused(checkpoint: Path | None) -> Iterator[None]:
         if checkpoint is not None and new and checkpoint.is_dir() and not any(checkpoint.iterdir()):
             checkpoint.rmdir()
         raise
-
-
-def _say(text: str) -> None:
-    from rich.markup import escape
-
-    err.print(escape(text), highlight=False, soft_wrap=True)
 
 
 def _command() -> str:

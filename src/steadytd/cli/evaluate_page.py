@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.markup import escape
-
 from steadytd.base.finding import Finding
-from steadytd.cli.console import out, table
+from steadytd.cli.console import out, plain, table
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.words import (
     Verdict,
@@ -22,11 +20,6 @@ from steadytd.report.evaluation.words import (
 
 COLOURS = {"good": "green", "care": "yellow", "bad": "red"}
 MANY_TARGETS = 6  # beyond this only the recommended learner of each is shown
-
-
-def plain(text: str) -> str:
-    """Text as it is, not as Rich markup."""
-    return escape(text)
 
 
 def show(e: Evaluation) -> None:

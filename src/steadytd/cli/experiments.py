@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steadytd.base.numbers import from_text
-from steadytd.cli.console import WHOLE, err, out, print_json, progress_bar, table
+from steadytd.cli.console import WHOLE, err, out, plain, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
@@ -48,14 +48,14 @@ def reproduce(
 
       steadytd reproduce --supplement --out results/supplement
     """
-    from steadytd.base.files import output_directory
+    from steadytd.base.files import require_writable
     from steadytd.report.figures import warm_up
     from steadytd.report.reproduction.page import write_reproduction
     from steadytd.reproduction.reproduce import check_request
     from steadytd.reproduction.reproduce import reproduce as do
 
     check_request(figure or (), runs, seed)
-    output_directory(directory)
+    require_writable(directory)
     Thread(target=warm_up, daemon=True).start()
     with progress_bar("running") as update:
         done = do(
@@ -76,12 +76,10 @@ def reproduce(
             "Supplement (a: alpha 1e-3, b: 1e-4, c: 1e-5, d: 1e-6)",
         )
         out.print(f"\n{done.summary}", highlight=False)
-        out.print(f"report: [bold]{report}[/]", highlight=False, soft_wrap=True)
+        out.print(f"report: [bold]{plain(report)}[/]", highlight=False, soft_wrap=True)
 
 
 def _print_rows(rows: list[Row], title: str) -> None:
-    from rich.markup import escape
-
     from steadytd.base.wording import figures, interval
 
     lines = []
@@ -98,7 +96,7 @@ def _print_rows(rows: list[Row], title: str) -> None:
     columns = ("", "learner", "paper", ">theory", ">measured", "agrees with")
     out.print(table(f"{title}: error at the last step", columns, lines))
     for number, note in enumerate(notes, 1):
-        out.print(f"({number}) {escape(note)}", highlight=False)
+        out.print(f"({number}) {plain(note)}", highlight=False)
 
 
 def _verdicts(row: Row, note: int) -> str:
@@ -135,13 +133,13 @@ def run(
 
       steadytd run three_state perturbed_td:alpha=0.001,eta=0.5 --out results
     """
-    from steadytd.base.files import output_directory
+    from steadytd.base.files import require_writable
     from steadytd.runs.run import run as do
 
     found = find_problem(problem)
     named = problem if problem == found.name else found  # a family's name draws instances
     if directory is not None:
-        output_directory(directory)
+        require_writable(directory)
     long = steps * seeds * len(learners) > 10_000_000
     with progress_bar("running") if long else nullcontext() as update:
         result = do(
@@ -157,7 +155,7 @@ def run(
 
     lines = [
         (
-            row["learner"],
+            plain(row["learner"]),
             figures(row["auc"], row["auc_stderr"]),
             figures(row["final"], row["final_stderr"]),
             f"{row['diverged']} of {seeds}" if row["diverged"] else "none",
@@ -165,11 +163,13 @@ def run(
         )
         for row in result.summary.iter_rows(named=True)
     ]
-    title = f"{found.name}: error over {steps:,} steps, {seeds} runs (mean ± standard error)"
+    title = f"{plain(found.name)}: error over {steps:,} steps, {seeds} runs (mean ± standard error)"
     columns = ("learner", ">mean", ">final", ">diverged", ">at step")
     out.print(table(title, columns, lines))
     if directory is not None:
-        out.print(f"curves and summary: [bold]{directory}[/]", highlight=False, soft_wrap=True)
+        out.print(
+            f"curves and summary: [bold]{plain(directory)}[/]", highlight=False, soft_wrap=True
+        )
 
 
 def find_problem(text: str) -> Problem:

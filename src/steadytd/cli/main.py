@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import warnings
+from typing import NoReturn
 
 import typer
 
 from steadytd.base.errors import InputError
 from steadytd.cli import browse, certify, evaluate, experiments, lab, report, study
-from steadytd.cli.console import err
+from steadytd.cli.console import err, plain, say
 
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
 
@@ -42,20 +46,44 @@ def options(version: bool = typer.Option(False, "--version", help="Print the ver
 
 
 def main() -> None:
-    """Run a command: exit code 2 and one message for bad input, 130 when interrupted."""
+    """Run a command.
+
+    Exit code 2 and one message for bad input, and for files that cannot be read or written (a full
+    disk, a directory that is not yours); 130 when interrupted.
+    """
     try:
-        app(standalone_mode=True)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: say(str(message))
+            app(standalone_mode=True)
     except InputError as error:
-        err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        _fail(str(error))
+    except OSError as error:
+        _fail(_refused(error))
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             err.print("interrupted; every file written so far is complete.", highlight=False)
         raise
 
 
-def escape(text: str) -> str:
-    """Text as it is, not as Rich markup."""
-    from rich.markup import escape as rich_escape
+def _fail(sentence: str) -> NoReturn:
+    with contextlib.suppress(OSError):
+        err.print(f"[bold red]error:[/] {plain(sentence)}", highlight=False, soft_wrap=True)
+    _give_up_full_output()
+    sys.exit(2)
 
-    return rich_escape(text)
+
+def _refused(error: OSError) -> str:
+    """What the operating system refused, in one sentence."""
+    from steadytd.base.files import reason
+
+    if error.filename is not None:
+        return f"cannot use '{os.fsdecode(error.filename)}': {reason(error)}; name another place."
+    return f"cannot write: {reason(error)}; make room, or name another place, and start again."
+
+
+def _give_up_full_output() -> None:
+    """Python writes what is left of the output when it ends, and would fail once more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

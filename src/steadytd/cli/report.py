@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytd.cli.console import err, out, print_json, table
+from steadytd.cli.console import err, out, plain, print_json, table
 from steadytd.cli.experiments import Json
 
 
@@ -31,12 +31,12 @@ def report(
     from steadytd.report.study.page import write_study_report
 
     with err.status("reading") as status:
-        page, document = write_study_report(directory, say=status.update)
+        page, document = write_study_report(directory, say=lambda text: status.update(plain(text)))
     if as_json:
         print_json(document)
     else:
         _print(document)
-        out.print(f"page: [bold]{page}[/]", highlight=False, soft_wrap=True)
+        out.print(f"page: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
     if show:
         import webbrowser
 
@@ -44,13 +44,11 @@ def report(
 
 
 def _print(document: dict[str, Any]) -> None:
-    from rich.markup import escape
-
     from steadytd.base.wording import figures
     from steadytd.studies.analysis.speed import LEVELS
     from steadytd.studies.analysis.tables import short
 
-    out.print(escape(document["size"]), highlight=False)
+    out.print(plain(document["size"]), highlight=False)
     for problem in document["problems"]:
         rows = []
         for b in problem["best"]:
@@ -62,10 +60,11 @@ def _print(document: dict[str, Any]) -> None:
             tried = f"{b['configurations']:,}"
             steps = [b["steps_to"][name]["step"] for name in LEVELS]
             speed = ", ".join("-" if step is None else f"{step:,}" for step in steps)
-            head = (b["rank"], b["algorithm"], settings, tried)
+            head = (b["rank"], plain(b["algorithm"]), plain(settings), tried)
             rows.append((*head, measured, final, theory, speed))
         stage = "fresh seeds" if problem["fresh_seeds"] else "the grid's seeds"
-        title = f"\n{problem['problem']}: {document['criterion']}, {stage} (mean ± standard error)"
+        what = f"{document['criterion']}, {stage} (mean ± standard error)"
+        title = f"\n{plain(problem['problem'])}: {what}"
         columns = ("place", "learner", "at its best", ">of", ">error", ">final", ">predicted")
         out.print(table(title, (*columns, ">by step"), rows))
         note = (
@@ -75,7 +74,7 @@ def _print(document: dict[str, Any]) -> None:
         out.print(note, highlight=False)
         lines = [(line["topic"], line["text"]) for line in problem["summary"]]
         for topic, text in (*lines, *(("Caveat", caveat) for caveat in problem["caveats"])):
-            out.print(f"[bold]{topic}.[/] {escape(text)}", highlight=False)
+            out.print(f"[bold]{topic}.[/] {plain(text)}", highlight=False)
     out.print()
 
 

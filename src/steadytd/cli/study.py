@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytd.cli.console import err, out, print_json, progress_bar, table
+from steadytd.cli.console import err, out, plain, print_json, progress_bar, say, table
 from steadytd.cli.experiments import Json, Threads
 
 LONG = 10_000_000  # learner-updates that take longer than a person likes to wait without a word
@@ -39,17 +39,12 @@ def study(
 
       steadytd study studies/rooms.toml --engine dask --address tcp://head:8786
     """
-    from rich.markup import escape
-
     from steadytd.studies.study import study as load
 
     made = load(file)
     spec = made.spec
     size = f"{spec.runs:,} configurations, {spec.file.seeds} seeds, {spec.updates:,} updates"
-    err.print(f"{escape(made.name)}: {size}", highlight=False)
-
-    def say(text: str) -> None:
-        err.print(escape(text), highlight=False, soft_wrap=True)
+    err.print(f"{plain(made.name)}: {size}", highlight=False)
 
     with progress_bar("running") if spec.updates > LONG else nullcontext() as update:
         results = made.run(
@@ -69,8 +64,8 @@ def study(
 
     lines = [
         (
-            row["problem"],
-            row["run"],
+            plain(row["problem"]),
+            plain(row["run"]),
             f"{row['configurations']:,}",
             figures(row["auc"], row["auc_stderr"]),
             figures(row["final"], row["final_stderr"]),
@@ -81,8 +76,8 @@ def study(
     measure = spec.file.confirm.measure
     title = f"Best configuration of each learner, {where} ({measure}); of: number tried"
     out.print(table(title, ("problem", "run", ">of", ">mean", ">final"), lines))
-    out.print(f"results: [bold]{escape(str(results.directory))}[/]", highlight=False)
-    out.print(f"next: steadytd report {escape(str(results.directory))}", highlight=False)
+    out.print(f"results: [bold]{plain(results.directory)}[/]", highlight=False)
+    out.print(f"next: steadytd report {plain(results.directory)}", highlight=False)
 
 
 def best_rows(results: Any) -> list[dict[str, Any]]:

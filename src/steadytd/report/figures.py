@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.files import kept_arrays, write_whole
 from steadytd.base.identity import digest
+from steadytd.base.wording import visible
 
 FORMATS = ("svg", "png", "pdf")
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#E69F00", "#56B4E9", "#222222")
@@ -142,7 +143,7 @@ def save_figure(chart: Any, directory: Path, name: str, keep: bool = False) -> s
 
     With `keep`, a description that was drawn before is not drawn again.
     """
-    text = json.dumps(chart.to_dict(validate=False))
+    text = json.dumps(drawable(chart.to_dict(validate=False)))
     if keep:
         identity = digest(text, metadata.version("vl-convert-python"), SHARPNESS)
         drawn = kept_arrays("figure", identity, lambda: _draw(text))
@@ -164,6 +165,19 @@ def _draw(text: str) -> dict[str, NDArray[np.uint8]]:
         "pdf": vl_convert.svg_to_pdf(svg),
     }
     return {kind: np.frombuffer(content, np.uint8) for kind, content in files.items()}
+
+
+def drawable(part: Any) -> Any:
+    r"""A part of a figure's description; the engine that draws ends the process at a control code.
+
+    >>> drawable({"title": ["a\x00b", 3]})
+    {'title': ['a\\x00b', 3]}
+    """
+    if isinstance(part, dict):
+        return {drawable(key): drawable(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [drawable(value) for value in part]
+    return visible(part, lines=True) if isinstance(part, str) else part
 
 
 def _decades(domain: tuple[float, float] | None) -> float:

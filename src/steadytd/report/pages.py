@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from steadytd.base.wording import figures, interval
+from steadytd.base.wording import figures, interval, visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -21,12 +21,18 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("steadytd.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_seen,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["figures"] = figures
     environment.globals["interval"] = interval
     return environment
+
+
+def _seen(value: object) -> object:
+    """What a template prints: pieces of pages and numbers as they are, nothing hidden in texts."""
+    return visible(value, lines=True) if type(value) is str else value
 
 
 def page(template: str, **content: object) -> str:

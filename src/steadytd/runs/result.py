@@ -12,7 +12,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs, frozen
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.files import output_directory, write_whole
+from steadytd.base.files import filling, write_frame
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params, plain
 from steadytd.mdp.action_values import ActionValues, Task
@@ -199,12 +199,12 @@ class Result:
         return found
 
     def save(self, directory: str | Path) -> list[Path]:
-        """Write `curves.parquet` and `summary.parquet` into a directory."""
-        target = output_directory(directory)
-        return [
-            write_whole(target / "curves.parquet", self.curves.write_parquet),
-            write_whole(target / "summary.parquet", self.summary.write_parquet),
-        ]
+        """Write `curves.parquet` and `summary.parquet` into a directory, both or none."""
+        frames = {"curves.parquet": self.curves, "summary.parquet": self.summary}
+        with filling(directory) as made:
+            for name, frame in frames.items():
+                write_frame(made / name, frame)
+        return [Path(directory) / name for name in frames]
 
 
 def standard_error(values: Floats) -> float | None:

@@ -16,6 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.files import file_name
 from steadytd.base.identity import digest, modules
 from steadytd.engine.block import group_key, lanes_per_block
 from steadytd.engine.learner import Learner
@@ -38,12 +39,12 @@ class StudyBlock:
     seeds: tuple[int, ...]
     fingerprint: str
     label: str
+    title: str  # label and law, as the name of its file begins
 
     @property
     def file(self) -> str:
         """The name of its file."""
-        law = self.learners[0].name
-        return f"{self.label}-{law}-{self.number:04d}-{self.fingerprint[:12]}.parquet"
+        return f"{self.title}-{self.number:04d}-{self.fingerprint[:12]}.parquet"
 
 
 @dataclass
@@ -85,13 +86,16 @@ def _blocks(
     for learner in learners:
         groups.setdefault((learner.name, group_key(learner)), []).append(learner)
     number = 0
+    label = file_name(task.label, [other.label for other in spec.tasks])
+    laws = {learner.name for learner in learners}
     for group in groups.values():
+        title = f"{label}-{file_name(group[0].name, laws)}"
         size = lanes_per_block(group[0], task.problem.n_features)
         for begin in range(0, len(group), size):
             some = tuple(group[begin : begin + size])
             for part in _parts(task, len(some), seeds):
                 fingerprint = _fingerprint(spec, task, some, part)
-                yield StudyBlock(stage, index, number, some, part, fingerprint, task.label)
+                yield StudyBlock(stage, index, number, some, part, fingerprint, task.label, title)
                 number += 1
 
 

@@ -8,29 +8,36 @@
 A file has one row per run: `problem`, `run` (the learner as text), `seed`, `diverged` (the step,
 or null), and for every measure m `auc_m` (the mean over the run, see `Task.mean`), `final_m` and
 `curve_m` (32-bit numbers; infinite once diverged). It appears whole or not at all, carries its
-block's fingerprint and checksums of its pages, and holds no time stamp: the same block is the same
-file, byte for byte. Files with other names are never read.
+block's fingerprint and a hash of all its other bytes, and holds no time stamp: the same block is
+the same file, byte for byte. Files with other names are never read.
 """
 
 from __future__ import annotations
 
-import errno
+import hashlib
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadytd.base.errors import InputError
-from steadytd.base.files import write_whole
+from steadytd.base.files import disk_error, write_whole
 from steadytd.studies.blocks import FRESH, Numbers, StudyBlock, code
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 STAGES = ("grid", "confirm")
-TEMPORARY = ".*-*.parquet"  # what a killed run leaves behind
+TEMPORARY = re.compile(  # what a killed run leaves behind
+    r"\.(study-\w{8}\.toml|provenance-\w{8}\.json|.+-\w{8}\.parquet)"
+)
+BLOCK = re.compile(r".+-\d{4,}-[0-9a-f]{12}\.parquet")
 KEY = b"steadytd.block"
+SEAL = "steadytd.sha256"  # the key of the hash
+BLANK = b"0" * 64  # what stands for the hash while it is taken
+MARK = b"sha256:"  # the hash follows; the last one in the file counts
 
 
 def table(block: StudyBlock, numbers: Numbers, measures: tuple[str, ...]) -> pa.Table:
@@ -64,17 +71,31 @@ def to_bytes(rows: pa.Table) -> bytes:
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        rows,
-        sink,
-        compression="zstd",
-        use_dictionary=["problem", "run"],
-        column_encoding={
-            name: "BYTE_STREAM_SPLIT" for name in rows.column_names if name.startswith("auc_")
-        },
-        write_page_checksum=True,
-    )
-    return bytes(sink.getvalue())
+    encoding = {name: "BYTE_STREAM_SPLIT" for name in rows.column_names if name.startswith("auc_")}
+    with pq.ParquetWriter(
+        sink, rows.schema, compression="zstd", use_dictionary=["problem", "run"],
+        column_encoding=encoding, write_page_checksum=True,
+    ) as writer:  # fmt: skip
+        writer.write_table(rows)
+        writer.add_key_value_metadata({SEAL: (MARK + BLANK).decode()})
+    before, _, behind = _around_seal(bytes(sink.getvalue()))
+    return before + _hash(before, behind) + behind
+
+
+def _around_seal(content: bytes) -> tuple[bytes, bytes, bytes]:
+    """What stands before the hash, the hash, and what stands behind it."""
+    begin = content.rfind(MARK) + len(MARK)
+    return content[:begin], content[begin : begin + len(BLANK)], content[begin + len(BLANK) :]
+
+
+def _hash(before: bytes, behind: bytes) -> bytes:
+    return hashlib.sha256(before + BLANK + behind).hexdigest().encode()
+
+
+def whole(content: bytes) -> bool:
+    """Whether a file is, to the last bit, as it was written."""
+    before, seal, behind = _around_seal(content)
+    return seal == _hash(before, behind)
 
 
 def save(directory: Path, block: StudyBlock, content: bytes) -> None:
@@ -89,12 +110,8 @@ def plain_disk_errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        why = "the disk is full" if full else str(error.strerror or error)
-        raise InputError(
-            f"cannot write to '{directory}': {why}. Every block finished so far is kept; make "
-            "room and run the same command again, it goes on from there."
-        ) from error
+        remark = "Every block finished so far is kept: the same command goes on from there. "
+        raise disk_error(error, directory, remark) from error
 
 
 def load(path: Path, block: StudyBlock) -> pa.Table:
@@ -103,7 +120,10 @@ def load(path: Path, block: StudyBlock) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        rows = pq.read_table(path, page_checksum_verification=True, partitioning=None)
+        content = path.read_bytes()
+        if not whole(content):
+            raise InputError(f"'{path}' is damaged (its bytes are not those that were written)")
+        rows = pq.read_table(pa.BufferReader(content))
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"'{path}' is damaged ({reason})") from None
@@ -135,11 +155,18 @@ def standing(directory: Path, blocks: list[StudyBlock]) -> tuple[list[StudyBlock
     return finished, remarks
 
 
-def sweep(directory: Path) -> None:
-    """Remove half-written files that a killed run left behind."""
-    for stage in STAGES:
-        for path in (directory / stage).glob(TEMPORARY):
-            path.unlink(missing_ok=True)
+def left_behind(path: Path) -> bool:
+    """Whether a file is half-written, by a run that was killed."""
+    return TEMPORARY.fullmatch(path.name) is not None
+
+
+def sweep(directory: Path, finished: bool = False) -> None:
+    """Remove half-written files; with `finished`, the results too."""
+    for place in (directory, *(directory / stage for stage in STAGES)):
+        for path in list(place.iterdir()):
+            done = place != directory and BLOCK.fullmatch(path.name)
+            if left_behind(path) or (finished and done):
+                path.unlink(missing_ok=True)
 
 
 def provenance() -> dict[str, Any]:
@@ -160,6 +187,4 @@ def provenance() -> dict[str, Any]:
 
 def write_provenance(directory: Path) -> None:
     """Write `provenance.json`."""
-    text = json.dumps(provenance(), indent=2) + "\n"
-    with plain_disk_errors(directory):
-        write_whole(directory / "provenance.json", text)
+    write_whole(directory / "provenance.json", json.dumps(provenance(), indent=2) + "\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.files import output_directory, write_whole
+from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
 from steadytd.engine.learner import Learner
 from steadytd.studies import dataset, local
@@ -22,6 +22,7 @@ from steadytd.studies.results import StudyResults, choose_best
 from steadytd.studies.spec import Spec, load_spec, parse_spec
 
 ENGINES = ("local", "dask")
+LOCK = ".lock"
 Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
 
@@ -68,7 +69,9 @@ class Study:
         if address is not None and engine != "dask":
             raise InputError("address is for a Dask cluster; give engine='dask' too.")
         workers = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
-        directory = output_directory(Path("results") / self.name if out is None else out)
+        directory = Path("results") / file_name(self.name) if out is None else Path(out)
+        self._require_usable(directory, fresh)  # before anything is made there
+        output_directory(directory)
         with _only_run(directory):
             self._prepare(directory, fresh)
             meter = _Meter(self.spec, progress)
@@ -80,25 +83,26 @@ class Study:
                     self._stages(directory, meter, say, submit)
         return StudyResults(directory)
 
-    def _prepare(self, directory: Path, fresh: bool) -> None:
-        """Make sure that the directory is this study's."""
+    def _require_usable(self, directory: Path, fresh: bool) -> None:
+        """Complain if the directory is not empty, and not this study's."""
         kept = directory / "study.toml"
-        if fresh:
-            for stage in dataset.STAGES:
-                for path in (directory / stage).glob("*.parquet"):
-                    path.unlink()
-        elif kept.exists():
-            _require_same(kept, self.spec)
-        elif any(directory.iterdir()) and not _ours(directory):
+        if kept.exists():
+            if not fresh:
+                _require_same(kept, self.spec)
+        elif directory.is_dir() and not _ours(directory):
             raise InputError(
                 f"'{directory}' holds other files and no study; name an empty or new directory."
             )
+
+    def _prepare(self, directory: Path, fresh: bool) -> None:
+        """Make the directory this study's."""
+        self._require_usable(directory, fresh)
         for stage in dataset.STAGES:
             output_directory(directory / stage)
-        dataset.sweep(directory)
-        dataset.write_provenance(directory)
         with dataset.plain_disk_errors(directory):
-            write_whole(kept, self.spec.text)
+            dataset.sweep(directory, finished=fresh)
+            write_whole(directory / "study.toml", self.spec.text)
+            dataset.write_provenance(directory)
 
     def _stages(self, directory: Path, meter: _Meter, say: Say, submit: Submit) -> None:
         """The grid, then the best configurations of each learner on fresh seeds."""
@@ -170,21 +174,30 @@ class _Meter:
 @contextmanager
 def _only_run(directory: Path) -> Iterator[None]:
     """Keep a second run out of the same directory. The lock goes away with the process."""
-    import fcntl
+    from filelock import FileLock, Timeout
 
-    with (directory / ".lock").open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(
-                f"another run of a study is at work in '{directory}'; wait for it, or name another "
-                "directory."
-            ) from None
+    lock = FileLock(directory / LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise InputError(
+            f"another run of a study is at work in '{directory}'; wait for it, or name another "
+            "directory."
+        ) from None
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _ours(directory: Path) -> bool:
-    return all(path.name in (*dataset.STAGES, ".lock") for path in directory.iterdir())
+    """Whether nothing is there but what runs make."""
+    stages = [directory / stage for stage in dataset.STAGES]
+    blocks = [path for stage in stages if stage.is_dir() for path in stage.iterdir()]
+    others = {path.name for path in directory.iterdir() if not dataset.left_behind(path)}
+    return others <= {*dataset.STAGES, LOCK, "provenance.json"} and all(
+        dataset.BLOCK.fullmatch(path.name) or dataset.left_behind(path) for path in blocks
+    )
 
 
 def _require_same(kept: Path, spec: Spec) -> None:

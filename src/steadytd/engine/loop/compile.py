@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 
+from steadytd.base.files import file_name
 from steadytd.base.identity import UnreadableError, digest, modules
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.write import loop_source
@@ -67,7 +68,7 @@ def _stamp(source: str, functions: dict[str, Function]) -> str | None:
 
 def _module(name: str, source: str, stamp: str) -> ModuleType:
     """An empty module for the source, which error messages may quote."""
-    module = ModuleType(f"steadytd_kernel_{name}_{stamp[:24]}")
+    module = ModuleType(f"steadytd_kernel_{file_name(name)}_{stamp[:24]}")
     module.__file__ = f"<{module.__name__}>"
     linecache.cache[module.__file__] = (len(source), None, source.splitlines(True), module.__file__)
     sys.modules[module.__name__] = module  # kept machine code looks it up by its name

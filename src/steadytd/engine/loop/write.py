@@ -16,6 +16,7 @@ because the loop of a law with one vector has no business paying for a law with 
 
 from __future__ import annotations
 
+from steadytd.base.files import file_name
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import GENERAL, Function, Law, arguments
 
@@ -117,7 +118,8 @@ class Loop:
     def module(self, path: str, shown: int) -> str:
         """The source of the whole module: the loop and its driver."""
         arrays = self.arrays()
-        header = HEADER.format(name=self.law.name, path=path, arrays=", ".join(arrays))
+        name = file_name(self.law.name)  # the user's, and part of a program here
+        header = HEADER.format(name=name, path=path, arrays=", ".join(arrays))
         scratch = len(self.scratch())
         driver = DRIVER.format(
             shown=shown, arrays=", ".join(arrays.values()), scratch=scratch, fine=FINE

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from steadytd.base.files import output_directory, write_whole
+from steadytd.base.files import filling, write_whole
 from steadytd.base.finding import Finding
 from steadytd.base.wording import figures
 from steadytd.report.certificate.figures import eigenvalue_chart, path_chart, values_chart
@@ -97,14 +97,19 @@ def learner_rows(c: Certificate) -> list[dict[str, Any]]:
 
 def write_certificate(c: Certificate, out: str | Path, etas: Sequence[float] = ()) -> Path:
     """Write `certificate.html` and its three pictures (SVG, PNG, PDF); return the page's path."""
-    directory = output_directory(out)
     charts = {"eigenvalues": eigenvalue_chart, "path": path_chart, "states": values_chart}
-    pictures = {name: save_figure(draw(c), directory, name) for name, draw in charts.items()}
+    with filling(out) as made:
+        pictures = {name: save_figure(draw(c), made, name) for name, draw in charts.items()}
+        write_whole(made / "certificate.html", _html(c, etas, pictures))
+    return Path(out) / "certificate.html"
+
+
+def _html(c: Certificate, etas: Sequence[float], pictures: dict[str, str]) -> str:
     path = [
         {**row, "move": None if row["sensitivity"] is None else 0.01 * row["sensitivity"]}
         for row in (c.path(etas).to_dicts() if etas else [])
     ]
-    html = page(
+    return page(
         "certify.html",
         c=c,
         name=c.problem.name,
@@ -119,4 +124,3 @@ def write_certificate(c: Certificate, out: str | Path, etas: Sequence[float] = (
         features=c.problem.n_features,
         command=" ".join(["steadytd certify", c.problem.name, *(f"--eta {e:g}" for e in etas)]),
     )
-    return write_whole(directory / "certificate.html", html)

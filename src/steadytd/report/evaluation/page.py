@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.base.files import output_directory, write_whole
+from steadytd.base.files import file_name, filling, write_whole
 from steadytd.base.json import json_text
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import words
@@ -19,63 +17,39 @@ from steadytd.report.evaluation.values import values_chart
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
 
-NAME = re.compile(r"[^A-Za-z0-9_.-]+")
-
 
 def write_evaluation(
     e: Evaluation, out: str | Path, *, files: Sequence[str] = (), command: str = ""
 ) -> Path:
     """Write `evaluation.html`, `evaluation.json`, pictures and value functions; the page's path.
 
-    Everything is made elsewhere first: the directory appears, or changes, when all is ready.
+    All of them appear together, or none does.
     """
-    with tempfile.TemporaryDirectory(prefix="steadytd-") as name:
-        made = Path(name)
-        charts = {"values": values_chart, "overlap": overlap_chart, "path": path_chart}
-        if len(e.agreement):
-            charts["agreement"] = agreement_chart
+    charts = {"values": values_chart, "overlap": overlap_chart, "path": path_chart}
+    if len(e.agreement):
+        charts["agreement"] = agreement_chart
+    with filling(out) as made:
         pictures = {key: save_figure(draw(e), made, key) for key, draw in charts.items()}
         models = _save_models(e, made)
-        (made / "evaluation.json").write_text(json_text(e.to_dict()), encoding="utf-8")
-        html = _html(e, pictures, models, files, command)
-        (made / "evaluation.html").write_text(html, encoding="utf-8")
-        contents = {path.name: path.read_bytes() for path in sorted(made.iterdir())}
-    directory = output_directory(out)
-    for file, content in contents.items():
-        write_whole(directory / file, content)
-    return directory / "evaluation.html"
+        write_whole(made / "evaluation.json", json_text(e.to_dict()))
+        write_whole(made / "evaluation.html", _html(e, pictures, models, files, command))
+    return Path(out) / "evaluation.html"
 
 
 def _save_models(e: Evaluation, where: Path) -> list[dict[str, str]]:
     """One file per target that has a value function: target, learner, file."""
     rows: list[dict[str, str]] = []
-    taken: set[str] = set()
     for name in e.targets:
         try:
             value_function = e.value_function(name)
         except InputError as error:  # importance sampling alone, or a learner that diverged
             rows.append({"target": name, "learner": "", "file": "", "why": str(error)})
             continue
-        file = file_name(name, taken)
-        taken.add(file.lower())
+        file = f"value_{file_name(name, e.targets)}.npz"
         value_function.save(where / file)
         row = {"target": name, "learner": value_function.learner, "file": file, "why": ""}
         rows.append(row)
     return rows
-
-
-def file_name(target: str, taken: set[str]) -> str:
-    """A file for a target's value function; `taken` in small letters, as some systems compare.
-
-    >>> file_name("soft5", set()), file_name("<b>/..", set()), file_name("A", {"value_a.npz"})
-    ('value_soft5.npz', 'value_b_...npz', 'value_A_2.npz')
-    """
-    stem = "value_" + (NAME.sub("_", target).strip("_")[:80] or "target")
-    file, count = f"{stem}.npz", 1
-    while file.lower() in taken:
-        count += 1
-        file = f"{stem}_{count}.npz"
-    return file
 
 
 def _html(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from steadytd.base.files import output_directory, write_whole
+from steadytd.base.files import filling, write_frame, write_whole
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
 from steadytd.report.reproduction.figures import figure_chart, panel_chart
@@ -17,12 +17,17 @@ from steadytd.reproduction.verdict import STANDARD_ERRORS, ZERO
 
 def write_reproduction(done: Reproduction, out: str | Path) -> Path:
     """Write figures (SVG, PNG, PDF), curves and table (Parquet) and `report.html`; return that."""
+    with filling(out) as made:
+        _write(done, made)
+    return Path(out) / "report.html"
+
+
+def _write(done: Reproduction, directory: Path) -> None:
     import polars as pl
 
-    directory = output_directory(out)
-    write_whole(directory / "curves.parquet", done.curves.write_parquet)
+    write_frame(directory / "curves.parquet", done.curves)
     table = pl.DataFrame([row.to_dict() for row in done.rows], infer_schema_length=None)
-    write_whole(directory / "table.parquet", table.write_parquet)
+    write_frame(directory / "table.parquet", table)
     shown: list[dict[str, Any]] = []
     for figure in done.figures:
         chart = figure_chart(figure, done) if figure.axis is None else panel_chart(figure, done)
@@ -43,4 +48,4 @@ def write_reproduction(done: Reproduction, out: str | Path) -> Path:
         paper_tolerance=f"{TEXT_TOLERANCE:.0%}",
         command=f"steadytd reproduce --runs {done.rows[0].runs} --seed {done.seed}",
     )
-    return write_whole(directory / "report.html", html)
+    write_whole(directory / "report.html", html)

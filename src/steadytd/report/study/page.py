@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steadytd.base.files import output_directory, write_whole
+from steadytd.base.files import file_name, filling, write_frame, write_whole
 from steadytd.base.json import json_text
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
@@ -161,22 +160,35 @@ def write_study_report(
     directory: str | Path, say: Say = lambda text: None
 ) -> tuple[Path, dict[str, Any]]:
     """Write DIR/report: the page, figures (SVG, PNG, PDF) and tables. Return page and document."""
-    from altair.utils.schemapi import debug_mode
-
     say("reading")
     reading = read_study(directory)
     document = study_document(reading)
-    out = output_directory(Path(directory) / "report")
-    spec = reading.results.spec
+    place = Path(directory) / "report"
+    with filling(place) as made:
+        html = _html(reading, document, made, say)
+        write_whole(made / "summary.json", json_text(document))
+        write_frame(made / "summary.parquet", summary_table(document))
+        write_frame(made / "configurations.parquet", _configurations(reading))
+        write_whole(made / "report.html", html)
+    return place / "report.html", document
+
+
+def _html(reading: Reading, document: Mapping[str, Any], out: Path, say: Say) -> str:
+    """The page; its figures are saved in `out`."""
+    from altair.utils.schemapi import debug_mode
+
+    spec, directory = reading.results.spec, reading.results.directory
     what = words.criterion(spec.file.confirm)
     measure = words.MEASURES[spec.file.confirm.measure]
+    labels = [chapter.label for chapter in reading.chapters]
     shown: list[dict[str, Any]] = []
     with debug_mode(False):  # Altair would check every dot of every figure
         for chapter, content in zip(reading.chapters, document["problems"], strict=True):
             say(f"drawing {chapter.label}")
-            key = _key(chapter.label, [str(done["key"]) for done in shown])
-            shown.append({"key": key, **_shown(chapter, content, (what, measure), out / key)})
-    html = page(
+            place = out / file_name(chapter.label, labels)
+            link = f"problem-{len(shown) + 1}"
+            shown.append({"key": link, **_shown(chapter, content, (what, measure), place)})
+    return page(
         "study.html",
         title=spec.file.title or spec.name,
         about=spec.file.about.strip(),
@@ -187,23 +199,9 @@ def write_study_report(
         levels=list(LEVELS),
         p_words=words.p_words,
         study_file=spec.text,
-        command=f"steadytd study study.toml --out {Path(directory).resolve().name}",
-        provenance=_provenance(Path(directory)),
+        command=f"steadytd study study.toml --out {directory.resolve().name}",
+        provenance=_provenance(directory),
     )
-    write_whole(out / "summary.json", json_text(document))
-    write_whole(out / "summary.parquet", summary_table(document).write_parquet)
-    write_whole(out / "configurations.parquet", _configurations(reading).write_parquet)
-    return write_whole(out / "report.html", html), document
-
-
-def _key(label: str, taken: Sequence[str]) -> str:
-    """A name for files and links.
-
-    >>> _key("random walk, 5 states", []), _key("a/b", ["a_b"])
-    ('random_walk_5_states', 'a_b_2')
-    """
-    key = re.sub(r"[^A-Za-z0-9_-]+", "_", label)
-    return key if key not in taken else f"{key}_{len(taken) + 1}"
 
 
 def _shown(
@@ -219,7 +217,8 @@ def _shown(
         f"{key}_overview": overview_chart(chapter, what),
     }
     names = [*(b.algorithm for b in chapter.best), *chapter.failed]
-    grids = {f"{key}_sensitivity_{n}": sensitivity_chart(chapter, n, what) for n in names}
+    files = {n: f"{key}_sensitivity_{file_name(n, names)}" for n in names}
+    grids = {files[n]: sensitivity_chart(chapter, n, what) for n in names}
     pictures = {
         name: save_figure(chart, out, name)
         for name, chart in (charts | grids).items()
@@ -242,9 +241,8 @@ def _shown(
         "best_picture": best,
         "overview": overview,
         "wide": [name for name in names if len(grid_axes(chapter, name)[1]) > 1],
-        "sensitivity": {n: pictures[f"{key}_sensitivity_{n}"] for n in names
-                        if f"{key}_sensitivity_{n}" in pictures},
-    }  # fmt: skip
+        "sensitivity": {n: pictures[files[n]] for n in names if files[n] in pictures},
+    }
 
 
 def _configurations(reading: Reading) -> pl.DataFrame:

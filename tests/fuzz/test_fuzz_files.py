@@ -1,0 +1,325 @@
+"""Whatever happens to a file is noticed, and whatever the disk refuses is one sentence."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import steadytd as st
+from steadytd.base.files import PARTIAL, DiskError, filling, write_arrays, write_frame, write_whole
+from steadytd.cli import console, evaluate
+from steadytd.studies import dataset
+from steadytd.studies.blocks import Numbers, StudyBlock, grid_blocks
+from steadytd.studies.spec import parse_spec
+from steadytd.studies.study import Study
+from tests.support.commands import call
+from tests.support.hostile import Killed, stopping_disk
+from tests.support.log_helpers import write_problem_log
+from tests.support.logged_worlds import episodic
+
+Tree = dict[str, bytes]
+STUDY = """
+problem = "three_state"
+steps = 20
+seeds = 2
+[[learners]]
+name = "td"
+alpha = [0.1, 0.2, 0.3]
+"""
+
+
+def tree(directory: Path) -> Tree:
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
+
+
+# Blocks of studies
+
+
+@pytest.fixture(scope="module")
+def block() -> StudyBlock:
+    return grid_blocks(parse_spec(STUDY, "small"))[0]
+
+
+@pytest.fixture(scope="module")
+def content(block: StudyBlock) -> bytes:
+    rng = np.random.default_rng(3)
+    shape = (len(block.learners), len(block.seeds))
+    numbers = Numbers(rng.random((*shape, 1, 3)), rng.random((*shape, 1)), np.full(shape, -1))
+    return dataset.to_bytes(dataset.table(block, numbers, ("value",)))
+
+
+def flipped(content: bytes, place: int, bit: int) -> bytes:
+    bad = bytearray(content)
+    bad[place] ^= 1 << bit
+    return bytes(bad)
+
+
+def test_a_block_is_read_as_it_was_written(
+    content: bytes, block: StudyBlock, tmp_path: Path
+) -> None:
+    path = write_whole(tmp_path / block.file, content)
+    rows = dataset.load(path, block)
+    assert rows.num_rows == 6 and dataset.whole(content)
+    assert pq.read_table(path).equals(rows)  # an ordinary Parquet file for everybody else
+    assert dataset.to_bytes(rows) == dataset.to_bytes(rows)
+
+
+@pytest.mark.parametrize("bits", [[5], pytest.param(range(8), marks=pytest.mark.slow)])
+def test_every_flipped_bit_of_a_block_is_noticed(content: bytes, bits: list[int]) -> None:
+    """All bytes, the footer and the hash itself included."""
+    for place in range(len(content)):
+        for bit in bits:
+            assert not dataset.whole(flipped(content, place, bit)), (place, bit)
+
+
+def test_damaged_blocks_are_not_loaded(content: bytes, block: StudyBlock, tmp_path: Path) -> None:
+    draw = Random(14)
+    path = tmp_path / block.file
+    size = len(content)
+    places = [draw.randrange(size) for _ in range(200)]
+    places += [size - 1 - draw.randrange(600) for _ in range(200)]  # the footer
+    bad = [flipped(content, place, draw.randrange(8)) for place in places]
+    bad += [content[: draw.randrange(size)] for _ in range(50)]
+    bad += [b"", content + b"\0", content * 2, bytes(size), dataset.MARK, dataset.MARK + content]
+    for one in bad:
+        path.write_bytes(one)
+        with pytest.raises(st.InputError, match="is damaged"):
+            dataset.load(path, block)
+
+
+# Archives of arrays
+
+
+def test_a_damaged_problem_is_refused_or_the_same(tmp_path: Path) -> None:
+    problem = st.problem("three_state")
+    path = problem.save(tmp_path / "p.npz")
+    good = path.read_bytes()
+    draw, refused = Random(14), 0
+    for _ in range(300):
+        path.write_bytes(flipped(good, draw.randrange(len(good)), draw.randrange(8)))
+        try:
+            found = st.load_problem(path)
+        except st.InputError:
+            refused += 1
+            continue
+        assert (
+            found.P.tolist() == problem.P.tolist() and found.v_pi.tolist() == problem.v_pi.tolist()
+        )
+    assert refused > 200
+
+
+# All files of a command, or none
+
+
+def fill(target: Path) -> None:
+    with filling(target) as made:
+        write_whole(made / "page.html", "new page")
+        write_whole(made / "a.svg", "new a")
+        write_whole(made / "z.svg", "new z")
+
+
+NEW: Tree = {"a.svg": b"new a", "page.html": b"new page", "z.svg": b"new z"}
+OLD: Tree = {"letter.txt": b"dear", "a.svg": b"old a", "page.html": b"old page"}
+
+
+def begin(tmp_path: Path, old: bool) -> Path:
+    target = tmp_path / "new" / "out"
+    shutil.rmtree(tmp_path / "new", ignore_errors=True)
+    if old:
+        target.mkdir(parents=True)
+        for name, content in OLD.items():
+            (target / name).write_bytes(content)
+    return target
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_disk_that_is_full_at_any_moment(
+    tmp_path: Path, old: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One change of the file system is refused, each in its turn: all as before, or all new."""
+    at, refused = 0, 0
+    while True:
+        at += 1
+        target = begin(tmp_path, old)
+        before = tree(tmp_path)
+        failed = None
+        with stopping_disk(monkeypatch, at, dead=False) as count:
+            try:
+                fill(target)
+            except DiskError as error:
+                failed = error
+            asked = count()
+        if failed is None:
+            left = {k: v for k, v in tree(target).items() if PARTIAL not in k}
+            assert left == (OLD | NEW if old else NEW)
+            if asked < at:
+                break
+            continue
+        refused += 1
+        assert failed.errno == errno.ENOSPC
+        assert f"cannot write to '{target}': the disk is full. None of the" in str(failed)
+        left = {k: v for k, v in tree(tmp_path).items() if PARTIAL not in k}
+        assert left == before and (old or not target.exists())
+    assert refused > 8
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_command_that_is_killed_at_any_moment(
+    tmp_path: Path, old: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new directory is there with all files or not at all; in an old one every file is whole."""
+    for at in range(1, 60):
+        target = begin(tmp_path, old)
+        with stopping_disk(monkeypatch, at, dead=True) as count:
+            with suppress(Killed):
+                fill(target)
+            asked = count()
+        found = {} if not target.exists() else tree(target)
+        left = {name: text for name, text in found.items() if PARTIAL not in name}
+        if old:
+            assert left.items() <= (OLD.items() | NEW.items()) and OLD.keys() <= left.keys()
+            assert left["page.html"] == b"old page" or left == OLD | NEW  # the page comes last
+        else:
+            assert left in ({}, NEW) and target.exists() == bool(left)
+        fill(target)  # the same command, again
+        assert {n: t for n, t in tree(target).items() if PARTIAL not in n} == (
+            OLD if old else {}
+        ) | NEW
+        if asked < at:
+            break
+    else:
+        raise AssertionError("there is no end")
+
+
+def test_a_directory_in_the_way_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "z.svg").mkdir()
+    (tmp_path / "a.svg").write_text("old a")
+    with pytest.raises(DiskError, match=r"z\.svg' is a directory.*None of the command's files"):
+        fill(tmp_path)
+    assert tree(tmp_path) == {"a.svg": b"old a"}
+
+
+def test_what_killed_commands_left_is_swept(tmp_path: Path) -> None:
+    old, young = tmp_path / f".out-abcd1234{PARTIAL}", tmp_path / f".out-zyxw9876{PARTIAL}"
+    for one in (old, young):
+        one.mkdir()
+        (one / "half.svg").touch()
+    os.utime(old, (1e9, 1e9))
+    fill(tmp_path / "out")
+    assert not old.exists() and young.exists() and tree(tmp_path / "out") == NEW
+
+
+# Commands
+
+
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """The operating system refuses larger files, whoever writes them; as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("inputs")
+    write_problem_log(place / "log.parquet", episodic(4, 0.3, np.eye(4)), episodes=40, length=30)
+    (place / "s.toml").write_text(STUDY)
+    Study(parse_spec(STUDY, "s")).run(out=place / "done")
+    return place
+
+
+COMMANDS = {
+    "run": "run three_state td:alpha=0.1 --steps 500 --seeds 2 --out OUT",
+    "certify": "certify three_state --out OUT",
+    "evaluate": "evaluate IN/log.parquet --learner lstd --out OUT",
+    "checkpoint": "evaluate IN/log.parquet --learner lstd --engine dask --checkpoint OUT",
+    "report": "report OUT",
+    "study": "study IN/s.toml --out OUT",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_whose_files_do_not_fit(
+    name: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Exit code 2, one sentence with place, reason and remedy, and no half of anything."""
+    out = tmp_path / "out"
+    if name == "report":
+        shutil.copytree(inputs / "done", out)
+    before = tree(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))  # no TMPDIR is needed
+    words = COMMANDS[name].replace("OUT", str(out)).replace("IN", str(inputs)).split()
+    with files_up_to(600):
+        assert call(monkeypatch, *words) == 2
+    said = capsys.readouterr().err
+    lines = [line for line in said.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1 and "Traceback" not in said
+    assert f"cannot write to '{out}" in lines[0] and "File too large" in lines[0]
+    assert lines[0].endswith("To go on, name another place.")
+    if name != "study":  # which keeps what is finished, and goes on from there
+        assert tree(tmp_path) == before
+    else:
+        assert set(tree(out)) == {".lock", "study.toml", "provenance.json"}
+    if name in ("run", "checkpoint", "study"):  # drawing takes long
+        assert call(monkeypatch, *words) == 0
+
+
+def test_a_full_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(console.out, "print", full)
+    assert call(monkeypatch, *COMMANDS["run"].split()[:-2]) == 2
+    assert "error: cannot write: the disk is full; make room" in capsys.readouterr().err
+
+
+def test_a_file_that_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "/secret")
+
+    monkeypatch.setattr(evaluate, "opened", refuse)
+    assert call(monkeypatch, "evaluate", "x.parquet") == 2
+    assert "error: cannot use '/secret': Permission denied; name another" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", [0, 100, 3000])
+def test_every_kind_of_file_that_does_not_fit(size: int, tmp_path: Path) -> None:
+    """Also those that NumPy and Polars write."""
+    numbers = np.random.default_rng(0).random(1000)
+    frame = st.run("three_state", ["td:alpha=0.1"], steps=500, seeds=3).curves
+    writers: list[Callable[[], Path]] = [
+        lambda: write_whole(tmp_path / "a", "x" * 4000),
+        lambda: write_arrays(tmp_path / "b.npz", {"a": numbers}),
+        lambda: write_arrays(tmp_path / "c.npz", {"a": numbers}, compressed=True),
+        lambda: write_frame(tmp_path / "d.parquet", frame),
+    ]
+    with files_up_to(size):
+        for write in writers:
+            with pytest.raises(DiskError, match=r"cannot write to '.*': File too large\. To go on"):
+                write()
+    assert tree(tmp_path) == {}

@@ -1,0 +1,235 @@
+"""Any text is a name: it never leaves its directory, never obeys, never ends the process."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+import steadytd as st
+from steadytd.base.files import file_name
+from steadytd.base.wording import visible
+from steadytd.cli import console
+from steadytd.report.figures import Curve, learning_curves, save_figure
+from steadytd.report.pages import _environment
+from steadytd.studies.blocks import grid_blocks
+from steadytd.studies.spec import parse_spec
+from steadytd.studies.study import Study
+from tests.support.commands import call
+from tests.support.hostile import NASTY, drawn_names
+from tests.support.log_helpers import log_table
+from tests.support.logged_worlds import episodic
+
+COUNTS = [2_000, pytest.param(100_000, marks=pytest.mark.slow)]
+WINDOWS = {"con", "prn", "aux", "nul", *(f"{x}{n}" for x in ("com", "lpt") for n in range(10))}
+
+
+def obeyed(text: str, lines: bool) -> list[str]:
+    """Characters that a terminal obeys, that turn the writing round, or that are none."""
+    turns = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    kinds = ("Cc", "Cs", "Cn", "Zl", "Zp")
+    return [
+        c for c in text
+        if c in turns or (unicodedata.category(c) in kinds and not (lines and c == "\n"))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_file_names(count: int) -> None:
+    """One part of a path on every system, short, and another one for every other name."""
+    names = drawn_names(count)
+    lower: dict[str, list[str]] = {}
+    for name in names:
+        lower.setdefault(name.lower(), []).append(name)
+    found = {name: file_name(name, lower[name.lower()]) for name in names}
+    assert len({file.lower() for file in found.values()}) == len(names) == count
+    for name, file in found.items():
+        assert PurePosixPath(file).parts == PureWindowsPath(file).parts == (file,), name
+        assert not PureWindowsPath(file).is_reserved() and file.split(".")[0].lower() not in WINDOWS
+        assert file.isascii() and file.isprintable() and 0 < len(file) <= 80, name
+        assert file[0] not in ".-~ " and file[-1] not in ". ", name
+
+
+@pytest.mark.parametrize("name", ["collision", "three_state", "Baird-8", "walk 5, left=1", "v1.2"])
+def test_ordinary_names_are_their_own_files(name: str) -> None:
+    assert file_name(name) == file_name(name, [name, "other"]) == name
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_visible(count: int) -> None:
+    for name in drawn_names(count):
+        for lines in (False, True):
+            seen = visible(name, lines)
+            assert not obeyed(seen, lines and "\t" not in name) or (lines and "\t" in name)
+            assert visible(seen, lines) == seen
+            seen.encode()
+    assert (
+        visible("größe 💡\u200d🔬 1\N{NO-BREAK SPACE}%") == "größe 💡\u200d🔬 1\N{NO-BREAK SPACE}%"
+    )
+
+
+def test_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names in sentences and tables: printed, whole, and nothing that is not text."""
+    screen = Console(file=StringIO(), width=70)
+    monkeypatch.setattr(console, "out", screen)
+    monkeypatch.setattr(console, "err", screen)
+    names = drawn_names(300)
+    for name in names:
+        console.say(name)
+        screen.print(f"[bold]{console.plain(name)}[/]", soft_wrap=True)
+        console.print_prose(name)
+    rows = [(console.plain(name), f"[green]{console.plain(name)}[/]") for name in names]
+    screen.print(console.table(console.plain(names[7]), ("name", ">number"), rows))
+    assert isinstance(screen.file, StringIO)
+    assert obeyed(screen.file.getvalue(), lines=True) == []
+    assert screen.file.getvalue().count("escape") >= 5
+
+
+class Text(HTMLParser):
+    """The text of a page, and how many tags it has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self.tags = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags += 1
+        self.parts += [value or "" for _, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
+def test_the_page() -> None:
+    template = _environment().from_string('<p title="{{ x }}">{{ x }}</p>')
+    for name in drawn_names(1000):
+        reader = Text()
+        reader.feed(template.render(x=name))
+        reader.close()
+        seen = visible(name, lines=True)
+        assert reader.tags == 1 and "".join(reader.parts) == seen + seen
+        assert not obeyed(seen, lines=True) or "\t" in seen
+    assert _environment().from_string("{{ x|safe }}").render(x="<b>\n</b>") == "<b>\n</b>"
+
+
+@pytest.mark.parametrize("count", [80, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_the_drawing(count: int, tmp_path: Path) -> None:
+    """The engine that draws ends the process at a control code."""
+    names = [name for name in drawn_names(count) if name.strip()]
+    steps = np.arange(3)
+    for i in range(0, len(names) - 1, 80):
+        curves = [Curve(name, np.ones((2, 3)) + k) for k, name in enumerate(names[i : i + 80])]
+        chart = learning_curves(names[i], names[i + 1], steps, curves, log=False)
+        svg = save_figure(chart, tmp_path, "picture")
+        drawn = "".join(ElementTree.fromstring(svg).itertext())
+        assert not obeyed(drawn, lines=True)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".svg", ".png", ".pdf"}
+
+
+def study_text(labels: list[str]) -> str:
+    problems = "".join(
+        f'[[problems]]\nname = "three_state"\nlabel = {json.dumps(label)}\n' for label in labels
+    )
+    return f'steps = 4\nseeds = 1\n{problems}[[learners]]\nname = "td"\nalpha = [0.1]\n'
+
+
+def in_toml(name: str) -> bool:
+    """TOML has no halves of characters; an empty label is none."""
+    return name != "" and "\x7f" not in name and not any(0xD800 <= ord(c) < 0xE000 for c in name)
+
+
+def test_labels_of_studies(tmp_path: Path) -> None:
+    labels = [name for name in drawn_names(120) if in_toml(name) and max(map(ord, name)) < 0x10000]
+    blocks = grid_blocks(parse_spec(study_text(labels), "fuzz"))
+    assert [block.label for block in blocks] == labels
+    assert len({block.file.lower() for block in blocks}) == len(labels) > 80
+    for block in blocks:
+        assert (tmp_path / block.file).parent == tmp_path and len(block.file) < 140
+        assert not block.file.startswith(".")
+    [plain] = grid_blocks(parse_spec(study_text(["small"]), "fuzz"))
+    assert plain.file == f"small-td-0000-{plain.fingerprint[:12]}.parquet"
+
+
+def test_a_study_with_such_labels_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The issue's cases: nothing leaves --out, finished blocks stay, and all of it can be shown."""
+    labels = [
+        "../../escape",
+        "/x",
+        ".hidden",
+        "x" * 300,
+        "a/b",
+        "A",
+        "a",
+        "[/x]",
+        "\x1b[31m",
+        "\ufffe",
+    ]
+    out = tmp_path / "deep" / "er" / "out"
+    study = Study(parse_spec(study_text(labels), "../fuzz"))
+    assert len(study.run(out=out).rows()) == len(labels)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
+    said: list[str] = []
+    study.run(out=out, say=said.append)
+    assert f"{len(labels)} of {len(labels)} blocks of the grid are finished." in said
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")} == before
+    assert len(before) == 2 * len(labels) and [p.name for p in tmp_path.iterdir()] == ["deep"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "...toml").write_text(study_text(labels))  # its stem is ".."
+    assert call(monkeypatch, "study", "...toml", "--threads", "1") == 0
+    shown = capsys.readouterr()
+    assert not obeyed(shown.out + shown.err, lines=True) and "../../escape" in shown.out
+    assert [p.name for p in (tmp_path / "results").iterdir()] == [file_name("..")]
+
+
+def test_an_evaluation_of_such_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = episodic(4, 0.3, np.eye(4))
+    names = ["a\x01b\ufffe\x1b[31m", "[/x]\u202e", "../../Escape", "../../escape"]
+    table = log_table(problem, episodes=40, length=30, targets=dict.fromkeys(names, problem.pi))
+    pq.write_table(pa.table(table), tmp_path / "log.parquet")
+    out = tmp_path / "out"
+    words = ("evaluate", str(tmp_path / "log.parquet"), "--learner", "lstd")
+    assert call(monkeypatch, *words, "--out", str(out)) == 0
+    shown = capsys.readouterr()
+    assert not obeyed(shown.out + shown.err, lines=True) and r"a\x01b\ufffe\x1b[31m" in shown.out
+    models = sorted(path.name for path in out.glob("*.npz"))
+    assert models == sorted(f"value_{file_name(name, names)}.npz" for name in names)
+    assert len({name.lower() for name in models}) == len(names)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.parquet", "out"]
+    assert not obeyed((out / "evaluation.html").read_text(), lines=True)
+    assert call(monkeypatch, *words, "--target", "\x1b[2J") == 2
+    shown = capsys.readouterr()
+    assert not obeyed(shown.err, lines=True) and r"\x1b[2J" in shown.err
+
+
+def test_a_problem_of_such_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    p = st.problem("three_state")
+    arrays = {"P": p.P, "r": p.r, "gamma": p.gamma, "mu": p.mu, "pi": p.pi, "Phi": p.Phi}
+    name = "../\x1b]0;x\x07[/x]\ud800\u202e\ufffe\x00z"
+    made = st.Problem(name=name, w0=p.w0, start=p.start, summary=name, doc=name, **arrays)
+    file = str(made.save(tmp_path / "mine.npz"))
+    for words in (("certify", file), ("show", "problem", file)):
+        assert call(monkeypatch, *words) == 0
+        shown = capsys.readouterr()
+        assert not obeyed(shown.out + shown.err, lines=True) and r"\x1b]0" in shown.out
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
+
+
+def test_the_cases_of_the_issue_are_drawn() -> None:
+    assert {"../../escape", "/x", ".hidden", "x" * 300, "a/b", "\ufffe", "\ud800"} <= set(NASTY)
+    assert drawn_names(500) == drawn_names(500) and len(set(drawn_names(500))) == 500
