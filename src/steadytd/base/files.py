@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.errors import InputError
+from steadytd.base.sizes import SizeError, require_room
 
 
 @contextmanager
@@ -61,11 +62,20 @@ def reading_arrays(path: Path, what: str) -> Iterator[Any]:
     """
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            require_room(f"'{path}', unpacked,", _unpacked(file), f"it is hardly a saved {what}")
             yield file
     except FileNotFoundError:
         raise InputError(f"there is no file '{path}'.") from None
+    except SizeError:
+        raise
     except Exception as error:
         raise InputError(f"'{path}' is not a saved {what} ({error}).") from None
+
+
+def _unpacked(file: Any) -> float:
+    """How many bytes an archive says that its arrays take; one array alone is what it is."""
+    archive = getattr(file, "zip", None)
+    return 0.0 if archive is None else float(sum(part.file_size for part in archive.infolist()))
 
 
 def output_directory(path: str | Path) -> Path:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from numbers import Integral, Real
 
 from steadytd.base.errors import InputError
 
 LARGEST = 2**63 - 1
+MOST_SEEDS = 1_000_000  # beyond that it is a slip of the pen
 
 
 def whole(name: str, value: object, least: int, most: int = LARGEST) -> int:
@@ -48,8 +50,10 @@ def all_seeds(given: object) -> list[int]:
     ([0, 1, 2], [5, 6], [9, 1])
     """
     if isinstance(given, Real | str) or not isinstance(given, Iterable):
-        return list(range(whole("seeds", given, 1)))
-    found = [one_seed(seed, "each of seeds") for seed in given]
+        return list(range(whole("seeds", given, 1, MOST_SEEDS)))
+    found = [one_seed(seed, "each of seeds") for seed in islice(given, MOST_SEEDS + 1)]
+    if len(found) > MOST_SEEDS:
+        raise InputError(f"seeds must be at most {MOST_SEEDS:,} numbers, got more; give fewer.")
     if not found or len(set(found)) < len(found):
         raise InputError(f"seeds must be different whole numbers, at least one, got {found}.")
     return found

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
