@@ -1,4 +1,4 @@
-"""Sizes are counted before anything is built: too large a wish gets a sentence, not a dead machine."""
+"""Sizes are counted before anything is built: too large a wish gets a sentence."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli import browse, certify, evaluate, experiments, report, study
+from steadytd.cli import browse, certify, evaluate, experiments, fault, report, study
 from steadytd.cli.console import err
 
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
@@ -41,16 +41,29 @@ def options(version: bool = typer.Option(False, "--version", help="Print the ver
 
 
 def main() -> None:
-    """Run a command: exit code 2 and one message for bad input, 130 when interrupted."""
+    """Run a command: exit code 2 and one message for bad input, 130 when interrupted.
+
+    Exit code 1 is a mistake of our own: one sentence, and a file with the details.
+    """
     try:
         app(standalone_mode=True)
     except InputError as error:
-        err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        _complain(str(error))
         sys.exit(2)
+    except MemoryError:
+        _complain("there is not enough memory for this; ask for less, or use a larger machine.")
+        sys.exit(2)
+    except Exception as error:
+        _complain(fault.sentence(error))
+        sys.exit(1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             err.print("interrupted; every file written so far is complete.", highlight=False)
         raise
+
+
+def _complain(text: str) -> None:
+    err.print(f"[bold red]error:[/] {escape(text)}", highlight=False, soft_wrap=True)
 
 
 def escape(text: str) -> str:

@@ -47,6 +47,10 @@ def resolve(
     file: str, present: Sequence[str], given: ColumnMap | None, targets: Sequence[str] | None
 ) -> Columns:
     """Find the log's columns among those present in `file`; `targets=None` takes every target."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(
+            f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {given!r}."
+        )
     finder = _Finder(file, list(present), dict(given or {}))
     behavior, is_log = finder.behavior()
     found = Columns(
@@ -71,9 +75,13 @@ class _Finder:
     def __init__(self, file: str, present: list[str], given: dict[str, str | Sequence[str]]):
         self.file, self.present, self.given = file, present, given
         for key, value in given.items():
-            if key not in MAPPABLE and not key.startswith(TARGET):
+            if key not in MAPPABLE and not str(key).startswith(TARGET):
                 raise unknown("name in the column map", key, (*MAPPABLE, TARGET + "<name>"))
-            many = (value,) if isinstance(value, str) else tuple(value)
+            many = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
+            if not all(isinstance(name, str) for name in many):
+                raise InputError(
+                    f"the column map must give names of columns for '{key}', got {value!r}."
+                )
             if len(many) != 1 and key not in ("obs", "next_obs"):
                 raise InputError(f"the column map gives {len(many)} columns for '{key}'; name one.")
             for name in many:

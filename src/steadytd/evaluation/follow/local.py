@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
 from steadytd.evaluation.collect.accumulate import Accumulator, Prepared
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Room
@@ -75,7 +76,10 @@ def follow(
     alone = (threads or os.cpu_count() or 1) == 1
     the_pass = _Pass(parts, features, plan, asked, seed, progress)
     with _Chains(alone) as chains, threadpool_limits(limits=1, user_api="blas"):
-        return Passed(merged(the_pass.run(chains)), the_pass.outcomes(), the_pass.left_out())
+        sums = list(the_pass.run(chains))
+        if not sums:
+            raise InputError("the log has no row that can be learned from.")
+        return Passed(merged(sums), the_pass.outcomes(), the_pass.left_out())
 
 
 def follow_online(
