@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 import steadytd as st
-from steadytd.base import sizes
+from steadytd.base import numbers
 from steadytd.base.files import reading_arrays, write_arrays
 
 
 def test_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "MOST_BYTES", 1e6)
-    sizes.require_room("this", 1e6, "ask for less")
+    monkeypatch.setattr(numbers, "MOST_BYTES", 1e6)
+    numbers.require_room("this", 1e6, "ask for less")
     with pytest.raises(st.InputError, match=r"^this would take 0.002 GB, more than the 0.001 GB"):
-        sizes.require_room("this", 2e6, "ask for less")
+        numbers.require_room("this", 2e6, "ask for less")
 
 
 def test_half_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes.os, "sysconf", lambda name: 1000)
-    assert sizes.most_bytes() == 500_000.0
+    monkeypatch.setattr(numbers.os, "sysconf", lambda name: 1000)
+    assert numbers.most_bytes() == 500_000.0
 
 
 def test_a_zip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -29,14 +29,14 @@ def test_a_zip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert bomb.stat().st_size < 50_000
     with reading_arrays(bomb, "problem") as file:
         assert len(file["P"]) == 2_000_000
-    monkeypatch.setattr(sizes, "MOST_BYTES", 1e6)
+    monkeypatch.setattr(numbers, "MOST_BYTES", 1e6)
     for load in (st.load_problem, st.load_learner):
         with pytest.raises(st.InputError, match=r"unpacked, would take 0.016 GB"):
             load(bomb)
 
 
 def test_curves_beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "MOST_BYTES", 1e5)
+    monkeypatch.setattr(numbers, "MOST_BYTES", 1e5)
     with pytest.raises(st.InputError, match=r"100 curves of 101 points would take 0.000162 GB"):
         st.run("three_state", "td:alpha=0.1", steps=1000, seeds=100, points=101)
 

@@ -48,6 +48,11 @@ def test_a_vanishing_probability(logp: float) -> None:
     refused("probability", log)
 
 
+def test_a_zero_in_the_name_of_a_column_does_not_end_the_process() -> None:
+    log = frame().with_columns(pl.lit(1).alias("a\x00b"))
+    refused("a column 'a.x00b'; a name may hold no zero character", log)
+
+
 def test_the_least_probability() -> None:
     refused("must be above 1e-100, got 1e-310", frame(behavior_prob=np.full(N, 1e-310)))
     refused("must lie between -1e.100 and 1e.100, got 1e.200", frame(reward=np.full(N, 1e200)))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.errors import InputError
-from steadytd.base.sizes import SizeError, require_room
+from steadytd.base.numbers import SizeError, require_room
 
 
 @contextmanager

@@ -16,9 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.base.numbers import one_seed, whole
+from steadytd.base.numbers import one_seed, require_room, whole
 from steadytd.base.random import PROBLEM, uniforms
-from steadytd.base.sizes import require_room
 from steadytd.mdp.problem import Problem
 from steadytd.problems._options import number
 

@@ -25,6 +25,7 @@ Point = dict[str, float | str]
 Axis = object
 FORMS = ("log2", "linear")
 LARGEST_EXPONENT = 1000  # of a power of two
+LARGEST = 1e300  # end of a range
 MOST = 1_000_000  # points of one grid: beyond that it is a slip of the pen
 
 
@@ -101,7 +102,7 @@ def _bounds(key: str, axis: Mapping[str, object]) -> tuple[float, float, int]:
         raise GridError([key], f"{key}.{form} must be {usage}{kind}, got {bounds!r}.")
     low, high, *rest = numbers
     third = rest[0] if rest else 1
-    finite = all(math.isfinite(n) for n in numbers)
+    finite = all(abs(n) <= LARGEST for n in numbers)  # beyond it the distance overflows
     if not finite or low > high or third < 1 or third != int(third):
         last = "step" if form == "log2" else "count"
         raise GridError(
