@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ def test_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_half_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbers.os, "sysconf", lambda name: 1000)
+    monkeypatch.setattr(os, "sysconf", lambda name: 1000)
     assert numbers.most_bytes() == 500_000.0
 
 

@@ -130,7 +130,8 @@ def hurwitz(M: Floats) -> bool:
     coefficients = [Fraction(1)]
     for k in range(1, n + 1):
         product = [
-            [sum(exact[i][m] * power[m][j] for m in range(n)) for j in range(n)] for i in range(n)
+            [sum((exact[i][m] * power[m][j] for m in range(n)), Fraction(0)) for j in range(n)]
+            for i in range(n)
         ]
         c = -sum((product[i][i] for i in range(n)), Fraction(0)) / k
         coefficients.append(c)

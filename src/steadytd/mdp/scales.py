@@ -98,10 +98,13 @@ def _shortest(M: Floats, g: Floats) -> Floats:
     return np.asarray(np.linalg.lstsq(M, g, rcond=1e-12)[0])
 
 
+Complexes = NDArray[np.complex128]
+
+
 class Rates(NamedTuple):
     """The eigenvalues of a graded matrix, and next to which numbers they were rounded."""
 
-    values: NDArray[np.complex128]
+    values: Complexes
     next_to: Floats
 
 
@@ -133,11 +136,11 @@ def graded_rates(M: Floats, sizes: Floats) -> Rates:
 def _parted(M: Floats, rounded: Floats, k: int) -> tuple[Floats, Floats, Floats] | None:
     """A + B X and E - X B with A the first k rows and columns, and what E - X B was rounded at."""
     A, B, C, E = M[:k, :k], M[:k, k:], M[k:, :k], M[k:, k:]
-    X = np.zeros_like(C)
+    X: Floats = np.zeros_like(C)
     for _ in range(PARTINGS):
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                after = np.linalg.solve(A.T, (C + E @ X - X @ B @ X).T).T
+                after: Floats = np.asarray(np.linalg.solve(A.T, (C + E @ X - X @ B @ X).T).T)
         except np.linalg.LinAlgError:
             return None
         if not np.isfinite(after).all():

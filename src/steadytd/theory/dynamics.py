@@ -20,7 +20,7 @@ from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
-from steadytd.mdp.scales import Rates, graded_rates, scaled_solution
+from steadytd.mdp.scales import Complexes, Rates, graded_rates, scaled_solution
 
 ROUNDING = 1e-12  # relative size below which a real part counts as zero
 TINY = 1e-150  # below it a number's square underflows
@@ -83,7 +83,7 @@ def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Floats:
+def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Complexes:
     """The eigenvalues of M on the row space: the mean update is stable if all have Re > 0."""
     rates = _rates(problem, learner, policy).values
     rates.flags.writeable = False
@@ -107,7 +107,7 @@ def is_stable(problem: Task, learner: Learner, policy: int = 0) -> bool:
     rates, next_to = _rates(problem, learner, policy)
     hidden = np.abs(rates.real) <= ROUNDING * next_to
     if problem.moments(policy).compact is not None and hidden.any():
-        rates = np.linalg.eigvals(_equal(problem, learner, policy).M)
+        rates = np.asarray(np.linalg.eigvals(_equal(problem, learner, policy).M))
         hidden = np.abs(rates.real) <= ROUNDING * np.abs(rates).max()
     return bool(((rates.real > 0.0) & ~hidden).all())
 
