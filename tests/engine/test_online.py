@@ -441,3 +441,38 @@ def test_load_wrong_content(tmp_path: Path, changes: dict[str, Any], message: st
 
 def test_what_the_broken_files_were_made_from(tmp_path: Path) -> None:
     assert str(load_learner(saved(tmp_path)).learner) == "td:alpha=0.1,lam=0.5"
+
+
+@pytest.mark.parametrize(
+    ("step", "change", "message"),
+    [
+        (1e30, {}, r"step must be a whole number >= 0"),
+        (-1, {}, r"step must be a whole number >= 0, got -1"),
+        (1.5, {}, r"step must be a whole number >= 0, got 1.5"),
+        (True, {}, r"step must be a whole number >= 0, got True"),
+        (0, {"V": "text"}, r"'V' must hold numbers, got <U"),
+        (0, {"V": "nan"}, r"weights that are not finite, but is not marked as diverged"),
+        (0, {"diverged": "text"}, r"'diverged' must hold numbers"),
+    ],
+)
+def test_a_damaged_saved_learner(
+    step: object, change: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    path = learner("td:alpha=0.1").start(2).save(tmp_path / "a.npz")
+    with np.load(path) as file:
+        state = dict(file)
+    settings = json.loads(str(state["settings"]))
+    state["settings"] = np.array(json.dumps({**settings, "step": step}))
+    for name, kind in change.items():
+        state[name] = state[name].astype(str) if kind == "text" else state[name] * np.nan
+    np.savez(path, **state)
+    with pytest.raises(InputError, match=message):
+        load_learner(path)
+
+
+def test_a_diverged_learner_is_saved_and_read(tmp_path: Path) -> None:
+    a = learner("td:alpha=1e200").start(1)
+    for _ in range(5):
+        a.update([1.0], reward=1.0, x_next=[2.0], rho=1.0, gamma=0.9)
+    assert a.diverged
+    assert load_learner(a.save(tmp_path / "a.npz")).diverged

@@ -218,7 +218,7 @@ def test_shapes_with_several_policies(changes: dict[str, Any], message: str) -> 
             {"gamma": np.where(np.arange(18).reshape(3, 2, 3) == 10, -1.0, 0.5)},
             "gamma[1, 1, 1] must be between 0 and 1, got -1.",
         ),
-        ({"interest": [1, -1, 1]}, "interest[1] must be at least 0, got -1."),
+        ({"interest": [1, -1, 1]}, "interest[1] must be between 0 and 1e+100, got -1."),
     ],
 )
 def test_ranges(changes: dict[str, Any], message: str) -> None:
@@ -665,3 +665,24 @@ def test_load_refuses_pickles(tmp_path: Path) -> None:
     with np.load(path, allow_pickle=True) as file:  # the trap does work where it is allowed to
         _ = file["mu"]
     assert sprung.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"r": 1e308}, r"r must be between -1e\+100 and 1e\+100, got 1e\+308"),
+        ({"r": [[0.0, 0.0], [0.0, -1e200]]}, r"r\[1, 1\] must be between .* got -1e\+200"),
+        ({"Phi": [[1e150], [1.0]]}, r"Phi\[0, 0\] must be between .* got 1e\+150"),
+        ({"Phi": [[1.0, 1e-200], [1.0, 0.0]]}, r"feature 1 of Phi must be 0 everywhere or reach"),
+        ({"w0": [1e300]}, r"w0\[0\] must be between"),
+        ({"interest": [1.0, 1e300]}, r"interest\[1\] must be between 0 and 1e\+100"),
+    ],
+)
+def test_numbers_whose_squares_overflow_are_refused(change: dict[str, Any], message: str) -> None:
+    known: dict[str, Any] = {
+        "P": np.full((2, 2, 2), 0.5), "r": 1.0, "gamma": 0.9, "mu": np.full((2, 2), 0.5),
+        "pi": np.full((2, 2), 0.5), "Phi": [[1.0], [2.0]],
+    }  # fmt: skip
+    assert np.isfinite(Problem(name="x", **known).v_pi).all()
+    with pytest.raises(InputError, match=message):
+        Problem(name="x", **{**known, **change})

@@ -20,7 +20,7 @@ import steadytd as st
 FUNCTIONS = [name for name in st.__all__ if not inspect.isclass(getattr(st, name))]
 CLASSES = [name for name in st.__all__ if inspect.isclass(getattr(st, name))]
 # What the engine, theory and studies hand among themselves; a user need not name their types.
-INNER = {"Block", "Goal", "PenaltyErrors", "PenaltyPath", "Rows", "Spec", "StudyBlock"}
+INNER = {"Block", "Goal", "PenaltyErrors", "PenaltyPath", "RowSpace", "Rows", "Spec", "StudyBlock"}
 
 
 def python(code: str) -> str:

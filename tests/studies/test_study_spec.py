@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.studies import grid, spec
 from steadytd.studies.grid import points, values
 from steadytd.studies.lines import line_of
 from steadytd.studies.spec import load_spec, parse_spec
@@ -212,3 +213,46 @@ def test_shipped_studies_hold_the_published_grids() -> None:
         ]  # fmt: skip
         assert len(published) == 51 * 19 * len(lams)
         assert {x["alpha"] for x in published} == {2.0**k for k in range(-18, 1)}
+
+
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        ("{ linear = [0, 1, 1e8] }", "this grid has 100,000,000 points, more than 1,000,000"),
+        ("{ linear = [0, 1, 1e12] }", "this grid has 1,000,000,000,000 points"),
+        ("{ log2 = [2000, 2001] }", "alpha.log2 must lie between -1000 and 1000"),
+        ("{ log2 = [-1000000000, 0] }", "alpha.log2 must lie between -1000 and 1000"),
+        ("{ linear = [0, inf, 3] }", "with finite low <= high"),
+    ],
+)
+def test_a_grid_is_counted_before_it_is_built(axis: str, message: str) -> None:
+    text = (
+        f"problem = 'three_state'\nsteps = 10\nseeds = 1\n[[learners]]\nname = 'td'\nalpha={axis}"
+    )
+    with pytest.raises(st.InputError, match=message):
+        parse_spec(text, "x")
+
+
+def test_points_of_a_curve_are_counted() -> None:
+    text = "problem='three_state'\nsteps=1e15\nevery=1\nseeds=1\n[[learners]]\nname='td'\nalpha=1"
+    with pytest.raises(st.InputError, match=r"a curve would have 1,000,000,000,000,000 points"):
+        parse_spec(text, "x")
+
+
+def test_conditional_axes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid, "MOST", 100)
+    text = (
+        "problem='three_state'\nsteps=10\nseeds=1\n[[learners]]\nname='td'\n"
+        "alpha={ linear=[0.1, 1, 20] }\n[[learners.when]]\n"
+        "if = { alpha = { linear = [0.1, 1, 20] } }\nlam={ linear=[0, 1, 6] }"
+    )
+    with pytest.raises(st.InputError, match=r"this grid has more than 100 points"):
+        parse_spec(text, "x")
+    assert parse_spec(text.replace("1, 6]", "1, 5]"), "x").runs == 100
+
+
+def test_the_configurations_of_a_study_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spec, "MOST_RUNS", 3)
+    text = "problem='three_state'\nsteps=10\nseeds=1\n[[learners]]\nname='td'\nalpha=[1, 2, 3, 4]"
+    with pytest.raises(st.InputError, match=r"at least 4 configurations, more than 3"):
+        parse_spec(text, "x")

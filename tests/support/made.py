@@ -60,3 +60,17 @@ def unstable() -> st.Problem:
     d = made(np.full(7, 1 / 7), obs).d_mu
     centred = obs - d @ obs
     return made(d, np.column_stack([np.ones(7), centred / np.sqrt(d @ centred**2)]))
+
+
+def doubled(p: st.Problem, apart: float, seed: int = 0) -> st.Problem:
+    """The problem with a copy of its first feature that differs from it by `apart`."""
+    noise = np.random.default_rng(seed).normal(size=p.n_states)
+    return with_features(p, np.column_stack([p.Phi, p.Phi[:, 0] * (1.0 + apart * noise)]))
+
+
+def with_features(p: st.Problem, Phi: Floats) -> st.Problem:
+    """The same problem with other features, from zero weights."""
+    return st.Problem(
+        name=p.name, P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=Phi, start=p.start,
+        interest=p.interest, active=p.active,
+    )  # fmt: skip

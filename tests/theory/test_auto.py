@@ -305,7 +305,7 @@ def test_a_short_interval_that_a_scan_missed_is_noticed_beside_the_penalty() -> 
     """The path of the chain as if nothing were known to be unstable: 0.0346 to 0.3337 is."""
     chain = realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95)
     known = path_of(chain, st.learner("perturbed_td:alpha=1,eta=0"))
-    path = PenaltyPath(known.moments, known.system, poles=[], unstable=[])
+    path = PenaltyPath(known.moments, known.pencil, known.system, poles=[], unstable=[])
     found = {eta: path.is_clear(eta) for eta in (0.03, 0.033, 0.1, 0.35, 0.38)}
     assert found == {0.03: True, 0.033: False, 0.1: False, 0.35: False, 0.38: True}
 

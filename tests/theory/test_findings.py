@@ -19,12 +19,13 @@ from steadytd.base.finding import Finding
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words import advice, recommend
 from steadytd.theory.words.advice import advise_on
-from tests.support.made import absorbing, two_modes, with_rewards
+from tests.support.made import absorbing, doubled, two_modes, with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
 
 SEEDS = range(5)
 ASKED = (0.0, 0.05, 0.3, 0.42, 1.0)
 NAMED = ("theta2theta", "baird", "three_state", "kolter", "nonmonotone", "collision")
+NEARLY = [(seed, power) for seed in range(3) for power in (7.5, 9, 10.5)]
 MORE = {"off_policy": (15, 58), "chain": (10, 30), "off_policy_wide": (137,)}
 
 
@@ -236,6 +237,22 @@ def no_coverage(c: Certificate, m: Model, f: Finding) -> None:
     assert (m.p.d_mu[others] > 0.0).all()
 
 
+def nearly_dependent(c: Certificate, m: Model, f: Finding) -> None:
+    """The condition number is that of unit columns; rounding costs no more digits than said."""
+    Phi = m.p.Phi[m.d > 0.0]
+    s = np.linalg.svd(Phi / np.linalg.norm(Phi, axis=0), compute_uv=False)[: c.pencil.rank]
+    assert f.numbers["condition"] == pytest.approx(s[0] / s[-1], rel=1e-3)
+    assert f"condition number is {f.numbers['condition']:.2g}" in f.text
+    assert f"cost the errors and penalties here about {f.numbers['digits_lost']} of" in f.text
+    last_digit = np.random.default_rng(0).choice([-1.0, 1.0], size=m.p.Phi.shape) * 2.0**-52
+    p = m.p
+    other = st.Problem(name="n", P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.pi,
+                       Phi=p.Phi * (1.0 + last_digit))  # fmt: skip
+    after, allowed = Certificate(other), 30.0 * 10.0 ** (f.numbers["digits_lost"] - 16)
+    assert after.eta_pd == pytest.approx(c.eta_pd, rel=allowed, abs=allowed)
+    assert after.best_error == pytest.approx(c.best_error, rel=allowed, abs=allowed * m.size)
+
+
 def recommended(c: Certificate, m: Model, f: Finding) -> None:
     """Its mean update is stable, its traces calm if any candidate's are, its error as said."""
     learner = c.resolved(f.numbers["learner"], **f.numbers["params"])
@@ -256,7 +273,7 @@ CHECKS: dict[str, Check] = {
     check.__name__: check
     for check in (
         td_stable, td_unstable, eta_unstable, sign_reversal, near_pole, near_crossing, knife_edge,
-        bias, bound_loose, rank_deficient, no_coverage, recommended,
+        bias, bound_loose, rank_deficient, nearly_dependent, no_coverage, recommended,
     )
 }  # fmt: skip
 
@@ -274,6 +291,8 @@ def problems(kind: str) -> list[st.Problem]:
         full = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
         chain = realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95)
         return [with_rewards(), absorbing(full), two_modes(), chain]
+    if kind == "nearly_dependent":
+        return [doubled(drawn("off_policy", seed), 10.0**-power) for seed, power in NEARLY]
     return [drawn(kind, seed) for seed in (*SEEDS, *MORE.get(kind, ()))]
 
 
@@ -299,8 +318,15 @@ def test_what_is_said_is_true(kind: str) -> None:
             CHECKS[finding.code](c, m, finding)
 
 
+def test_what_is_said_of_nearly_dependent_features_is_true() -> None:
+    """Only that: the others' checks form G themselves, which loses what is asked about."""
+    for c, findings in printed("nearly_dependent"):
+        (found,) = [f for f in findings if f.code == "nearly_dependent"]
+        nearly_dependent(c, Model(c.problem), found)
+
+
 def test_every_finding_was_seen() -> None:
-    kinds = [*KINDS, "named", "made"]
+    kinds = [*KINDS, "named", "made", "nearly_dependent"]
     seen = {f.code for kind in kinds for _, findings in printed(kind) for f in findings}
     assert seen == set(CHECKS)
 

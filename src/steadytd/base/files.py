@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
+from steadytd.base.numbers import SizeError, require_room
 
 MARK = 64  # length of a hash in hexadecimal digits
 PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ ,.=+()-]{0,78}[A-Za-z0-9_=+()-])?")
@@ -218,9 +219,12 @@ def reading_arrays(path: Path, what: str) -> Iterator[Any]:
     """
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            require_room(f"'{path}', unpacked,", _unpacked(file), f"it is hardly a saved {what}")
             yield file
     except FileNotFoundError:
         raise InputError(f"there is no file '{path}'.") from None
+    except SizeError:
+        raise
     except Exception as error:
         raise InputError(f"'{path}' is not a saved {what} ({error}).") from None
 
@@ -239,6 +243,12 @@ def require_writable(path: str | Path) -> None:
             f"cannot write to the output directory '{path}': '{there}' is not a directory that "
             "you may write to; name another."
         )
+
+
+def _unpacked(file: Any) -> float:
+    """How many bytes an archive says that its arrays take; one array alone is what it is."""
+    archive = getattr(file, "zip", None)
+    return 0.0 if archive is None else float(sum(part.file_size for part in archive.infolist()))
 
 
 def output_directory(path: str | Path) -> Path:

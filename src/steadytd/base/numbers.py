@@ -1,13 +1,21 @@
-"""Whole numbers and seeds as users write them: one rule for the library and the command line."""
+"""Whole numbers, seeds and sizes as users ask for them: one rule for library and command line.
+
+Sizes are counted before anything is built: too large a wish gets a sentence.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from itertools import islice
 from numbers import Integral, Real
 
 from steadytd.base.errors import InputError
 
 LARGEST = 2**63 - 1
+MOST_SEEDS = 1_000_000  # beyond that it is a slip of the pen
+MOST_BYTES = 4e9  # that one array, table or archive may take, whatever the machine has
+SHARE = 0.5  # of this machine's memory that it may take
 
 
 def whole(name: str, value: object, least: int, most: int = LARGEST) -> int:
@@ -48,8 +56,10 @@ def all_seeds(given: object) -> list[int]:
     ([0, 1, 2], [5, 6], [9, 1])
     """
     if isinstance(given, Real | str) or not isinstance(given, Iterable):
-        return list(range(whole("seeds", given, 1)))
-    found = [one_seed(seed, "each of seeds") for seed in given]
+        return list(range(whole("seeds", given, 1, MOST_SEEDS)))
+    found = [one_seed(seed, "each of seeds") for seed in islice(given, MOST_SEEDS + 1)]
+    if len(found) > MOST_SEEDS:
+        raise InputError(f"seeds must be at most {MOST_SEEDS:,} numbers, got more; give fewer.")
     if not found or len(set(found)) < len(found):
         raise InputError(f"seeds must be different whole numbers, at least one, got {found}.")
     return found
@@ -66,3 +76,29 @@ def from_text(text: str) -> int | float:
     except ValueError:
         number = float(text)
     return int(number) if number.is_integer() and "." not in text else number
+
+
+class SizeError(InputError):
+    """Something that would not fit into memory."""
+
+
+def most_bytes() -> float:
+    """What one thing may take of this machine's memory."""
+    try:
+        memory = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not every system says it
+        return MOST_BYTES
+    return min(MOST_BYTES, SHARE * memory)
+
+
+def require_room(what: str, size: float, remedy: str) -> None:
+    """Refuse what would take more bytes than there are, with the number and the remedy.
+
+    >>> require_room("a table of 10 numbers", 80, "leave some out")
+    """
+    most = most_bytes()
+    if size > most:
+        raise SizeError(
+            f"{what} would take {size / 1e9:,.3g} GB, more than the {most / 1e9:,.3g} GB that it "
+            f"may take on this machine; {remedy}."
+        )

@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli import browse, certify, evaluate, experiments, lab, report, study
+from steadytd.cli import browse, certify, evaluate, experiments, fault, lab, report, study
 from steadytd.cli.console import err, plain, say
 
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
@@ -49,7 +49,8 @@ def main() -> None:
     """Run a command.
 
     Exit code 2 and one message for bad input, and for files that cannot be read or written (a full
-    disk, a directory that is not yours); 130 when interrupted.
+    disk, a directory that is not yours); 130 when interrupted. Exit code 1 is a mistake of our own:
+    one sentence, and a file with the details.
     """
     try:
         with warnings.catch_warnings():
@@ -59,17 +60,21 @@ def main() -> None:
         _fail(str(error))
     except OSError as error:
         _fail(_refused(error))
+    except MemoryError:
+        _fail("there is not enough memory for this; ask for less, or use a larger machine.")
+    except Exception as error:
+        _fail(fault.sentence(error), code=1)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             err.print("interrupted; every file written so far is complete.", highlight=False)
         raise
 
 
-def _fail(sentence: str) -> NoReturn:
+def _fail(sentence: str, code: int = 2) -> NoReturn:
     with contextlib.suppress(OSError):
         err.print(f"[bold red]error:[/] {plain(sentence)}", highlight=False, soft_wrap=True)
     _give_up_full_output()
-    sys.exit(2)
+    sys.exit(code)
 
 
 def _refused(error: OSError) -> str:

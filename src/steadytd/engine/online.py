@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
+from steadytd.base.numbers import whole
 from steadytd.engine.block import Block, Transitions, make_block
 from steadytd.engine.facts import fact_table
 from steadytd.engine.rows import sparse_rows
@@ -138,7 +139,19 @@ class OnlineLearner:
             own: Floats = getattr(self._block, name)
             if name not in state or state[name].shape != own.shape:
                 raise InputError(f"the saved learner's '{name}' does not fit {self.learner}.")
-            own[:] = state[name]
+            if state[name].dtype.kind not in "biuf":
+                raise InputError(
+                    f"the saved learner's '{name}' must hold numbers, got {state[name].dtype}."
+                )
+        whole("the saved learner's number of steps", step, 0)
+        gone = state["diverged"] >= 0
+        if not gone.any() and not np.isfinite(state["V"]).all():
+            raise InputError(
+                "the saved learner has weights that are not finite, but is not marked as diverged; "
+                "save it again, or begin anew."
+            )
+        for name in STATE:
+            getattr(self._block, name)[:] = state[name]
         self._block.resume(step)
 
     def _vector(self, name: str, values: ArrayLike) -> Floats:

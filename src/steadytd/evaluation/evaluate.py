@@ -93,6 +93,11 @@ def evaluate(
     threads = None if threads is None else whole("threads", threads, 1)
     parts = None if parts is None else whole("parts", parts, 1)
     seed = one_seed(seed)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function (done, total), got {progress!r}.")
+    for name, given in (("checkpoint", checkpoint), ("address", address)):
+        if given is not None and not isinstance(given, str | Path):
+            raise InputError(f"{name} must be a text or a path, got {given!r}.")
     asked = requests(learners)
     log = _opened(source, discount, targets, columns, behavior, batch_rows, seed)
     if not log.targets:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays
+from steadytd.base.numbers import whole
 from steadytd.base.package import make_callable
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params
@@ -65,7 +66,7 @@ def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
     with reading_arrays(Path(path), "learner") as file:
         settings = json.loads(str(file["settings"]))
         state = {name: file[name] for name in STATE}
-        text, step = str(settings["learner"]), int(settings["step"])
+        text, step = str(settings["learner"]), whole("step", settings["step"], 0)
         _, n_features, _ = state["V"].shape
     name, _, rest = text.partition(":")
     own = {law.name: law for law in laws}

@@ -60,7 +60,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     change = arriving - np.diag(m.d)  # takes c to d (E[F | s] - c(s))
     M_u = -centred.T @ change @ centred
     g_u = centred.T @ change @ np.ones(n)
-    c = 1 + centred @ np.linalg.lstsq(M_u, g_u, rcond=None)[0]
+    c = 1 + centred @ m.least_squares(M_u, g_u)
     e = m.emphatic(m.d * c, lam=0.0)
     M = scipy.linalg.block_diag(e.M, ratio * M_u, ratio * np.eye(m.n_features))
     return Expectation(M=M, g=np.concatenate([e.g, ratio * g_u, ratio * m.d @ m.Phi]))

@@ -49,7 +49,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     ratio, g = values["ratio"], values["g"]
     M_c = m.G - g * m.Phi.T @ m.P_pi.T @ (m.d[:, None] * m.Phi)
     g_c = (1 - g) * m.Phi.T @ m.d
-    c = m.Phi @ np.linalg.lstsq(M_c, g_c, rcond=None)[0]
+    c = m.Phi @ m.least_squares(M_c, g_c)
     e = m.emphatic(m.d * c, lam=0.0)
     M = scipy.linalg.block_diag(e.M, ratio * M_c)
     return Expectation(M=M, g=np.concatenate([e.g, ratio * g_c]))

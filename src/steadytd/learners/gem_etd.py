@@ -51,7 +51,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     ratio = values["ratio"]
     backward = m.G - m.Phi.T @ m.P_gamma.T @ (m.d[:, None] * m.Phi)
     target = m.Phi.T @ m.d
-    emphasis = m.Phi @ np.linalg.lstsq(backward, target, rcond=None)[0]
+    emphasis = m.Phi @ m.least_squares(backward, target)
     e = m.emphatic(m.d * emphasis, lam=0.0)
     zero = np.zeros_like(m.G)
     M = np.block(

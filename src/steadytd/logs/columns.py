@@ -71,6 +71,10 @@ def resolve(
 
     `lists` are the columns that hold lists: they are not numbered ones of others.
     """
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError(
+            f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {given!r}."
+        )
     finder = _Finder(file, list(present), dict(given or {}), lists)
     behavior, is_log = finder.behavior()
     found = Columns(
@@ -101,10 +105,14 @@ class _Finder:
     ) -> None:  # fmt: skip
         self.file, self.present, self.given, self.lists = file, present, given, lists
         for key, value in given.items():
-            if key not in MAPPABLE and not key.startswith(BY_TARGET):
+            if key not in MAPPABLE and not str(key).startswith(BY_TARGET):
                 by_target = [prefix + "<name>" for prefix in BY_TARGET]
                 raise unknown("name in the column map", key, (*MAPPABLE, *by_target))
-            many = (value,) if isinstance(value, str) else tuple(value)
+            many = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
+            if not all(isinstance(name, str) for name in many):
+                raise InputError(
+                    f"the column map must give names of columns for '{key}', got {value!r}."
+                )
             if len(many) != 1 and not several(key):
                 raise InputError(f"the column map gives {len(many)} columns for '{key}'; name one.")
             for name in many:

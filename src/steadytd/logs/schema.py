@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from steadytd.base.errors import InputError
@@ -22,6 +22,12 @@ def understand(
 ) -> tuple[LogSource, Meaning, tuple[str, ...]]:
     """The source with its types settled, what its columns mean, and notes for the user."""
     policies = dict(targets) if isinstance(targets, Mapping) else {}
+    _names(targets)
+    if behavior is not None and not callable(behavior):
+        raise InputError(
+            "behavior must be a function (obs, action) -> probability, or in evaluate also "
+            f'"estimate" or a classifier, got {behavior!r}.'
+        )
     for name, policy in policies.items():
         if not callable(policy):
             raise InputError(
@@ -29,8 +35,6 @@ def understand(
                 "(obs, action) -> probability of that action, got "
                 f"{type(policy).__name__}; name a column in the list targets=['{name}'] instead."
             )
-    if isinstance(targets, str):
-        raise InputError(f"targets must be a list of names, got '{targets}'; write ['{targets}'].")
     wanted = None if targets is None else [] if policies else list(targets)
     found = [
         resolve(file, schema.names, given, wanted, _lists(schema))
@@ -67,6 +71,19 @@ def understand(
 
 def _lists(schema: Any) -> list[str]:
     return [one.name for one in schema if arrays.is_list(one.type)]
+
+
+def _names(targets: object) -> None:
+    """Targets are a list of names, or a dictionary from names."""
+    if isinstance(targets, str):
+        raise InputError(f"targets must be a list of names, got '{targets}'; write ['{targets}'].")
+    if targets is not None and not (
+        isinstance(targets, Iterable) and all(isinstance(name, str) for name in targets)
+    ):
+        raise InputError(
+            f"targets must be a list of names, or a dictionary from names to functions, got "
+            f"{targets!r}."
+        )
 
 
 def _settle(

@@ -43,6 +43,7 @@ class ActionValues:
         S, A = problem.n_states, problem.n_actions
         given = checks.array("Psi", np.eye(S * A).reshape(S, A, -1) if Psi is None else Psi, 3)
         checks.shape("Psi", given, (S, A, given.shape[2]), "[s, a, k]")
+        checks.usable_sizes("Psi", given.reshape(S * A, -1))
         self.problem = problem
         self.Psi: Floats = frozen(given)
         self.w0 = checks.start_weights(w0, given.shape[2])

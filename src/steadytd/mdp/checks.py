@@ -9,6 +9,8 @@ from steadytd.base.arrays import Bools, Floats, frozen
 from steadytd.base.errors import InputError
 
 TOLERANCE = 1e-9  # how far a row of probabilities may be from sum 1
+LARGEST = 1e100  # of a reward, feature, start weight or interest: squares must stay finite
+SMALLEST = 1e-100  # of the largest entry of a feature that is not 0 everywhere
 
 
 def array(name: str, values: ArrayLike, *dimensions: int) -> Floats:
@@ -109,6 +111,7 @@ def rewards(values: ArrayLike, K: tuple[int, ...], S: int, A: int) -> Floats:
             f"r must have shape {(S, A, S)} for [s, a, s'] or {(S, A)} for [s, a]"
             f"{f' or {(*K, S, A, S)} with a policy axis' if K else ''}, got {result.shape}."
         )
+    between("r", result, -LARGEST, LARGEST)
     if result.shape == (S, A):
         result = result[..., None]
     return frozen(np.broadcast_to(result, (*K, S, A, S)))
@@ -138,13 +141,28 @@ def features(values: ArrayLike, S: int) -> Floats:
     """Phi[s, k]."""
     result = array("Phi", values, 2)
     shape("Phi", result, (S, result.shape[1]), "[s, k]")
+    usable_sizes("Phi", result)
     return frozen(result)
+
+
+def usable_sizes(name: str, Phi: Floats) -> None:
+    """No feature is so large or so small that products of two of them overflow or vanish."""
+    between(name, Phi, -LARGEST, LARGEST)
+    largest = np.abs(Phi).max(axis=0)
+    small = (largest > 0.0) & (largest < SMALLEST)
+    if small.any():
+        (k,) = _place(small)
+        raise InputError(
+            f"feature {k} of {name} must be 0 everywhere or reach {SMALLEST:g}, its largest entry "
+            f"is {largest[k]:.3g}: its square would vanish; use another unit for it."
+        )
 
 
 def start_weights(values: ArrayLike | None, d: int) -> Floats:
     """w0[k], zero by default."""
     result = array("w0", np.zeros(d) if values is None else values, 1)
     shape("w0", result, (d,), "[k]")
+    between("w0", result, -LARGEST, LARGEST)
     return frozen(result)
 
 
@@ -162,7 +180,7 @@ def _per_state(name: str, values: ArrayLike | None, K: tuple[int, ...], S: int) 
 def interest(values: ArrayLike | None, K: tuple[int, ...], S: int) -> Floats:
     """Interest [.., s] from [s] or [policy, s], one by default."""
     result = _per_state("interest", values, K, S)
-    between("interest", result, 0.0, np.inf)
+    between("interest", result, 0.0, LARGEST)
     return frozen(np.broadcast_to(result, (*K, S)))
 
 

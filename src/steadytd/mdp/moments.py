@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.errors import InputError
+from steadytd.mdp.scales import RowSpace, column_lengths, power_of_two
 
 
 class Expectation(NamedTuple):
@@ -128,9 +129,43 @@ class Moments:
 
         With inactive states: that visited active ones can tell apart.
         """
-        from scipy.linalg import orth
+        return self.span.Q
 
-        return np.asarray(orth(self.Phi[self.visited].T))
+    @cached_property
+    def span(self) -> RowSpace:
+        """The row space with the sizes of the features in it."""
+        return RowSpace.of(self.Phi[self.visited])
+
+    @cached_property
+    def compact(self) -> Moments | None:
+        """The same problem with the features Phi Q; None where products with Q are as good.
+
+        A learner's mean update on the row space is that with these features, since Q is
+        orthonormal. Features of very different sizes, or nearly dependent ones, lose their small
+        parts when Phi' X Phi is rounded; these do not.
+        """
+        if self.span.values is None:
+            return None
+        Phi = self.Phi @ self.span.Q
+        Phi[self.visited] = self.span.values
+        return replace(self, Phi=Phi)
+
+    @cached_property
+    def equal(self) -> Moments:
+        """`compact` with features of about the same size (itself where that is None)."""
+        own = self.compact
+        return self if own is None else replace(own, Phi=own.Phi / self.span.sizes)
+
+    def least_squares(self, M: Floats, g: Floats, rcond: float | None = None) -> Floats:
+        """The least-squares solution of M w = g, for a matrix M like Phi' X Phi.
+
+        Features of very different sizes are scaled to about 1 before: otherwise the small ones
+        would count as dependent on the others.
+        """
+        if self.compact is None:
+            return np.asarray(np.linalg.lstsq(M, g, rcond=rcond)[0])
+        s = power_of_two(column_lengths(self.Phi[self.visited]))
+        return np.asarray(np.linalg.lstsq(M / np.outer(s, s), g / s, rcond=rcond)[0] / s)
 
     @cached_property
     def T(self) -> Floats:
@@ -217,8 +252,9 @@ class Moments:
         P projects onto the row space; outside it nothing is ever learned. Where `mean.M` is
         singular there, w* is the solution (or least-squares solution) of least norm.
         """
-        Q = self.row_space
-        end, *_ = np.linalg.lstsq(Q.T @ mean.M @ Q, Q.T @ mean.g, rcond=1e-12)
+        Q, s = self.row_space, self.span.sizes
+        M, g = Q.T @ mean.M @ Q / np.outer(s, s), Q.T @ mean.g / s
+        end = np.linalg.lstsq(M, g, rcond=1e-12)[0] / s
         return Expectation(M=Q @ Q.T, g=Q @ end)
 
     def cut(self, weight: Floats) -> Expectation:

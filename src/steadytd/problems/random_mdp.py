@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.base.numbers import one_seed, whole
+from steadytd.base.numbers import one_seed, require_room, whole
 from steadytd.base.random import PROBLEM, uniforms
 from steadytd.mdp.problem import Problem
 from steadytd.problems._options import number
@@ -27,6 +27,7 @@ def make(
 ) -> Problem:
     """The problem of a seed and of these sizes."""
     S, A = whole("states", states, 1), whole("actions", actions, 1)
+    require_room(f"random_mdp with {S:,} states and {A:,} actions", 40.0 * A * S * S, "use fewer")
     d = whole("features", features, 1)
     discount = number("gamma", gamma, 0.0, 1.0, open_at="high")
     draw = _Draw(one_seed(seed))

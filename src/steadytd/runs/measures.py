@@ -19,6 +19,7 @@ from steadytd.engine.block import Goal
 from steadytd.engine.rows import sparse_rows
 from steadytd.mdp.action_values import Task
 from steadytd.mdp.problem import Problem
+from steadytd.theory.thresholds import Pencil
 
 MEASURES = {
     "value": "root mean squared value error",
@@ -50,8 +51,8 @@ def _projected_bellman(problem: Problem, policy: int) -> tuple[Floats, Floats, F
     import scipy.linalg
 
     m = problem.moments(policy)
-    Q = m.row_space
-    L = np.linalg.cholesky(Q.T @ m.G @ Q)
+    pencil = Pencil.of(m)
+    Q, L = pencil.Q, np.linalg.cholesky(pencil.G)
     rows = scipy.linalg.solve_triangular(L, Q.T @ m.A(), lower=True)
     target = scipy.linalg.solve_triangular(L, Q.T @ m.b(), lower=True)
     return rows, np.full(len(target), 1.0 / m.d.sum()), target

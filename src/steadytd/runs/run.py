@@ -12,7 +12,7 @@ import numpy as np
 
 from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
-from steadytd.base.numbers import all_seeds, whole
+from steadytd.base.numbers import all_seeds, require_room, whole
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
@@ -66,8 +66,13 @@ def run(
     numbers = all_seeds(seeds)
     where, workers = _points(steps, points), _threads(threads)
     asked = [str(one) for one in chosen]
-    chosen = _numbered(found, chosen, family is not None)
+    chosen = numbered(found, chosen, family is not None)
     instance = None if family is None else lambda seed: make_problem(family, seed=seed)
+    runs = len(chosen) * found.n_policies * len(numbers)
+    require_room(
+        f"{runs:,} curves of {len(where):,} points", 16.0 * runs * len(where),
+        "record fewer points, or run fewer learners or seeds",
+    )  # fmt: skip
     scene = Scene(found, where, instance=instance)
     outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, progress)
     return Result.collect(found, chosen, asked, numbers, scene.points, outcomes)
@@ -83,7 +88,9 @@ def _threads(threads: float | None) -> int:
 
 def recording_points(steps: int, points: int) -> Longs:
     """At most `points` step numbers from 0 to `steps`, evenly spaced."""
-    return np.unique(np.rint(np.linspace(0, steps, points)).astype(np.int64))
+    count = min(points, steps + 1)  # more cannot be told apart
+    require_room(f"{count:,} recording points", 24.0 * count, "record fewer points")
+    return np.unique(np.rint(np.linspace(0, steps, count)).astype(np.int64))
 
 
 def _learners(given: Sequence[Learner | Law | str] | Learner | Law | str) -> list[Learner]:
@@ -99,7 +106,7 @@ def _learners(given: Sequence[Learner | Law | str] | Learner | Law | str) -> lis
     return chosen
 
 
-def _numbered(problem: Task, learners: list[Learner], family: bool) -> list[Learner]:
+def numbered(problem: Task, learners: list[Learner], family: bool) -> list[Learner]:
     """`with_numbers` of all; whether a learner matches the problem is a matter of its law alone."""
     for one in {learner.law: learner for learner in learners}.values():
         with_numbers(problem, one, family)

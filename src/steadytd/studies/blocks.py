@@ -19,12 +19,15 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.base.files import file_name
 from steadytd.base.identity import digest, modules
 from steadytd.engine.block import group_key, lanes_per_block
+from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.problems import module
 from steadytd.runs.lanes import Scene, grouped, lanes_of, run_seed
 from steadytd.studies.spec import Spec, Task
 
 WORK = 1e10  # features x learner-updates of a block, at most: seconds, not minutes
+KEPT = 1e7  # numbers of the curves of a file, about
+FILES = 64  # of one law on one problem, about, where the limit of work allows
 FRESH = 1_000_000  # the first seed of the second stage, far from those of the grid
 
 
@@ -90,13 +93,25 @@ def _blocks(
     laws = {learner.name for learner in learners}
     for group in groups.values():
         title = f"{label}-{file_name(group[0].name, laws)}"
-        size = lanes_per_block(group[0], task.problem.n_features)
+        size = _lanes(task, group)
         for begin in range(0, len(group), size):
             some = tuple(group[begin : begin + size])
             for part in _parts(task, len(some), seeds):
                 fingerprint = _fingerprint(spec, task, some, part)
                 yield StudyBlock(stage, index, number, some, part, fingerprint, task.label, title)
                 number += 1
+
+
+def _lanes(task: Task, group: Sequence[Learner]) -> int:
+    """How many learners share a file: as many as advance together, or several times as many.
+
+    A very large grid of short runs would otherwise have thousands of files.
+    """
+    size = lanes_per_block(group[0], task.problem.n_features)
+    each = float(task.steps) * task.problem.n_features * task.problem.n_policies * size
+    kept = float(size) * (task.steps // task.every + 1)  # numbers of its curves, for one seed
+    times = min(-(-len(group) // (size * FILES)), int(WORK // each), int(KEPT // kept))
+    return size * max(1, times)
 
 
 def _parts(task: Task, lanes: int, seeds: Sequence[int]) -> list[tuple[int, ...]]:
@@ -111,8 +126,16 @@ def _fingerprint(spec: Spec, task: Task, learners: Sequence[Learner], seeds: Seq
     family = (task.name, dict(task.options), modules(module(task.name).__name__))
     return digest(
         code(), task.problem, family if task.family else None, task.steps, task.recording,
-        spec.measures, learners, seeds,
+        spec.measures, *_identities(learners), seeds,
     )  # fmt: skip
+
+
+def _identities(learners: Sequence[Learner]) -> tuple[list[Law], list[str]]:
+    """The laws of a block, and its learners' hyper-parameters: quicker than one by one."""
+    laws = {id(learner.law): i for i, learner in enumerate(learners)}
+    return [learners[i].law for i in laws.values()], [
+        "\n".join(repr(dict(x.values)) for x in learners if id(x.law) == law) for law in laws
+    ]
 
 
 def code() -> str:

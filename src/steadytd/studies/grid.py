@@ -13,7 +13,9 @@ hold for some points only:
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,8 @@ from steadytd.base.errors import InputError, unknown
 Point = dict[str, float | str]
 Axis = object
 FORMS = ("log2", "linear")
+LARGEST_EXPONENT = 1000  # of a power of two
+LARGEST = 1e300  # end of a range
 MOST = 1_000_000  # points of one grid: beyond that it is a slip of the pen
 
 
@@ -39,12 +43,35 @@ def values(key: str, axis: Axis) -> list[float | str]:
     >>> values("alpha", {"log2": [-2, 0]}), values("lam", [0, 0.9]), values("eta", "auto")
     ([0.25, 0.5, 1.0], [0.0, 0.9], ['auto'])
     """
+    _require_few(count(key, axis), [key])
     if isinstance(axis, Mapping):
-        return [*_ranged(key, axis)]
-    several = list(axis) if isinstance(axis, list | tuple) else [axis]
+        low, high, third = _bounds(key, axis)
+        if "log2" in axis:
+            return [2.0**exponent for exponent in range(int(low), int(high) + 1, third)]
+        return [float(f"{v:.12g}") for v in np.linspace(low, high, third)]  # 0.6, not 0.60...01
+    return [_value(key, one) for one in (axis if isinstance(axis, list | tuple) else [axis])]
+
+
+def count(key: str, axis: Axis) -> int:
+    """How many values an axis has, without making them.
+
+    >>> count("alpha", {"linear": [0, 1, 10**12]}), count("alpha", {"log2": [-18, 0]})
+    (1000000000000, 19)
+    """
+    if isinstance(axis, Mapping):
+        low, high, third = _bounds(key, axis)
+        return (int(high) - int(low)) // third + 1 if "log2" in axis else third
+    several = len(axis) if isinstance(axis, list | tuple) else 1
     if not several:
         raise GridError([key], f"{key} is an empty list; give at least one value.")
-    return [_value(key, one) for one in several]
+    return several
+
+
+def _require_few(points: int, key: Sequence[str | int]) -> None:
+    if points > MOST:
+        raise GridError(
+            key, f"this grid has {points:,} points, more than {MOST:,}; leave some values out."
+        )
 
 
 def _value(key: str, value: object) -> float | str:
@@ -57,7 +84,8 @@ def _value(key: str, value: object) -> float | str:
     return value if isinstance(value, str) else float(value)
 
 
-def _ranged(key: str, axis: Mapping[str, object]) -> list[float]:
+def _bounds(key: str, axis: Mapping[str, object]) -> tuple[float, float, int]:
+    """Low, high and the step of the exponent or the count of a range, checked."""
     if len(axis) != 1 or next(iter(axis)) not in FORMS:
         given = ", ".join(axis) or "nothing"
         raise GridError(
@@ -74,49 +102,80 @@ def _ranged(key: str, axis: Mapping[str, object]) -> list[float]:
         raise GridError([key], f"{key}.{form} must be {usage}{kind}, got {bounds!r}.")
     low, high, *rest = numbers
     third = rest[0] if rest else 1
-    if low > high or third < 1 or third != int(third):
+    finite = all(abs(n) <= LARGEST for n in numbers)  # beyond it the distance overflows
+    if not finite or low > high or third < 1 or third != int(third):
         last = "step" if form == "log2" else "count"
         raise GridError(
             [key],
-            f"{key}.{form} must be {usage} with low <= high and {last} a whole number >= 1, "
+            f"{key}.{form} must be {usage} with finite low <= high and {last} a whole number >= 1, "
             f"got {bounds!r}.",
         )
-    if form == "log2":
-        return [2.0**exponent for exponent in range(low, high + 1, third)]
-    return [float(f"{v:.12g}") for v in np.linspace(low, high, int(third))]  # 0.6, not 0.60...01
+    if form == "log2" and not -LARGEST_EXPONENT <= low <= high <= LARGEST_EXPONENT:
+        raise GridError(
+            [key],
+            f"{key}.log2 must lie between -{LARGEST_EXPONENT} and {LARGEST_EXPONENT}, got "
+            f"{bounds!r}: other powers of two are no numbers of a computer.",
+        )
+    return low, high, int(third)
 
 
 def points(axes: Mapping[str, Axis], when: Sequence[Mapping[str, Axis]] = ()) -> Iterator[Point]:
     """All points of a grid; every entry of `when` adds axes where its `if` holds."""
+    _require_few(math.prod(count(key, axis) for key, axis in axes.items()), [])
     spread = {key: values(key, axis) for key, axis in axes.items()}
-    if np.prod([float(len(v)) for v in spread.values()]) > MOST:
-        raise GridError([], f"this grid has more than {MOST:,} points; leave some values out.")
+    conditions = [_Condition.of(condition) for condition in when]
+    if conditions:  # walked once without making a learner of every point
+        most = itertools.islice(_walk(spread, conditions), MOST + 1)
+        if sum(1 for _ in most) > MOST:
+            message = f"this grid has more than {MOST:,} points; leave some values out."
+            raise GridError(["when"], message)
+    return _walk(spread, conditions)
+
+
+def _walk(
+    spread: Mapping[str, Sequence[float | str]], when: Sequence[_Condition]
+) -> Iterator[Point]:
     for chosen in itertools.product(*spread.values()):
         yield from _extended(dict(zip(spread, chosen, strict=True)), when)
 
 
-def _extended(point: Point, when: Sequence[Mapping[str, Axis]]) -> Iterator[Point]:
+class _Condition(NamedTuple):
+    """Axes, as their values, that hold where a point has some of other values."""
+
+    rule: dict[str, list[float | str]]
+    more: dict[str, list[float | str]]
+
+    @staticmethod
+    def of(given: Mapping[str, Axis]) -> _Condition:
+        rule = given.get("if")
+        if not isinstance(rule, Mapping) or not rule:
+            raise GridError(["when"], "a condition needs `if`, for instance if = { lam = [0.9] }.")
+        added = {key: axis for key, axis in given.items() if key != "if"}
+        _require_few(math.prod(count(key, axis) for key, axis in added.items()), ["when"])
+        wanted, more = (
+            {key: values(key, axis) for key, axis in part.items()} for part in (rule, added)
+        )
+        return _Condition(wanted, more)
+
+    def holds(self, point: Point) -> bool:
+        for key in self.rule:
+            if key not in point:
+                raise GridError(["when"], str(unknown("axis in `if`:", key, point)))
+        return all(point[key] in allowed for key, allowed in self.rule.items())
+
+
+def _extended(point: Point, when: Sequence[_Condition]) -> Iterator[Point]:
     """A point with the axes of the first condition that holds, then of the others."""
     if not when:
         yield point
         return
     condition, *others = when
-    more = {key: axis for key, axis in condition.items() if key != "if"}
-    for key in more:
+    for key in condition.more:
         if key in point:
             raise GridError(["when"], f"{key} is already an axis; a condition adds other axes.")
-    if _holds(condition, point):
-        for extra in points(more):
+    if condition.holds(point):
+        for chosen in itertools.product(*condition.more.values()):
+            extra = dict(zip(condition.more, chosen, strict=True))
             yield from _extended({**point, **extra}, others)
     else:
         yield from _extended(point, others)
-
-
-def _holds(condition: Mapping[str, Axis], point: Point) -> bool:
-    rule = condition.get("if")
-    if not isinstance(rule, Mapping) or not rule:
-        raise GridError(["when"], "a condition needs `if`, for instance if = { lam = [0.9] }.")
-    for key in rule:
-        if key not in point:
-            raise GridError(["when"], str(unknown("axis in `if`:", key, point)))
-    return all(point[key] in values(key, axis) for key, axis in rule.items())

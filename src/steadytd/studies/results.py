@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,13 @@ class StudyResults:
     """What is in a result directory, finished or not. Reads the blocks of its own study only."""
 
     directory: Path
+
+    @classmethod
+    def of(cls, directory: Path, spec: Spec, blocks: list[StudyBlock]) -> StudyResults:
+        """Those of a study that is known already: a large grid takes its time to be read again."""
+        found = cls(directory)
+        vars(found).update(spec=replace(spec, name=directory.name), blocks=blocks)
+        return found
 
     @cached_property
     def spec(self) -> Spec:
@@ -185,15 +193,33 @@ def choose_best(results: StudyResults) -> list[tuple[int, Learner]]:
     The error is the study's `confirm.by` and `confirm.measure`. Of equals the first is taken; an
     algorithm of which every configuration diverged has none.
     """
+    least: dict[tuple[int, str], tuple[float, set[str]]] = {}
+    for task, name, errors in _mean_errors(results):
+        low = float(errors[:, 1].min())  # type: ignore[arg-type]
+        known, runs = least.get((task, name), (np.inf, set()))
+        if np.isfinite(low) and low <= known:
+            equal = set(errors.filter(errors[:, 1] == low)[:, 0])
+            least[task, name] = low, equal if low < known else runs | equal
+    return [
+        (i, next(x for x in task.learners if x.name == name and str(x) in least[i, name][1]))
+        for i, task in enumerate(results.spec.tasks)
+        for name in dict.fromkeys(learner.name for learner in task.learners)
+        if (i, name) in least
+    ]
+
+
+def _mean_errors(results: StudyResults) -> Iterator[tuple[int, str, pl.DataFrame]]:
+    """The mean error of every configuration, some at a time: a grid may have a million of them."""
+    import polars as pl
+    import pyarrow as pa
+
     confirm = results.spec.file.confirm
     column = f"{confirm.by}_{confirm.measure}"
-    means = results._means("grid")
-    error = {(p, r): e for p, r, e in means.select("problem", "run", column).iter_rows()}
-    best: list[tuple[int, Learner]] = []
-    for i, task in enumerate(results.spec.tasks):
-        for name in dict.fromkeys(learner.name for learner in task.learners):
-            own = [x for x in task.learners if x.name == name]
-            found = [error.get((task.label, str(x)), np.inf) for x in own]
-            if np.isfinite(min(found)):
-                best.append((i, own[int(np.argmin(found))]))
-    return best
+    if not results.finished:
+        results.rows()  # says that there is nothing
+    for (task, _), some in groupby(results.finished, lambda b: (b.task, id(b.learners))):
+        blocks = list(some)
+        rows = pa.concat_tables([results._load(b).select(["run", column]) for b in blocks])
+        frame = pl.DataFrame(pl.from_arrow(rows.replace_schema_metadata(None)))
+        means = frame.group_by("run", maintain_order=True).agg(pl.col(column).mean())
+        yield task, blocks[0].learners[0].name, means

@@ -22,21 +22,21 @@ from pydantic import (
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.numbers import LARGEST, whole
+from steadytd.base.numbers import LARGEST, MOST_SEEDS, whole
 from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm
-from steadytd.learners import learner as make_learner
 from steadytd.problems import is_family
 from steadytd.problems import problem as make_problem
 from steadytd.runs.measures import MEASURES
-from steadytd.runs.run import with_numbers
+from steadytd.runs.run import numbered
 from steadytd.studies.grid import GridError, points
 from steadytd.studies.lines import line_of
 
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
 
-MOST_SEEDS = 1_000_000  # of a study: beyond that it is a slip of the pen
+MOST_POINTS = 1_000_000  # of a curve, and
+MOST_RUNS = 1_000_000  # configurations of a study: beyond that it is a slip of the pen
 
 
 def _count(least: int, most: int = LARGEST) -> BeforeValidator:
@@ -101,8 +101,8 @@ class Grid(BaseModel):
 
     def learners(self) -> list[Learner]:
         """All learners of the grid."""
-        algorithm(self.name)  # a misspelt name comes before a misspelt axis
-        return [make_learner(self.name, **point) for point in points(self.axes, self.when)]
+        law = algorithm(self.name)  # a misspelt name comes before a misspelt axis
+        return [Learner(law, point) for point in points(self.axes, self.when)]
 
 
 class StudyFile(Strict):
@@ -266,11 +266,17 @@ def _tasks(text: str, where: str, file: StudyFile) -> tuple[Task, ...]:
         every = entry.every or file.every or max(1, steps // 100)
         problem = make_problem(entry.name, **entry.options)
         dense = file.per_decade if entry.per_decade is None else entry.per_decade
+        if steps // every > MOST_POINTS:
+            raise _at(text, where, place, f"a curve would have {steps // every:,} points, more "
+                      f"than {MOST_POINTS:,}; record fewer with a larger `every`.")  # fmt: skip
         task = Task(label, problem, entry.name, entry.options, steps, every, dense, ())
         learners = _learners(text, where, file, task)
         if not learners:
             raise _at(text, where, place, f"no learner is to run on '{label}'; see `on`.")
         tasks.append(replace(task, learners=learners))
+        if (runs := sum(len(task.learners) for task in tasks)) > MOST_RUNS:
+            raise _at(text, where, ["learners"], f"the study has at least {runs:,} configurations, "
+                      f"more than {MOST_RUNS:,}; leave some out, or make two studies.")  # fmt: skip
     labels = [task.label for task in tasks]
     for i, grid in enumerate(file.learners):
         for name in grid.on or []:
@@ -287,8 +293,7 @@ def _learners(text: str, where: str, file: StudyFile, task: Task) -> tuple[Learn
         if grid.on is not None and task.label not in grid.on:
             continue
         try:
-            for learner in grid.learners():
-                numbers = with_numbers(task.problem, learner, task.family)
+            for numbers in numbered(task.problem, grid.learners(), task.family):
                 found.setdefault(str(numbers), numbers)
         except GridError as error:
             raise _at(text, where, ["learners", i, *error.key], str(error)) from None

@@ -77,11 +77,9 @@ class Study:
             meter = _Meter(self.spec, progress)
             if engine == "dask":
                 with cluster(address, workers) as submit:
-                    self._stages(directory, meter, say, submit)
-            else:
-                with local.threads(workers, meter.add) as submit:
-                    self._stages(directory, meter, say, submit)
-        return StudyResults(directory)
+                    return self._stages(directory, meter, say, submit)
+            with local.threads(workers, meter.add) as submit:
+                return self._stages(directory, meter, say, submit)
 
     def _require_usable(self, directory: Path, fresh: bool) -> None:
         """Complain if the directory is not empty, and not this study's."""
@@ -104,12 +102,14 @@ class Study:
             write_whole(directory / "study.toml", self.spec.text)
             dataset.write_provenance(directory)
 
-    def _stages(self, directory: Path, meter: _Meter, say: Say, submit: Submit) -> None:
+    def _stages(self, directory: Path, meter: _Meter, say: Say, submit: Submit) -> StudyResults:
         """The grid, then the best configurations of each learner on fresh seeds."""
-        self._stage(directory, grid_blocks(self.spec), meter, say, submit)
-        best = choose_best(StudyResults(directory))
+        blocks = grid_blocks(self.spec)
+        self._stage(directory, blocks, meter, say, submit)
+        best = choose_best(StudyResults.of(directory, self.spec, blocks))
         meter.confirming(best)
         self._stage(directory, confirm_blocks(self.spec, best), meter, say, submit)
+        return StudyResults.of(directory, self.spec, blocks)
 
     def _stage(
         self, directory: Path, blocks: list[StudyBlock], meter: _Meter, say: Say, submit: Submit

@@ -72,7 +72,7 @@ class Analysis:
     @cached_property
     def projection(self) -> Floats:
         """Pi = Phi (Phi' D Phi)^+ Phi' D: onto the span of Phi in the d_mu norm."""
-        m, Q = self.moments, self.moments.row_space
+        m, Q = self.moments, self.pencil.Q
         weighted = Q.T @ (m.Phi * m.d[:, None]).T
         return np.asarray(m.Phi @ Q @ np.linalg.solve(self.pencil.G, weighted))
 

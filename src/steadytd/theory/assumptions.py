@@ -104,11 +104,14 @@ def _definite(problem: Problem, learner: Learner, policy: int) -> Assumption:
     statement = "the matrix A is positive definite"
     if learner.law.expectation is None:
         return Assumption(4, statement, False, "unknown: the law has no closed-form expectation")
-    full = dynamics.expectation(problem, learner, policy)
-    e = dynamics.reduced(problem, full, policy)
+    e = dynamics.reduced(problem, learner, policy)
     least = float(np.linalg.eigvalsh((e.M + e.M.T) / 2.0)[0])
     stable = bool((np.linalg.eigvals(e.M).real > 0.0).all())
-    where = "" if len(e.g) == len(full.g) else " on the row space of the features"
+    where = (
+        ""
+        if problem.moments(policy).row_space.shape[1] == problem.n_features
+        else " on the row space of the features"
+    )
     why = f"the symmetric part's least eigenvalue{where} is {least:.4g}"
     if least <= 0.0 and stable:
         why += "; the mean update is stable all the same, which is what convergence really needs"

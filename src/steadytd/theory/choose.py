@@ -24,8 +24,8 @@ from steadytd.base.parallel import single_threaded
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
-from steadytd.theory.margin import PenaltyPath, path_of, traced_pencil
-from steadytd.theory.thresholds import bounds
+from steadytd.theory.margin import PenaltyPath, path_of
+from steadytd.theory.thresholds import Pencil, bounds
 
 GRID = np.linspace(0.0, 1.0, 241) ** 2  # penalties tried, as shares of the largest: dense near 0
 ZOOM, ZOOMS = 17, 8  # then so many between the neighbours of the best, so many times
@@ -172,7 +172,7 @@ def _least(
 def stabilising_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:
     """max(0, -lambda_min(G^-1 sym A_lam)): TDC with a larger ratio is stable on one time scale."""
     lam = float(learner.values.get("lam", 0.0))
-    return max(0.0, traced_pencil(problem.moments(policy), lam).eta_pd)
+    return max(0.0, Pencil.of(problem.moments(policy), lam).eta_pd)
 
 
 @lru_cache(maxsize=256)
@@ -186,5 +186,7 @@ def best_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:
         float(dynamics.decay_rates(problem, learner.replace(ratio=r), policy).real.min())
         for r in candidates
     ]
+    if max(rates) <= 0.0:  # rounding: such a ratio is stable
+        return candidates[int(np.argmax(rates))]
     enough = ENOUGH * max(rates)
     return next(r for r, rate in zip(candidates, rates, strict=True) if rate >= enough)

@@ -29,7 +29,7 @@ from steadytd.engine.learner import Learner
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
-from steadytd.theory.thresholds import Interval, Pencil
+from steadytd.theory.thresholds import Interval, Pencil, rates_of
 
 MARGIN = 0.1  # of eta: the distance kept from all trouble
 FLOOR = 0.02  # of the largest troublesome penalty: the least such distance
@@ -45,6 +45,7 @@ class PenaltyPath:
     """M(eta) w = g(eta) on the row space, for every penalty, and the penalties that are trouble."""
 
     moments: Moments
+    pencil: Pencil  # of the same traces, for its coordinates
     system: Callable[[float], tuple[Floats, Floats]]
     poles: list[float]
     unstable: list[Interval]
@@ -59,7 +60,7 @@ class PenaltyPath:
         """w(eta) in the original coordinates; None at a pole."""
         M, g = self.system(eta)
         try:
-            return np.asarray(self.moments.row_space @ np.linalg.solve(M, g))
+            return np.asarray(self.pencil.Q @ np.linalg.solve(M, g))
         except np.linalg.LinAlgError:
             return None
 
@@ -67,7 +68,7 @@ class PenaltyPath:
         """Whether all eigenvalues of M(eta) have a positive real part."""
         if eta > self.definite + 1e-9 * (1.0 + abs(self.definite)):
             return True
-        return bool((np.linalg.eigvals(self.system(eta)[0]).real > 0.0).all())
+        return bool((rates_of(self.system(eta)[0], self.pencil.sizes).real > 0.0).all())
 
     def reach(self, eta: float) -> float:
         """How far from eta there must be no trouble."""
@@ -121,9 +122,9 @@ def path_of(problem: Problem, learner: Learner, policy: int = 0) -> PenaltyPath:
     stable.
     """
     m = problem.moments(policy)
-    pencil = Pencil.of(m) if not learner.traced else traced_pencil(m, float(learner["lam"]))
+    pencil = Pencil.of(m) if not learner.traced else Pencil.of(m, float(learner["lam"]))
     if learner.law.block is None and not _adds_penalty(problem, learner, policy, pencil):
-        return _scanned(problem, learner, policy)
+        return _scanned(problem, learner, policy, pencil)
     return _path(m, pencil) if learner.traced else penalty_path(problem, policy)
 
 
@@ -136,16 +137,27 @@ def penalty_path(problem: Problem, policy: int = 0) -> PenaltyPath:
 
 def _adds_penalty(problem: Problem, learner: Learner, policy: int, pencil: Pencil) -> bool:
     """Whether M(eta) is the pencil's A_0 + eta G and g its b, seen at one penalty."""
-    e, Q = dynamics.expectation(problem, learner.replace(eta=PROBE), policy), pencil.Q
-    M, A = Q.T @ e.M @ Q, pencil.A(PROBE)
-    far, apart = np.abs(M - A).max(), np.abs(Q.T @ e.g - pencil.b).max()
+    M, g = _system(problem, learner.replace(eta=PROBE), policy, pencil)
+    A = pencil.A(PROBE)
+    far, apart = np.abs(M - A).max(), np.abs(g - pencil.b).max()
     size = np.abs(A).max(), 1.0 + np.abs(pencil.b).max()
     return bool(far <= SAME * size[0] and apart <= SAME * size[1])
+
+
+def _system(
+    problem: Problem, learner: Learner, policy: int, pencil: Pencil
+) -> tuple[Floats, Floats]:
+    """The law's own M and g in the pencil's coordinates."""
+    e = dynamics.reduced(problem, learner, policy)
+    if pencil.sizes is None:
+        return e
+    return e.M / np.outer(pencil.sizes, pencil.sizes), e.g / pencil.sizes
 
 
 def _path(m: Moments, pencil: Pencil) -> PenaltyPath:
     return PenaltyPath(
         moments=m,
+        pencil=pencil,
         system=lambda eta: (pencil.A(eta), pencil.b),
         poles=[p for p in pencil.poles if p >= 0.0],
         unstable=pencil.unstable_from(0.0),
@@ -153,22 +165,14 @@ def _path(m: Moments, pencil: Pencil) -> PenaltyPath:
     )
 
 
-def traced_pencil(m: Moments, lam: float) -> Pencil:
-    """A_lam, G and b_lam on the row space."""
-    Q = m.row_space
-    return Pencil(Q=Q, A0=Q.T @ m.A(lam) @ Q, G=Q.T @ m.G @ Q, b=Q.T @ m.b(lam))
-
-
-def _scanned(problem: Problem, learner: Learner, policy: int) -> PenaltyPath:
+def _scanned(problem: Problem, learner: Learner, policy: int, pencil: Pencil) -> PenaltyPath:
     m = problem.moments(policy)
-    Q = m.row_space
 
     def system(eta: float) -> tuple[Floats, Floats]:
-        e = dynamics.expectation(problem, learner.replace(eta=float(eta)), policy)
-        return Q.T @ e.M @ Q, Q.T @ e.g
+        return _system(problem, learner.replace(eta=float(eta)), policy, pencil)
 
     def slowest(eta: float) -> float:
-        return float(np.linalg.eigvals(system(eta)[0]).real.min())
+        return float(rates_of(system(eta)[0], pencil.sizes).real.min())
 
     end = m.operator_norm - 1.0
     unstable: list[Interval] = []
@@ -187,4 +191,4 @@ def _scanned(problem: Problem, learner: Learner, policy: int) -> PenaltyPath:
                 start = None
         if start is not None:  # rounding at the very end
             unstable.append((start, end))
-    return PenaltyPath(moments=m, system=system, poles=[], unstable=unstable)
+    return PenaltyPath(moments=m, pencil=pencil, system=system, poles=[], unstable=unstable)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.mdp.moments import Moments
+from steadytd.mdp.scales import graded_rates
 
 LARGEST_EXACT = 40  # rank up to which all crossings are found exactly, as eigenvalues
 SCAN_POINTS = 48  # penalties looked at beyond that rank, before refining
@@ -30,24 +31,32 @@ Complexes = NDArray[np.complex128]
 
 @dataclass(frozen=True, eq=False)
 class Pencil:
-    """A_0, G and b on the row space, and the penalties at which A(eta) changes character."""
+    """A_0, G and b on the row space, and the penalties at which A(eta) changes character.
+
+    The weights are w = Q y. With features of very different sizes the columns of Q are divided by
+    `sizes`, so that the entries of G are about 1. A step of the learner then moves y by
+    sizes^2 (b - A y): stability depends on the sizes, but definiteness, poles and values do not.
+    """
 
     Q: Floats
     A0: Floats
     G: Floats
     b: Floats
+    sizes: Floats | None = None  # None: all 1
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def of(m: Moments) -> Pencil:
+    def of(m: Moments, lam: float = 0.0) -> Pencil:
         """The pencil of one problem and target policy (kept, since much asks for it)."""
-        Q = m.row_space
+        Q, sizes = m.row_space, m.span.sizes
         if not Q.size:
             raise InputError(
                 "every state that mu visits in the long run has the features 0, so nothing can be "
                 "learned; give one of them a feature, or let mu return to other states."
             )
-        return Pencil(Q=Q, A0=Q.T @ m.A() @ Q, G=Q.T @ m.G @ Q, b=Q.T @ m.b())
+        if m.compact is None:
+            return Pencil(Q=Q, A0=Q.T @ m.A(lam) @ Q, G=Q.T @ m.G @ Q, b=Q.T @ m.b(lam))
+        return Pencil(Q / sizes, A0=m.equal.A(lam), G=m.equal.G, b=m.equal.b(lam), sizes=sizes)
 
     @property
     def rank(self) -> int:
@@ -107,14 +116,27 @@ class Pencil:
             return sorted({*self._scanned(), *(p for p in self.poles if least <= p <= high)})
         found = list(self.poles)
         if self.rank > 1:
-            pairs = scipy.linalg.eigvals(_bialternate(self.A0), _bialternate(self.G))
+            pairs = scipy.linalg.eigvals(self._sums(self.A0), self._sums(self.G))
             found += _real(-np.asarray(pairs, dtype=np.complex128))
         slack = 1e-9 * (1.0 + abs(low) + abs(high))
         return sorted(c for c in found if low - slack <= c <= high + slack)
 
     def slowest(self, eta: float) -> float:
         """The least real part of an eigenvalue of A(eta): stable if positive."""
-        return float(np.linalg.eigvals(self.A(eta)).real.min())
+        return float(self.rates(eta).real.min())
+
+    def rates(self, eta: float) -> Complexes:
+        """The eigenvalues of A(eta), by which the learner's steps change its modes."""
+        return rates_of(self.A(eta), self.sizes)
+
+    def _sums(self, A: Floats) -> Floats:
+        """The bialternate sum of sizes^2 A, with rows scaled to about 1 where they differ."""
+        if self.sizes is None:
+            return _bialternate(A)
+        rows, columns = np.tril_indices(self.rank, -1)
+        squares = self.sizes**2
+        largest = np.maximum(squares[rows], squares[columns])
+        return np.asarray(_bialternate(squares[:, None] * A) / largest[:, None])
 
     @cached_property
     def unstable(self) -> list[Interval]:
@@ -202,6 +224,13 @@ def bounds(m: Moments) -> dict[str, float]:
         "paper": max(largest - 1.0, 0.0),
         "policies": gamma * float(np.sqrt(m.max_ratio)) - 1.0,
     }
+
+
+def rates_of(A: Floats, sizes: Floats | None) -> Complexes:
+    """The eigenvalues of sizes A sizes: the learner's own steps."""
+    if sizes is None:
+        return np.asarray(np.linalg.eigvals(A))
+    return graded_rates(sizes[:, None] * A * sizes, sizes).values
 
 
 def _real(values: Complexes) -> list[float]:

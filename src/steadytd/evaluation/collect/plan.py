@@ -11,6 +11,7 @@ from steadytd.base.errors import InputError
 
 MOST_BLOCKS, FEWEST_BLOCKS = 200, 16
 STATISTICS_BYTES = 300e6  # what the sums of all blocks may take
+COPIES = 2.1  # of the sums while they are added up and solved, as measured
 TOO_MUCH = 4e9  # bytes at the least number of blocks from which on the pass is refused
 HORIZON = 1000  # steps of an episode that have a normaliser of their own in snpdis
 
@@ -86,9 +87,10 @@ def numbers_per_block(targets: int, systems: int, features: int, lams: int = 1) 
 def blocks_for(targets: int, systems: int, features: int, lams: int = 1, further: int = 0) -> int:
     """As many blocks as fit into 300 MB, between 16 and 200; `further` numbers are in each."""
     size = 8 * (numbers_per_block(targets, systems, features, lams) + further)
-    if FEWEST_BLOCKS * size > TOO_MUCH:
+    if COPIES * FEWEST_BLOCKS * size > TOO_MUCH:
+        needed = COPIES * FEWEST_BLOCKS * size / 1e9
         raise InputError(
-            f"{features} features and {targets} targets need {FEWEST_BLOCKS * size / 1e9:.0f} GB "
+            f"{features} features and {targets} targets need {needed:.0f} GB "
             "for sums; use fewer features, or evaluate fewer targets at a time."
         )
     return int(np.clip(STATISTICS_BYTES / size, FEWEST_BLOCKS, MOST_BLOCKS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,6 +52,11 @@ class Request:
 def requests(asked: Sequence[str | Law | Learner] | str | None) -> list[Request]:
     """The learners asked for, checked; the usual ones for None."""
     usual = (*EVALUATED, *DEFAULT)
+    several = isinstance(asked, Iterable) and not isinstance(asked, Mapping)
+    if asked is not None and not (
+        several and all(isinstance(one, str | Law | Learner) for one in asked)
+    ):
+        raise InputError(f"learners must be names or learners, in a list, got {asked!r}.")
     listed = [asked] if isinstance(asked, str) else list(usual if asked is None else asked)
     if not listed:
         raise InputError("give at least one learner, for instance 'lstd'.")

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
 from steadytd.evaluation.collect.accumulate import Accumulator, Prepared
 from steadytd.evaluation.collect.checks import Checked, Checks
 from steadytd.evaluation.collect.plan import Plan
@@ -83,9 +84,11 @@ def follow(
     alone = (threads or os.cpu_count() or 1) == 1
     the_pass = _Pass(parts, features, plan, asked, seed, progress)
     with _Chains(alone) as chains, threadpool_limits(limits=1, user_api="blas"):
-        sums = merged(the_pass.run(chains))
+        sums = list(the_pass.run(chains))
+        if not sums:
+            raise InputError("the log has no row that can be learned from.")
         checked = Checked.merged(the_pass.checked)
-        return Passed(sums, the_pass.outcomes(), the_pass.left_out(), checked)
+        return Passed(merged(sums), the_pass.outcomes(), the_pass.left_out(), checked)
 
 
 def follow_online(

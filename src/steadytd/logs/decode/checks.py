@@ -15,19 +15,22 @@ from steadytd.logs.faults import Place, fault, first_true
 Numbers = NDArray[Any]  # of the column's own type
 
 BELOW_ZERO = float(np.nextafter(0.0, -1.0))  # every number above it is at least 0
+LEAST = 1e-100  # behaviour's probability of a logged action: ratios must stay finite,
+LARGEST = 1e100  # and so must squares of rewards
 SLACK = 1e-6  # a float32 softmax may end a little above 1: taken as 1
 OF_DENSITY = "correct it (densities need a column 'action' of fractions: see docs/logs.md)"
 IS_LOG = "it looks like a log-probability: give it as action_logp, or take exp"
 
 
 def finite(values: Numbers, name: str, place: Place) -> None:
-    """Fail at the first NaN or infinite number."""
-    with np.errstate(all="ignore"):
-        fine = np.isfinite(values.sum())  # infinite or NaN if any number is
-    if not fine and (index := first_true(~np.isfinite(values))) is not None:
-        raise fault(
-            place, name, index, "must be finite", values[index], "correct it or drop the episode"
-        )
+    """Fail at the first NaN, infinite number, or number whose square would be infinite."""
+    if all_within(read_only(values), -LARGEST, LARGEST):
+        return
+    if (index := first_true(~(np.abs(values) <= LARGEST))) is not None:
+        finite = bool(np.isfinite(values[index]))
+        rule = f"must lie between -{LARGEST:g} and {LARGEST:g}" if finite else "must be finite"
+        remedy = "use another unit" if finite else "correct it or drop the episode"
+        raise fault(place, name, index, rule, values[index], remedy)
 
 
 def finite_rows(matrix: NDArray[Any], name: str, place: Place, use: Bools | None = None) -> None:
@@ -116,9 +119,9 @@ def behavior(
         probability = np.exp(values.astype(np.float64))
     else:
         probability = values
-    if all_within(read_only(probability), 0.0, most):
+    if all_within(read_only(probability), LEAST, most):
         return probability
-    index = first_true(~((probability > 0.0) & (probability <= most + SLACK)))
+    index = first_true(~((probability > LEAST) & (probability <= most + SLACK)))
     if index is None:
         return np.minimum(probability, 1.0)
     value = probability[index]
@@ -134,6 +137,11 @@ def behavior(
                     "the target out",
                 )  # fmt: skip
         remedy = "an action that was taken cannot have probability 0: correct it"
+    elif value <= LEAST:
+        raise fault(
+            place, name, index, f"the probability of a logged action must be above {LEAST:g}",
+            f"{values[index]:.6g}", "no ratio can be formed with it: correct it",
+        )  # fmt: skip
     else:
         remedy = OF_DENSITY
     raise fault(place, name, index, _rule("(0", most), value, remedy)

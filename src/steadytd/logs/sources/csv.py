@@ -38,7 +38,7 @@ class CsvSource:
     def of(cls, paths: Sequence[Path]) -> CsvSource:
         """Read the headers, and guess the types from each file's first block."""
         names = tuple(map(str, paths))
-        return cls(names, tuple(_open(name, {}, None, ()).schema for name in names))
+        return cls(names, tuple(_schema(name) for name in names))
 
     def with_types(self, columns: Columns) -> CsvSource:
         """Types from what the columns mean: a number that looks whole at first may not stay so."""
@@ -95,6 +95,20 @@ class CsvSource:
                 raise _explain(name, header, error) from error
             yield Chunk(Place(name, row), batch)
             row += batch.num_rows
+
+
+def _schema(name: str) -> Any:
+    """The columns of a file; their names must be UTF-8 text, as Arrow takes them for."""
+    schema = _open(name, {}, None, ()).schema
+    try:
+        _ = schema.names
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start : error.end].hex()
+        raise InputError(
+            f"'{name}': the names of its columns are not UTF-8 text (byte 0x{byte}); save the file "
+            "as UTF-8, or rename the column."
+        ) from None
+    return schema
 
 
 def _open(

@@ -15,6 +15,7 @@ from steadytd.theory.words.recommend import recommended
 
 _TOO_CLOSE = "too close to a pole or to an unstable one."
 NO_BASIS = 1e8  # condition number of the eigenvectors from which on they are no basis
+NEARLY = 1e6  # condition number, with columns of length 1, from which on rounding shows
 MATTERS = 0.1  # a reversed mode counts from this share of the value function's norm on
 
 
@@ -28,6 +29,7 @@ def advise(c: Analysis) -> list[Finding]:
         _bias(c),
         _bound_loose(c),
         _rank_deficient(c),
+        _nearly_dependent(c),
         _no_coverage(c),
         recommended(c),
     ]
@@ -276,6 +278,22 @@ def _rank_deficient(c: Analysis) -> Finding | None:
         f"{c.problem.n_features}: all statements are about the values. In the long run only the "
         "part of the weights in the row space changes; the rest of w0 stays as it is.",
         numbers={"rank": c.pencil.rank, "features": c.problem.n_features},
+    )
+
+
+def _nearly_dependent(c: Analysis) -> Finding | None:
+    """Features that are so close to dependent that rounding shows in the numbers."""
+    condition = c.moments.span.condition
+    if condition < NEARLY:
+        return None
+    lost = int(np.ceil(np.log10(condition)))
+    return Finding(
+        "nearly_dependent",
+        text="the features of the states that mu visits are nearly dependent: with columns of "
+        f"length 1 their condition number is {condition:.2g}, and rounding may cost the errors "
+        f"and penalties here about {lost} of their 16 digits. Leave out a feature, or combine the "
+        "features so that they differ more.",
+        numbers={"condition": condition, "digits_lost": lost},
     )
 
 

@@ -39,8 +39,10 @@ def candidates(c: Analysis) -> list[Candidate]:
     found = []
     for law in compared():
         learner = c.resolved(law, **automatic(law))
-        rate = float(decay_rates(c.problem, learner, c.policy).real.min())
-        if rate > 0.0:
+        if c.is_stable(learner):
+            rates = decay_rates(c.problem, learner, c.policy)
+            hidden = float(np.finfo(float).eps * np.abs(rates).max())  # slower than rounding shows
+            rate = float(rates.real.min()) if (rates.real > 0.0).all() else hidden
             heavy = not c.variance(learner).finite
             error = zeroed(c.error(c.fixed_point(learner)), c.norm(c.moments.v_pi))
             counted = c.errors.off(c.best_eta) if knife and "eta" in law.params else error
