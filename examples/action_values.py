@@ -29,7 +29,7 @@ def towards(strength: float) -> Any:
 log = st.gym_log(
     "CartPole-v1", behavior=towards(2.0), targets={"better": towards(6.0)}, episodes=300, limit=60
 )
-learners = ["lstd", "dr", "lstdq", "fqe", "drl_q"]
+learners = ["lstd", "drl:lam=1", "lstdq", "fqe", "drl_q"]
 right = st.evaluate(log, discount=0.95, features="rbf:40", learners=learners)
 
 # The same log, had somebody written 0.5 for every action that was taken.

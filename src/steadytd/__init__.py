@@ -23,6 +23,13 @@ _ROOMS = {
     "engine.law": ("Law", "Param", "law"),
     "engine.learner": ("Learner",),
     "engine.online": ("OnlineLearner",),
+    "evaluation.estimate.calibration": (
+        "ActionCalibration",
+        "ByBin",
+        "ByFeature",
+        "LogCalibration",
+    ),
+    "evaluation.estimate.sensitivity": ("Bound", "Sensitivity"),
     "evaluation.evaluate": ("evaluate",),
     "evaluation.judge.recommend": ("Recommendation",),
     "evaluation.result": ("Evaluation",),

@@ -7,6 +7,12 @@ from steadytd.engine.law import Param as Param
 from steadytd.engine.law import law as law
 from steadytd.engine.learner import Learner as Learner
 from steadytd.engine.online import OnlineLearner as OnlineLearner
+from steadytd.evaluation.estimate.calibration import ActionCalibration as ActionCalibration
+from steadytd.evaluation.estimate.calibration import ByBin as ByBin
+from steadytd.evaluation.estimate.calibration import ByFeature as ByFeature
+from steadytd.evaluation.estimate.calibration import LogCalibration as LogCalibration
+from steadytd.evaluation.estimate.sensitivity import Bound as Bound
+from steadytd.evaluation.estimate.sensitivity import Sensitivity as Sensitivity
 from steadytd.evaluation.evaluate import evaluate as evaluate
 from steadytd.evaluation.judge.recommend import Recommendation as Recommendation
 from steadytd.evaluation.result import Evaluation as Evaluation

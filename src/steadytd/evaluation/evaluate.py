@@ -22,9 +22,9 @@ from steadytd.evaluation.collect.plan import ActionPlan, Plan, Where, blocks_for
 from steadytd.evaluation.collect.statistics import Statistics, halved, units
 from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import resamples
-from steadytd.evaluation.estimate.by_action import BY_ACTION, FEW, numbers_per_block
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
+from steadytd.evaluation.estimate.methods.by_action import BY_ACTION, FEW, numbers_per_block
 from steadytd.evaluation.estimate.methods.drl import needed
 from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests

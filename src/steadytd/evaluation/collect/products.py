@@ -40,7 +40,7 @@ class Sums(NamedTuple):
     x: Floats  # [d]
 
 
-class Eight(NamedTuple):
+class EightColumns(NamedTuple):
     """Eight columns of weights, from column `first` on, and the products of ratios beside them."""
 
     first: int
@@ -61,7 +61,7 @@ class Products:
         lam[: len(each)] = each
         along = [(m, t) for m in plan.lams for t in range(0, plan.ratios, LANES)]
         self.groups = [
-            Eight(
+            EightColumns(
                 g * LANES, bool(part.any()), part.copy(),
                 np.array([m for m, _ in along[g::groups]]),
                 np.array([t for _, t in along[g::groups]], dtype=np.int64),
@@ -100,7 +100,9 @@ class Products:
 
 
 @compiled_disjoint
-def add(lo: int, hi: int, rows: Weighted, group: Eight, U: Floats, V: Floats, C: Floats) -> None:
+def add(
+    lo: int, hi: int, rows: Weighted, group: EightColumns, U: Floats, V: Floats, C: Floats
+) -> None:
     """C[k, l] += sum_i U[k, i + 1] V[i, l] for eight columns; U and V as in `fill`."""
     down = len(U) // LONG
     for begin in range(lo, hi, CHUNK):
@@ -114,7 +116,7 @@ def add(lo: int, hi: int, rows: Weighted, group: Eight, U: Floats, V: Floats, C:
 
 
 @compiled_disjoint
-def fill(lo: int, hi: int, rows: Weighted, group: Eight, U: Floats, V: Floats) -> None:
+def fill(lo: int, hi: int, rows: Weighted, group: EightColumns, U: Floats, V: Floats) -> None:
     """V[i] = (x - gamma' x', r, 1 - gamma'); U[:, i + 1] = (z, c); row lo is i = 0.
 
     z = weight (x + gamma lam z) and c = rho (gamma lam c + 1 at a start), from U[:, i].

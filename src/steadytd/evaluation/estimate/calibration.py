@@ -38,7 +38,7 @@ State = Literal["fine", "above", "below", "few"]
 
 
 @dataclass(frozen=True)
-class ByAction:
+class ActionCalibration:
     """The mean of 1{a_t = a}/mu over all rows; `action` None: of 1/mu, all actions together."""
 
     action: float | None
@@ -88,19 +88,19 @@ class LogCalibration:
 
     comparisons: int
     whole: bool  # the probabilities of all actions are logged
-    actions: tuple[ByAction, ...] = ()
+    actions: tuple[ActionCalibration, ...] = ()
     bins: tuple[ByBin, ...] = ()
     features: ByFeature | None = None
     reason: str = ""
 
     @property
-    def off(self) -> list[ByAction]:
+    def off(self) -> list[ActionCalibration]:
         """What shows that probabilities are wrong."""
         wrong = {"above", "below"} if self.whole else {"above"}
         return [a for a in self.actions if a.state in wrong]
 
     @property
-    def missing(self) -> list[ByAction]:
+    def missing(self) -> list[ActionCalibration]:
         """Actions that are impossible in some states, or whose probabilities are too large."""
         found = [a for a in self.actions if a.state == "below" and a.action is not None]
         return [] if self.whole else found
@@ -143,7 +143,7 @@ def _reason(sums: ProbabilitySums) -> str:
     return f"actions are not single numbers, or there are more than {MOST_ACTIONS} different ones"
 
 
-def _by_action(sums: ProbabilitySums, rows: Floats, tail: float) -> tuple[ByAction, ...]:
+def _by_action(sums: ProbabilitySums, rows: Floats, tail: float) -> tuple[ActionCalibration, ...]:
     A = sums.possible.shape[1] // 2
     # where mu(.|s) is not known, every action may be possible, and no variance is known
     known = sums.possible.reshape(len(rows), 2, A)
@@ -162,13 +162,13 @@ def _by_action(sums: ProbabilitySums, rows: Floats, tail: float) -> tuple[ByActi
 
 def _action(
     action: float | None, taken: Floats, possible: Floats, rows: Floats, tail: float
-) -> ByAction:
+) -> ActionCalibration:
     """`possible` [units, 2]: rows in which it is, and the variance of 1{a_t = a}/mu."""
     count, mean = int(taken[:, 0].sum()), float(taken[:, 1].sum() / rows.sum())
     expected = float(possible[:, 0].sum() / rows.sum())
     beyond = mean_interval(taken[:, 1] - possible[:, 0], rows, tail, float(possible[:, 1].sum()))
     state = _state(mean - expected, beyond, expected, count)
-    return ByAction(
+    return ActionCalibration(
         action, count, mean, expected + beyond.lo, expected + beyond.hi, expected, state
     )
 

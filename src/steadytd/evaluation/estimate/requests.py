@@ -11,9 +11,9 @@ from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner, parse_params
 from steadytd.evaluation.collect.plan import TD, System
 from steadytd.evaluation.estimate.baselines import DEFAULT, NAMED, REFERENCE, RENAMED
-from steadytd.evaluation.estimate.by_action import BY_ACTION, parsed
 from steadytd.evaluation.estimate.closed_form import FixedPoint, fixed_point
 from steadytd.evaluation.estimate.estimators import Form
+from steadytd.evaluation.estimate.methods.by_action import BY_ACTION, parsed
 from steadytd.learners import EVALUATED, algorithm, names
 
 CHOSEN = ("eta", "ratio")  # that the data can choose

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steadytd.base.finding import Finding
-from steadytd.evaluation.estimate.by_action import Answer
+from steadytd.evaluation.estimate.methods.by_action import Answer
 from steadytd.evaluation.judge.values import Judged
 
 UNSEEN = 0.01  # share of the target's probability on actions that the log never shows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.finding import Finding
-from steadytd.evaluation.estimate.calibration import ByAction, ByBin, LogCalibration
+from steadytd.evaluation.estimate.calibration import ActionCalibration, ByBin, LogCalibration
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
 
 ALIKE = 1.001  # up to this factor, target and behaviour are worth the same
@@ -42,7 +42,7 @@ def _off(c: LogCalibration) -> Finding | None:
     )  # fmt: skip
 
 
-def _of_action(a: ByAction, c: LogCalibration) -> str:
+def _of_action(a: ActionCalibration, c: LogCalibration) -> str:
     what = "1" if a.action is None else f"1{{action = {a.action:g}}}"
     limit = f"it should be {a.expected:.3g}" if c.whole else f"it cannot exceed {a.expected:g}"
     return (

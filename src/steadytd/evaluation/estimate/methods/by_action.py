@@ -18,10 +18,10 @@ from steadytd.evaluation.collect.action_sums import shapes
 from steadytd.evaluation.collect.plan import ActionPlan, Plan
 from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval
-from steadytd.evaluation.estimate.drl_q import Corrected, drl_q
 from steadytd.evaluation.estimate.estimators import Where
-from steadytd.evaluation.estimate.fqe import fqe
-from steadytd.evaluation.estimate.lstdq import ActionSystem, lstdq
+from steadytd.evaluation.estimate.methods.drl_q import Corrected, drl_q
+from steadytd.evaluation.estimate.methods.fqe import fqe
+from steadytd.evaluation.estimate.methods.lstdq import ActionSystem, lstdq
 
 FEW = 200  # features times actions, up to which the usual ones are found without being asked for
 LAM = 0.9

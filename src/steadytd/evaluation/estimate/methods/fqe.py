@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.estimate.lstdq import ActionSystem
+from steadytd.evaluation.estimate.methods.lstdq import ActionSystem
 
 MOST = 10_000  # iterations
 SETTLED = 1e-10  # relative change of the weights in one iteration

@@ -22,7 +22,13 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.estimators import Where
-from steadytd.evaluation.estimate.lstdq import ActionSystem, Solved, independent, sandwich, solved
+from steadytd.evaluation.estimate.methods.lstdq import (
+    ActionSystem,
+    Solved,
+    independent,
+    sandwich,
+    solved,
+)
 
 FOLDS = 5
 
