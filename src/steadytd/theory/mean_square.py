@@ -1,8 +1,8 @@
-"""Up to which constant step size do a learner's second moments stay bounded, and how far do they go?
+"""Up to which constant step size do second moments stay bounded, and how far do values spread?
 
 A learner without trace vectors and memory changes its vectors y at a transition e by an affine map.
-With its fixed point y* and z = y - y*, z <- B_e z + n_e. As in `exact`, the moments of z, kept apart
-by the present state, follow a linear recursion, exactly:
+With its fixed point y* and z = y - y*, z <- B_e z + n_e. As in `exact`, the moments of z, kept
+apart by the present state, follow a linear recursion, exactly:
 
     m(t) <- sum p_e (B_e m(s) + n_e d(s)),
     S(t) <- sum p_e (B_e S(s) B_e' + B_e m(s) n_e' + n_e m(s)' B_e' + n_e n_e' d(s)).
@@ -32,7 +32,7 @@ from steadytd.theory.exact import affine_step, closes
 
 LARGEST = 900  # unknowns of a linear system
 SMALLEST = 1e-4  # of the mean's largest step size: where the search begins
-GRID, HALVINGS = 17, 24  # step sizes looked at, then halvings of the gap where the verdict changes
+GRID, HALVINGS = 9, 16  # step sizes looked at, then halvings of the gap where the verdict changes
 LINEAR = 1e-9  # relative difference below which a step is linear in alpha
 
 

@@ -67,7 +67,7 @@ def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
     their squares, divided by the mean of the newest. With q = d(s) mu(a|s), F <- m F + c and
     z <- m z + c F x, in the steady state and apart by pairs (s, a):
 
-        f = sum p (m f + c q),   F2 = sum p (m^2 F2 + 2 m c f + c^2 q),   V = sum p (m^2 V) + c^2 F2.
+        f = sum p (m f + c q),  F2 = sum p (m^2 F2 + 2 m c f + c^2 q),  V = sum p (m^2 V) + c^2 F2.
 
     Infinite where the variance is; None with both a memory and a decaying trace, and for a memory
     where states are not active, since what it was before an episode is not known there.

@@ -16,6 +16,7 @@ import scipy.linalg
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.engine.law import Value
+from steadytd.engine.learner import Learner
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.theory.choose import MATTERS, TENFOLD
@@ -110,6 +111,7 @@ class Cure:
     verdict changes at most once along the amounts. None: at most a bounded number of ratios is
     carried. `noise` is that of `variance.noise`; None: that of rho alone.
     `chosen` is the amount that "auto" takes, where that is offered for the error's sake.
+    `learner` makes the learner of an amount, if there is one.
     `comparable`: its rate is per step of the size alpha, like that of the others.
     """
 
@@ -126,6 +128,7 @@ class Cure:
     finite: Callable[[float], bool] | None = None
     noise: Callable[[float], float | None] | None = None
     chosen: float | None = None
+    learner: Callable[[float], Learner] | None = None
     comparable: bool = True
     _kept: dict[float, tuple[Complexes, Floats | None]] = field(default_factory=dict)
 

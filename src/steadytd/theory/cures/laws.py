@@ -59,6 +59,7 @@ def law_cure(setting: Setting, law: Law, name: str, settings: Mapping[str, Value
         high -= OPEN * (high - param.low)
     return Cure(
         name=law.name, amount=name, setting=setting, system=system, low=param.low, high=high,
-        open_below=param.above, whole=param.whole, settings=settings, finite=finite, chosen=auto,
+        open_below=param.above, whole=param.whole, settings=settings, finite=finite,
+        chosen=auto, learner=learner,
         noise=lambda amount: noise(problem, learner(amount), policy),
     )  # fmt: skip

@@ -159,9 +159,10 @@ def _whole(cure: Cure) -> StableSet:
     verdicts = [cure.stable(float(n)) for n in looks]
     intervals: list[Interval] = []
     start = None if verdicts[0] else low
-    for (a, b), (before, after) in zip(pairwise(looks), pairwise(verdicts), strict=True):
+    for pair, (before, after) in zip(pairwise(looks), pairwise(verdicts), strict=True):
         if before is after:
             continue
+        a, b = pair
         while b - a > 1:
             middle = (a + b) // 2
             a, b = (middle, b) if cure.stable(float(middle)) is before else (a, middle)

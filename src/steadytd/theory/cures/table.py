@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+
 from steadytd.base.parallel import single_threaded
 from steadytd.mdp.problem import Problem
 from steadytd.theory.analysis import CLOSE, SOME, zeroed
@@ -27,6 +29,7 @@ from steadytd.theory.cures.best import best, grid
 from steadytd.theory.cures.cure import UNBOUNDED, Cure, Setting
 from steadytd.theory.cures.laws import law_cures
 from steadytd.theory.cures.search import StableSet, stable_set
+from steadytd.theory.mean_square import MeanSquare, mean_square
 
 FILES = (nstep_td.cure, partially_fitted.cure, target_td.cure, target_td.slow, ridge_td.cure,
          truncated_etd.cure)  # fmt: skip
@@ -44,8 +47,7 @@ class Treatment:
     def title(self) -> str:
         """The cure's name and what else was fixed."""
         fixed = ", ".join(
-            f"{k} {v if isinstance(v, str) else format(v, '.3g')}"
-            for k, v in self.cure.settings.items()
+            v if isinstance(v, str) else f"{k} {v:.3g}" for k, v in self.cure.settings.items()
         )
         return f"{self.cure.name} ({fixed})" if fixed else self.cure.name
 
@@ -67,6 +69,14 @@ class Treatment:
         return None if self.best is None or not self.cure.comparable else self.cure.rate(self.best)
 
     @cached_property
+    def moments(self) -> MeanSquare | None:
+        """The second moments of the learner at the best amount, where they are known."""
+        if self.best is None or self.cure.learner is None:
+            return None
+        setting = self.cure.setting
+        return mean_square(setting.problem, self.cure.learner(self.best), setting.policy)
+
+    @cached_property
     def row(self) -> dict[str, Any]:
         """The row of the frame."""
         cure, found, take = self.cure, self.found, self.best
@@ -83,6 +93,7 @@ class Treatment:
             "error": self.error,
             "rate": self.rate,
             "largest_alpha": alpha,
+            "mean_square_alpha": None if self.moments is None else self.moments.largest_alpha,
             "finite_variance": self.finite,
             "noise": None if take is None else cure.scatter(take),
         }
@@ -118,13 +129,15 @@ def _cures(setting: Setting) -> Iterator[Cure]:
     yield from own
 
 
-def cheapest(found: tuple[Treatment, ...]) -> Treatment | None:
-    """The cure of least error; among equals the fastest at equal noise. See above."""
+def equals(found: tuple[Treatment, ...]) -> list[Treatment]:
+    """The cures of least error, the fastest at equal noise first. See above."""
     possible = [t for t in found if t.best is not None and t.cure.comparable]
     calm = [t for t in possible if t.finite] or possible
     if not calm:
-        return None
+        return []
     size = calm[0].cure.setting.size
     slack = CLOSE * min(t.error or 0.0 for t in calm) + SOME * (1.0 + size)
     equal = [t for t in calm if (t.error or 0.0) <= slack]
-    return max(equal, key=lambda t: t.cure.efficiency(t.best or 0.0))
+    speeds = [t.cure.efficiency(t.best or 0.0) for t in equal]
+    places = np.argsort([-round(x / max(*speeds, SOME), 6) for x in speeds], kind="stable")
+    return [equal[i] for i in places]

@@ -1,10 +1,10 @@
 """Is A(eta) positive definite? Proved in exact fractions, to be checked without this library.
 
 The problem's numbers are floats. They stand for fractions if each is that of a fraction with a
-denominator up to a million, to the last digits, and all probabilities then sum to exactly 1. From these
-the stationary distribution d follows by elimination in fractions, and with it A(eta). On a basis B
-of the features' span, B (A + A') B' = L diag(pivots) L' without any rounding: positive definite
-exactly if all pivots are positive. At the first pivot p <= 0, with S the symmetric matrix and S_j
+denominator up to a million, to the last digits, and all probabilities then sum to exactly 1. From
+these the stationary distribution d follows by elimination in fractions, and with it A(eta). On a
+basis B of the features' span, B (A + A') B' = L diag(pivots) L' without any rounding: positive
+definite exactly if all pivots are positive. At the first pivot p <= 0, with S that matrix and S_j
 its block before it, y = (-S_j^-1 s_j, 1, 0, ..) has y'Sy = p, and v = B'y proves the contrary.
 
 Only states that mu returns to count, so the others are left out, with their rows of Phi.
@@ -195,7 +195,10 @@ def _basis(rows: Matrix) -> tuple[list[int], Matrix]:
         for column, other, of in reduced:
             if factor := left[column]:
                 left = [x - factor * y for x, y in zip(left, other, strict=True)]
-                used = [x + factor * y for x, y in zip(used, of + [Fraction()] * len(basis), strict=False)]
+                used = [
+                    x + factor * y
+                    for x, y in zip(used, of + [Fraction()] * len(basis), strict=False)
+                ]
         column = next((i for i, x in enumerate(left) if x), -1)
         if column < 0:
             coordinates.append(used)
