@@ -51,7 +51,10 @@ def mean_square(problem: Problem, learner: Learner, policy: int = 0) -> MeanSqua
     if states * rank * (rank + 1) // 2 > LARGEST:
         return None
     found = MeanSquare(problem, learner, policy)
-    return found if found.linear else None
+    if found.linear:
+        assert found.largest_alpha >= 0.0  # computed here, by one thread
+        return found
+    return None
 
 
 class MeanSquare:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.wording import NO_BREAK, figures
-from steadytd.report.figures import COLOURS, styled
+from steadytd.report.figures import COLOURS, as_text, styled
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.cures.table import Treatment, equals
 
@@ -99,19 +99,23 @@ def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
             piece += 1
         before = point["stable"]
         if point["error"] is not None:
-            rows.append({**point, "error": max(point["error"], low), "piece": piece})
-    amounts = [row["amount"] for row in rows] or [t.cure.low, t.cure.low + 1.0]
+            shown = {"amount": point["amount"], "error": max(point["error"], low)}
+            rows.append({**shown, "stable": int(point["stable"]), "piece": piece})
+    rows = rows or [{"amount": t.cure.low, "error": low, "stable": 0, "piece": 0}]
+    amounts = [row["amount"] for row in rows]
     kind = "linear" if t.cure.high <= 1.0 else "symlog" if not t.cure.whole else "log"
     if t.cure.whole and t.cure.low == 0.0:
         kind = "symlog"
     x = alt.X(
         "amount:Q",
         title=t.cure.amount,
-        scale=alt.Scale(type=kind, domain=[min(amounts), max(amounts)], nice=False),
+        scale=alt.Scale(
+            type=kind, domain=[min(amounts), max(*amounts, t.cure.low + 1e-9)], nice=False
+        ),
         axis=alt.Axis(grid=False, tickCount=4, format=".3~r", labelOverlap=True),
     )
     y = alt.Y("error:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
-    lines = alt.Chart(alt.InlineData(values=rows)).encode(x=x, y=y, detail="piece:N")
+    lines = alt.Chart(as_text(rows)).encode(x=x, y=y, detail="piece:N")
     stable = lines.transform_filter("datum.stable")
     mark = {"clip": True, "strokeWidth": 2.2}
     dots = {"clip": True, "size": 40 if t.cure.whole else 14, "opacity": 1.0}

@@ -22,6 +22,7 @@ from steadytd.theory.margin import FLOOR, MARGIN, NUDGE, STEEP
 
 GRID = 121  # amounts tried
 ZOOMS, ZOOM = 5, 9  # then so many times so many around the best
+COMPARED = 24  # equally good amounts whose rate and noise are compared
 HALVINGS = 12  # to find from where on the second moment is not finite
 
 
@@ -83,8 +84,9 @@ def best(cure: Cure, found: StableSet) -> float | None:
     counted = cure.off if edge else cure.error
     slack = CLOSE * min(map(counted, clear)) + SOME * (1.0 + cure.setting.size)
     good = [a for a in clear if counted(a) <= slack]
-    enough = ENOUGH * max(map(cure.efficiency, good))
-    return next(a for a in good if cure.efficiency(a) >= enough)
+    some = [good[i] for i in np.unique(np.linspace(0, len(good) - 1, COMPARED).astype(int))]
+    speeds = list(map(cure.efficiency, some))
+    return next(a for a, speed in zip(some, speeds, strict=True) if speed >= ENOUGH * max(speeds))
 
 
 def _zoomed(cure: Cure, found: StableSet, clear: list[float]) -> list[float]:

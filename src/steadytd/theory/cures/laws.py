@@ -14,7 +14,6 @@ from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm, names
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.moments import Expectation
-from steadytd.theory import dynamics
 from steadytd.theory.choose import resolve
 from steadytd.theory.cures.cure import Cure, Setting
 from steadytd.theory.variance import noise, variance
@@ -42,13 +41,21 @@ def law_cure(setting: Setting, law: Law, name: str, settings: Mapping[str, Value
     def learner(amount: float | str) -> Learner:
         return make_learner(law, alpha=1.0, **settings, **{name: amount})
 
+    base = learner(min(param.low + 1.0, (param.low + param.high) / 2.0))
+    numbers = {k: v for k, v in base.values.items() if not isinstance(v, str)}
+
     def system(amount: float) -> Expectation:
-        e = dynamics.expectation(problem, learner(amount), policy)
+        assert base.law.expectation is not None
+        e = base.law.expectation(setting.m, {**numbers, name: amount})
         return Expectation(M=setting.within(e.M), g=setting.within(e.g))
 
     def finite(amount: float) -> bool:
         return variance(problem, learner(amount), policy).finite
 
+    def weights(amount: float) -> float | None:
+        return noise(problem, learner(amount), policy)
+
+    carries = base.traced or bool(base.law.memory)
     auto = None
     if param.auto:
         auto = float(resolve(problem, learner(AUTO), policy)[name])
@@ -59,7 +66,6 @@ def law_cure(setting: Setting, law: Law, name: str, settings: Mapping[str, Value
         high -= OPEN * (high - param.low)
     return Cure(
         name=law.name, amount=name, setting=setting, system=system, low=param.low, high=high,
-        open_below=param.above, whole=param.whole, settings=settings, finite=finite,
-        chosen=auto, learner=learner,
-        noise=lambda amount: noise(problem, learner(amount), policy),
+        open_below=param.above, whole=param.whole, settings=settings, chosen=auto,
+        learner=learner, finite=finite if carries else None, noise=weights if carries else None,
     )  # fmt: skip

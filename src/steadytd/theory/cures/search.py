@@ -24,6 +24,7 @@ SCAN, COARSE = 200, 64  # amounts looked at in a scan; of matrices beyond the la
 SAFETY = 24  # amounts looked at beside the exact ones
 EACH = 64  # whole numbers looked at one by one where no theorem takes over
 GROWTH = 1.1  # then by this factor
+NARROW = 1e-14  # relative width at which a bisection ends
 SPLIT = 200  # halvings of a bisection, at most
 HUGE = 1e9  # crossings that are so many times the scale of the cure, or so small, are rounding
 BESIDE = 1e-9  # relative distance of two crossings between which nothing is looked at
@@ -136,7 +137,7 @@ def _bisect(stable: Callable[[float], bool], a: float, b: float, verdict: bool) 
     """Where the verdict changes between a and b."""
     for _ in range(SPLIT):
         middle = (a + b) / 2.0
-        if middle in (a, b):
+        if abs(b - a) <= NARROW * (abs(a) + abs(b)) or middle in (a, b):
             break
         if stable(middle) is verdict:
             a = middle

@@ -26,7 +26,7 @@ def cheapest_cure(c: Analysis, found: tuple[Treatment, ...]) -> Finding:
             f"fastest at equal noise (the others: {names})"
         )
     else:
-        text += ", and no other cure of finite variance comes within 5 % of that"
+        text += ", and with the amount to take no other cure of finite variance is within 5 % of it"
     text += f". The noise of its updates is {noise:.3g}; without cure it is {plain(found):.3g}."
     return Finding(
         "cheapest_cure",
