@@ -97,10 +97,10 @@ def certify(
             )
     if proof is not None:
         _write_proof(problem, eta or [], policy or 0, proof)
-    _certify_problem(Request(problem, eta or [], policy or 0, directory, cures, as_json))
+    _certify_problem(Asked(problem, eta or [], policy or 0, directory, cures, as_json))
 
 
-class Request(NamedTuple):
+class Asked(NamedTuple):
     """What is asked of a problem's certificate."""
 
     problem: str
@@ -123,7 +123,7 @@ def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> No
     err.print(f"proof: [bold]{path}[/] ({made['claim']})", highlight=False, soft_wrap=True)
 
 
-def _certify_problem(asked_for: Request) -> None:
+def _certify_problem(asked_for: Asked) -> None:
     from rich.markup import escape
 
     from steadytd.base.files import output_directory
@@ -166,14 +166,14 @@ def _certify_problem(asked_for: Request) -> None:
     out.print(table(title, verdicts, lines))
     if cures:
         parts = ("short", "unstable", "best", "error", "noise", "alpha")
-        lines = [tuple(r[name] for name in parts) for r in cure_rows(c)]
+        found = [tuple(r[name] for name in parts) for r in cure_rows(c)]
         title = (
             "Cures: amounts that are not stable (*: found by a scan), the amount to take,\n"
             "error of its fixed point, noise of its updates, largest step size for bounded\n"
             "second moments where known (scaled, outside: penalties with traces, lam 0.5)"
         )
-        columns = ("cure", "unstable", ">take", ">error", ">noise", ">alpha <")
-        out.print(table(title, columns, lines))
+        heads = ("cure", "unstable", ">take", ">error", ">noise", ">alpha <")
+        out.print(table(title, heads, found))
     if asked:
         shown = [
             (

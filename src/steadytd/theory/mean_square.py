@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import scipy.linalg
 
-from steadytd.base.arrays import Floats, Ints
+from steadytd.base.arrays import Floats
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.facts import named
 from steadytd.engine.learner import Learner
@@ -66,8 +66,8 @@ class MeanSquare:
         lasting = np.flatnonzero(problem.d_mu[stream.s] > 0.0)
         states = np.flatnonzero(problem.d_mu > 0.0)
         self.frequency = problem.d_mu[states]
-        self.s: Ints = np.searchsorted(states, stream.s[lasting])
-        self.t: Ints = np.searchsorted(states, stream.s_next[lasting])
+        self.s = np.searchsorted(states, stream.s[lasting])
+        self.t = np.searchsorted(states, stream.s_next[lasting])
         self.p = stream.probability[lasting]
         Q = m.row_space
         basis = scipy.linalg.block_diag(*[Q] * len(learner.law.vectors))
@@ -89,8 +89,8 @@ class MeanSquare:
                 B2, c2 = affine_step(half, m.Phi[s], m.Phi[t], known)
                 apart = np.abs(B2 - (np.eye(len(B)) + B) / 2.0).max() + np.abs(c2 - c / 2.0).max()
                 self.linear &= bool(apart <= LINEAR * (1.0 + np.abs(B).max() + np.abs(c).max()))
-        e = dynamics.reduced(problem, dynamics.expectation(problem, unit, policy), policy)
-        self.end = np.linalg.lstsq(e.M, e.g, rcond=1e-12)[0]
+        mean = dynamics.reduced(problem, dynamics.expectation(problem, unit, policy), policy)
+        self.end = np.linalg.lstsq(mean.M, mean.g, rcond=1e-12)[0]
         self.noise = self.c - self.A @ self.end
 
     @cached_property
@@ -125,11 +125,11 @@ class MeanSquare:
         d, s, t, p = self.frequency, self.s, self.t, self.p
         B, n = np.eye(self.A.shape[1]) - alpha * self.A, alpha * self.noise
         states, size = len(d), B.shape[1]
-        step = np.zeros((states, size, states, size))
-        np.add.at(step, (t, slice(None), s), p[:, None, None] * B)
+        step = np.zeros((states, states, size, size))
+        np.add.at(step, (t, s), p[:, None, None] * B)
         pushed = np.zeros((states, size))
         np.add.at(pushed, t, (p * d[s])[:, None] * n)
-        flat = np.eye(states * size) - step.reshape(states * size, -1)
+        flat = np.eye(states * size) - step.transpose(0, 2, 1, 3).reshape(states * size, -1)
         m = np.linalg.solve(flat, pushed.reshape(-1)).reshape(states, size)
         cross = np.einsum("eij,ej,ek->eik", B, m[s], n)
         added = np.zeros((states, size, size))

@@ -145,7 +145,9 @@ class StepPairs(NamedTuple):
 
     def gather(self, values: Floats) -> Floats:
         """The sum over the first transitions, for every pair (s', a') of the second."""
-        return np.bincount(self.after, self.probability * values, self.pairs)
+        found = np.zeros(self.pairs)
+        np.add.at(found, self.after, self.probability * values)
+        return found
 
     def steady(self, multiple: Floats, added: Floats) -> Floats:
         """The solution of y = sum p m y + added."""

@@ -103,7 +103,7 @@ def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
             rows.append({**shown, "stable": int(point["stable"]), "piece": piece})
     rows = rows or [{"amount": t.cure.low, "error": low, "stable": 0, "piece": 0}]
     amounts = [row["amount"] for row in rows]
-    kind = "linear" if t.cure.high <= 1.0 else "symlog" if not t.cure.whole else "log"
+    kind: Any = "linear" if t.cure.high <= 1.0 else "symlog" if not t.cure.whole else "log"
     if t.cure.whole and t.cure.low == 0.0:
         kind = "symlog"
     x = alt.X(
@@ -117,8 +117,8 @@ def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
     y = alt.Y("error:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
     lines = alt.Chart(as_text(rows)).encode(x=x, y=y, detail="piece:N")
     stable = lines.transform_filter("datum.stable")
-    mark = {"clip": True, "strokeWidth": 2.2}
-    dots = {"clip": True, "size": 40 if t.cure.whole else 14, "opacity": 1.0}
+    mark: dict[str, Any] = {"clip": True, "strokeWidth": 2.2}
+    dots: dict[str, Any] = {"clip": True, "size": 40 if t.cure.whole else 14, "opacity": 1.0}
     colour = COLOURS[2] if cheapest else COLOURS[1]
     layers = [
         lines.transform_filter("!datum.stable").mark_line(color="#bbbbbb", **mark),
@@ -132,8 +132,8 @@ def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
         layers.append(rule.mark_rule(color=SHADE, strokeDash=[4, 3]))
     if t.best is not None:
         best = [{"amount": t.best, "error": max(t.error or 0.0, low)}]
-        point = alt.Chart(alt.InlineData(values=best)).encode(x=x, y=y)
-        layers.append(point.mark_point(size=110, filled=True, color=colour, opacity=1.0))
+        chosen = alt.Chart(alt.InlineData(values=best)).encode(x=x, y=y)
+        layers.append(chosen.mark_point(size=110, filled=True, color=colour, opacity=1.0))
     name = f"{t.title}: cheapest" if cheapest else t.title
     title = alt.TitleParams(name, fontSize=12, color=COLOURS[2] if cheapest else "#222222")
     return alt.layer(*layers).properties(width=width, height=height, title=title)

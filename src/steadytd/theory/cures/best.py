@@ -84,7 +84,8 @@ def best(cure: Cure, found: StableSet) -> float | None:
     counted = cure.off if edge else cure.error
     slack = CLOSE * min(map(counted, clear)) + SOME * (1.0 + cure.setting.size)
     good = [a for a in clear if counted(a) <= slack]
-    some = [good[i] for i in np.unique(np.linspace(0, len(good) - 1, COMPARED).astype(int))]
+    places = np.unique(np.linspace(0, len(good) - 1, COMPARED).astype(int))
+    some: list[float] = [good[i] for i in places.tolist()]
     speeds = list(map(cure.efficiency, some))
     return next(a for a, speed in zip(some, speeds, strict=True) if speed >= ENOUGH * max(speeds))
 

@@ -67,7 +67,7 @@ class Setting:
     @property
     def rank(self) -> int:
         """Dimension of the row space."""
-        return self.Q.shape[1]
+        return int(self.Q.shape[1])
 
     @property
     def identity(self) -> Floats:
@@ -223,7 +223,7 @@ class Iteration(Cure):
     def rate(self, amount: float) -> float:
         """How much of the slowest mode one of the steps takes away."""
         radius = float(np.abs(1.0 - self._at(amount)[0]).max())
-        return max(0.0, 1.0 - radius ** (1.0 / amount))
+        return max(0.0, 1.0 - float(radius ** (1.0 / amount)))
 
     def largest_alpha(self, amount: float) -> float:
         """The step size is part of the cure."""

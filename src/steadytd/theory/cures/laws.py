@@ -30,7 +30,7 @@ def law_cures(setting: Setting) -> Iterator[Cure]:
         for name in (name for name, param in law.params.items() if param.cure):
             yield law_cure(setting, law, name, {})
             for word in law.variants:
-                traced = {law.trace_param: TRACE, law.variant_param: word}
+                traced: dict[str, Value] = {law.trace_param: TRACE, law.variant_param: word}
                 yield law_cure(setting, law, name, traced)
 
 

@@ -40,8 +40,8 @@ def slow(setting: Setting) -> Cure:
 
     def system(ridge: float) -> Expectation:
         held = s.G + ridge * s.identity
-        M = np.linalg.solve(held, s.A + ridge * s.identity)
-        return Expectation(M=M, g=np.linalg.solve(held, s.b))
+        M = np.asarray(np.linalg.solve(held, s.A + ridge * s.identity))
+        return Expectation(M=M.astype(np.float64), g=np.linalg.solve(held, s.b).astype(np.float64))
 
     certain = (np.linalg.norm(s.G - s.A, 2) - np.linalg.eigvalsh(s.G)[0]) / s.m.share
     return Cure(
