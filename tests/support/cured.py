@@ -73,22 +73,22 @@ class Formulas:
                 back = self.X.T * self.d
                 return G - back @ powers[-1] @ self.X, back @ sum(powers[:-1]) @ self.r
             case "truncated_etd", _:
-                f = sum(
-                    np.linalg.matrix_power(self.P.T, k) @ (self.d * self.m.interest)
-                    for k in range(int(a) + 1)
-                )
-                return self.weighted(f, 0.0)
+                start = self.d * self.m.interest
+                flows = [np.linalg.matrix_power(self.P.T, k) @ start for k in range(int(a) + 1)]
+                return self.weighted(np.sum(flows, axis=0), 0.0)
             case "ridge_td", _:
                 return A + a * eye, b
             case "target_td", "slow":
                 inverse = np.linalg.inv(G + a * eye)
                 return eye - inverse @ C, inverse @ b
-            case "target_td", ratio:
+            case "target_td", _:
+                ratio = float(fixed["ratio"])
                 M = np.block([[G + a * eye, -C], [-ratio * eye, ratio * eye]])
                 return M, np.concatenate([b, 0.0 * b])
             case "partially_fitted", _:
-                alpha, inner = fixed["alpha"], eye - fixed["alpha"] * G
-                M = alpha * sum(np.linalg.matrix_power(inner, i) for i in range(int(a)))
+                alpha = float(fixed["alpha"])
+                powers = [np.linalg.matrix_power(eye - alpha * G, i) for i in range(int(a))]
+                M = alpha * np.sum(powers, axis=0)
                 return M @ A, M @ b
             case "tdc", _:
                 return np.block([[A, C.T], [a * A, a * G]]), np.concatenate([b, a * b])

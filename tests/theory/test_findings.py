@@ -322,7 +322,7 @@ def problems(kind: str) -> list[st.Problem]:
 @cache
 def printed(kind: str) -> list[tuple[Certificate, list[Finding]]]:
     """Each problem's certificate, with all that it says, also about some penalties."""
-    found = []
+    found: list[tuple[Certificate, list[Finding]]] = []
     for p in problems(kind):
         c = Certificate(p)
         ends = [e for lo, hi in c.unstable_etas for e in (0.97 * lo, 1.03 * hi)]
