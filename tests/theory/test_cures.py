@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.learners import algorithm
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.cures import nstep_td, truncated_etd
+from steadytd.theory.cures import nstep_td, search, truncated_etd
 from steadytd.theory.cures.cure import Setting
+from steadytd.theory.cures.laws import law_cure
 from steadytd.theory.cures.search import stable_set
 from steadytd.theory.cures.table import FILES, Treatment, treatments
 from steadytd.theory.variance import noise
@@ -109,6 +111,27 @@ def test_from_some_number_on_all_are_stable(kind: str) -> None:
             for n in (start, start + 1.0, start + 2.0, 2.0 * start + 5.0):
                 M = cure.system(n).M
                 assert np.linalg.eigvalsh(M + M.T).min() > 0.0
+
+
+def test_a_bound_that_holds_once_need_not_hold_again() -> None:
+    """||P_gamma^n||^2 <= q_n is below 1 at n = 5, not at 6 and 7, and then for ever."""
+    m = drawn("sparse", 62).moments()
+    inner, d = m.P_gamma[np.ix_(m.visited, m.visited)], m.d[m.visited]
+    powers = [np.linalg.matrix_power(inner, n) for n in range(1, 40)]
+    below = [P.sum(axis=1).max() * (d @ P / d).max() < 1.0 for P in powers]
+    assert below == [False] * 4 + [True] + [False] * 2 + [True] * 32
+    assert nstep_td.certain_from(m) == 8.0
+
+
+def test_a_short_interval_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A complex pair crosses and comes back within 0.02 of eta: the crossings are exact."""
+    monkeypatch.setattr(search, "SAFETY", 2)  # they do not need the scan beside them
+    p = drawn("chain", 212)
+    cure = law_cure(Setting(p), algorithm("perturbed_td"), "eta", {})
+    (found,) = [i for i in stable_set(cure).unstable if i[0] > 0.0]
+    assert found == pytest.approx((0.15284, 0.17117), abs=1e-5)
+    slowest = [np.linalg.eigvals(cure.system(a).M).real.min() for a in (0.152, 0.153, 0.171, 0.172)]
+    assert [x > 0.0 for x in slowest] == [True, False, False, True]
 
 
 def test_partially_fitted_iteration_does_what_is_said() -> None:

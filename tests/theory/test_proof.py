@@ -18,7 +18,7 @@ import pytest
 
 import steadytd as st
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.proof import verify
+from steadytd.theory.proof import make, verify
 from steadytd.theory.proof.verify import check
 from tests.support.commands import call
 from tests.support.helpers import random_problem
@@ -108,6 +108,26 @@ def test_a_proof_with_any_other_number_is_refused(name: str, eta: float) -> None
         at[path[-1]] = old + 1 if isinstance(old, int) else str(Fraction(old) + Fraction(1, 3))
         with pytest.raises((ValueError, LookupError)):
             check(changed)
+
+
+def test_another_distribution_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything fits together but d: the proof is one about other data."""
+    monkeypatch.setattr(make, "_stationary", lambda chain: [Fraction(1, len(chain))] * len(chain))
+    with pytest.raises(ValueError, match="d is not stationary"):
+        check(proof("three_state", 1))
+    two = {
+        "claim": "positive definite", "states": 2, "actions": 1, "features": 1, "eta": "0",
+        "P": [[["1", "0"]], [["0", "1"]]], "gamma": [[["1/2", "0"]], [["0", "1/2"]]],
+        "mu": [["1"], ["1"]], "pi": [["1"], ["1"]], "Phi": [["1"], ["1"]], "d": ["1/2", "1/2"],
+        "basis": [0], "coordinates": [["1"], ["1"]], "L": [["1"]], "pivots": ["1"],
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="mu has more than one stationary distribution"):
+        check(two)
+    one = {**two, "P": [[["1/2", "1/2"]]] * 2, "gamma": [[["1/2", "1/2"]]] * 2}
+    assert "is positive definite" in check(one)
+    with pytest.raises(ValueError, match="pi takes an action that mu does not take"):
+        check({**one, "actions": 2, "mu": [["1", "0"]] * 2, "pi": [["1/2", "1/2"]] * 2,
+               "P": [[["1/2", "1/2"]] * 2] * 2, "gamma": [[["1/2", "1/2"]] * 2] * 2})  # fmt: skip
 
 
 def test_the_other_claim_is_refused() -> None:
