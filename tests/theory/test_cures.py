@@ -123,15 +123,15 @@ def test_a_bound_that_holds_once_need_not_hold_again() -> None:
     assert nstep_td.certain_from(m) == 8.0
 
 
-def test_a_short_interval_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A complex pair crosses and comes back within 0.02 of eta: the crossings are exact."""
+def test_complex_pairs_are_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Complex pairs that cross the axis, and come back: their crossings are eigenvalues."""
     monkeypatch.setattr(search, "SAFETY", 2)  # they do not need the scan beside them
-    p = drawn("chain", 212)
-    cure = law_cure(Setting(p), algorithm("perturbed_td"), "eta", {})
-    (found,) = [i for i in stable_set(cure).unstable if i[0] > 0.0]
-    assert found == pytest.approx((0.15284, 0.17117), abs=1e-5)
-    slowest = [np.linalg.eigvals(cure.system(a).M).real.min() for a in (0.152, 0.153, 0.171, 0.172)]
-    assert [x > 0.0 for x in slowest] == [True, False, False, True]
+    cure = law_cure(Setting(st.problem("baird")), algorithm("tdrc"), "reg", {})
+    (first, second) = stable_set(cure).unstable
+    assert (*first, second[0]) == pytest.approx((0.02218, 0.23925, 14.5215), rel=1e-3)
+    for end in (*first, second[0]):
+        modes = [np.linalg.eigvals(cure.system(end * f).M) for f in (0.999, 1.001)]
+        assert len({bool(x.real.min() > 0.0) for x in modes}) == 2
 
 
 def test_partially_fitted_iteration_does_what_is_said() -> None:
