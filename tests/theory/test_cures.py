@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import steadytd as st
-from steadytd.learners import algorithm
+from steadytd.mdp.moments import Expectation
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.cures import nstep_td, search, truncated_etd
-from steadytd.theory.cures.cure import Setting
-from steadytd.theory.cures.laws import law_cure
+from steadytd.theory.cures import nstep_td, truncated_etd
+from steadytd.theory.cures.cure import Cure, Setting
 from steadytd.theory.cures.search import stable_set
 from steadytd.theory.cures.table import FILES, Treatment, treatments
 from steadytd.theory.variance import noise
@@ -123,15 +123,17 @@ def test_a_bound_that_holds_once_need_not_hold_again() -> None:
     assert nstep_td.certain_from(m) == 8.0
 
 
-def test_complex_pairs_are_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Complex pairs that cross the axis, and come back: their crossings are eigenvalues."""
-    monkeypatch.setattr(search, "SAFETY", 2)  # they do not need the scan beside them
-    cure = law_cure(Setting(st.problem("baird")), algorithm("tdrc"), "reg", {})
-    (first, second) = stable_set(cure).unstable
-    assert (*first, second[0]) == pytest.approx((0.02218, 0.23925, 14.5215), rel=1e-3)
-    for end in (*first, second[0]):
-        modes = [np.linalg.eigvals(cure.system(end * f).M) for f in (0.999, 1.001)]
-        assert len({bool(x.real.min() > 0.0) for x in modes}) == 2
+def test_complex_pairs_are_not_missed() -> None:
+    """One pair becomes stable at 1, another unstable at 1.01: crossings without a pole."""
+
+    def system(a: float) -> Expectation:
+        pairs = [[[x, 1.0], [-1.0, x]] for x in (a - 1.0, 1.01 - a)]
+        return Expectation(M=scipy.linalg.block_diag(*pairs), g=np.zeros(4))
+
+    setting = Setting(st.problem("theta2theta"))
+    found = stable_set(Cure(name="made", amount="a", setting=setting, system=system))
+    assert found.exact
+    assert np.ravel(found.unstable) == pytest.approx([0.0, 1.0, 1.01, np.inf], abs=1e-9)
 
 
 def test_partially_fitted_iteration_does_what_is_said() -> None:

@@ -60,9 +60,7 @@ class Certificate(Analysis):
 
     def to_dict(self, etas: Sequence[float] = (), *, cures: bool = False) -> dict[str, Any]:
         """The whole certificate for JSON, with the path at the given penalties, and the cures."""
-        also = {"cures": [t.row for t in self.treatments]} if cures else {}
-        findings = [*self.advice, *([self.cheapest_cure] if cures else [])]
-        return {
+        found: dict[str, Any] = {
             "problem": self.problem.name,
             "policy": self.policy,
             "states": self.problem.n_states,
@@ -80,9 +78,12 @@ class Certificate(Analysis):
             "error_of_zero": self.error(np.zeros(self.problem.n_features)),
             "learners": self.learners,
             "path": self.path(etas).to_dicts() if len(etas) else [],
-            "advice": [finding.to_dict() for finding in findings],
-            **also,
+            "advice": [finding.to_dict() for finding in self.advice],
         }
+        if cures:
+            found["advice"].append(self.cheapest_cure.to_dict())
+            found["cures"] = [t.row for t in self.treatments]
+        return found
 
     @cached_property
     def learners(self) -> list[dict[str, Any]]:
