@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steadytd.base.wording import NO_BREAK, figures
+from steadytd.base.wording import figures
 from steadytd.report.figures import COLOURS, as_text, styled
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.cures.table import Treatment, equals
@@ -44,7 +44,7 @@ def _short(t: Treatment) -> str:
 def _noise(noise: float | None) -> str:
     if noise is None:
         return "not known"
-    return "inf" if noise == float("inf") else f"{noise:.3g}"
+    return "inf" if noise == float("inf") else f"{noise:.3g}" if noise < 1e5 else f"{noise:.0e}"
 
 
 def unstable(t: Treatment) -> str:
@@ -54,10 +54,10 @@ def unstable(t: Treatment) -> str:
         if hi >= end:
             parts.append("all" if lo == cure.low else f"from {lo:.4g}")
         elif lo == cure.low:
-            parts.append(f"<{NO_BREAK}{hi + 1.0 if cure.whole else hi:.4g}")
+            parts.append(f"<{hi + 1.0 if cure.whole else hi:.4g}")
         else:
             parts.append(f"{lo:.4g}" if lo == hi else f"{lo:.4g} to {hi:.4g}")
-    return (", ".join(parts) or "none") + ("" if t.found.exact else f"{NO_BREAK}*")
+    return (", ".join(parts) or "none") + ("" if t.found.exact else "*")
 
 
 def cures_chart(c: Certificate) -> Any:
@@ -116,13 +116,13 @@ def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
     )
     y = alt.Y("error:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
     lines = alt.Chart(as_text(rows)).encode(x=x, y=y, detail="piece:N")
-    stable = lines.transform_filter("datum.stable")
+    stable = lines.transform_filter("datum.stable == 1")
     mark: dict[str, Any] = {"clip": True, "strokeWidth": 2.2}
     dots: dict[str, Any] = {"clip": True, "size": 40 if t.cure.whole else 14, "opacity": 1.0}
     colour = COLOURS[2] if cheapest else COLOURS[1]
     layers = [
-        lines.transform_filter("!datum.stable").mark_line(color="#bbbbbb", **mark),
-        lines.transform_filter("!datum.stable").mark_circle(color="#bbbbbb", **dots),
+        lines.transform_filter("datum.stable == 0").mark_line(color="#bbbbbb", **mark),
+        lines.transform_filter("datum.stable == 0").mark_circle(color="#bbbbbb", **dots),
         stable.mark_line(color=colour, **mark),
         stable.mark_circle(color=colour, **dots),
     ]
