@@ -127,7 +127,7 @@ def test_complex_pairs_are_not_missed() -> None:
     """One pair becomes stable at 1, another unstable at 1.01: crossings without a pole."""
 
     def system(a: float) -> Expectation:
-        pairs = [[[x, 1.0], [-1.0, x]] for x in (a - 1.0, 1.01 - a)]
+        pairs = [np.array([[x, 1.0], [-1.0, x]]) for x in (a - 1.0, 1.01 - a)]
         return Expectation(M=scipy.linalg.block_diag(*pairs), g=np.zeros(4))
 
     setting = Setting(st.problem("theta2theta"))

@@ -133,7 +133,7 @@ class Certificate(Analysis):
         >>> import steadytd as st
         >>> c = st.certify("three_state")
         >>> c.proof("positive_definite", eta=0.5)["pivots"]
-        ['9/55', '7/55']
+        ['81/110', '20/99']
         >>> c.proof("positive_definite", eta="29/70")["v_A_v"]
         '0'
         """
