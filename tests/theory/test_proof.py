@@ -191,6 +191,16 @@ def test_files_that_are_none(
     assert message in " ".join(capsys.readouterr().err.split())
 
 
+def test_long_fractions_do_not_take_for_ever(tmp_path: Path) -> None:
+    """Many different denominators of many digits: refused before anything is multiplied."""
+    found = proof("three_state", 0.5)
+    found["Phi"] = [[f"{k}/{10**900 + 2 * k + 1}" for k in (3 * s, 3 * s + 1)] for s in range(3)]
+    file = tmp_path / "proof.json"
+    file.write_text(json.dumps(found), encoding="utf-8")
+    with pytest.raises(ValueError, match="too many different denominators"):
+        verify.verify(file)
+
+
 def test_the_checker_stands_alone(tmp_path: Path) -> None:
     """Under 100 lines, Python's own modules only, and it runs without the library."""
     source = Path(str(verify.__file__)).read_text(encoding="utf-8")

@@ -21,11 +21,10 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, unknown
 from steadytd.mdp.moments import Moments
-from steadytd.theory.proof.verify import FAILS, HOLDS, LARGEST, MOST
+from steadytd.theory.proof.verify import BITS, FAILS, HOLDS, LARGEST, MOST
 
 DENOMINATOR = 10**6  # a float has a fraction with a smaller one only by design
 DIGITS = 4  # units in the last place: 1 - 0.71 stands for 0.29
-LONGEST = 1000  # digits that the checker reads
 
 Vector = list[Fraction]
 Matrix = list[Vector]
@@ -56,9 +55,11 @@ def prove(m: Moments, claim: str, eta: float | str | Fraction, problem: str) -> 
     }
     found["claim"] = FAILS if "v" in found else HOLDS
     text: dict[str, Any] = _as_text(found)
-    if sum(map(len, _leaves(text))) > LARGEST // 2 or max(map(len, _leaves(text))) > LONGEST:
+    leaves = _leaves(text)
+    common = math.lcm(*(int(leaf.partition("/")[2] or 1) for leaf in leaves if "/" in leaf))
+    if sum(map(len, leaves)) > LARGEST // 2 or common.bit_length() > BITS:
         raise InputError(
-            f"the fractions of {problem} grow too long for a proof of {LARGEST} bytes; give the "
+            f"the fractions of {problem} grow too long for a proof that can be checked; give the "
             "problem's numbers with fewer digits."
         )
     return text

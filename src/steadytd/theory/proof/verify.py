@@ -1,12 +1,11 @@
 """Check a proof that `steadytd` wrote, with Python's fractions alone: python verify.py proof.json
 
-All is computed again from the problem in the file: that d is the stationary distribution of the
-behaviour policy mu, and A = Phi' diag(d) ((1 + eta) I - P_gamma) Phi. Then that A is positive
-definite on the span of the features, B (A + A') B' = L diag(pivots) L' for a basis B of rows of
-Phi; or that it is not, v'Av <= 0 for a vector v whose values are not all 0.
+It computes A = Phi' diag(d) ((1 + eta) I - P_gamma) Phi from the problem in the file, and compares
+B (A + A') B' = L diag(pivots) L' for a basis B of rows of Phi, or v'Av <= 0 for a vector v.
 """
 
 import json
+import math
 import re
 import sys
 from fractions import Fraction
@@ -14,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 NUMBER = re.compile(r"-?\d{1,1000}(/\d{1,1000})?", re.ASCII)
-MOST = {"states": 100, "actions": 50, "features": 100}
-LARGEST = 2_000_000  # bytes of a file
+MOST = {"states": 100, "actions": 50, "features": 40}
+LARGEST, BITS = 2_000_000, 3000  # bytes of a file, bits of the common denominator
 HOLDS, FAILS = "positive definite", "not positive definite"
 
 
@@ -59,12 +58,11 @@ def check(proof: Any) -> str:
     need(len(reached) == S, "mu has more than one stationary distribution")
     flow = [[numbers(eta) + 1 if s == t else Fraction() for t in range(S)] for s in range(S)]
     for s, a, t in ((s, a, t) for s in range(S) for a in range(K) for t in range(S)):
-        weight, discount = pi[s][a] * P[s][a][t], gamma[s][a][t]
-        need(0 <= discount <= bool(weight), "a discount is not in 0..1, or of no transition")
+        need(0 <= gamma[s][a][t] <= bool(pi[s][a] * P[s][a][t]), "a discount is not possible")
         need(mu[s][a] or not pi[s][a], "pi takes an action that mu does not take")
-        flow[s][t] -= weight * discount
-    weighted = [[d[s] * Phi[s][i] for s in range(S)] for i in range(n)]
-    A = product(weighted, product(zip(*Phi, strict=True), flow))
+        flow[s][t] -= pi[s][a] * P[s][a][t] * gamma[s][a][t]
+    features = list(zip(*Phi, strict=True))
+    A = product([list(map(Fraction.__mul__, d, x)) for x in features], product(features, flow))
     said = f"A({numbers(eta)}) of {proof.get('problem')!s:.60} is {proof['claim']}"
     if proof["claim"] == FAILS:
         v = numbers(proof.get("v"), n)
@@ -72,8 +70,7 @@ def check(proof: Any) -> str:
         need(value <= 0 and value == numbers(proof.get("v_A_v")), "v'Av is positive or another")
         need(any(row[0] for row in product(Phi, [v])), "v has the value 0 in every state")
         return f"{said}: v'Av = {value}"
-    rows = proof.get("basis")
-    need(isinstance(rows, list) and 0 < len(rows) <= n, "it has no basis")
+    need(isinstance(rows := proof.get("basis"), list) and 0 < len(rows) <= n, "it has no basis")
     B, size = [Phi[s] for s in rows], len(rows)
     L, pivots = numbers(proof.get("L"), size, size), numbers(proof.get("pivots"), size)
     parts = numbers(proof.get("coordinates"), S, size)
@@ -90,7 +87,10 @@ def verify(path: str | Path) -> str:
     """What a file proves; of a file that is too large, nothing."""
     need(Path(path).stat().st_size <= LARGEST, f"the file has more than {LARGEST} bytes")
     try:
-        return check(json.loads(Path(path).read_bytes()))
+        text = Path(path).read_text(encoding="utf-8")
+        common = math.lcm(*{int(x) for x in re.findall(r"/(\d{1,1000})", text, re.ASCII)})
+        need(common.bit_length() <= BITS, "its fractions have too many different denominators")
+        return check(json.loads(text))
     except (ValueError, RecursionError, TypeError, LookupError) as error:
         raise ValueError(str(error)[:200]) from None
 
