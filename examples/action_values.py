@@ -3,7 +3,7 @@
     python examples/action_values.py
 
 Records CartPole under a careless policy and values a better one. lstdq needs no ratios, so it says
-the same where the log's behaviour probabilities are wrong; lstd and dr do not.
+the same where the log's behaviour probabilities are wrong; lstd and drl do not.
 """
 
 from __future__ import annotations

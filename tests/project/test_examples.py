@@ -32,11 +32,11 @@ def line_of(out: str, word: str) -> str:
 
 
 def check_action_values(out: str) -> None:
-    """Wrong behaviour probabilities move lstd and dr, and not the values of actions."""
+    """Wrong behaviour probabilities move lstd and drl, and not the values of actions."""
     values = {line.split()[0]: numbers(line)[-6:] for line in out.splitlines()[1:6]}
     for name in ("lstdq", "fqe"):
         assert values[name][:3] == values[name][3:]
-    for name in ("lstd", "dr"):
+    for name in ("lstd", "drl:lam=1"):
         assert values[name][0] != values[name][3]
     assert "ratios_off" in out
 

@@ -91,7 +91,7 @@ class Pencil:
     @cached_property
     def poles(self) -> list[float]:
         """The real eta at which A(eta) is singular, in ascending order."""
-        return sorted(_real(-self.modes))
+        return sorted(real_ones(-self.modes))
 
     def at_pole(self, eta: float) -> bool:
         """Whether A(eta) is singular up to rounding."""
@@ -117,7 +117,7 @@ class Pencil:
         found = list(self.poles)
         if self.rank > 1:
             pairs = scipy.linalg.eigvals(self._sums(self.A0), self._sums(self.G))
-            found += _real(-np.asarray(pairs, dtype=np.complex128))
+            found += real_ones(-np.asarray(pairs, dtype=np.complex128))
         slack = 1e-9 * (1.0 + abs(low) + abs(high))
         return sorted(c for c in found if low - slack <= c <= high + slack)
 
@@ -132,11 +132,11 @@ class Pencil:
     def _sums(self, A: Floats) -> Floats:
         """The bialternate sum of sizes^2 A, with rows scaled to about 1 where they differ."""
         if self.sizes is None:
-            return _bialternate(A)
+            return bialternate(A)
         rows, columns = np.tril_indices(self.rank, -1)
         squares = self.sizes**2
         largest = np.maximum(squares[rows], squares[columns])
-        return np.asarray(_bialternate(squares[:, None] * A) / largest[:, None])
+        return np.asarray(bialternate(squares[:, None] * A) / largest[:, None])
 
     @cached_property
     def unstable(self) -> list[Interval]:
@@ -233,13 +233,13 @@ def rates_of(A: Floats, sizes: Floats | None) -> Complexes:
     return graded_rates(sizes[:, None] * A * sizes, sizes).values
 
 
-def _real(values: Complexes) -> list[float]:
+def real_ones(values: Complexes) -> list[float]:
     """The real ones among complex numbers, up to rounding."""
     finite = values[np.isfinite(values)]
     return [float(v.real) for v in finite if abs(v.imag) <= REAL * (1.0 + abs(v))]
 
 
-def _bialternate(A: Floats) -> Floats:
+def bialternate(A: Floats) -> Floats:
     """The matrix, linear in A, whose eigenvalues are the sums of two eigenvalues of A (i < j).
 
     It is A (x) I + I (x) A on the antisymmetric tensors, of size n (n - 1)/2.
