@@ -89,7 +89,7 @@ class MeanSquare:
                 B2, c2 = affine_step(half, m.Phi[s], m.Phi[t], known)
                 apart = np.abs(B2 - (np.eye(len(B)) + B) / 2.0).max() + np.abs(c2 - c / 2.0).max()
                 self.linear &= bool(apart <= LINEAR * (1.0 + np.abs(B).max() + np.abs(c).max()))
-        mean = dynamics.reduced(problem, dynamics.expectation(problem, unit, policy), policy)
+        mean = dynamics.reduced(problem, unit, policy)
         self.end = np.linalg.lstsq(mean.M, mean.g, rcond=1e-12)[0]
         self.noise = self.c - self.A @ self.end
 
