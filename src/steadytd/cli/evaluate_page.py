@@ -11,7 +11,10 @@ from steadytd.report.evaluation.words import (
     Verdict,
     by_level,
     calibration_rows,
+    decision,
     grouped,
+    limits,
+    number,
     overlap_rows,
     stability_rows,
     value_rows,
@@ -24,6 +27,7 @@ MANY_TARGETS = 6  # beyond this only the recommended learner of each is shown
 
 def show(e: Evaluation) -> None:
     """The whole page."""
+    print_decisions(e)
     print_verdicts(verdicts(e))
     print_values(e)
     print_overlap(e)
@@ -36,6 +40,21 @@ def show(e: Evaluation) -> None:
     out.print("[bold]What the numbers mean[/]", highlight=False)
     for text in e.notes:
         out.print(plain(text), highlight=False)
+
+
+def print_decisions(e: Evaluation) -> None:
+    """Is a target better than the policy that made the log? Then what that one is worth."""
+    for d in e.decisions:
+        colour = COLOURS["good" if d.trusted and d.decision != "undecided" else "care"]
+        out.print(f"[bold {colour}]{plain(decision(d))}[/]", highlight=False)
+    if len(e.targets) > 1:
+        out.print(plain(e.best.text), highlight=False)
+    known = limits(e.behavior.lo, e.behavior.hi)
+    value = number(e.behavior.value, e.behavior.hi - e.behavior.lo)
+    out.print(
+        f"The policy that made the log is worth {value} (95 % interval {known}).", highlight=False
+    )
+    out.print()
 
 
 def print_verdicts(lines: list[Verdict]) -> None:

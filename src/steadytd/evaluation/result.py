@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -13,6 +13,15 @@ from steadytd.base.finding import Finding
 from steadytd.base.json import plain
 from steadytd.evaluation.estimate.calibration import LogCalibration
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
+from steadytd.evaluation.judge.decide import (
+    Behavior,
+    Best,
+    Counted,
+    Decision,
+    Side,
+    best,
+    compared,
+)
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.judge.values import Judged
@@ -26,11 +35,11 @@ if TYPE_CHECKING:
 NOTES = (
     "A value is the expected discounted return of the target policy from {states}.",
     "Intervals are 95 % intervals by Student's t over {units} units of the log ({episodes} "
-    "episodes); they cover the chance of which episodes were logged.",
-    "They do not cover: bias because the features cannot represent the value (where drl allows it, "
-    "lstd is checked for that: see features_poor and bias_unchecked), bias of a penalty eta (see "
-    "bias_dominates), wrong or estimated probabilities, actions that the log never shows, or a "
-    "world that has changed since.",
+    "episodes); they cover the chance of which episodes were logged. That of drl also allows for "
+    "features that cannot represent the value.",
+    "They do not cover: such a bias in all other learners (see features_poor and bias_unchecked), "
+    "bias of a penalty eta (see bias_dominates), wrong or estimated probabilities, actions that "
+    "the log never shows, or a world that has changed since.",
     "An online learner's interval is that of its fixed point on this log; not_converged says where "
     "the learner has not reached it.",
 )
@@ -46,7 +55,8 @@ class Evaluation:
     """What every target policy is worth, by every learner asked for, and how far to trust it.
 
     `values`, `overlap`, `stability`, `path`, `agreement` and `histogram` are Polars frames;
-    `warnings` a list of findings; `recommended` a dictionary from target to recommendation.
+    `warnings` a list of findings; `recommended` a dictionary from target to recommendation;
+    `behavior` is what the policy that made the log is worth: value, lo, hi.
     """
 
     log: LogFacts
@@ -54,6 +64,9 @@ class Evaluation:
     judged: tuple[Judged, ...]
     warnings: list[Finding]
     recommended: dict[str, Recommendation]
+    behavior: Behavior
+    sides: list[Side]
+    data: Counted
     path_rows: list[dict[str, Any]]
     histogram_rows: list[dict[str, Any]]
     settings: dict[str, Any]
@@ -115,6 +128,34 @@ class Evaluation:
         floats = dict.fromkeys(("difference", "lo", "hi", "stderr"), pl.Float64)
         texts = dict.fromkeys(("target", "learner", "other"), pl.String)
         return pl.DataFrame(rows, schema={**texts, **floats, "agree": pl.Boolean})
+
+    @overload
+    def compare(self, target: str) -> Decision: ...
+
+    @overload
+    def compare(self, target: None = None) -> dict[str, Decision]: ...
+
+    def compare(self, target: str | None = None) -> Decision | dict[str, Decision]:
+        """Is the target better than the policy that made the log? See `Decision`.
+
+        Without a name: all targets, with simultaneous intervals (Bonferroni: each has the level
+        1 - 0.05 / number of targets).
+        """
+        if target is not None:
+            side = self.sides[self.targets.index(self._known(target))]
+            return compared(side, None, self.data)
+        many = len(self.sides)
+        return {side.name: compared(side, None, self.data, many) for side in self.sides}
+
+    @cached_property
+    def best(self) -> Best:
+        """The best target, if that can be told: all pairs compared at once (Bonferroni)."""
+        return best(self.sides, self.data)
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Every target against the policy that made the log, each by itself."""
+        return [self.compare(name) for name in self.targets]
 
     @property
     def calibration(self) -> LogCalibration:
@@ -178,6 +219,9 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: numbers that are not finite become null."""
         document = {
+            "decisions": [d.to_dict() for d in self.decisions],
+            "best": vars(self.best),
+            "behavior": self.behavior._asdict(),
             "values": [v.to_dict() for v in self._rows()],
             "recommended": [r.to_dict() for r in self.recommended.values()],
             "overlap": [j.overlap.to_dict() for j in self.judged],
