@@ -45,24 +45,23 @@ def test_thresholds_fixed_points_and_errors(browser: Browser, name: str) -> None
         model=model_of(p), etas=ETAS,
     )  # fmt: skip
     path = c.path(ETAS)
-    close = {"rtol": 1e-9, "atol": 1e-9}
     assert found["wrong"] == []
     assert found["td"] == c.td_stable and found["rank"] == c.pencil.rank
     assert found["stable"] == path["stable"].to_list()
-    np.testing.assert_allclose(found["v"], p.v_pi, **close)
-    np.testing.assert_allclose(found["d"], p.d_mu, **close)
-    np.testing.assert_allclose(found["pd"], c.eta_pd, **close)
-    np.testing.assert_allclose(found["hurwitz"], c.eta_hurwitz, **close)
-    np.testing.assert_allclose(found["poles"], c.poles, **close)
-    np.testing.assert_allclose(found["unstable"], c.unstable_etas, **close)
-    np.testing.assert_allclose(found["paper"], c.bounds["paper"], **close)
-    np.testing.assert_allclose(found["zero"], c.error(np.zeros(p.n_features)), **close)
+    np.testing.assert_allclose(found["v"], p.v_pi, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["d"], p.d_mu, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["pd"], c.eta_pd, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["hurwitz"], c.eta_hurwitz, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["poles"], c.poles, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["unstable"], c.unstable_etas, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["paper"], c.bounds["paper"], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["zero"], c.error(np.zeros(p.n_features)), rtol=1e-9, atol=1e-9)
     errors = [math.inf if e is None else e for e in path["error"]]
     np.testing.assert_allclose(
-        [math.inf if e is None else e for e in found["errors"]], errors, **close
+        [math.inf if e is None else e for e in found["errors"]], errors, rtol=1e-9, atol=1e-9
     )
     slowest = [c.pencil.slowest(eta) for eta in ETAS]
-    np.testing.assert_allclose(found["slowest"], slowest, **close)
+    np.testing.assert_allclose(found["slowest"], slowest, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", [*NAMES, *map(str, DRAWN)])
