@@ -35,7 +35,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def poor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log that says little about its target."""
-    return write_log(tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0, episodes=60).log(0))
+    return write_log(
+        tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0, episodes=60).log(0)
+    )
 
 
 def test_json_is_what_the_library_returns(
