@@ -35,7 +35,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def poor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log that says little about its target."""
-    return write_log(tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0).log(0))
+    return write_log(
+        tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0, episodes=60).log(0)
+    )
 
 
 def test_json_is_what_the_library_returns(
@@ -46,7 +48,7 @@ def test_json_is_what_the_library_returns(
     expected = st.evaluate(good, seed=3).to_dict()
     assert shown == json.loads(json.dumps(expected))
     assert {"values", "overlap", "stability", "warnings"} <= set(shown)
-    assert len(shown["values"]) == 8
+    assert len(shown["values"]) == 7
     assert all(set(row) >= ROW for row in shown["values"])
     assert [row["target"] for row in shown["overlap"]] == ["pi"]
     assert [row["target"] for row in shown["stability"]] == ["pi"]
@@ -58,24 +60,24 @@ def test_options_reach_the_library(
     options = ["--features", "poly:2", "--learner", "lstd", "--learner", "td:alpha=0.01"]
     assert call(monkeypatch, "evaluate", str(good), *options, "--threads", "1", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
-    assert [row["learner"] for row in shown["values"]] == ["lstd", "td:alpha=0.01"]
+    assert [row["learner"] for row in shown["values"]] == ["lstd", "td:alpha=0.01", "drl"]
     assert shown["settings"]["features"] == "poly:2"
     expected = st.evaluate(good, features="poly:2", learners=["lstd", "td:alpha=0.01"]).to_dict()
     assert shown["values"] == json.loads(json.dumps(expected["values"]))
 
 
-def test_a_good_log_gets_its_value_first(
+def test_a_good_log_gets_its_decision_and_its_value_first(
     good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, "evaluate", str(good)) == 0
     text = capsys.readouterr().out
-    r = st.evaluate(good).recommended["pi"]
+    e = st.evaluate(good)
+    r, lines = e.recommended["pi"], " ".join(text.split())
     assert r.trusted
     assert r.lo <= tabular(0.3).truth <= r.hi
-    assert text.startswith(
-        f"pi: {r.value:.2f} (95 % interval {r.lo:.2f} to {r.hi:.2f}), by {r.learner}."
-    )
-    assert "do not trust" not in text
+    assert lines.startswith(f"{e.compare('pi').text} The policy that made the log is worth ")
+    assert f"pi: {r.value:.2f} (95 % interval {r.lo:.2f} to {r.hi:.2f}), by drl." in lines
+    assert "do not trust" not in text and "do not rely" not in text
     order = [text.index(word) for word in ("Values", "Overlap", "Stability", "What the numbers")]
     assert order == sorted(order)
     for learner in ("perturbed_lstd", "lstd", "tdc", "etd", "snpdis"):
@@ -87,8 +89,8 @@ def test_a_poor_log_gets_a_plain_no(
 ) -> None:
     assert call(monkeypatch, "evaluate", str(poor)) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith("pi: do not trust ")
-    assert "too few whole episodes are like this policy's" in text
+    assert "; do not rely on this: the log shows too little of what this policy would do" in text
+    assert text.index("do not rely on this") < text.index("pi: do not trust ")
     assert "Warnings low_overlap pi: " in text
     assert "They do not cover: " in text
 

@@ -13,7 +13,6 @@ import pytest
 
 import steadytd as st
 from steadytd.base.files import file_name
-from steadytd.base.finding import Finding
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import page as evaluation_page
@@ -219,8 +218,7 @@ def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Re
         (recommendation(), "good", "2.0 (95 % interval 1.0 to 3.0), by lstd."),
         (recommendation("low_overlap"), "bad", "do not trust 2.0 (95 % interval 1.0 to 3.0, by"),
         (recommendation("low_overlap", "brand_new"), "bad", "would do; brand_new."),
-        (recommendation("features_poor"), "bad", "the features are poor"),
-        (recommendation("features_poor", learner="drl"), "care", "does not rest on them"),
+        (recommendation("cut_off"), "care", "in which episodes are cut off are right"),
         (recommendation("behavior_estimated"), "care", "trust it only if the estimated"),
         (recommendation("behavior_estimated", "few_episodes"), "bad", "the log is too small"),
         (recommendation(hi=float("nan")), "good", "2 (no interval), by lstd."),
@@ -231,28 +229,6 @@ def test_verdicts(given: Recommendation, grade: str, text: str) -> None:
     (line,) = verdicts(cast(Evaluation, stub))
     assert line.grade == grade
     assert text in line.text
-
-
-def test_a_log_that_is_cut_short_makes_a_condition() -> None:
-    cut = Finding("truncated_returns", "", "note", "", "", {})
-    for given, grade in ((recommendation(), "care"), (recommendation("low_overlap"), "bad")):
-        stub = SimpleNamespace(targets=["t"], recommended={"t": given}, warnings=[cut])
-        (line,) = verdicts(cast(Evaluation, stub))
-        assert line.grade == grade
-        assert ("episodes are cut off are right" in line.text) == (grade == "care")
-
-
-def test_low_overlap_of_rows_or_of_whole_episodes() -> None:
-    for share, text in (
-        (0.03, "the log shows too little"),
-        (0.9, "too few whole episodes are like"),
-    ):
-        found = Finding("low_overlap", "t", "warning", "", "", {"ess_step_share": share})
-        other = Finding("low_overlap", "u", "warning", "", "", {"ess_step_share": 0.9 - share})
-        given = {"t": recommendation("low_overlap")}
-        stub = SimpleNamespace(targets=["t"], recommended=given, warnings=[found, other])
-        (line,) = verdicts(cast(Evaluation, stub))
-        assert text in line.text
 
 
 def test_every_warning_of_the_library_has_a_reason() -> None:
