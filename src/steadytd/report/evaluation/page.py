@@ -12,14 +12,25 @@ from steadytd.base.errors import InputError
 from steadytd.base.files import output_directory, write_whole
 from steadytd.base.json import json_text
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation import words
+from steadytd.report.evaluation import tables, words
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
-from steadytd.report.evaluation.values import values_chart
+from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
+from steadytd.report.evaluation.panels import DRAWN
+from steadytd.report.evaluation.values import targets_chart, values_chart
+from steadytd.report.evaluation.visits import visits_chart, visits_words
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
 
 NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+BY_TARGET = {
+    "visits": visits_chart,
+    "lam": lam_chart,
+    "values": values_chart,
+    "agreement": agreement_chart,
+    "overlap": overlap_chart,
+    "path": path_chart,
+}
 
 
 def write_evaluation(
@@ -31,11 +42,10 @@ def write_evaluation(
     """
     with tempfile.TemporaryDirectory(prefix="steadytd-") as name:
         made = Path(name)
-        charts = {"values": values_chart, "overlap": overlap_chart, "path": path_chart}
-        if len(e.agreement):
-            charts["agreement"] = agreement_chart
-        pictures = {key: save_figure(draw(e), made, key) for key, draw in charts.items()}
-        models = _save_models(e, made)
+        taken: set[str] = set()
+        stems = {target: _stem(target, taken) for target in e.targets}
+        pictures = _draw(e, made, stems)
+        models = _save_models(e, made, stems)
         (made / "evaluation.json").write_text(json_text(e.to_dict()), encoding="utf-8")
         html = _html(e, pictures, models, files, command)
         (made / "evaluation.html").write_text(html, encoding="utf-8")
@@ -46,22 +56,47 @@ def write_evaluation(
     return directory / "evaluation.html"
 
 
-def _save_models(e: Evaluation, where: Path) -> list[dict[str, str]]:
+def _draw(e: Evaluation, where: Path, stems: dict[str, str]) -> dict[str, dict[str, str]]:
+    """The pictures as SVG, by kind and target ("" where they concern all)."""
+    found: dict[str, dict[str, str]] = {"targets": {}, "calibration": {}}
+    for kind, chart in (("targets", targets_chart(e)), ("calibration", _calibration(e))):
+        if chart is not None:
+            found[kind][""] = save_figure(chart, where, kind)
+    for kind, draw in BY_TARGET.items():
+        charts = {name: draw(e, name) for name in e.targets[:DRAWN]}
+        found[kind] = {
+            name: save_figure(chart, where, f"{kind}_{stems[name]}")
+            for name, chart in charts.items()
+            if chart is not None
+        }
+    return found
+
+
+def _calibration(e: Evaluation) -> Any | None:
+    return calibration_chart(e.calibration)
+
+
+def _save_models(e: Evaluation, where: Path, stems: dict[str, str]) -> list[dict[str, str]]:
     """One file per target that has a value function: target, learner, file."""
     rows: list[dict[str, str]] = []
-    taken: set[str] = set()
     for name in e.targets:
         try:
             value_function = e.value_function(name)
         except InputError as error:  # importance sampling alone, or a learner that diverged
             rows.append({"target": name, "learner": "", "file": "", "why": str(error)})
             continue
-        file = file_name(name, taken)
-        taken.add(file.lower())
+        file = f"value_{stems[name]}.npz"
         value_function.save(where / file)
         row = {"target": name, "learner": value_function.learner, "file": file, "why": ""}
         rows.append(row)
     return rows
+
+
+def _stem(target: str, taken: set[str]) -> str:
+    """A target's part of its files' names; it is added to `taken`."""
+    file = file_name(target, taken)
+    taken.add(file.lower())
+    return file.removeprefix("value_").removesuffix(".npz")
 
 
 def file_name(target: str, taken: set[str]) -> str:
@@ -80,23 +115,28 @@ def file_name(target: str, taken: set[str]) -> str:
 
 def _html(
     e: Evaluation,
-    pictures: dict[str, str],
+    pictures: dict[str, dict[str, str]],
     models: list[dict[str, str]],
     files: Sequence[str],
     command: str,
 ) -> str:
     warnings, notes = words.by_level(e)
-    lines = words.verdicts(e)
     return page(
         "evaluation.html",
         e=e,
-        verdicts=lines,
-        worst="mixed" if any(line.grade != "good" for line in lines) else "",
-        values=words.value_rows(e),
+        drawn=e.targets[:DRAWN],
+        decisions=words.verdicts(e),
+        values=tables.value_rows(e),
         reasons={r.target: r.reason for r in e.recommended.values()},
-        overlap=words.overlap_rows(e),
-        stability=words.stability_rows(e),
-        calibration=words.calibration_rows(e),
+        overlap=tables.overlap_rows(e),
+        stability=tables.stability_rows(e),
+        calibration=tables.calibration_rows(e),
+        calibration_words=calibration_words(e.calibration),
+        visits_words={name: visits_words(e, name) for name in e.targets},
+        sensitivity=tables.sensitivity_rows(e),
+        off_by=tables.OFF_BY,
+        spreads=tables.spread_rows(e),
+        spread_names=tables.spread_names(e),
         warnings=words.grouped(warnings),
         notes=words.grouped(notes),
         covers=e.notes,
@@ -115,7 +155,7 @@ def _facts(e: Evaluation, files: Sequence[str]) -> list[tuple[str, str]]:
         ("rows", f"{f.rows:,}"),
         ("rows left out", f"{f.left_out:,}" if f.left_out else ""),
         ("episodes", f"{f.episodes:,}, of which {f.truncated:,} truncated"),
-        ("units of the bootstrap", f"{f.units:,}"),
+        ("units of the intervals", f"{f.units:,}"),
         ("discount", "the log's own column" if s["discount"] is None else f"{s['discount']:g}"),
         ("features", f"{s['features']} ({s['n_features']} numbers)"),
         ("learners", ", ".join(s["learners"])),
