@@ -19,22 +19,24 @@ from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import ActionPlan, Plan, Where, blocks_for
-from steadytd.evaluation.collect.statistics import Statistics, halved, units
+from steadytd.evaluation.collect.statistics import halved, units
 from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import resamples
 from steadytd.evaluation.estimate.by_action import BY_ACTION, FEW, numbers_per_block
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
-from steadytd.evaluation.estimate.methods.drl import needed
+from steadytd.evaluation.estimate.methods.drl import at, needed
 from steadytd.evaluation.estimate.overlap import histogram, overlap
-from steadytd.evaluation.estimate.requests import Request, requests
-from steadytd.evaluation.estimate.sandwich import neighbours
+from steadytd.evaluation.estimate.requests import Request, requests, with_drl
+from steadytd.evaluation.estimate.sandwich import Estimate, neighbours
 from steadytd.evaluation.estimate.stability import assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
+from steadytd.evaluation.judge.decide import Behavior, Counted, Side, compared
 from steadytd.evaluation.judge.log_findings import LogFacts, about_log
 from steadytd.evaluation.judge.probability_findings import about_probabilities, about_sensitivity
 from steadytd.evaluation.judge.recommend import recommend
+from steadytd.evaluation.judge.rule import noise
 from steadytd.evaluation.judge.target_findings import about_target
 from steadytd.evaluation.judge.values import Given, Judged, judge
 from steadytd.evaluation.probabilities import Asked, Probabilities, calibration, examine
@@ -94,7 +96,7 @@ def evaluate(
     threads = None if threads is None else whole("threads", threads, 1)
     parts = None if parts is None else whole("parts", parts, 1)
     seed = one_seed(seed)
-    asked = requests(learners)
+    asked = with_drl(requests(learners))
     log = _opened(source, discount, targets, columns, behavior, batch_rows, seed)
     if not log.targets:
         raise InputError(
@@ -253,19 +255,17 @@ class How(NamedTuple):
     threads: int | None
 
 
-def in_units(u: Statistics, plan: Plan) -> Estimator:
+def in_units(e: Estimator, plan: Plan) -> Estimator:
     """The estimator, with stretches of episodes joined until they are independent of each other.
 
     Neighbours are joined while the influences of `lstd` in neighbouring stretches are correlated by
     more than 1/sqrt(k) for one of the targets, k being the number of stretches.
     """
-    e = Estimator(u, plan.where, plan.systems, plan.lams)
-    while u.continues[1:].any() and e.n_units >= 2 * FEWEST_UNITS:
+    while e.units.continues[1:].any() and e.n_units >= 2 * FEWEST_UNITS:
         found = [estimate(e, t, LSTD).influence for t in range(len(plan.targets))]
         if max(map(neighbours, found)) <= 1.0 / np.sqrt(e.n_units):
             break
-        u = halved(u)
-        e = replace(e, units=u, _held={})
+        e = replace(e, units=halved(e.units), _held={})
     return e
 
 
@@ -281,7 +281,8 @@ def conclude(
 ) -> Evaluation:
     """Estimates, intervals and findings from the sums of a pass."""
     seed, threads = how
-    e = in_units(units(passed.statistics), plan)
+    whole = Estimator(units(passed.statistics), plan.where, plan.systems, plan.lams)
+    e = in_units(whole, plan)
     u = e.units
     counts = resamples(e.n_units, e.rank, seed)
     truncated, left = u.counts[:, 2:].sum(axis=0)
@@ -302,7 +303,10 @@ def conclude(
         longest=int(u.extent[3]),
     )
 
-    given = Given(e, plan, asked, passed.outcomes, behavior_estimate(e))
+    valued = behavior_estimate(whole)
+    own = at(whole, whole.behavior, 1.0)
+    sample = passed.checked.sample
+    given = Given(e, whole, plan, asked, passed.outcomes, valued, own, sample)
 
     def one(t: int) -> tuple[Judged, list[dict[str, Any]]]:
         stability = assess(e, t, plan.targets[t], counts)
@@ -318,10 +322,13 @@ def conclude(
     recommended = {}
     for j in judged:
         warnings += about_target(j, facts)
-        recommended[j.name] = recommend(j, facts, warnings)
-    about = Asked(passed.checked.sample, e, facts)
+        recommended[j.name] = recommend(j, warnings)
+    about = Asked(sample, e, facts)
+    data = Counted(u.rows, "rows") if facts.continuing else Counted(u.episodes, "episodes")
+    sides = [Side(j.name, j.rule, recommended[j.name].warnings) for j in judged]
+    decisions = [compared(side, None, data) for side in sides]
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        looked = pool.map(partial(examine, about), range(len(judged)), recommended.values())
+        looked = pool.map(partial(examine, about), range(len(judged)), sides, decisions)
     sensitivities, returns = zip(*looked, strict=True)
     warnings += [finding for s in sensitivities for finding in about_sensitivity(s)]
     return Evaluation(
@@ -330,6 +337,9 @@ def conclude(
         judged=judged,
         warnings=warnings,
         recommended=recommended,
+        behavior=Behavior(valued.value, *_limits(valued, facts.divided)),
+        sides=sides,
+        data=data,
         path_rows=[row for rows in paths for row in rows],
         histogram_rows=histogram(u, plan.targets),
         settings=settings,
@@ -342,6 +352,11 @@ def conclude(
             passed.checked.sample, {j.name: j.omega for j in judged}, features, facts.continuing
         ),
     )
+
+
+def _limits(one: Estimate, divided: bool) -> tuple[float, float]:
+    reach = noise(one.influence, divided).reach
+    return one.value - reach, one.value + reach
 
 
 def _calibration(log: Any) -> dict[str, Any]:

@@ -6,22 +6,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from steadytd.evaluation.collect.checks import Checked, by_unit, unit_of_pieces
-from steadytd.evaluation.collect.outcomes import RETURN, Sampled
+from steadytd.evaluation.collect.outcomes import Sampled
 from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.calibration import LogCalibration, calibrate
 from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.quantiles import Spreads, spreads
 from steadytd.evaluation.estimate.sensitivity import (
-    EpisodeRows,
     Question,
     Sensitivity,
     answer,
-    on_policy,
     ranges,
     rows_of,
 )
-from steadytd.evaluation.judge.log_findings import MUCH_LEFT, LogFacts
-from steadytd.evaluation.judge.recommend import Recommendation
+from steadytd.evaluation.judge.decide import Decision, Side
+from steadytd.evaluation.judge.log_findings import LogFacts
 
 
 @dataclass(frozen=True)
@@ -59,24 +57,13 @@ class Asked(NamedTuple):
     facts: LogFacts
 
 
-def examine(asked: Asked, target: int, r: Recommendation) -> tuple[Sensitivity, Spreads]:
-    """Sensitivity and spread of one target."""
+def examine(asked: Asked, target: int, side: Side, d: Decision) -> tuple[Sensitivity, Spreads]:
+    """Sensitivity of the decision about one target, and spread of its returns."""
     sample, e, f = asked
     rows = rows_of(sample, target, e.kept, e.start_mean)
     found, sharp = ranges(sample, target, rows)
-    sharp = sharp and not f.continuing
-    if sharp and found is not None:
-        behavior, value = float(sample.outcomes[:, RETURN].mean()), found(1.0, False)
-    else:
-        behavior, value = _behavior(sample, rows, f), r.value
-    question = Question(r.target, value, r.lo, r.hi, behavior)
-    said = answer(question, found, sharp, len(rows.reward))
-    return said, spreads(sample, target, r.target, f.continuing)
-
-
-def _behavior(sample: Sampled, rows: EpisodeRows, f: LogFacts) -> float:
-    """The mean return of the logged episodes; by the features where returns are cut, or endless."""
-    cut = f.truncated > 0 and f.discount_left > MUCH_LEFT
-    if f.continuing or cut or not len(sample.outcomes):
-        return on_policy(rows)
-    return float(sample.outcomes[:, RETURN].mean())
+    question = Question(
+        side.name, side.rule.value, side.rule.value - d.difference, d.decision != "undecided"
+    )
+    said = answer(question, found, sharp and not f.continuing, len(rows.reward))
+    return said, spreads(sample, target, side.name, f.continuing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -13,6 +13,15 @@ from steadytd.base.finding import Finding
 from steadytd.base.json import plain
 from steadytd.evaluation.estimate.calibration import LogCalibration
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
+from steadytd.evaluation.judge.decide import (
+    Behavior,
+    Best,
+    Counted,
+    Decision,
+    Side,
+    best,
+    compared,
+)
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.judge.values import Judged
@@ -47,7 +56,8 @@ class Evaluation:
     """What every target policy is worth, by every learner asked for, and how far to trust it.
 
     `values`, `overlap`, `stability`, `path`, `visits`, `agreement` and `histogram` are frames;
-    `warnings` a list of findings; `recommended` a dictionary from target to recommendation.
+    `warnings` a list of findings; `recommended` a dictionary from target to recommendation;
+    `behavior` is what the policy that made the log is worth: value, lo, hi.
     """
 
     log: LogFacts
@@ -55,6 +65,9 @@ class Evaluation:
     judged: tuple[Judged, ...]
     warnings: list[Finding]
     recommended: dict[str, Recommendation]
+    behavior: Behavior
+    sides: list[Side]
+    data: Counted
     path_rows: list[dict[str, Any]]
     histogram_rows: list[dict[str, Any]]
     settings: dict[str, Any]
@@ -127,6 +140,34 @@ class Evaluation:
         texts = dict.fromkeys(("target", "learner", "other"), pl.String)
         return pl.DataFrame(rows, schema={**texts, **floats, "agree": pl.Boolean})
 
+    @overload
+    def compare(self, target: str) -> Decision: ...
+
+    @overload
+    def compare(self, target: None = None) -> dict[str, Decision]: ...
+
+    def compare(self, target: str | None = None) -> Decision | dict[str, Decision]:
+        """Is the target better than the policy that made the log? See `Decision`.
+
+        Without a name: all targets, with simultaneous intervals (Bonferroni: each has the level
+        1 - 0.05 / number of targets).
+        """
+        if target is not None:
+            side = self.sides[self.targets.index(self._known(target))]
+            return compared(side, None, self.data)
+        many = len(self.sides)
+        return {side.name: compared(side, None, self.data, many) for side in self.sides}
+
+    @cached_property
+    def best(self) -> Best:
+        """The best target, if that can be told: all pairs compared at once (Bonferroni)."""
+        return best(self.sides, self.data)
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Every target against the policy that made the log, each by itself."""
+        return [self.compare(name) for name in self.targets]
+
     @property
     def calibration(self) -> LogCalibration:
         """What the logged probabilities were held against; see `docs/evaluate.md`."""
@@ -189,6 +230,9 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: numbers that are not finite become null."""
         document = {
+            "decisions": [d.to_dict() for d in self.decisions],
+            "best": vars(self.best),
+            "behavior": self.behavior._asdict(),
             "values": [v.to_dict() for v in self._rows()],
             "recommended": [r.to_dict() for r in self.recommended.values()],
             "overlap": [j.overlap.to_dict() for j in self.judged],

@@ -12,6 +12,7 @@ from steadytd.engine.loop.vectors import LANES
 from steadytd.evaluation.collect import scan
 from steadytd.evaluation.collect.action_sums import ActionRows, ActionSums
 from steadytd.evaluation.collect.action_sums import shapes as action_shapes
+from steadytd.evaluation.collect.cuts import Cuts
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.products import Products, up
 from steadytd.evaluation.collect.ratios import Ratios, Steps
@@ -43,7 +44,9 @@ class BlockSums:
         self.systems, self.mass, self.behavior = (
             room[name][i] for name in ("systems", "mass", "behavior")
         )
-        self.weighted, self.ratios = room["weighted"][i], room["ratios"][i]
+        self.weighted, self.cut, self.ratios = (
+            room[name][i] for name in ("weighted", "cut", "ratios")
+        )
         self.numerator, self.denominator, self.ended = (
             room[name][i] for name in ("numerator", "denominator", "ended")
         )
@@ -73,6 +76,7 @@ def room_for(plan: Plan) -> dict[str, Floats]:
         "mass": (T, K, d),
         "behavior": (d, d + 1),
         "weighted": (plan.ratios, len(plan.lams), d + 2),
+        "cut": (T, len(plan.lams), d + 1),
         "ratios": (T, len(RATIO_SUMS)),
         "numerator": (T, H),
         "denominator": (T, H),
@@ -168,6 +172,7 @@ class Accumulator:
         self.violations = np.zeros(T, dtype=np.int64)
         self.violating = np.full((T, KEPT_ROWS), -1, dtype=np.int64)
         self.extent = np.array([np.inf, -np.inf, 0.0, 0.0])
+        self.cuts = Cuts(plan)
         self.products = Products(plan) if few(plan) else None
         self.by_action = ActionSums(plan.by_action, d) if plan.by_action else None
         self.lams, self.c = np.array(plan.lams), np.zeros((len(plan.lams), plan.ratios))
@@ -214,7 +219,9 @@ class Accumulator:
     def add_rows(self, p: Prepared, X: Floats) -> None:
         """Add the sums over features of a prepared batch."""
         rows = p.weighted(X)
+        ends = self.cuts.begin(p.first, p.discount)
         for lo, hi, piece in p.stretches:
+            self.cuts.take(lo, hi, rows, ends, piece.cut)
             piece.x_start += X[np.flatnonzero(p.first[lo:hi]) + lo].sum(axis=0)
             if self.products is None:
                 self._add(lo, hi, piece, p, rows)
@@ -287,6 +294,7 @@ class Accumulator:
     def statistics(self) -> Statistics:
         """All sums; the episode under way ends here. The pass is over: nothing can be added."""
         self._end_episode()
+        self.cuts.end()
         if self.by_action is not None:
             self.by_action.flush()
         last = self.pieces[-1]

@@ -80,7 +80,7 @@ def numbers_per_block(targets: int, systems: int, features: int, lams: int = 1) 
     """How many numbers the sums of one block hold."""
     d = features
     matrices = d * d + (targets * systems + 1) * d * (d + 2)
-    return matrices + (targets + 1) * lams * (d + 2) + targets * 3 * HORIZON
+    return matrices + (2 * targets + 1) * lams * (d + 2) + targets * 3 * HORIZON
 
 
 def blocks_for(targets: int, systems: int, features: int, lams: int = 1, further: int = 0) -> int:

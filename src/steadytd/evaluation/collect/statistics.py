@@ -45,6 +45,7 @@ class Statistics:
     `behavior`     [p, d, d + 1]        sums of x (x - gamma' x')' and of r x: ratios of 1
     `weighted`     [p, T + 1, L, d + 2] sums of c (x - gamma' x', r, 1 - gamma') for each lam, with
                                         c = rho (gamma lam c + 1 at a start); last, ratios of 1
+    `cut`          [p, T, L, d + 1]     sums of gamma' (z, c) for each lam at cut-offs
     `ratios`       [p, T, 7]            see `RATIO_SUMS`
     `numerator`    [p, T, H]            of snpdis: discounted product times reward at step t
     `denominator`  [p, T, H]            products at step t, of episodes that have such a step
@@ -68,6 +69,7 @@ class Statistics:
     mass: Floats
     behavior: Floats
     weighted: Floats
+    cut: Floats
     ratios: Floats
     numerator: Floats
     denominator: Floats
@@ -114,8 +116,8 @@ class Statistics:
 
 
 SUMMED = (
-    "counts", "G", "x", "x_start", "systems", "mass", "behavior", "weighted", "ratios", "numerator",
-    "denominator", "ended", *ACTION_SUMS,
+    "counts", "G", "x", "x_start", "systems", "mass", "behavior", "weighted", "cut", "ratios",
+    "numerator", "denominator", "ended", *ACTION_SUMS,
 )  # fmt: skip
 PIECEWISE = ("block", "continues", *SUMMED)
 

@@ -16,7 +16,7 @@ from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.inverse import RANK, Inverse
 from steadytd.evaluation.estimate.sandwich import Estimate
 
-FOLDS = 5  # of consecutive units: the sums of four give the weights for the fifth
+FOLDS = 5  # of units: the sums of four give the weights for the fifth
 
 
 class Form(NamedTuple):
@@ -140,9 +140,16 @@ class Estimator:
         return np.full(self.units.G.shape[1], np.nan) if pair is None else pair.w
 
     def folds(self) -> Iterator[slice]:
-        """Consecutive units: five folds, or as many as there are units."""
+        """Five folds, or as many as there are units.
+
+        Every fifth unit; consecutive ones where units are stretches of episodes, since neighbours
+        are alike.
+        """
         n, number = self.n_units, min(FOLDS, self.n_units)
-        ends = [i * n // number for i in range(number + 1)]
+        if not self.units.continues[1:].any():
+            yield from (slice(i, None, number) for i in range(number))
+            return
+        ends = [-(-i * n // number) for i in range(number + 1)]
         yield from map(slice, ends[:-1], ends[1:])
 
     def cross_fitted(self, target: int) -> list[Held]:
@@ -156,13 +163,11 @@ class Estimator:
             self._held[target] = found
         return self._held[target]
 
-    def mean_of(
-        self, scores: Floats, lam: float | None = None, masses: Floats | None = None
-    ) -> Estimate:
+    def mean_of(self, scores: Floats) -> Estimate:
         """The sum of the units' scores over the number of starts, with the influences."""
         number = self.starts.sum()
         value = float(scores.sum() / number)
-        return Estimate(value, np.asarray((scores - value * self.starts) / number), lam, masses)
+        return Estimate(value, np.asarray((scores - value * self.starts) / number))
 
     def held_out(self, target: int) -> HeldOut:
         """The projected Bellman error of lstd's weights on episodes that did not make them.

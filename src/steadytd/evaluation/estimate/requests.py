@@ -10,7 +10,7 @@ from steadytd.base.errors import InputError, unknown
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner, parse_params
 from steadytd.evaluation.collect.plan import TD, System
-from steadytd.evaluation.estimate.baselines import DEFAULT, NAMED, REFERENCE, RENAMED
+from steadytd.evaluation.estimate.baselines import CORRECTED, DEFAULT, NAMED, REFERENCE, RENAMED
 from steadytd.evaluation.estimate.by_action import BY_ACTION, parsed
 from steadytd.evaluation.estimate.closed_form import FixedPoint, fixed_point
 from steadytd.evaluation.estimate.estimators import Form
@@ -61,6 +61,12 @@ def requests(asked: Sequence[str | Law | Learner] | str | None) -> list[Request]
         if text in labels[:i]:
             raise InputError(f"learner '{text}' is given twice; leave one out.")
     return made
+
+
+def with_drl(asked: list[Request]) -> list[Request]:
+    """Plain `drl` is always there: it is what the decision rests on."""
+    there = any(one.label == CORRECTED.name for one in asked)
+    return asked if there else [*asked, _estimator(CORRECTED.name)]
 
 
 def _request(asked: str | Law | Learner) -> Request:

@@ -25,13 +25,15 @@ class Estimate:
     """A value with its influences by unit; NaN and zeros where there is none.
 
     `masses`, of `drl` and `mis`: by unit, the sum of U_t rho_t (1 - gamma_{t+1}), divided by the
-    number of all starts. In truth their sum is 1.
+    number of all starts. In truth their sum is 1 without cuts. `cut`, of `drl`: the mean per start
+    of U_t rho_t gamma_{t+1} where episodes are cut off.
     """
 
     value: float
     influence: Floats = field(repr=False)
     lam: float | None = None
     masses: Floats | None = field(default=None, repr=False)
+    cut: float = 0.0
 
     @property
     def stderr(self) -> float:
@@ -53,7 +55,7 @@ class Estimate:
 
     @property
     def moment(self) -> float:
-        """The sum of the masses, in truth 1."""
+        """The sum of the masses, in truth 1 less at most what is cut off."""
         return float("nan") if self.masses is None else float(self.masses.sum())
 
     @property

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.parallel import single_threaded
 from steadytd.evaluation.collect.outcomes import (
     DISCOUNT,
     PRODUCTS,
@@ -86,6 +87,10 @@ class Sensitivity:
     @cached_property
     def curve(self) -> tuple[Bound, ...]:
         """The range of values over Lambda; empty where nothing is known."""
+        return self._curve()
+
+    @single_threaded
+    def _curve(self) -> tuple[Bound, ...]:
         of = self.least_and_largest
         if of is None:
             return ()
@@ -106,13 +111,12 @@ class Sensitivity:
 
 
 class Question(NamedTuple):
-    """What is decided: the target's value with its interval, against the behaviour's."""
+    """What is decided: the target's value against the behaviour's, and whether more than chance."""
 
     target: str
     value: float
-    lo: float
-    hi: float
     behavior: float
+    decided: bool
 
 
 class EpisodeRows(NamedTuple):
@@ -133,12 +137,6 @@ def rows_of(sample: Sampled, target: int, kept: Longs, start: Floats) -> Episode
     x = rows[:, RATIOS + targets : RATIOS + targets + d][:, kept]
     ahead = rows[:, DISCOUNT, None] * rows[:, RATIOS + targets + d :][:, kept]
     return EpisodeRows(x, ahead - x, rows[:, REWARD], rows[:, RATIOS + target], start[kept])
-
-
-def on_policy(rows: EpisodeRows) -> float:
-    """The value of the policy that made the log, in the class of the features."""
-    w = _solve(rows._replace(rho=np.ones(len(rows.reward))), np.ones(len(rows.reward)))
-    return float("nan") if w is None else float(rows.start @ w)
 
 
 def one_step(sample: Sampled) -> bool:
@@ -275,8 +273,8 @@ def _text(asked: Question, Lambda: float, sharp: bool, rows: int) -> str:
         f"the target looks {side} than the policy that made the log ({asked.value:.4g} against "
         f"{asked.behavior:.4g})"
     )
-    if asked.lo <= asked.behavior <= asked.hi:
-        said += ", though chance alone may explain that"
+    if not asked.decided:
+        said += ", though chance or bias may explain that"
     if np.isnan(Lambda):
         return f"{said}. How wrong the ratios would have to be to turn it cannot be told."
     if np.isinf(Lambda):

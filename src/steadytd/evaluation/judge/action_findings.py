@@ -13,7 +13,7 @@ def about_actions(j: Judged) -> list[Finding]:
     """Findings about the values of actions, for one target."""
     if j.actions is None:
         return []
-    parts = (_unseen, _left_out, _only)
+    parts = (_unseen, _left_out)
     return [f for part in parts if (f := part(j)) is not None] + _iterated(j)
 
 
@@ -46,18 +46,6 @@ def _left_out(j: Judged) -> Finding | None:
         "these rows out.",
         f"Add the column next_target_probs_{j.name}, or give the target as a function.",
         {"left_out": s.left_out, "rows": s.rows},
-    )  # fmt: skip
-
-
-def _only(j: Judged) -> Finding | None:
-    if any(v.kind != "action" for v in j.values):
-        return None
-    return Finding(
-        "second_opinion", j.name, "note",
-        "only estimators that value actions were asked for. They are a second opinion: how often "
-        "their intervals hold the truth has not been measured as for the others, so none is "
-        "trusted.",
-        "Ask for lstd and dr, too, or leave out the list of learners.",
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from steadytd.base.finding import Finding
 
-FEW_UNITS, FEW_EPISODES, FEW_ROWS = 10, 20, 100
+FEW_EPISODES, FEW_ROWS = 20, 1000  # rows count where there are no episodes
 MUCH_LEFT = 0.05  # discount left where episodes are cut, on average
 
 
@@ -73,8 +73,7 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "pdis and snpdis value first states, so they say nothing here.",
             )
         )
-    few = f.units < FEW_UNITS or f.rows < FEW_ROWS or 1 < f.episodes < FEW_EPISODES
-    if few or (f.episodes <= 1 and not f.continuing):
+    if f.rows < FEW_ROWS if f.continuing else f.episodes < FEW_EPISODES:
         found.append(
             Finding(
                 "few_episodes",
@@ -82,8 +81,8 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "warning",
                 f"the log has {f.rows} rows and {f.episodes} episodes in {f.units} units: too few "
                 "for an interval that can be trusted.",
-                "Collect more rows."
-                if f.continuing and f.episodes <= 1
+                f"Collect at least {FEW_ROWS} rows; better many thousands."
+                if f.continuing
                 else f"Collect at least {FEW_EPISODES} episodes; better hundreds.",
                 {"rows": f.rows, "episodes": f.episodes, "units": f.units},
             )

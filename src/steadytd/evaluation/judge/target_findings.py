@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.finding import Finding
-from steadytd.evaluation.estimate.baselines import DOUBLY_ROBUST, REFERENCE, SAMPLING
+from steadytd.evaluation.estimate.baselines import CORRECTED, DOUBLY_ROBUST, REFERENCE, SAMPLING
 from steadytd.evaluation.judge.action_findings import about_actions
 from steadytd.evaluation.judge.log_findings import LogFacts
+from steadytd.evaluation.judge.rule import DOUBT, FEW_SCORES, FEW_STRETCHES
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
 LOW_ROWS, LOW_EPISODES = 0.05, 30.0  # share of rows, number of episodes: below is low overlap
@@ -17,19 +18,75 @@ MATTERS = 0.5  # of half an interval: differences below this do not matter
 TINY = 1e-6  # of the values' size: nor do those
 MANY = 3.5  # standard errors that two learners have to differ by
 CLOSE = 0.005  # of its fixed point: as near as an online learner has to come
-DOUBT = 0.25  # of the value beyond the cuts: what may be wrong with it unnoticed
-UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl has to exclude
-SHARP = 3.0  # times lstd's interval: up to here sampling is used, since it trusts no features
+UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl:lam=1 has to exclude
 
 
 def about_target(j: Judged, f: LogFacts) -> list[Finding]:
-    """Findings for one target, the gravest first."""
+    """Findings for one target, the gravest first: what forbids trust, then the rest."""
     parts = (
-        _support, _ratios_off, _low_overlap, _features_poor, _unchecked, _beyond_cuts, _disagree,
+        _support, _ratios_off, _none_carried, _alike, _beyond_cuts, _unlike, _features_poor,
+        _unchecked, _disagree,
     )  # fmt: skip
     found = [finding for part in parts if (finding := part(j, f)) is not None]
     found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]
     return found + _out_of_range(j, f) + _online(j) + about_actions(j)
+
+
+def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
+    """The log carries no lam of `drl`, or there is none."""
+    r, w = j.rule, j.rule.weighing
+    what = "row" if f.continuing else "episode"
+    numbers = {**w._asdict(), "lam": r.lam, "units": len(r.estimate.influence)}
+    if r.carried:
+        return None
+    if not r.known:
+        return Finding(
+            "low_overlap", j.name, "warning",
+            "drl has no value with an interval: its equations cannot be solved without a fifth of "
+            "the log, or the log has a single unit.",
+            "Use fewer features, or collect more data.",
+            numbers,
+        )  # fmt: skip
+    said = []
+    if not w.enough_scores:
+        said.append(
+            f"the error of drl rests on {w.scores:.3g} of {numbers['units']} units of the log (at "
+            f"least {FEW_SCORES:g} are wanted)"
+        )
+    if not w.enough_weights:
+        said.append(
+            f"its weights rest on {w.weights:.3g} of {numbers['units']} units (at least "
+            f"{w.wanted:.3g} are wanted)"
+        )
+    if not w.fits:
+        cut = f", and {w.cut:.3g} at cuts" if f.truncated else ""
+        said.append(
+            f"the weight of an average {what} is {w.moment:.3g}{cut}, it should be 1 (up to "
+            f"{w.off:.2g})"
+        )
+    return Finding(
+        "low_overlap", j.name, "warning",
+        f"the log shows too little of what the target does: for no lam can drl be relied on. At "
+        f"lam = {r.lam:g}, {'; '.join(said)}.",
+        "Evaluate a target closer to the behaviour policy, or collect data with a policy closer "
+        "to the target; fewer features may help, too.",
+        numbers,
+    )  # fmt: skip
+
+
+def _alike(j: Judged, f: LogFacts) -> Finding | None:
+    """Stretches of an endless log are not independent, however long they are."""
+    r = j.rule
+    if r.mixes or not r.known:
+        return None
+    return Finding(
+        "stretches_alike", j.name, "warning",
+        f"neighbouring stretches of the log are alike: the correlation of what they say about the "
+        f"value is {r.noise.like:.2g}, and below {1.0 / FEW_STRETCHES**0.5:g} is wanted, at the "
+        "greatest length that leaves 25 of them. The interval is too short.",
+        "Collect a longer log.",
+        {"correlation": r.noise.like},
+    )  # fmt: skip
 
 
 def _support(j: Judged, f: LogFacts) -> Finding | None:
@@ -61,7 +118,7 @@ def _ratios_off(j: Judged, f: LogFacts) -> Finding | None:
     )  # fmt: skip
 
 
-def _low_overlap(j: Judged, f: LogFacts) -> Finding | None:
+def _unlike(j: Judged, f: LogFacts) -> Finding | None:
     o, rank = j.overlap, j.stability.rank
     numbers = {
         "ess_step": o.ess_step, "ess_step_share": o.ess_step_share,
@@ -71,31 +128,30 @@ def _low_overlap(j: Judged, f: LogFacts) -> Finding | None:
     counted = f"the {o.rows} rows count for {o.ess_step:.3g} rows of the target policy's own data"
     if LOW_ROWS * o.rows <= o.ess_step < PER_FEATURE * rank:
         return Finding(
-            "low_overlap", j.name, "warning",
+            "unlike_target", j.name, "note",
             f"{counted}, which is {o.ess_step / rank:.2g} for each of the {rank} independent "
-            f"features (at least {PER_FEATURE:.0f} are wanted). Intervals may be too short.",
+            f"features (at least {PER_FEATURE:.0f} are wanted). Intervals of the learners that "
+            "solve for all of them at once may be too short.",
             "Use fewer features, or collect more rows.",
             {**numbers, "rank": rank},
         )  # fmt: skip
     if o.ess_step < LOW_ROWS * o.rows:
         return Finding(
-            "low_overlap", j.name, "warning",
+            "unlike_target", j.name, "note",
             f"{counted}, below {LOW_ROWS:.0%}; the largest ratio is {o.rho_max:.3g} in row "
-            f"{o.rho_max_row}. Few rows decide the values, and intervals may be too short.",
+            f"{o.rho_max_row}. Few rows decide the values.",
             "Evaluate a target closer to the behaviour policy, or collect data with a policy "
             "closer to the target.",
             numbers,
         )  # fmt: skip
     if not f.continuing and not checkable(j, f):
         return Finding(
-            "low_overlap", j.name, "warning",
+            "unlike_target", j.name, "note",
             f"over whole episodes the ratios multiply: {o.episodes} episodes count for "
             f"{o.ess_trajectory:.3g} of the target policy's own (at least {LOW_EPISODES:.0f} are "
             f"wanted), and the mean product is {o.product_mean:.2g} (it should be 1; at least "
-            f"{LOW_PRODUCT:g} is wanted). pdis, snpdis and drl:lam=1 rest on those episodes, so "
-            "they cannot check the learners that trust the features.",
-            "Evaluate a target closer to the behaviour policy, or collect more episodes; "
-            "compare several sets of features.",
+            f"{LOW_PRODUCT:g} is wanted). pdis, snpdis and drl:lam=1 rest on those episodes.",
+            "Do not use pdis, snpdis and drl:lam=1 here; plain drl needs no whole episodes.",
             numbers,
         )  # fmt: skip
     return None
@@ -113,33 +169,6 @@ def checkable(j: Judged, f: LogFacts) -> bool:
     o = j.overlap
     enough = o.ess_trajectory >= LOW_EPISODES and o.product_mean >= LOW_PRODUCT
     return not f.continuing and enough
-
-
-def by_sampling(j: Judged, f: LogFacts) -> list[str]:
-    """The learners asked for that do not rest on the features and are not much wider than lstd."""
-    if not checkable(j, f):
-        return []
-    most = SHARP * j.reference[1].width
-    names = [one.name for one in reversed(SAMPLING) if j.basic[one.name][1].width <= most]
-    return [v.learner for name in names for v in j.values if name in (v.learner, form_name(v))]
-
-
-def form_name(v: Value) -> str:
-    """The name of a row with the lam that was chosen for it."""
-    return v.learner if v.lam is None or ":" in v.learner else f"{v.learner}:lam={v.lam:g}"
-
-
-def sharp(j: Judged, f: LogFacts) -> bool:
-    """Whether drl is preferred: the features are poor, or it is not much wider than lstd."""
-    if not checkable(j, f):
-        return False
-    narrow = j.doubly_robust[1].width <= SHARP * j.reference[1].width
-    return narrow or features_poor(j, f) is not None
-
-
-def excused(j: Judged, f: LogFacts) -> bool:
-    """Whether the learner that is chosen is one by sampling; see `recommend`."""
-    return sharp(j, f) and bool(by_sampling(j, f))
 
 
 def features_poor(j: Judged, f: LogFacts) -> Difference | None:
@@ -162,13 +191,13 @@ def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
         return _do_not_carry_over(j, f)
     lstd, drl = j.reference[0], j.doubly_robust[0]
     return Finding(
-        "features_poor", j.name, "warning",
+        "features_poor", j.name, "note",
         f"lstd finds {lstd:.4g}. Corrected for the Bellman errors on episodes that it has not "
         f"seen, that becomes {drl:.4g}; the 99 % interval of the difference "
         f"{abs(d.difference):.3g} excludes 0. With features that can represent the "
         f"value{_all_rows(f)} it would be chance alone. Intervals of the learners that trust the "
         "features do not cover this bias.",
-        "Use richer features (rbf:300, tiles, poly), or trust drl:lam=1.",
+        "Use richer features (rbf:300, tiles, poly), or drl, whose interval allows for a bias.",
         {REFERENCE.name: lstd, DOUBLY_ROBUST.name: drl, "difference": d.difference, "lo": d.lo,
          "hi": d.hi},
     )  # fmt: skip
@@ -186,7 +215,7 @@ def _do_not_carry_over(j: Judged, f: LogFacts) -> Finding | None:
         return None
     times = f"{h.share:.3g} times" if h.share < 1000.0 else "over a thousand times"
     return Finding(
-        "features_poor", j.name, "warning",
+        "features_poor", j.name, "note",
         "weights learnt on one half of the log do worse on the other half than no weights at all: "
         f"their projected Bellman error there is {times} that of the value 0. The features are "
         "too many or too much alike for this log, or the values are too small to be seen in it. "
@@ -200,7 +229,7 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
     """lstd's interval is short, and nothing in the log can tell whether its bias is."""
     width = j.reference[1].width
     if not f.continuing and not checkable(j, f):
-        return None  # low_overlap says so already
+        return None  # unlike_target says so already
     d = None if f.continuing else _apart(j, REFERENCE.name, DOUBLY_ROBUST.name)
     bound = float("nan") if d is None else max(abs(d.lo), abs(d.hi))
     if bound <= UNCHECKED * width / 2.0:
@@ -209,10 +238,10 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
         f": a bias of {bound:.3g} cannot be excluded, where lstd's interval is {width:.3g} wide."
     )  # fmt: skip
     return Finding(
-        "bias_unchecked", j.name, "note" if excused(j, f) else "warning",
+        "bias_unchecked", j.name, "note",
         "intervals of the learners that trust the features are right only if the features can "
         f"represent the value, and the log cannot check that well{known}",
-        "Use drl:lam=1 where it is sharp enough, or compare several sets of features.",
+        "Use drl, whose interval allows for a bias, or compare several sets of features.",
         {"width": width, "bound": bound},
     )  # fmt: skip
 
@@ -223,7 +252,7 @@ def _out_of_range(j: Judged, f: LogFacts) -> list[Finding]:
     room = TINY * max(abs(limit) for limit in (low, high, 0.0) if np.isfinite(limit))
     return [
         Finding(
-            "value_range", j.name, "warning",
+            "value_range", j.name, "warning" if v.learner == CORRECTED.name else "note",
             f"{v.learner} finds {v.value:.4g}, but rewards between {f.rewards[0]:.4g} and "
             f"{f.rewards[1]:.4g}, as they were logged, with discounts up to "
             f"{f.largest_discount:.4g}, allow values between {low:.4g} and {high:.4g} only.",
@@ -237,20 +266,16 @@ def _out_of_range(j: Judged, f: LogFacts) -> list[Finding]:
 
 def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
     """Episodes are cut so early that the value beyond the cuts, which nothing checks, decides."""
-    if f.continuing or not f.truncated:
-        return None
-    share = f.discount_left * f.truncated / max(f.episodes, 1)
-    beyond, half = share * j.size, j.reference[1].width / 2.0
-    if not DOUBT * beyond > half:
+    r = j.rule
+    if not r.known or DOUBT * abs(j.beyond) <= r.half:
         return None
     return Finding(
         "cut_off", j.name, "warning",
-        f"{f.truncated} of {f.episodes} episodes are cut off with {share:.1%} of all weight still "
-        f"to come, about {beyond:.3g} of the value. There it rests on features alone: what comes "
-        f"after a cut was not logged, and an error of {DOUBT:.0%} in it would be larger than half "
-        f"of lstd's interval ({half:.3g}).",
+        f"{f.truncated} of {f.episodes} episodes are cut off, and what would come after that makes "
+        f"about {j.beyond:.3g} of the value. It was not logged and rests on features alone; an "
+        f"error of {DOUBT:.0%} in it would be larger than half of drl's interval ({r.half:.3g}).",
         "Log longer episodes, or compare several sets of features before you trust the value.",
-        {"share": share, "beyond": beyond, "half_width": half, "truncated": f.truncated},
+        {"beyond": j.beyond, "half_width": r.half, "truncated": f.truncated},
     )  # fmt: skip
 
 
@@ -270,11 +295,11 @@ def _disagree(j: Judged, f: LogFacts) -> Finding | None:
     if worst is None:
         return None
     return Finding(
-        "learners_disagree", j.name, "warning",
+        "learners_disagree", j.name, "note",
         f"{worst.learner} and {worst.other} differ by {abs(worst.difference):.3g}, more than "
         f"{MANY:g} standard errors: with good features and ratios{_all_rows(f)} both would tend to "
         "the same value.",
-        "Use richer features, and check the probabilities; trust neither before they agree.",
+        "Use drl, whose interval allows for a bias; richer features and right probabilities help.",
         {"learner": worst.learner, "other": worst.other, "difference": worst.difference,
          "lo": worst.lo, "hi": worst.hi},
     )  # fmt: skip

@@ -9,17 +9,20 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
+from steadytd.evaluation.collect.outcomes import Sampled
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.estimate.baselines import (
+    CORRECTED,
     DOUBLY_ROBUST,
     REFERENCE,
     baselines,
     estimate,
 )
+from steadytd.evaluation.estimate.beyond import beyond_cuts
 from steadytd.evaluation.estimate.bootstrap import Interval
 from steadytd.evaluation.estimate.by_action import Answer, Support, answer, support
 from steadytd.evaluation.estimate.closed_form import mean_matrix
-from steadytd.evaluation.estimate.estimators import LSTD, NOT_KNOWN, Estimator, Form, HeldOut
+from steadytd.evaluation.estimate.estimators import DRL, LSTD, NOT_KNOWN, Estimator, Form, HeldOut
 from steadytd.evaluation.estimate.methods.drl import curve
 from steadytd.evaluation.estimate.methods.mis import marginal_weights
 from steadytd.evaluation.estimate.overlap import Overlap
@@ -28,6 +31,7 @@ from steadytd.evaluation.estimate.sandwich import SAME, Estimate, around, nothin
 from steadytd.evaluation.estimate.stability import EIGENVALUE_RANK, Stability, pencil
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import with_numbers
+from steadytd.evaluation.judge.rule import Ruled, ruled
 
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
 
@@ -103,7 +107,9 @@ class Judged:
 
     `estimates` has the fixed points of the learners asked for and the `basic` ones, with their
     influences by unit; `curve` has DRL(lam) for every lam of the grid; `omega` the weights of the
-    marginal ratio x(s).omega; `behavior` is the policy that made the log.
+    marginal ratio x(s).omega; `behavior` is the policy that made the log; `rule` what the rule of
+    trust takes, `beyond` the part of its value that lies beyond cuts. Units of `curve` and `rule`
+    are not joined where they are stretches of episodes.
     """
 
     name: str
@@ -122,6 +128,8 @@ class Judged:
     omega: Floats = field(default_factory=lambda: np.empty(0))
     behavior: Estimate = field(default_factory=lambda: nothing(0))
     actions: ActionAnswers | None = None
+    rule: Ruled = field(kw_only=True)
+    beyond: float = 0.0
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
@@ -152,18 +160,23 @@ class Judged:
 
 
 class Given(NamedTuple):
-    """What the judgement of every target rests on."""
+    """What the judgement of every target rests on; `whole` has units that are not joined."""
 
     estimator: Estimator
+    whole: Estimator
     plan: Plan
     asked: list[Request]
     outcomes: list[Followed]
     behavior: Estimate
+    own: Estimate  # the behaviour's own scores, with what `behavior` has of w left out
+    sample: Sampled
 
 
 def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> Judged:
     """The values of all learners for one target."""
-    e, plan, asked, outcomes, behavior = given
+    e, whole, plan, asked, outcomes, behavior, own, sample = given
+    found_curve = curve(whole, target)
+    rule = ruled(found_curve, own, whole.starts, bool(whole.units.continues[1:].any()))
     online = iter([one for one in outcomes if one.target == target])
     rows: list[Value] = []
     forms: dict[str, Form] = {}
@@ -175,6 +188,10 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         lane = next(online) if one.kind == "online" else None
         row, form = _row(e, target, plan, one, lane, stability)
         rows.append(row)
+        if form == DRL:
+            form = form._replace(lam=rule.lam)
+            row = replace(row, **_by_rule(rule))
+            rows[-1] = row
         if form is not None:
             forms[row.learner] = form
         if lane is not None:
@@ -187,7 +204,7 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
     found = {form: estimate(e, target, form) for form in wanted}
     for i, row in enumerate(rows):
         form = forms.get(row.learner)
-        if form is not None:
+        if form is not None and row.learner != CORRECTED.name:
             rows[i] = _finished(row, found[form])
     listed = list(forms.items()) + [(n, f) for n, f in basic.items() if n not in forms]
     differences = [
@@ -211,8 +228,16 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         _size(e, target), e.held_out(target), forms,
         {name: found[form].value for name, form in plain.items()},
         {name: found[form] for name, form in listed},
-        curve(e, target), marginal_weights(e, target), behavior, actions,
+        found_curve, marginal_weights(e, target), behavior, actions,
+        rule=rule, beyond=beyond_cuts(sample, whole, target, rule.lam),
     )  # fmt: skip
+
+
+def _by_rule(rule: Ruled) -> dict[str, Any]:
+    """The numbers of the row of plain `drl`."""
+    nan, known = float("nan"), rule.known
+    lo, hi = (rule.value - rule.half, rule.value + rule.half) if known else (nan, nan)
+    return {"value": rule.value, "fixed_point": rule.value, "lo": lo, "hi": hi, "lam": rule.lam}
 
 
 def _action_row(target: str, learner: str, a: Answer) -> Value:

@@ -25,10 +25,8 @@ def overlap_chart(e: Evaluation, name: str) -> Any:
     total = max(sum(c["rows"] for c in counts[name]), 1)
     shares: dict[tuple[float, float], float] = {}
     for c in counts[name]:
-        if c["hi"] == 0.0:
-            ends = (low - 3 * gap, low - 2 * gap)
-        else:
-            ends = _bar(c["lo"], c["hi"], low)
+        zero = (low - 3 * gap, low - 2 * gap)
+        ends = zero if c["hi"] == 0.0 else _bar(c["lo"], c["hi"], low)
         shares[ends] = shares.get(ends, 0.0) + c["rows"] / total
     rows = [
         {"x": x, "x2": x2, "share": share, "kind": "ratio 0" if x < low else "ratio"}

@@ -20,7 +20,7 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     import altair as alt
 
     j = next(j for j in e.judged if j.name == name)
-    chosen = next((v.lam for v in j.values if v.lam is not None), None)
+    rule, behavior = j.rule, e.behavior.value
     rows: list[dict[str, Any]] = []
     for lam, one in j.curve.items():
         limits = one.interval()
@@ -30,24 +30,24 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
         return None
     base = alt.Chart(data(rows))
     x = alt.X("lam:O", sort=[r["lam"] for r in rows], title="lam", axis=alt.Axis(labelAngle=0))
-    scale = alt.Scale(zero=False, domain=_visible(rows, j.behavior.value), nice=False)
+    scale = alt.Scale(zero=False, domain=_visible(rows, behavior), nice=False)
     y = alt.Y("value:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
     ends = {"x": x, "y": alt.Y("lo:Q", scale=scale, title="value"), "y2": "hi:Q"}
     layers = [
         base.mark_rule(strokeWidth=3, color=TARGET, clip=True).encode(**ends),
-        base.mark_line(color=TARGET, strokeWidth=1.4, strokeDash=[3, 3], clip=True).encode(
-            x=x, y=y
-        ),
+        base.mark_line(color=TARGET, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(x=x, y=y),
         base.mark_point(filled=True, size=60, opacity=1, color=TARGET, clip=True).encode(x=x, y=y),
     ]
-    best = [r for r in rows if chosen is not None and r["lam"] == f"{chosen:g}"]
+    best = [r for r in rows if rule.known and r["lam"] == f"{rule.lam:g}"]
+    best = [{**r, "lo": rule.value - rule.half, "hi": rule.value + rule.half} for r in best]
+    layers.append(alt.Chart(data(best)).mark_rule(color="#111111", clip=True).encode(**ends))
     layers.append(
         alt.Chart(data(best))
         .mark_point(shape="diamond", filled=True, size=150, fill="#111111")
         .encode(x=x, y=y, opacity=alt.value(1))
     )
-    if math.isfinite(j.behavior.value):
-        own = alt.Chart(data([{"value": j.behavior.value}]))
+    if math.isfinite(behavior):
+        own = alt.Chart(data([{"value": behavior}]))
         layers.append(own.mark_rule(strokeDash=[5, 4], color=BEHAVIOR).encode(y=y))
     return framed(layers, f"{j.name}: value over lam", 300)
 
@@ -57,8 +57,8 @@ def _visible(rows: list[dict[str, Any]], behavior: float) -> list[float]:
     widths = sorted(r["hi"] - r["lo"] for r in rows)
     reach = 1.5 * max(widths[len(widths) // 2], 1e-9)
     known = [r["value"] for r in rows] + [behavior] * math.isfinite(behavior)
-    low = min(min(known), max(min(r["lo"] for r in rows), min(known) - reach))
-    high = max(max(known), min(max(r["hi"] for r in rows), max(known) + reach))
+    low = min(*known, max(min(r["lo"] for r in rows), min(known) - reach))
+    high = max(*known, min(max(r["hi"] for r in rows), max(known) + reach))
     pad = 0.06 * max(high - low, 1e-9)
     return [low - pad, high + pad]
 
@@ -142,16 +142,10 @@ def _actions(c: LogCalibration) -> Any:
 
 def calibration_words(c: LogCalibration) -> str:
     """What to know when looking at it."""
-    if calibration_chart_missing(c):
-        return f"The logged probabilities could not be checked: {c.reason or 'no rows'}."
     if any(b.pairs for b in c.bins):
         return "Right probabilities lie on the dashed line."
-    known = "It should be 1 (divided by what is expected)." if c.whole else (
-        "Right probabilities give 1, or less for an action that is impossible in some states."
-    )  # fmt: skip
-    return known
-
-
-def calibration_chart_missing(c: LogCalibration) -> bool:
-    """Whether there is nothing to draw."""
-    return not c.actions and not any(b.pairs for b in c.bins)
+    if not c.actions:
+        return f"The logged probabilities could not be checked: {c.reason or 'no rows'}."
+    if c.whole:
+        return "Divided by what is expected: right probabilities give 1."
+    return "Right probabilities give 1, or less for an action that is impossible in some states."

@@ -8,9 +8,38 @@ from typing import Any
 from steadytd.evaluation.estimate.quantiles import ReturnLevel
 from steadytd.evaluation.estimate.sensitivity import MOST, Sensitivity
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.words import limits, number, penalties
+from steadytd.report.evaluation.words import limits, number, penalties, verdicts
 
+LOGGED = "(as logged)"  # the policy that made the log, in tables of policies
 OFF_BY = (1.1, 1.25, 1.5)  # factors for which the range of values is shown
+
+
+def policy_rows(e: Evaluation) -> list[dict[str, str]]:
+    """The policy that made the log, then every target: value, and the difference to it."""
+    own = e.behavior
+    rows = [
+        {
+            "policy": LOGGED,
+            "value": number(own.value, own.hi - own.lo),
+            "interval": limits(own.lo, own.hi),
+            "difference": "",
+            "difference_interval": "",
+            "trust": "",
+        }
+    ]
+    for d, line in zip(e.decisions, verdicts(e), strict=True):
+        r = e.recommended[d.target]
+        rows.append(
+            {
+                "policy": d.target,
+                "value": number(r.value, r.hi - r.lo),
+                "interval": limits(r.lo, r.hi),
+                "difference": number(d.difference, d.hi - d.lo),
+                "difference_interval": limits(d.lo, d.hi),
+                "trust": {"good": "yes", "care": "with care", "bad": "no"}[line.grade],
+            }
+        )
+    return rows
 
 
 def value_rows(e: Evaluation, *, recommended_only: bool = False) -> list[dict[str, Any]]:
@@ -35,7 +64,7 @@ def value_rows(e: Evaluation, *, recommended_only: bool = False) -> list[dict[st
                 "interval": limits(lo, hi),
                 "reached": number(v["value"], hi - lo) if online else "",
                 "choices": choices(v),
-                "penalty": choices(v, ("eta",)),
+                "penalty": choices(v, ("eta",)) if v["eta"] else "",
                 "remark": _remark(v),
                 "recommended": v["recommended"],
             }
@@ -141,5 +170,5 @@ def _level(row: ReturnLevel) -> tuple[str, str]:
 def spread_names(e: Evaluation) -> list[str]:
     """The columns of `spread_rows`; none where no target has any."""
     rows = next((s.rows for s in e.probabilities.spreads.values() if s.rows), ())
-    said = {"quantile": "{:.0%} quantile", "cvar": "mean of the worst {:.0%}"}
+    said = {"quantile": "{:.0%}", "cvar": "worst {:.0%}, mean"}
     return [said[row.what].format(row.level) for row in rows]

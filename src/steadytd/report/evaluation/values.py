@@ -23,13 +23,13 @@ REACH = 2.0  # times the recommended intervals' span: how far the values' axis l
 def targets_chart(e: Evaluation) -> Any:
     """The recommended values of all targets, against that of the policy that made the log."""
     rows = [_point(v) for v in e.values.iter_rows(named=True) if v["recommended"]]
-    return _panel(rows, "target", "What each policy is worth", e.judged[0].behavior.value)
+    return _panel(rows, "target", "What each policy is worth", e.behavior.value)
 
 
 def values_chart(e: Evaluation, name: str) -> Any:
     """The values of all learners for one target."""
     rows = [_point(v) for v in e.values.iter_rows(named=True) if v["target"] == name]
-    return _panel(rows, "learner", f"{name}: all learners", e.judged[0].behavior.value)
+    return _panel(rows, "learner", f"{name}: all learners", e.behavior.value)
 
 
 def _point(v: dict[str, Any]) -> dict[str, Any]:

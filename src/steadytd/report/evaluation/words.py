@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from steadytd.base.finding import Finding
 from steadytd.base.wording import figures
-from steadytd.evaluation.estimate.baselines import BY_SAMPLING, CORRECTED
+from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 
@@ -23,26 +23,14 @@ REASONS = {
     "low_overlap": "the log shows too little of what this policy would do",
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",
-    "learners_disagree": "learners that should agree do not",
+    "stretches_alike": "the log is too short for how slowly it forgets",
     "value_range": "no policy can have such a value with rewards like those logged",
-    "features_poor": "the features are poor: too few for its value, too many for the log, or the "
-    "value too small to be seen",
-    "bias_unchecked": "the log cannot check whether the features can represent its value",
     "cut_off": "much of the value lies beyond the ends of cut-off episodes and is unchecked",
     "behavior_estimated": "the behaviour policy's probabilities are only estimates",
-    "not_converged": "the learner had not arrived at its fixed point when the log ended",
-    "no_interval": "this learner has no interval, so nothing says how far off it may be",
     "actions_unseen": "the target takes actions that the log never shows",
-    "second_opinion": "values of actions are a second opinion, and no other learner was asked for",
-    "bias_dominates": "its penalty moves the value by more than a quarter of lstd's interval",
 }
-MOST_ROWS = 0.5  # of the rows count: then only whole episodes are unlike the target's
-WHOLE_EPISODES = "too few whole episodes are like this policy's to check the learners with them"
-MANY_FEATURES = "the log has too few rows for so many features"
 # These leave the value usable under a condition that a person can judge.
-CONDITIONAL = {"bias_unchecked", "behavior_estimated", "cut_off"}
-# Sampling does not rest on the features, only its continuation after a cut does.
-NOT_FOR_SAMPLING = {"features_poor"}
+CONDITIONAL = {"behavior_estimated", "cut_off"}
 
 
 @dataclass(frozen=True)
@@ -83,61 +71,58 @@ def limits(lo: float | None, hi: float | None) -> str:
     return f"{number(lo, hi - lo, size)} to {number(hi, hi - lo, size)}"
 
 
-def verdicts(e: Evaluation) -> list[Verdict]:
-    """One line per target, in the evaluation's order.
+def decision(d: Decision) -> str:
+    """The decision about one target; in the same breath, why not to rely on it.
 
-    Where much of the episodes' weight is still to come when they are cut off, every learner goes on
-    with a value that no row of the log can check: a condition even where no warning applies.
+    The reasons are those of `REASONS`.
     """
-    cut = any(one.code == "truncated_returns" for one in e.warnings)
-    return [_verdict(e.recommended[name], _reasons(e.warnings, name), cut) for name in e.targets]
+    if d.trusted:
+        return d.text
+    return f"{d.text[:-1]}; do not rely on this: {_because(d.reasons)}."
 
 
-def _reasons(found: list[Finding], target: str) -> dict[str, str]:
-    """What every warning means for this target."""
-    said = dict(REASONS)
-    for one in found:
-        if one.code == "low_overlap" and one.target == target:
-            if "rank" in one.numbers:
-                said[one.code] = MANY_FEATURES
-            elif one.numbers.get("ess_step_share", 0.0) >= MOST_ROWS:
-                said[one.code] = WHOLE_EPISODES
-    return said
+def decision_lines(e: Evaluation) -> list[Verdict]:
+    """One decision per target: good where it is made and can be relied on, bad where it cannot."""
+    return [
+        Verdict(
+            d.target,
+            "bad" if not d.trusted else "care" if d.decision == "undecided" else "good",
+            decision(d),
+        )
+        for d in e.decisions
+    ]
 
 
-def _verdict(r: Recommendation, said: dict[str, str], cut: bool) -> Verdict:
+def _because(codes: tuple[str, ...]) -> str:
+    return "; ".join(REASONS.get(code, code) for code in codes)
+
+
+def verdicts(e: Evaluation) -> list[Verdict]:
+    """One line per target, in the evaluation's order."""
+    return [_verdict(e.recommended[name]) for name in e.targets]
+
+
+def _verdict(r: Recommendation) -> Verdict:
     if not math.isfinite(r.value):
         return Verdict(r.target, "bad", "do not trust anything here: no learner found a value.")
     value = number(r.value, r.hi - r.lo)
     known = limits(r.lo, r.hi)
     interval = "no interval" if known == "none" else f"95 % interval {known}"
-    codes = list(dict.fromkeys(r.warnings))
-    soft = CONDITIONAL | (
-        NOT_FOR_SAMPLING if r.learner in {*BY_SAMPLING, CORRECTED.name} else set()
-    )
-    if not set(codes) <= soft:
-        reasons = "; ".join(said.get(code, code) for code in codes)
-        text = f"do not trust {value} ({interval}, by {r.learner}): {reasons}."
+    if not set(r.warnings) <= CONDITIONAL:
+        text = f"do not trust {value} ({interval}, by {r.learner}): {_because(r.warnings)}."
         return Verdict(r.target, "bad", text)
-    conditions = [*codes, "truncated_returns"] if cut and "cut_off" not in codes else codes
-    if conditions:
-        text = f"{value} ({interval}), by {r.learner}; {_if(conditions)}."
+    if r.warnings:
+        text = f"{value} ({interval}), by {r.learner}; {_if(r.warnings)}."
         return Verdict(r.target, "care", text)
     return Verdict(r.target, "good", f"{value} ({interval}), by {r.learner}.")
 
 
-def _if(codes: list[str]) -> str:
+def _if(codes: tuple[str, ...]) -> str:
     """The condition under which a value can be used."""
     said = {
-        "bias_unchecked": "trust it only if the features can represent the value, which the log "
-        "cannot check well",
         "behavior_estimated": "trust it only if the estimated behaviour probabilities are right",
         "cut_off": "trust it only if the values of the states in which episodes are cut off are "
         "right; much depends on them, and the log cannot check them",
-        "truncated_returns": "trust it only if the values of the states in which episodes are cut "
-        "off are right, which the log cannot check",
-        "features_poor": "the features are poor, so the other learners may be wrong; this one does "
-        "not rest on them",
     }
     return "; ".join(said[code] for code in codes)
 

@@ -5,8 +5,6 @@ left, g V(s) of the state at the cut is added, V being the `lstd` of ratios 1 fr
 this is `drl` at lam = 1 with ratios of 1. J then rests on w, so unit u moves it through w too, by
 
     beta.(b_u - A_u w) / n,      A' beta = the sum of g x at the cuts.
-
-Without episodes the value is that `lstd`'s.
 """
 
 from __future__ import annotations
@@ -15,17 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from steadytd.evaluation.estimate.estimators import LSTD, Estimator, summed
+from steadytd.evaluation.estimate.estimators import Estimator, summed
 from steadytd.evaluation.estimate.inverse import Inverse
 from steadytd.evaluation.estimate.methods import drl
-from steadytd.evaluation.estimate.methods.solved import residuals, solved
+from steadytd.evaluation.estimate.methods.solved import residuals
 from steadytd.evaluation.estimate.sandwich import Estimate
 
 
 def behavior_estimate(e: Estimator) -> Estimate:
     """The value of the policy that made the log, with its influences."""
-    if e.where == "states":
-        return solved(e, e.behavior, LSTD)
     found, d = drl.at(e, e.behavior, 1.0), e.units.G.shape[1]
     system = summed(e.system(e.behavior))
     inverse = Inverse.of(system[:, :-1], summed(e.units.G))

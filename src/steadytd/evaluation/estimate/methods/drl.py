@@ -22,6 +22,7 @@ c_t = rho_t (gamma_t lam c_{t-1} + 1 at a start). So a unit's score comes from i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,16 +31,12 @@ from steadytd.evaluation.estimate.estimators import Estimator, Form
 from steadytd.evaluation.estimate.methods.solved import residuals
 from steadytd.evaluation.estimate.sandwich import Estimate, nothing
 
-GRID = (0.0, 0.8, 0.95, 1.0)  # among these lam is chosen
-WIDER = 2.0  # times the standard error of lam = 0: as wide as the chosen one may be
+GRID = (0.0, 0.5, 0.8, 0.95, 1.0)  # among these lam is chosen: see `estimate.rule`
 
 
 def drl(e: Estimator, target: int, form: Form) -> Estimate:
-    """DRL(lam) for the form's lam, or for the chosen one if it has none."""
-    if form.lam is not None:
-        return at(e, target, form.lam)
-    found = curve(e, target)
-    return found[chosen(found)] if found else nothing(e.n_units)
+    """DRL(lam) for the form's lam."""
+    return nothing(e.n_units) if form.lam is None else at(e, target, form.lam)
 
 
 def curve(e: Estimator, target: int) -> dict[float, Estimate]:
@@ -48,40 +45,38 @@ def curve(e: Estimator, target: int) -> dict[float, Estimate]:
     return {lam: at(e, target, lam) for lam in GRID if lam in known}
 
 
-def chosen(found: dict[float, Estimate]) -> float:
-    """The largest lam whose standard error is at most twice that of the least."""
-    first, *_ = found.values()
-    fine = [lam for lam, one in found.items() if one.stderr <= WIDER * first.stderr]
-    return max(fine, default=min(found))
-
-
 def at(e: Estimator, target: int, lam: float) -> Estimate:
     """DRL(lam) of one lam, whose sums must be among those of the pass."""
-    score, mass = np.empty(e.n_units), np.empty(e.n_units)
-    d = e.units.G.shape[1]
+    score, mass, cut = np.zeros(e.n_units), np.zeros(e.n_units), 0.0
+    d, own = e.units.G.shape[1], target == e.behavior
+    number = e.starts.sum()
     with np.errstate(over="ignore", invalid="ignore"):
         for held in e.cross_fitted(target):
             if held.pair is None:
                 return nothing(e.n_units)
             (w, beta), here = held.pair, held.units
-            total, moment = e.start[here] @ w, np.zeros(len(e.starts[here]))
+            score[here] = e.start[here] @ w
             if lam < 1.0:
                 k = e.systems.index(System(lam))
-                total = total + (1.0 - lam) * residuals(e.system(target, k)[here], w) @ beta
-                moment = moment + (1.0 - lam) * e.mass(target, k)[here] @ beta
+                score[here] += (1.0 - lam) * residuals(e.system(target, k)[here], w) @ beta
+                mass[here] += (1.0 - lam) * e.mass(target, k)[here] @ beta
             if lam > 0.0:
-                c = e.units.weighted[here, target, e.lams.index(lam)]
-                total = total + lam * (c[:, d] - c[:, :d] @ w)
-                moment = moment + lam * c[:, d + 1]
-            score[here], mass[here] = total, moment
-        return e.mean_of(score, lam, mass / e.starts.sum())
+                m = e.lams.index(lam)
+                c = e.units.weighted[here, target, m]
+                score[here] += lam * (c[:, d] - c[:, :d] @ w)
+                mass[here] += lam * c[:, d + 1]
+                if not own:
+                    at_cuts = e.units.cut[here, target, m].sum(axis=0)
+                    cut += float((1.0 - lam) * at_cuts[:d] @ beta + lam * at_cuts[d])
+        found = e.mean_of(score)
+        return replace(found, lam=lam, masses=mass / number, cut=cut / number)
 
 
 def needed(lams: Iterable[float]) -> tuple[tuple[System, ...], tuple[float, ...]]:
     """The systems and the decays of products that these lams need beside the grid's.
 
     >>> needed([0.9])[1]
-    (0.8, 0.9, 0.95, 1.0)
+    (0.5, 0.8, 0.9, 0.95, 1.0)
     """
     wanted = sorted({*GRID, *lams})
     return (

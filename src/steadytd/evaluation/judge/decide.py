@@ -1,0 +1,195 @@
+"""Is a target better than the policy that made the log, or than another target?
+
+Scores are compared unit by unit, so that what both policies share cancels:
+
+    H = 1.1 (t se(score - other score) + the bounds of bias + what is beyond cuts, of both)
+
+The behaviour's own scores are its returns (with V at cuts), and have no bias by features. Where
+several comparisons are made at once, each has the level 1 - 0.05 / their number (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from steadytd.base.wording import figures
+from steadytd.evaluation.judge.rule import WIDER, Ruled, noise
+
+Said = Literal["better", "worse", "undecided"]
+
+
+class Behavior(NamedTuple):
+    """What the policy that made the log is worth, with its 95 % interval."""
+
+    value: float
+    lo: float
+    hi: float
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Is `target` better than `other` (None: the policy that made the log)?
+
+    `episodes_needed` more episodes like these (rows, where values are means over all rows) would
+    decide, if the difference stayed as it is: with n' in place of n episodes the part of the
+    interval that is due to chance shrinks by sqrt(n / n'), the bound of the bias does not. None: no
+    number would, since the bound alone is larger than the difference. 0 where it is decided.
+    `level` is that of the interval; `reasons` are codes of findings that forbid to rely on it.
+    """
+
+    target: str
+    other: str | None
+    difference: float
+    lo: float
+    hi: float
+    decision: Said
+    trusted: bool
+    episodes_needed: int | None
+    level: float
+    reasons: tuple[str, ...]
+    counted: str = "episodes"
+
+    @property
+    def text(self) -> str:
+        """The decision as a sentence."""
+        other = "the policy that made the log" if self.other is None else self.other
+        width = self.hi - self.lo
+        lo, hi, by = (_number(x, width) for x in (self.lo, self.hi, abs(self.difference)))
+        interval = f"({_percent(self.level)} % interval {lo} to {hi})"
+        if not math.isfinite(width):
+            return f"It cannot be told whether {self.target} is better than {other}: no interval."
+        if self.decision != "undecided":
+            return f"{self.target} is {self.decision} than {other} by {by} {interval}."
+        known = (
+            f"It cannot be told whether {self.target} is better or worse than {other}: the "
+            f"difference is {_number(self.difference, width)} {interval}"
+        )
+        if self.episodes_needed is None:
+            return (
+                f"{known}; more {self.counted} like these would not tell, since the possible bias "
+                "is larger than the difference."
+            )
+        return (
+            f"{known}; about {_rounded(self.episodes_needed):,} more {self.counted} like these "
+            "would be needed if it stays as it is."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "reasons": list(self.reasons), "text": self.text}
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best target, None if it cannot be told; with one target, whether it is better at all."""
+
+    target: str | None
+    trusted: bool
+    text: str
+
+
+class Side(NamedTuple):
+    """A target in a comparison."""
+
+    name: str
+    rule: Ruled
+    reasons: tuple[str, ...]  # not to trust it
+
+
+class Counted(NamedTuple):
+    """How much data there is."""
+
+    number: int
+    what: str
+
+
+def compared(one: Side, other: Side | None, data: Counted, together: int = 1) -> Decision:
+    """One target against another, or against the policy that made the log."""
+    level = 1.0 - 0.05 / together
+    a = one.rule
+    second = a.own if other is None else other.rule.estimate
+    apart = a.estimate.minus(second)
+    bias, beyond = a.bias, a.beyond
+    if other is not None:
+        bias, beyond = bias + other.rule.bias, beyond + other.rule.beyond
+    if not np.isfinite(apart.influence).all():
+        chance = float("nan")
+    else:
+        chance = WIDER * (noise(apart.influence, a.divided, level).reach + beyond)
+    half = chance + WIDER * bias
+    lo, hi = apart.value - half, apart.value + half
+    said: Said = "better" if lo > 0.0 else "worse" if hi < 0.0 else "undecided"
+    codes = (*one.reasons, *(() if other is None else other.reasons))
+    reasons = tuple(dict.fromkeys(codes))
+    needed = 0 if said != "undecided" else more(apart.value, chance, WIDER * bias, data.number)
+    against = None if other is None else other.name
+    return Decision(
+        one.name, against, apart.value, lo, hi, said, not reasons, needed, level, reasons,
+        data.what,
+    )  # fmt: skip
+
+
+def more(difference: float, chance: float, bias: float, number: int) -> int | None:
+    """How many more would make chance sqrt(n / n') + bias smaller than the difference.
+
+    >>> more(1.0, 1.5, 0.25, 100), more(0.2, 1.0, 0.25, 100)
+    (300, None)
+    """
+    room = abs(difference) - bias
+    if not room > 0.0 or not math.isfinite(chance / room):
+        return None
+    wanted = number * (chance / room) ** 2
+    return max(math.ceil(wanted - number), 1) if wanted < 1e15 else None
+
+
+def best(sides: list[Side], data: Counted) -> Best:
+    """The target that is better than every other one, all pairs compared at once."""
+    if len(sides) == 1:
+        (one,) = sides
+        found = compared(one, None, data)
+        name = one.name if found.decision == "better" else None
+        return Best(name, found.trusted, found.text)
+    pairs = len(sides) * (len(sides) - 1) // 2
+    trusted = not any(side.reasons for side in sides)
+    for one in sides:
+        others = [compared(one, two, data, pairs) for two in sides if two is not one]
+        if all(d.decision == "better" for d in others):
+            next_best = min(others, key=lambda d: d.lo)
+            text = (
+                f"{one.name} is the best of {len(sides)} targets: better than {next_best.other} "
+                f"by {figures(next_best.difference)}, and at least by {figures(next_best.lo)} "
+                f"than any ({pairs} comparisons at once, 95 % level for all)."
+            )
+            return Best(one.name, trusted, text)
+    leading = max(sides, key=lambda side: side.rule.value if side.rule.known else -math.inf)
+    text = (
+        f"It cannot be told which of {len(sides)} targets is best; {leading.name} has the largest "
+        f"value ({pairs} comparisons at once, 95 % level for all)."
+    )
+    return Best(None, trusted, text)
+
+
+def _number(value: float, width: float) -> str:
+    """With as many digits as two of half the width."""
+    if not width > 0.0 or not math.isfinite(width) or not 1e-4 <= abs(value) < 1e9:
+        return figures(value)
+    digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(abs(value))))
+    return f"{value:.{max(digits, 0)}f}"
+
+
+def _percent(level: float) -> str:
+    return f"{100.0 * level:.4g}"
+
+
+def _rounded(number: int) -> int:
+    """Two digits are enough.
+
+    >>> _rounded(1234), _rounded(87)
+    (1200, 87)
+    """
+    digits = max(len(str(number)) - 2, 0)
+    return int(round(number, -digits))
