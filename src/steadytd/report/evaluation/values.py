@@ -76,10 +76,11 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
     scale = alt.Scale(domain=list(domain), nice=False, zero=False)
     x = alt.X("at:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
     y = alt.Y(f"{names}:N", sort=order, title=None, axis=alt.Axis(labelLimit=130, grid=False))
-    shown = [label for label, _ in KINDS.values()]
+    present = {row["kind"] for row in rows}
+    shown = {label: shade for label, shade in KINDS.values() if label in present}
     colour = alt.Color(
         "kind:N",
-        scale=alt.Scale(domain=shown, range=[c for _, c in KINDS.values()]),
+        scale=alt.Scale(domain=list(shown), range=list(shown.values())),
         legend=alt.Legend(title=None, orient="bottom", columns=2) if names == "learner" else None,
     )
     has = [r for r in rows if r["at"] is not None]
