@@ -1,137 +1,250 @@
-"""Never a confident wrong answer: the interval covers the truth, or a warning names the reason.
+"""Trust: the product's rule is the graded one, and what must not be trusted is not.
 
-Three worlds with known values (one feature per state; one feature that says nearly nothing; a point
-on a line with observations that are numbers), each for a target near the behaviour policy and for
-one far from it, on five logs of 400 episodes.
+`benchmarks/trust.py` grades the rule on all worlds; here a few small ones stand for them.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from benchmarks.worlds import DEVELOPMENT, World
+from benchmarks.worlds.rows import read
+from benchmarks.worlds.rule import Facts, answer
 
 import steadytd as st
-from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.statistics import units
 from steadytd.evaluation.estimate.estimators import Estimator
-from steadytd.evaluation.judge.recommend import recommend
 from steadytd.evaluation.result import Evaluation
 from steadytd.logs.log import open_log
 from tests.support.evaluate_helpers import Identity, plan_of, sums_of
-from tests.support.log_helpers import log_table
-from tests.support.logged_worlds import (
-    DISCOUNT,
-    WORLDS,
-    World,
-    discount_of,
-    episodic,
-    line,
-    tabular,
-)
+from tests.support.log_helpers import fixed_lists, log_table
+from tests.support.logged_worlds import episodic, tabular
+from tests.support.rule_reference import by_units, units_of
 
-SEEDS = range(500, 505)  # not those at which the thresholds were chosen
-REASONS = {
-    "low_overlap", "features_poor", "learners_disagree", "bias_unchecked", "ratios_off",
-    "few_episodes",
-}  # fmt: skip
+SEEDS = range(500, 505)  # not those at which the rule was made
+NEAR = ("bandit", "garnet raw near", "sepsis hidden", "short queue cut")
 
 
 @cache
 def world(name: str) -> World:
-    return WORLDS[name]()
+    return DEVELOPMENT[name]()
 
 
 @cache
 def evaluated(name: str, seed: int) -> Evaluation:
     w = world(name)
-    return st.evaluate(w.log(seed), discount=discount_of(name), features=w.features)
-
-
-def covered(name: str, seed: int) -> bool:
-    r = evaluated(name, seed).recommended["pi"]
-    return r.lo <= world(name).truth <= r.hi
-
-
-def test_covers_the_truth_or_names_a_reason() -> None:
-    """At least 85 % of all cases; by chance alone 5 % of trusted intervals miss."""
-    cases = [(name, seed) for name in WORLDS for seed in SEEDS]
-    good = [
-        covered(*case) or bool(set(evaluated(*case).recommended["pi"].warnings) & REASONS)
-        for case in cases
-    ]
-    assert np.mean(good) >= 0.85, [c for c, fine in zip(cases, good, strict=True) if not fine]
-
-
-@pytest.mark.parametrize("name", ["tabular near", "line near"])
-def test_good_logs_are_trusted_and_right(name: str) -> None:
-    """Warnings on everything would keep the promise too; most of these have to go without."""
-    trusted = [evaluated(name, seed).recommended["pi"].trusted for seed in SEEDS]
-    assert sum(trusted) >= 4
-    assert sum(covered(name, seed) for seed in SEEDS) >= 4
+    return st.evaluate(
+        w.log(seed), discount=w.discount, features=w.features, behavior=w.behavior,
+        learners=["lstd"],
+    )  # fmt: skip
 
 
 def codes(e: Evaluation, level: str = "warning") -> set[str]:
     return {w.code for w in e.warnings if w.level == level}
 
 
-def test_poor_features_are_found_and_lstd_is_not_recommended() -> None:
-    name = "line near, poor features"
-    for seed in SEEDS:
-        e = evaluated(name, seed)
-        lstd = e.values.filter(learner="lstd").to_dicts()[0]
-        assert not lstd["lo"] <= world(name).truth <= lstd["hi"]
-        assert "features_poor" in codes(e)
-        assert e.recommended["pi"].learner == "drl"
-    assert sum(covered(name, seed) for seed in SEEDS) >= 4
+@pytest.mark.parametrize(
+    "name", ["garnet raw far", "bandit far", "short queue cut", "lake4 small", "line endless raw"]
+)
+def test_the_rule_is_the_one_that_was_graded(name: str) -> None:
+    """Value, interval, lam and difference of the slow reference, on the same units."""
+    w, e = world(name), evaluated(name, 3)
+    rows, _ = read(w, 3)
+    if w.endless:  # the last row of an endless log is a cut, too, though a small one
+        rows.cut[-1] = True
+    target, own = by_units(rows, units_of(rows, e.settings["blocks"]))
+    reward = float(rows.reward.min()), float(rows.reward.max())
+    a = answer(target, own, Facts(w.endless, (), reward, w.discount))
+    r, d = e.recommended["pi"], e.compare("pi")
+    found = r.value, r.lo, r.hi, d.difference, d.lo, d.hi, e.judged[0].rule.lam
+    true = a.value, a.lo, a.hi, a.difference, a.difference_lo, a.difference_hi, a.lam
+    assert found == pytest.approx(true, rel=1e-8, abs=1e-10)
+    assert r.trusted == a.trusted and r.learner == "drl"
 
 
-def test_a_far_target_has_low_overlap() -> None:
-    for seed in SEEDS:
-        e = evaluated("line far", seed)
-        (found,) = [w for w in e.warnings if w.code == "low_overlap"]
-        assert found.numbers["rho_max"] == e.overlap["rho_max"][0]
-        assert str(e.overlap["rho_max_row"][0]) in found.text or "episodes" in found.text
-        assert not e.recommended["pi"].trusted
+def test_good_logs_are_trusted_and_right() -> None:
+    """Warnings on everything would keep the promise too; most of these have to go without."""
+    cases = [(name, seed) for name in NEAR for seed in SEEDS]
+    found = [evaluated(*case).recommended["pi"] for case in cases]
+    right = [r.lo <= world(c[0]).truth <= r.hi for r, c in zip(found, cases, strict=True)]
+    assert np.mean([r.trusted for r in found]) >= 0.8
+    assert np.mean([fine for r, fine in zip(found, right, strict=True) if r.trusted]) >= 0.9
 
 
-def test_few_effective_episodes_are_low_overlap() -> None:
-    """On this log the mean product looks fair, but 5 of 400 episodes make it."""
-    e = evaluated("tabular far", 101)
-    assert e.overlap["product_mean"][0] > 0.6
-    assert e.overlap["ess_trajectory"][0] < 10.0
-    assert "low_overlap" in codes(e)
+def test_lstd_is_wrong_with_poor_features_and_drl_is_not() -> None:
+    name = "lake4 poly:1"
+    w = world(name)
+    lstd = [evaluated(name, seed).values.filter(learner="lstd") for seed in SEEDS]
+    assert sum(v["lo"][0] <= w.truth <= v["hi"][0] for v in lstd) <= 1
+    found = [evaluated(name, seed).recommended["pi"] for seed in SEEDS]
+    assert sum(r.trusted and r.lo <= w.truth <= r.hi for r in found) >= 4
 
 
-def test_poor_features_make_dr_the_choice_even_where_it_is_less_sharp() -> None:
-    name, seed = "aggregated far", 103
-    e = evaluated(name, seed)
-    rows = {v["learner"]: v for v in e.values.to_dicts()}
-    sharpness = [rows[x]["hi"] - rows[x]["lo"] for x in ("drl", "lstd")]
-    assert sharpness[0] > 1.5 * sharpness[1]
-    assert "features_poor" in codes(e)
-    assert e.recommended["pi"].learner == "drl"
-    assert "poor" in e.recommended["pi"].reason
+def test_a_finding_says_why_something_is_not_trusted() -> None:
+    """Trusted exactly if there is no warning, whatever the notes are."""
+    names = (*NEAR, "lake4 small", "ratios wrong", "lake4 swapped", "bandit estimated")
+    met = set()
+    for name in names:
+        e = evaluated(name, 3)
+        r = e.recommended["pi"]
+        assert r.trusted == (not codes(e)) and set(r.warnings) == codes(e)
+        assert e.compare("pi").trusted == r.trusted and e.compare("pi").reasons == r.warnings
+        met |= codes(e)
+    assert {"low_overlap", "probabilities_off", "behavior_estimated"} <= met
 
 
-def test_a_check_that_is_too_weak_is_no_check() -> None:
-    e = st.evaluate(tabular(2.5, episodes=2000).log(100), learners=["lstd"])
-    (found,) = [w for w in e.warnings if w.code == "bias_unchecked"]
-    assert found.level == "warning" and found.numbers["bound"] > found.numbers["width"]
-    assert "low_overlap" not in codes(e)
+def test_decisions_are_true_and_paired() -> None:
+    """The difference to the behaviour, in the words of the first line."""
+    said = set()
+    for name in (*NEAR, "lake4 small", "garnet raw far"):
+        w = world(name)
+        for seed in SEEDS[:3]:
+            e = evaluated(name, seed)
+            d, r = e.compare("pi"), e.recommended["pi"]
+            assert d.difference == pytest.approx(r.value - e.behavior.value)
+            assert e.behavior.lo <= e.behavior.value <= e.behavior.hi
+            assert d.lo <= d.difference <= d.hi
+            words = "It cannot be told" if d.decision == "undecided" else f"is {d.decision} than"
+            assert words in d.text
+            if d.trusted and d.decision != "undecided":
+                apart = w.truth - w.behavior_truth
+                assert apart > 0.0 if d.decision == "better" else apart < 0.0
+            assert (d.decision == "undecided") == (d.lo <= 0.0 <= d.hi)
+            said.add((d.decision, d.episodes_needed is None))
+    assert len(said) >= 2
+    first = e.to_dict()
+    assert first["decisions"][0]["text"] == d.text and first["behavior"] == e.behavior._asdict()
 
 
-def test_wrong_probabilities_are_noticed() -> None:
-    """behavior_prob 20 % too large: the mean ratio is 1/1.2 instead of 1."""
-    table = world("tabular near").log(100)
-    at = table.column_names.index("behavior_prob")
-    wrong = np.minimum(np.asarray(table["behavior_prob"]) * 1.2, 1.0)
-    e = st.evaluate(table.set_column(at, "behavior_prob", [wrong]))
-    assert "ratios_off" in codes(e)
-    assert "ratios_off" not in codes(evaluated("tabular near", 100))
+def test_episodes_that_are_said_to_be_needed_decide() -> None:
+    """With as many as that, and a third more to be sure, most logs decide; with half, few do."""
+    p = episodic(6, 0.15, np.eye(6))
+
+    def of(episodes: int, seed: int) -> Any:
+        table = log_table(p, episodes=episodes, length=200, seed=seed)
+        return st.evaluate(table, learners=["lstd"]).compare("pi")
+
+    small = [of(150, seed) for seed in range(12)]
+    needed = [d.episodes_needed for d in small if d.decision == "undecided" and d.episodes_needed]
+    assert len(needed) >= 6
+    many = int(1.3 * (150 + np.median(needed)))
+    assert sum(of(many, seed).decision != "undecided" for seed in range(50, 56)) >= 3
+
+
+def two_targets(seed: int, far: float = 0.0) -> Any:
+    """Targets pi and mu, and one that is as good as pi."""
+    p = episodic(6, 2.0, np.eye(6))
+    other = p.mu ** (3.0 + far)
+    other /= other.sum(axis=1, keepdims=True)
+    return log_table(
+        p, targets={"pi": p.pi, "mu": p.mu, "other": other}, episodes=600, length=200, seed=seed
+    )
+
+
+def test_several_targets_are_compared_at_once() -> None:
+    e = st.evaluate(two_targets(1), features=Identity(), learners=["lstd"])
+    together, alone = e.compare(), e.compare("pi")
+    assert set(together) == {"pi", "mu", "other"} and together["pi"].level == pytest.approx(59 / 60)
+    assert together["pi"].lo < alone.lo and together["pi"].hi > alone.hi
+    assert together["mu"].decision == "undecided"
+    assert together["pi"].decision == "better"
+    assert e.best.target is None and "cannot be told which of 3" in e.best.text
+    without = st.evaluate(two_targets(1), features=Identity(), targets=["pi", "mu"])
+    assert without.best.target == "pi" and "pi is the best of 2" in without.best.text
+
+
+def test_comparing_an_unknown_target_is_an_error() -> None:
+    with pytest.raises(st.InputError, match="unknown target 'new'"):
+        evaluated("bandit", 3).compare("new")
+
+
+# The faults of the evaluation before this one
+
+
+def with_constants(seed: int) -> Any:
+    """64 raw features, some constant, some so in most of the log; 60 episodes of 10 steps."""
+    rng = np.random.default_rng(seed)
+    n = 600
+    x = rng.normal(size=(n, 64))
+    x[:, 40:60] = 1.0
+    x[:, 60:] = 0.0
+    x[::97, 60] = 1.0  # hardly ever anything else
+    rho = rng.choice([0.5, 1.5], n)
+    t = np.arange(n) % 10
+    return pa.table(
+        {
+            "episode_id": np.arange(n) // 10, "t": t, "obs": fixed_lists(x),
+            "reward": x[:, 0] + 1.0, "terminated": t == 9, "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": np.full(n, 0.5), "target_prob_pi": 0.5 * rho,
+        }
+    )  # fmt: skip
+
+
+def test_halves_that_are_nearly_singular_give_no_trusted_nonsense() -> None:
+    """Fault 1: 7e14 was trusted with an interval from .80 to .84."""
+    for seed in range(4):
+        e = st.evaluate(with_constants(seed), discount=0.9)
+        low, high = e.log.allowed
+        for v in e.values.iter_rows(named=True):
+            if np.isfinite(v["lo"]) and v["kind"] != "online":
+                assert v["lo"] <= v["value"] <= v["hi"]
+        r = e.recommended["pi"]
+        assert not r.trusted or low <= r.value <= high
+
+
+def test_a_bandit_log_has_its_value_within_its_interval() -> None:
+    """Fault 1: .0109 was trusted with an interval from .0030 to .0053. Rewards are rare."""
+    rng = np.random.default_rng(3)
+    n = 4000
+    action = rng.choice(5, n, p=[0.4, 0.25, 0.2, 0.1, 0.05])
+    mu, pi = np.array([0.4, 0.25, 0.2, 0.1, 0.05]), np.array([0.05, 0.1, 0.2, 0.25, 0.4])
+    table = pa.table(
+        {
+            "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "action": action,
+            "obs": fixed_lists(np.eye(3)[rng.integers(0, 3, n)]),
+            "reward": (rng.random(n) < 0.004 * (1 + action)).astype(float),
+            "terminated": np.ones(n, dtype=bool), "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": mu[action], "target_prob_pi": pi[action],
+        }
+    )  # fmt: skip
+    r = st.evaluate(table, discount=0.9).recommended["pi"]
+    truth = float(pi @ (0.004 * np.arange(1, 6)))
+    assert r.trusted and r.lo <= r.value <= r.hi and r.lo <= truth <= r.hi
+
+
+def test_trust_does_not_depend_on_which_learners_were_asked_for() -> None:
+    """Fault 2: a narrow pdis excused lstd; now the rule is the same whatever is asked for."""
+    table = tabular(0.5, episodes=200).log(7)
+    asked = (None, ["lstd"], ["lstd", "pdis"], ["etd", "pdis"], ["td:alpha=1e-5"])
+    found = [st.evaluate(table, learners=names).recommended["pi"] for names in asked]
+    assert all(r == found[0] for r in found) and found[0].learner == "drl"
+
+
+def test_values_that_rewards_do_not_allow_are_not_trusted() -> None:
+    """Fault 8: rewards of 1 to 1.1, and a feature that changes its sign after the first state."""
+    rng = np.random.default_rng(1)
+    n, t = 1200, np.arange(1200) % 6
+    table = pa.table(
+        {
+            "episode_id": np.arange(n) // 6, "t": t, "reward": rng.uniform(1.0, 1.1, n),
+            "obs": fixed_lists(np.where(t == 0, -1.0, 1.0)[:, None]), "terminated": t == 5,
+            "truncated": np.zeros(n, dtype=bool), "behavior_prob": np.full(n, 0.25),
+            "target_prob_pi": 0.25 * rng.choice([0.5, 1.5], n),
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=0.9, features=Identity())
+    low, high = e.log.allowed
+    outside = e.values.filter((e.values["value"] < low) | (e.values["value"] > high))
+    assert "lstd" in outside["learner"].to_list()
+    r = e.recommended["pi"]
+    assert low <= r.value <= high or not r.trusted
+
+
+# Findings
 
 
 def sign_reversal() -> Any:
@@ -157,10 +270,10 @@ def test_penalty_that_reverses_the_sign_is_called_biased() -> None:
 
 def test_the_bias_of_a_penalty_is_named_from_half_an_interval_on() -> None:
     """Around the border of `bias_dominates`, the sentence is printed exactly where it is true."""
-    table, seen = world("tabular near").log(0), set()
+    table, seen = tabular(0.5).log(0), set()
     for eta in (0.001, 0.002, 0.004, 0.008, 0.016, 0.032):
         e = st.evaluate(table, learners=["lstd", f"perturbed_lstd:eta={eta}"])
-        lstd, perturbed = e.values.to_dicts()
+        lstd, perturbed, _ = e.values.to_dicts()
         wide = lstd["hi"] - lstd["lo"]
         said = [w.text for w in e.warnings if w.code == "bias_dominates"]
         assert bool(said) == (abs(perturbed["value"] - lstd["value"]) > wide / 2.0)
@@ -185,23 +298,21 @@ def test_cut_returns_are_pointed_out() -> None:
     assert 0.5 < found.numbers["discount_left"] < 1.0
 
 
-def _observations(p: st.Problem) -> Floats:
-    table = log_table(p, episodes=2000, length=3, seed=1)
-    return np.stack(table["obs"].to_pylist())
-
-
 def test_a_value_that_lies_beyond_the_cuts_is_not_trusted() -> None:
-    """Of 2,000 episodes of three steps: a sharp interval around a value that is mostly guessed."""
+    """Of 8,000 episodes of three steps: a sharp interval around a value that is mostly guessed."""
     p = episodic(6, 0.5, np.eye(6))
-    e = st.evaluate(log_table(p, episodes=2000, length=3, seed=1))
+    e = st.evaluate(log_table(p, episodes=8000, length=3, seed=1), learners=["lstd"])
     (found,) = [w for w in e.warnings if w.code == "cut_off"]
-    share = e.log.discount_left * e.log.truncated / e.log.episodes
-    values = e.value_function("pi", "lstd").predict(np.eye(6))
-    visits = np.bincount(np.argmax(_observations(p), axis=1), minlength=6)
-    size = np.sqrt(visits @ values**2 / visits.sum())
-    assert found.numbers["share"] == pytest.approx(share)
-    assert found.numbers["beyond"] == pytest.approx(share * size)
     assert found.level == "warning" and not e.recommended["pi"].trusted
+    assert found.numbers["beyond"] == pytest.approx(beyond(e, p), rel=0.1)
+
+
+def beyond(e: Evaluation, p: st.Problem) -> float:
+    """gamma^3 V after three steps of the target, from the model."""
+    V, at = p.v_pi, p.start
+    for _ in range(3):
+        at = np.einsum("s,sa,sat,sat->t", at, p.pi, p.P, p.gamma)
+    return float(at @ V)
 
 
 def test_cuts_after_which_little_is_to_come_are_no_warning() -> None:
@@ -211,41 +322,20 @@ def test_cuts_after_which_little_is_to_come_are_no_warning() -> None:
 
 
 def test_an_online_learner_that_has_not_arrived_says_so() -> None:
-    table = world("tabular near").log(100)
-    e = st.evaluate(table, learners=["td:alpha=1e-5", "lstd"])
+    e = st.evaluate(tabular(0.5).log(100), learners=["td:alpha=1e-5", "lstd"])
     (found,) = [w for w in e.warnings if w.code == "not_converged"]
-    assert found.numbers["learner"] == "td:alpha=1e-5"
-    assert e.recommended["pi"].learner == "lstd"
+    assert found.numbers["learner"] == "td:alpha=1e-5" and found.level == "note"
     row = e.values.filter(learner="td:alpha=1e-5").to_dicts()[0]
     lstd = e.values.filter(learner="lstd").to_dicts()[0]
     assert (row["lo"], row["fixed_point"]) == (lstd["lo"], lstd["value"])
 
 
-def test_recommendation_stays_with_what_was_asked_for() -> None:
-    table = world("tabular near").log(100)
-    e = st.evaluate(table, learners=["etd", "pdis"])
-    assert e.recommended["pi"].learner == "pdis"
-    assert "not asked for" in e.recommended["pi"].reason
-    assert "drl:lam=1" not in e.values["learner"].to_list()
-
-
-@pytest.mark.parametrize("name", ["tabular near", "line near"])
-def test_good_features_leave_little_error_on_held_out_episodes(name: str) -> None:
-    """400 episodes for 3 or 6 weights: below a third of the error of no weights (0.08 to 0.16)."""
-    for seed in SEEDS:
-        (held,) = evaluated(name, seed).to_dict()["held_out"]
+def test_good_features_leave_little_error_on_held_out_episodes() -> None:
+    """400 episodes for 6 weights: below a third of the error of no weights (0.08 to 0.16)."""
+    for seed in SEEDS[:2]:
+        (held,) = st.evaluate(tabular(0.5).log(seed), learners=["lstd"]).to_dict()["held_out"]
         assert 0.0 < held["share"] < 1 / 3
         assert held["share"] == pytest.approx(held["error"] / held["error_of_zero"])
-
-
-def test_too_many_features_do_not_carry_over_to_held_out_episodes() -> None:
-    """50 bumps on a line, 400 episodes: the value is fine, the weights of one half are not."""
-    world = line(-1.0, "rbf:50")
-    e = st.evaluate(
-        world.log(4), discount=0.97, features=world.features, learners=["lstd", "drl:lam=1"]
-    )
-    (warning,) = [w for w in e.warnings if w.code == "features_poor"]
-    assert "too many" in warning.text and warning.numbers["share"] > 1.0
 
 
 def test_projected_bellman_error_by_hand() -> None:
@@ -266,67 +356,3 @@ def test_projected_bellman_error_by_hand() -> None:
         G = u.G[own].sum(axis=0)[np.ix_(k, k)] / n
         squares.append(g @ np.linalg.pinv(G) @ g)
     assert found.error == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-6)
-
-
-def test_trust_does_not_depend_on_whether_poor_features_were_noticed() -> None:
-    """lstd is wrong here on nearly every log, often within what chance could explain.
-
-    30 fresh logs. dr's intervals cover in 95 of 100 cases: 24 of 28 is what chance undercuts in
-    one case of a hundred.
-    """
-    found = []
-    for name in ("aggregated far", "line near, poor features"):
-        w = world(name)
-        for seed in range(600, 615):
-            e = st.evaluate(
-                w.log(seed), discount=discount_of(name), features=w.features,
-                learners=["lstd", "drl:lam=1"],
-            )  # fmt: skip
-            lstd = e.values.filter(learner="lstd").to_dicts()[0]
-            r = e.recommended["pi"]
-            found.append((r.trusted, r.lo <= w.truth <= r.hi, lstd["lo"] <= w.truth <= lstd["hi"]))
-            assert r.learner == "drl:lam=1"
-    trusted = [covers for trust, covers, _ in found if trust]
-    assert len(trusted) >= 26
-    assert np.mean(trusted) >= 24 / 28
-    assert np.mean([lstd for _, _, lstd in found]) < 0.3
-    noticed = st.evaluate(
-        w.log(0), discount=DISCOUNT, features=w.features, learners=["lstd"]
-    ).recommended["pi"]
-    assert not noticed.trusted  # dr was not asked for, lstd is all there is
-
-
-@pytest.mark.parametrize(
-    ("learner", "code"),
-    [
-        ("gtd2", "not_converged"),
-        ("rotd", "no_interval"),
-        ("abtd:zeta=0.5", "no_interval"),
-        ("perturbed_td:eta=3", "bias_dominates"),
-        ("perturbed_lstd:eta=0.01", "bias_dominates"),
-        ("td:alpha=9", "diverged"),
-    ],
-)
-def test_the_only_learner_asked_for_is_not_trusted_blindly(learner: str, code: str) -> None:
-    """What is a note about one learner among others is a warning if it is all there is."""
-    e = st.evaluate(world("tabular near").log(0), learners=[learner])
-    r = e.recommended["pi"]
-    assert not r.trusted and code in r.warnings
-    assert not r.lo <= r.value <= r.hi or not r.lo <= world("tabular near").truth <= r.hi
-
-
-def test_the_only_learner_asked_for_is_trusted_where_it_may_be() -> None:
-    for learner in ("td", "tdrc", "td:lam=0.5", "perturbed_lstd"):
-        e = st.evaluate(world("tabular near").log(0), learners=[learner])
-        assert e.recommended["pi"].trusted, learner
-
-
-def test_disagreement_counts_against_dr_where_the_ratios_may_be_its_reason() -> None:
-    """With logged probabilities it is the features' fault; estimated ones may be wrong too."""
-    e = evaluated("line near, poor features", SEEDS[0])
-    assert "learners_disagree" in codes(e)
-    known = recommend(e.judged[0], e.log, e.warnings)
-    estimated = recommend(e.judged[0], replace(e.log, behavior_estimated=True), e.warnings)
-    assert known.learner == estimated.learner == "drl"
-    assert known.trusted and "learners_disagree" not in known.warnings
-    assert not estimated.trusted and "learners_disagree" in estimated.warnings

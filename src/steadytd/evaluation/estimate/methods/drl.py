@@ -69,7 +69,7 @@ def at(e: Estimator, target: int, lam: float) -> Estimate:
                     at_cuts = e.units.cut[here, target, m].sum(axis=0)
                     cut += float((1.0 - lam) * at_cuts[:d] @ beta + lam * at_cuts[d])
         found = e.mean_of(score)
-        return replace(found, lam=lam, masses=mass / number, cut=cut / number)
+        return replace(found, lam=lam, masses=mass / number, cut=float(cut / number))
 
 
 def needed(lams: Iterable[float]) -> tuple[tuple[System, ...], tuple[float, ...]]:
