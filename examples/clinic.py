@@ -24,7 +24,6 @@ import steadytd as st
 DISCOUNT = 0.98
 SEVERITIES, TOXICITIES, DOSES = 5, 4, 3
 STATES = SEVERITIES * TOXICITIES
-CURES, HARMS = (0.12, 0.32, 0.38), (0.0, 0.12, 0.6)  # by dose: the second one cures little more
 HOME, DEAD = STATES, STATES + 1  # where episodes end
 
 Array = NDArray[Any]
@@ -45,11 +44,11 @@ def dynamics() -> Array:
     for severity in range(SEVERITIES):
         for toxicity in range(TOXICITIES):
             s = severity * TOXICITIES + toxicity
-            die = 0.004 * severity**2 + 0.015 * toxicity**2
+            die = 0.004 * severity**2 + 0.03 * (toxicity == 3)
             for dose in range(DOSES):
                 P[s, dose, DEAD] = die
-                ill = _moved(severity, 0.25 - 0.08 * dose, CURES[dose], SEVERITIES - 1)
-                harm = _moved(toxicity, HARMS[dose], 0.4 - 0.2 * dose, TOXICITIES - 1)
+                ill = _moved(severity, 0.25 - 0.08 * dose, 0.12 + 0.16 * dose, SEVERITIES - 1)
+                harm = _moved(toxicity, 0.28 * dose, 0.45 - 0.15 * dose, TOXICITIES - 1)
                 for i, p in ill.items():
                     for j, q in harm.items():
                         to = HOME if i == 0 else i * TOXICITIES + j
@@ -68,9 +67,9 @@ def dosing(base: float, by_severity: float, by_toxicity: float) -> Array:
 
 DOCTORS = dosing(0.6, 0.2, 0.1)
 TARGETS = {
-    "guideline": dosing(0.8, 0.3, 0.5),  # dose by severity, and stop early when it harms
-    "gentle": dosing(0.55, 0.2, 0.15),  # nearly what the doctors do
-    "bold": dosing(1.6, 0.2, 0.0),  # as much as possible, whatever it does
+    "guideline": dosing(0.8, 0.3, 0.5),  # dose by severity, and stop as soon as it harms
+    "sparing": dosing(0.55, 0.2, 0.15),  # nearly what the doctors do, a little less
+    "early": dosing(1.6, 0.2, 0.0),  # much, whatever it does
 }
 
 
@@ -121,7 +120,7 @@ def make(path: Path, patients: int = 400, seed: int = 0, careless: bool = False)
     def lists(values: Array) -> Any:
         return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
 
-    said = dosing(0.6, 0.35, 0.1) if careless else DOCTORS
+    said = dosing(0.6, 0.4, 0.1) if careless else DOCTORS
     columns: dict[str, Any] = {
         **log,
         "obs": lists(np.stack(np.divmod(state, TOXICITIES), axis=1).astype(float)),
