@@ -66,12 +66,11 @@ def by_product(world: World, seed: int) -> Said:
 
     e: Any = st.evaluate(
         world.log(seed), discount=world.discount, features=world.features,
-        behavior=world.behavior, threads=1,
+        behavior=world.behavior, threads=1, learners=["drl"],
     )  # fmt: skip
     r = e.recommended["pi"]
-    apart = e.compare("pi") if hasattr(e, "compare") else None
-    better, worse = (apart.lo > 0.0, apart.hi < 0.0) if apart is not None else (False, False)
-    return Said(r.lo, r.hi, r.trusted, better, worse)
+    decision = e.compare("pi").decision
+    return Said(r.lo, r.hi, r.trusted, decision == "better", decision == "worse")
 
 
 def by_prototype(world: World, seed: int) -> Said:

@@ -112,6 +112,7 @@ def by_hand(rewards: Floats) -> Statistics:
         block=np.arange(U), continues=np.zeros(U, dtype=bool),
         counts=np.column_stack([np.full((U, 2), n), np.zeros((U, 2))]), G=ones, x=x, x_start=x,
         systems=systems, mass=ones[:, None], behavior=systems[:, 0, 0], weighted=weighted,
+        cut=np.zeros((len(systems), 1, 1, 2)),
         ratios=np.ones((U, 1, 7)),
         numerator=rewards.sum(axis=1)[:, None, None], denominator=ones, ended=zeros,
         histogram=np.zeros((1, BINS), dtype=np.int64), largest_row=np.zeros(1, dtype=np.int64),
@@ -251,7 +252,7 @@ def test_one_endless_episode_is_valued_over_its_states() -> None:
     assert np.isnan(rows["pdis"]["value"])
     assert rows["drl"]["lo"] <= exact <= rows["drl"]["hi"]
     assert {w.code for w in found.warnings} >= {"continuing_log", "bias_unchecked"}
-    assert found.recommended["pi"].learner == "lstd"
+    assert found.recommended["pi"].learner == "drl"
 
 
 def test_the_rank_is_found_on_the_rows_that_are_solved() -> None:
@@ -313,6 +314,7 @@ def test_stretches_of_an_endless_log_are_longer_than_its_memory() -> None:
     other = st.evaluate(quick, discount=0.5, features="poly:1", learners=["lstd"])
     assert e.log.units <= 50 < other.log.units
     assert e.log.unit_rows == pytest.approx((n - 1) / e.log.units)
-    (row,), (behind,) = e.values.to_dicts(), [e.judged[0].behavior]
-    assert row["lo"] <= 0.0 <= row["hi"]
-    assert behind.value == pytest.approx(row["value"])  # the target is the behaviour here
+    row, ruled = e.values.to_dicts()
+    assert row["lo"] <= 0.0 <= row["hi"] and ruled["lo"] <= 0.0 <= ruled["hi"]
+    assert ruled["lo"] <= e.behavior.value <= ruled["hi"]  # the target is the behaviour here
+    assert "stretches_alike" in e.recommended["pi"].warnings

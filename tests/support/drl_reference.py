@@ -12,15 +12,20 @@ FOLDS = 5
 
 def slow_drl(
     units: list[list[list[Step]]], target: int, lam: float, every: bool = False
-) -> tuple[Floats, Floats]:
-    """Scores and masses of units, which are lists of episodes or (`every` row a start) stretches.
+) -> tuple[Floats, Floats, float]:
+    """Scores and masses of units, and the weight at cuts.
+
+    Units are lists of episodes or (`every` row a start) stretches.
 
     An endless episode is given in stretches: U goes on from one to the next.
     """
     n = len(units)
-    scores, masses = np.zeros(n), np.zeros(n)
+    scores, masses, cut = np.zeros(n), np.zeros(n), 0.0
     for fold in range(min(FOLDS, n)):
-        held = range(fold * n // FOLDS, (fold + 1) * n // FOLDS) if n >= FOLDS else [fold]
+        number = min(FOLDS, n)
+        held = range(fold, n, number)
+        if every:
+            held = range(-(-fold * n // number), -(-(fold + 1) * n // number))
         w, beta = _solved([units[i] for i in range(n) if i not in held], target, every)
         before, gamma = 0.0, 0.0  # rho U of the row before
         for i, unit in enumerate(units):
@@ -34,7 +39,9 @@ def slow_drl(
                     if i in held:
                         scores[i] += start * step.x @ w + before * delta
                         masses[i] += before * (1.0 - step.discount)
-    return scores, masses
+                if i in held:  # a stretch is no episode, but then nobody asks
+                    cut += before * gamma
+    return scores, masses, float(cut)
 
 
 def _solved(units: list[list[list[Step]]], target: int, every: bool) -> tuple[Floats, Floats]:

@@ -8,10 +8,11 @@ from benchmarks.worlds.drl import FOLDS, LAMS, Rows, Units, fit, in_units, row_s
 from steadytd.base.arrays import Longs
 
 
-def by_units(rows: Rows, unit: Longs) -> tuple[Units, Units]:
-    """Units of the target's scores, and of the behaviour's own."""
-    k = int(unit[-1]) + 1
-    fold = unit * FOLDS // k if rows.endless else unit % FOLDS
+def by_units(rows: Rows, unit: Longs, divided: bool | None = None) -> tuple[Units, Units]:
+    """Units of the target's scores, and of the behaviour's own; `divided`: they are stretches."""
+    k, number = int(unit[-1]) + 1, min(FOLDS, int(unit[-1]) + 1)
+    together = rows.endless if divided is None else divided
+    fold = unit * number // k if together else unit % number
     own = rows._replace(rho=np.ones(len(rows.rho)))
     starts = (rows.first | rows.endless).astype(float)
     pair = [row_scores(one, fit(one, fold), LAMS) for one in (rows, own)]

@@ -222,6 +222,8 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         place = plan.by_action.targets.index(target)
         actions = ActionAnswers(support(e.units, place), found_by_action)
         rows += [_action_row(overlap.target, name, a) for name, a in found_by_action.items()]
+    order = [one.label for one in asked]
+    rows.sort(key=lambda row: order.index(row.learner))
     return Judged(
         overlap.target, overlap, stability, rows, differences, weights,
         {name: (found[form].value, found[form].interval()) for name, form in basic.items()},
