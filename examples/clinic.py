@@ -32,8 +32,8 @@ Array = NDArray[Any]
 def _moved(level: int, up: float, down: float, top: int) -> dict[int, float]:
     """The next level: one up, one down, or the same."""
     chances: dict[int, float] = {}
-    for to, chance in ((level + 1, up), (level - 1, down), (level, 1.0 - up - down)):
-        to = min(max(to, 0), top)
+    for wanted, chance in ((level + 1, up), (level - 1, down), (level, 1.0 - up - down)):
+        to = min(max(wanted, 0), top)
         chances[to] = chances.get(to, 0.0) + chance
     return chances
 

@@ -199,7 +199,7 @@ def test_decisions_are_graded(evaluation: Evaluation) -> None:
     for line, d in zip(decision_lines(evaluation), evaluation.decisions, strict=True):
         decided = d.decision != "undecided"
         assert line.grade == ("bad" if not d.trusted else "good" if decided else "care")
-        assert line.text.startswith(d.text[:-1])
+        assert line.text.startswith(d.text if d.trusted else f"No decision about {d.target}: ")
 
 
 def test_sensitivity_and_spread_have_a_row_per_target(evaluation: Evaluation) -> None:

@@ -72,13 +72,21 @@ def limits(lo: float | None, hi: float | None) -> str:
 
 
 def decision(d: Decision) -> str:
-    """The decision about one target; in the same breath, why not to rely on it.
-
-    The reasons are those of `REASONS`.
-    """
+    """The decision about one target, or why there is none: the first of its warnings."""
     if d.trusted:
         return d.text
-    return f"{d.text[:-1]}; do not rely on this: {_because(d.reasons)}."
+    first, *others = d.reasons
+    more = f" (and {len(others)} more warnings)" if len(others) > 1 else ""
+    more = " (and one more warning)" if len(others) == 1 else more
+    width = d.hi - d.lo
+    found = "no interval"
+    if math.isfinite(width):
+        level = f"{100.0 * d.level:.4g} % interval {limits(d.lo, d.hi)}"
+        found = f"a difference of {number(d.difference, width)} ({level})"
+    return (
+        f"No decision about {d.target}: {REASONS.get(first, first)}{more}. The log gives {found}; "
+        "do not rely on this."
+    )
 
 
 def decision_lines(e: Evaluation) -> list[Verdict]:
