@@ -420,7 +420,7 @@ def low_overlap(d: Drawn, f: Finding) -> None:
             off = max(2.5 * np.sqrt(((weights - u.starts * M) ** 2).sum() * k / (k - 1)) / n, 0.03)
             assert near(said[0], M) and near(said[-1], off, 0.06)
             assert ("at cuts" not in part) or near(said[1], C, 0.02)
-            assert M > 1.0 + off or M + C < 1.0 - off
+            assert not 1.0 - off - C <= M <= 1.0 + off
             assert f"average {'row' if d.e.log.continuing else 'episode'}" in part
 
 
@@ -622,8 +622,9 @@ def continuing_log(d: Drawn, f: Finding) -> None:
 
 def behavior_estimated(d: Drawn, f: Finding) -> None:
     assert d.case.options["behavior"] == "estimate" and f.numbers["bins"]
-    known = st.evaluate(d.case.table, features=Identity(), learners=["pdis"]).values["value"]
-    assert not np.isclose(d.e.values.filter(learner="pdis")["value"], known, rtol=1e-6).any()
+    known = st.evaluate(d.case.table, features=Identity(), learners=["pdis"])
+    one, other = (e.values.filter(learner="pdis")["value"] for e in (d.e, known))
+    assert not np.isclose(one, other, rtol=1e-6).any()
 
 
 def inverse_mean(d: Drawn, action: str) -> float:
@@ -682,7 +683,9 @@ def sensitivity(d: Drawn, f: Finding) -> None:
     assert f"a factor of {Lambda:.3g}" in f.text and "a bound" in f.text
     apart = abs(value - behavior)
     assert moved(max(Lambda * 0.999, 1.0)) + apart >= -1e-3 * apart - 1e-6
-    assert moved(Lambda * 1.02) + apart < 1e-3 * apart + 1e-6 or apart < 1e-3
+    tried = 0.05 * 4.0 ** np.arange(4)  # log Lambda: beyond one of these nothing may settle
+    if not np.isclose(np.log(Lambda), tried).any():
+        assert moved(Lambda * 1.02) + apart < 1e-3 * apart + 1e-6 or apart < 1e-3
 
 
 def whole_log(d: Drawn) -> Log:
@@ -721,8 +724,9 @@ def not_settled(d: Drawn, f: Finding) -> None:
 CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
     check.__name__: check
     for check in (
-        no_support, ratios_off, low_overlap, stretches_alike, unlike_target, features_poor, bias_unchecked, cut_off, value_range,
-        learners_disagree, td_unstable, bias_dominates, diverged, no_interval, not_converged,
+        no_support, ratios_off, low_overlap, stretches_alike, unlike_target, features_poor,
+        bias_unchecked, cut_off, value_range, learners_disagree, td_unstable, bias_dominates,
+        diverged, no_interval, not_converged,
         truncated_returns, rows_left_out, few_episodes, continuing_log, behavior_estimated,
         probabilities_off, actions_missing, sensitivity,
         actions_unseen, next_probs_missing, not_settled,
@@ -824,7 +828,7 @@ def test_decisions_say_what_was_found() -> None:
             signed = decision.decision == "undecided" or not decision.trusted
             true = decision.difference if signed else size
             for said, exact in ((by, true), (lo, decision.lo), (hi, decision.hi)):
-                assert abs(said - exact) <= 0.03 * wide + 1e-3 * abs(exact)
+                assert abs(said - exact) <= 0.03 * wide + 1e-3 * abs(exact) + 1e-9
             side = {"better": decision.lo > 0.0, "worse": decision.hi < 0.0}
             assert side.get(decision.decision, decision.lo <= 0.0 <= decision.hi)
     assert {("better", True), ("worse", True), ("undecided", True), ("undecided", False)} <= met

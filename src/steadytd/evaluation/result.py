@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 NOTES = (
     "A value is the expected discounted return of the target policy from {states}.",
     "Intervals are 95 % intervals by Student's t over {units} units of the log ({episodes} "
-    "episodes); they cover the chance of which episodes were logged.",
-    "They do not cover: bias because the features cannot represent the value (where drl allows it, "
-    "lstd is checked for that: see features_poor and bias_unchecked), bias of a penalty eta (see "
-    "bias_dominates), wrong or estimated probabilities, actions that the log never shows, or a "
-    "world that has changed since.",
+    "episodes); they cover the chance of which episodes were logged. That of drl also allows for "
+    "features that cannot represent the value.",
+    "They do not cover: such a bias in all other learners (see features_poor and bias_unchecked), "
+    "bias of a penalty eta (see bias_dominates), wrong or estimated probabilities, actions that "
+    "the log never shows, or a world that has changed since.",
     "An online learner's interval is that of its fixed point on this log; not_converged says where "
     "the learner has not reached it.",
 )
