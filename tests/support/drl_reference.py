@@ -33,7 +33,7 @@ def slow_drl(
                 for step in piece:
                     gamma = 0.0 if step.first else gamma
                     start = float(every or step.first)
-                    U = (1.0 - lam) * step.x @ beta + lam * (gamma * before + start)
+                    U = float((1.0 - lam) * step.x @ beta + lam * (gamma * before + start))
                     delta = step.reward + step.discount * step.x_next @ w - step.x @ w
                     before, gamma = float(step.rho[target]) * U, step.discount
                     if i in held:
@@ -54,4 +54,6 @@ def _solved(units: list[list[list[Step]]], target: int, every: bool) -> tuple[Fl
         A += rho * np.outer(step.x, step.x - step.discount * step.x_next)
         b += rho * step.reward * step.x
         phi0 += step.x * float(every or step.first)
-    return np.linalg.solve(A, b), np.linalg.solve(A.T, phi0)
+    return np.asarray(np.linalg.solve(A, b), dtype=np.float64), np.asarray(
+        np.linalg.solve(A.T, phi0), dtype=np.float64
+    )

@@ -15,11 +15,10 @@ import numpy as np
 from steadytd.base.errors import InputError, unknown
 from steadytd.engine.learner import parse_params
 from steadytd.evaluation.collect.action_sums import shapes
-from steadytd.evaluation.collect.plan import ActionPlan, Plan
+from steadytd.evaluation.collect.plan import ActionPlan, Plan, Where
 from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval
 from steadytd.evaluation.estimate.drl_q import Corrected, drl_q
-from steadytd.evaluation.estimate.estimators import Where
 from steadytd.evaluation.estimate.fqe import fqe
 from steadytd.evaluation.estimate.lstdq import ActionSystem, lstdq
 

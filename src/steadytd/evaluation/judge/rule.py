@@ -141,6 +141,14 @@ class Ruled:
         return bool(np.isfinite([self.value, self.half]).all())
 
     @property
+    def stretches(self) -> int:
+        """How many of the longest stretches there are."""
+        n = len(self.estimate.influence)
+        while n >= 2 * FEW_STRETCHES:
+            n //= 2
+        return n
+
+    @property
     def mixes(self) -> bool:
         """Neighbours among the longest stretches are not alike."""
         return not self.divided or self.noise.like * np.sqrt(FEW_STRETCHES) < 1.0

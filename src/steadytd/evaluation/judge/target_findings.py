@@ -81,11 +81,11 @@ def _alike(j: Judged, f: LogFacts) -> Finding | None:
         return None
     return Finding(
         "stretches_alike", j.name, "warning",
-        f"neighbouring stretches of the log are alike: the correlation of what they say about the "
-        f"value is {r.noise.like:.2g}, and below {1.0 / FEW_STRETCHES**0.5:g} is wanted, at the "
-        "greatest length that leaves 25 of them. The interval is too short.",
+        f"even {r.stretches} long stretches of the log are alike: the correlation of what "
+        f"neighbours say about the value is {r.noise.like:.2g}, and below "
+        f"{1.0 / FEW_STRETCHES**0.5:g} is wanted. The interval may be too short.",
         "Collect a longer log.",
-        {"correlation": r.noise.like},
+        {"correlation": r.noise.like, "stretches": r.stretches},
     )  # fmt: skip
 
 

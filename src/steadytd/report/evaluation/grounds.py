@@ -28,9 +28,11 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
             rows.append({"lam": f"{lam:g}", "value": one.value, "lo": limits.lo, "hi": limits.hi})
     if not rows:
         return None
+    best = [r for r in rows if rule.known and r["lam"] == f"{rule.lam:g}"]
+    best = [{**r, "lo": rule.value - rule.half, "hi": rule.value + rule.half} for r in best]
     base = alt.Chart(data(rows))
     x = alt.X("lam:O", sort=[r["lam"] for r in rows], title="lam", axis=alt.Axis(labelAngle=0))
-    scale = alt.Scale(zero=False, domain=_visible(rows, behavior), nice=False)
+    scale = alt.Scale(zero=False, domain=_visible([*rows, *best], behavior), nice=False)
     y = alt.Y("value:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
     ends = {"x": x, "y": alt.Y("lo:Q", scale=scale, title="value"), "y2": "hi:Q"}
     layers = [
@@ -38,8 +40,6 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
         base.mark_line(color=TARGET, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(x=x, y=y),
         base.mark_point(filled=True, size=60, opacity=1, color=TARGET, clip=True).encode(x=x, y=y),
     ]
-    best = [r for r in rows if rule.known and r["lam"] == f"{rule.lam:g}"]
-    best = [{**r, "lo": rule.value - rule.half, "hi": rule.value + rule.half} for r in best]
     layers.append(alt.Chart(data(best)).mark_rule(color="#111111", clip=True).encode(**ends))
     layers.append(
         alt.Chart(data(best))
