@@ -113,7 +113,7 @@ def _actions(c: LogCalibration) -> Any:
 
     shown = sorted(c.actions, key=lambda a: -abs(a.mean - a.expected))[:MOST_ACTIONS]
     shown = [a for a in c.actions if a in shown and a.expected > 0.0]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "action": "all actions" if a.action is None else f"action {a.action:g}",
             "mean": a.mean / a.expected,

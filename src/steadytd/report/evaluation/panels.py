@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from steadytd.report.figures import COLOURS, styled
 
 DRAWN = 6  # targets that have panels of their own
 WIDTH = 420
 LOG, TARGET, BEHAVIOR = "#9aa5b1", COLOURS[1], "#444444"
-
-
-class Panel(NamedTuple):
-    """A picture, the name of its files, and what to know when looking at it."""
-
-    file: str
-    chart: Any
-    words: str
 
 
 def data(rows: Sequence[dict[str, Any]]) -> Any:
