@@ -36,8 +36,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def poor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log that says little about its target."""
-    log = tabular(8.0, episodes=12).log(0)
-    return write_log(tmp_path_factory.mktemp("poor") / "poor.parquet", log)
+    return write_log(
+        tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0, episodes=60).log(0)
+    )
 
 
 def test_json_is_what_the_library_returns(
@@ -92,9 +93,9 @@ def test_a_poor_log_gets_a_plain_no(
 ) -> None:
     assert call(monkeypatch, "evaluate", str(poor)) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith("No decision about pi: the log ")
+    assert text.startswith("No decision about pi: the log shows too little of what this policy")
     assert "do not rely on this. Policies" in text
-    assert "Warnings few_episodes: " in text
+    assert "Warnings low_overlap pi: " in text
     assert "They do not cover: " in text
 
 

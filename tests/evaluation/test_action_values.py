@@ -13,11 +13,10 @@ import steadytd as st
 from steadytd import InputError
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.action_sums import CHUNK
-from steadytd.evaluation.collect.plan import TD, ActionPlan, Plan
+from steadytd.evaluation.collect.plan import TD, ActionPlan, Plan, Where
 from steadytd.evaluation.collect.statistics import ACTION_SUMS, Statistics, units
 from steadytd.evaluation.estimate.by_action import support
 from steadytd.evaluation.estimate.drl_q import Corrected, drl_q, ratios, unit_scores
-from steadytd.evaluation.estimate.estimators import Where
 from steadytd.evaluation.estimate.fqe import fqe
 from steadytd.evaluation.estimate.lstdq import ActionSystem, lstdq
 from steadytd.evaluation.result import OF_ACTIONS
