@@ -32,7 +32,7 @@ from steadytd.evaluation.estimate.sandwich import Estimate, neighbours
 from steadytd.evaluation.estimate.stability import assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
-from steadytd.evaluation.judge.decide import Behavior, Counted, Side, compared
+from steadytd.evaluation.judge.decide import Counted, LoggedValue, Side, compared
 from steadytd.evaluation.judge.log_findings import LogFacts, about_log
 from steadytd.evaluation.judge.probability_findings import about_probabilities, about_sensitivity
 from steadytd.evaluation.judge.recommend import recommend
@@ -337,7 +337,7 @@ def conclude(
         judged=judged,
         warnings=warnings,
         recommended=recommended,
-        behavior=Behavior(valued.value, *_limits(valued, facts.divided)),
+        behavior=LoggedValue(valued.value, *_limits(valued, facts.divided)),
         sides=sides,
         data=data,
         path_rows=[row for rows in paths for row in rows],

@@ -14,10 +14,10 @@ from steadytd.base.json import plain
 from steadytd.evaluation.estimate.calibration import LogCalibration
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
 from steadytd.evaluation.judge.decide import (
-    Behavior,
-    Best,
+    BestTarget,
     Counted,
     Decision,
+    LoggedValue,
     Side,
     best,
     compared,
@@ -65,7 +65,7 @@ class Evaluation:
     judged: tuple[Judged, ...]
     warnings: list[Finding]
     recommended: dict[str, Recommendation]
-    behavior: Behavior
+    behavior: LoggedValue
     sides: list[Side]
     data: Counted
     path_rows: list[dict[str, Any]]
@@ -159,7 +159,7 @@ class Evaluation:
         return {side.name: compared(side, None, self.data, many) for side in self.sides}
 
     @cached_property
-    def best(self) -> Best:
+    def best(self) -> BestTarget:
         """The best target, if that can be told: all pairs compared at once (Bonferroni)."""
         return best(self.sides, self.data)
 

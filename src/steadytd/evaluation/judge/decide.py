@@ -22,7 +22,7 @@ from steadytd.evaluation.judge.rule import WIDER, Ruled, noise
 Said = Literal["better", "worse", "undecided"]
 
 
-class Behavior(NamedTuple):
+class LoggedValue(NamedTuple):
     """What the policy that made the log is worth, with its 95 % interval."""
 
     value: float
@@ -84,7 +84,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Best:
+class BestTarget:
     """The best target, None if it cannot be told; with one target, whether it is better at all."""
 
     target: str | None
@@ -146,13 +146,13 @@ def more(difference: float, chance: float, bias: float, number: int) -> int | No
     return max(math.ceil(wanted - number), 1) if wanted < 1e15 else None
 
 
-def best(sides: list[Side], data: Counted) -> Best:
+def best(sides: list[Side], data: Counted) -> BestTarget:
     """The target that is better than every other one, all pairs compared at once."""
     if len(sides) == 1:
         (one,) = sides
         found = compared(one, None, data)
         name = one.name if found.decision == "better" else None
-        return Best(name, found.trusted, found.text)
+        return BestTarget(name, found.trusted, found.text)
     pairs = len(sides) * (len(sides) - 1) // 2
     trusted = not any(side.reasons for side in sides)
     for one in sides:
@@ -164,13 +164,13 @@ def best(sides: list[Side], data: Counted) -> Best:
                 f"by {figures(next_best.difference)}, and at least by {figures(next_best.lo)} "
                 f"than any ({pairs} comparisons at once, 95 % level for all)."
             )
-            return Best(one.name, trusted, text)
+            return BestTarget(one.name, trusted, text)
     leading = max(sides, key=lambda side: side.rule.value if side.rule.known else -math.inf)
     text = (
         f"It cannot be told which of {len(sides)} targets is best; {leading.name} has the largest "
         f"value ({pairs} comparisons at once, 95 % level for all)."
     )
-    return Best(None, trusted, text)
+    return BestTarget(None, trusted, text)
 
 
 def _number(value: float, width: float) -> str:

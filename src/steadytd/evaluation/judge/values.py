@@ -18,11 +18,11 @@ from steadytd.evaluation.estimate.baselines import (
     baselines,
     estimate,
 )
-from steadytd.evaluation.estimate.beyond import beyond_cuts
 from steadytd.evaluation.estimate.bootstrap import Interval
 from steadytd.evaluation.estimate.by_action import Answer, Support, answer, support
 from steadytd.evaluation.estimate.closed_form import mean_matrix
 from steadytd.evaluation.estimate.estimators import DRL, LSTD, NOT_KNOWN, Estimator, Form, HeldOut
+from steadytd.evaluation.estimate.methods.beyond import beyond_cuts
 from steadytd.evaluation.estimate.methods.drl import curve
 from steadytd.evaluation.estimate.methods.mis import marginal_weights
 from steadytd.evaluation.estimate.overlap import Overlap
