@@ -18,6 +18,7 @@ from steadytd.cli.console import speed
 from steadytd.evaluation import evaluate as run
 from steadytd.logs.write import write_log
 from steadytd.report.evaluation import page as evaluation_page
+from steadytd.report.evaluation.tables import policy_rows, value_rows
 from tests.support.commands import call
 from tests.support.log_helpers import log_table, write_problem_log
 from tests.support.logged_worlds import episodic, tabular
@@ -60,27 +61,30 @@ def test_options_reach_the_library(
     options = ["--features", "poly:2", "--learner", "lstd", "--learner", "td:alpha=0.01"]
     assert call(monkeypatch, "evaluate", str(good), *options, "--threads", "1", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
-    assert [row["learner"] for row in shown["values"]] == ["lstd", "td:alpha=0.01", "drl"]
+    learners = [row["learner"] for row in shown["values"]]
+    assert learners == ["lstd", "td:alpha=0.01", "drl"]  # drl decides
     assert shown["settings"]["features"] == "poly:2"
     expected = st.evaluate(good, features="poly:2", learners=["lstd", "td:alpha=0.01"]).to_dict()
     assert shown["values"] == json.loads(json.dumps(expected["values"]))
 
 
-def test_a_good_log_gets_its_decision_and_its_value_first(
+def test_a_good_log_gets_its_decision_first(
     good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, "evaluate", str(good)) == 0
     text = capsys.readouterr().out
     e = st.evaluate(good)
-    r, lines = e.recommended["pi"], " ".join(text.split())
+    r, d = e.recommended["pi"], e.compare("pi")
     assert r.trusted
     assert r.lo <= tabular(0.3).truth <= r.hi
-    assert lines.startswith(f"{e.compare('pi').text} The policy that made the log is worth ")
-    assert f"pi: {r.value:.2f} (95 % interval {r.lo:.2f} to {r.hi:.2f}), by drl." in lines
-    assert "do not trust" not in text and "do not rely" not in text
-    order = [text.index(word) for word in ("Values", "Overlap", "Stability", "What the numbers")]
+    assert " ".join(text.split()).startswith(d.text)
+    assert "do not rely" not in text
+    (row,) = [line.split() for line in text.splitlines() if line.startswith(" pi ")][:1]
+    assert row[1:5] == [f"{r.value:.2f}", f"{r.lo:.2f}", "to", f"{r.hi:.2f}"]
+    words = ("Policies", "Values", "Overlap", "change places", "Stability", "What the numbers")
+    order = [text.index(word) for word in words]
     assert order == sorted(order)
-    for learner in ("perturbed_lstd", "lstd", "tdc", "etd", "snpdis"):
+    for learner in ("perturbed_lstd", "lstd", "tdc", "pdis", "snpdis"):
         assert learner in text
 
 
@@ -89,10 +93,25 @@ def test_a_poor_log_gets_a_plain_no(
 ) -> None:
     assert call(monkeypatch, "evaluate", str(poor)) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "; do not rely on this: the log shows too little of what this policy would do" in text
-    assert text.index("do not rely on this") < text.index("pi: do not trust ")
+    assert text.startswith("No decision about pi: the log shows too little of what this policy")
+    assert "do not rely on this. Policies" in text
     assert "Warnings low_overlap pi: " in text
     assert "They do not cover: " in text
+
+
+def test_eighty_columns_are_enough(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No line is longer, and no number of the tables is cut or wrapped."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert call(monkeypatch, "evaluate", str(good)) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\u2026" not in text
+    e = st.evaluate(good)
+    for row in (*policy_rows(e), *value_rows(e)):
+        (line, *_) = [x for x in text.splitlines() if row["interval"] in x]
+        assert row["value"] in line
 
 
 def test_many_targets_are_shown_by_their_recommended_learner(
@@ -468,6 +487,7 @@ def test_an_unknown_behaviour_policy(
     assert capsys.readouterr().err == shown
     assert call(monkeypatch, "evaluate", str(path), *learners, "--estimate-behavior") == 0
     text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("No decision about pi: the behaviour policy's probabilities are only")
     assert "trust it only if the estimated behaviour probabilities are right" in text
     assert "Calibration of the estimated behaviour policy" in text
     assert "behavior_estimated: " in text

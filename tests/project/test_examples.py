@@ -56,6 +56,14 @@ def check_cartpole_log(out: str) -> None:
     assert "parquet" in out
 
 
+def check_clinic(out: str) -> None:
+    """The new policies in the order of their exact values."""
+    names = ("sparing", "doctors", "guideline", "early")
+    worth = [numbers(line_of(out, name))[-1] for name in names]
+    assert worth == sorted(worth)
+    assert worth[2] - worth[1] == pytest.approx(0.048, abs=0.002)
+
+
 def check_evaluate_log(out: str) -> None:
     """What is trusted holds the truth in its interval."""
     told = [line for line in out.splitlines() if "truth" in line]

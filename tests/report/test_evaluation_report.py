@@ -4,28 +4,41 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from markupsafe import escape
 
 import steadytd as st
 from steadytd.base.files import file_name
+from steadytd.evaluation.estimate.calibration import ByBin, LogCalibration
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import page as evaluation_page
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
+from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
 from steadytd.report.evaluation.page import write_evaluation
-from steadytd.report.evaluation.values import values_chart
-from steadytd.report.evaluation.words import (
+from steadytd.report.evaluation.tables import (
     calibration_rows,
+    policy_rows,
+    sensitivity_rows,
+    spread_rows,
+    turns,
+    value_rows,
+)
+from steadytd.report.evaluation.values import targets_chart, values_chart
+from steadytd.report.evaluation.visits import visits_chart, visits_words
+from steadytd.report.evaluation.words import (
+    decision_lines,
     limits,
     number,
     stability_verdicts,
-    value_rows,
     verdicts,
 )
 from steadytd.report.figures import save_figure
@@ -33,7 +46,7 @@ from tests.support.log_helpers import log_table
 from tests.support.logged_worlds import episodic, tabular
 
 NASTY = "<b>[red]a</b>&\"'"
-PICTURES = {"values", "overlap", "path", "agreement"}
+BY_TARGET = {"visits", "lam", "values", "overlap", "path", "agreement"}
 
 
 def two_targets(**options: Any) -> Evaluation:
@@ -60,7 +73,9 @@ def written(evaluation: Evaluation, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_everything_is_there(written: Path, evaluation: Evaluation) -> None:
-    pictures = {f"{name}.{kind}" for name in PICTURES for kind in ("svg", "png", "pdf")}
+    names = {"targets", "calibration"}
+    names |= {f"{name}_{stem}" for name in BY_TARGET for stem in (file_name(NASTY), "calm")}
+    pictures = {f"{name}.{kind}" for name in names for kind in ("svg", "png", "pdf")}
     models = {f"value_{file_name(NASTY)}.npz", "value_calm.npz"}
     found = {path.name for path in written.iterdir()}
     assert found == pictures | models | {"evaluation.html", "evaluation.json"}
@@ -80,7 +95,7 @@ def test_the_value_functions_predict(written: Path, evaluation: Evaluation) -> N
 
 def test_the_page_stands_alone_and_names_are_text(written: Path) -> None:
     html = (written / "evaluation.html").read_text(encoding="utf-8")
-    assert html.count("<svg") == 4
+    assert html.count("<svg") == 14
     assert "http" not in html.replace("http://www.w3.org", "")
     for outside in ("<script", "<link", "<img", "src=", "@import", "url("):
         assert outside not in html.replace("url(#clip", "")
@@ -95,16 +110,21 @@ def test_the_page_stands_alone_and_names_are_text(written: Path) -> None:
 def test_the_page_says_what_matters(written: Path, evaluation: Evaluation) -> None:
     html = (written / "evaluation.html").read_text(encoding="utf-8")
     text = " ".join(re.sub(r"<[^>]*>", " ", html).split())
-    for line in verdicts(evaluation):
-        assert line.text.replace("'", "&#39;") in text
+    for line in decision_lines(evaluation):
+        assert str(escape(line.text)) in text
+    for policy in policy_rows(evaluation):
+        assert str(escape(policy["policy"])) in text
+        assert policy["difference_interval"] in text
+    assert str(escape(evaluation.best.text)) in text
     for row in value_rows(evaluation):
         assert row["interval"] in text
-    for heading in ("Values", "Overlap", "Stability", "Do the learners agree?", "Settings"):
+    headings = ("What it rests on", "All learners", "Overlap and stability", "Settings")
+    for heading in (*headings, "Are the logged probabilities right?", "Beyond the mean"):
         assert heading in text
     for note in evaluation.notes:
         assert note.replace("'", "&#39;") in text
     assert html.count('<tr class="best">') == 2
-    assert html.index("What the target policies") < html.index("calm</span>: ") < html.index("<svg")
+    assert html.index("<h1") < html.index('<p class="decision') < html.index("<svg")
 
 
 def test_odd_logs_have_a_page(tmp_path: Path) -> None:
@@ -125,7 +145,7 @@ def test_odd_logs_have_a_page(tmp_path: Path) -> None:
         assert len(verdicts(e)) == len(e.targets)
     assert ">diverged<" in (tmp_path / "diverged/evaluation.html").read_text(encoding="utf-8")
     sampling = (tmp_path / "sampling/evaluation.html").read_text(encoding="utf-8")
-    assert "none: pdis gives a value, not a value function" in sampling
+    assert re.search("none: (pdis|drl) gives a value, not a value function", sampling)
     assert not list((tmp_path / "sampling").glob("*.npz"))
     assert "continuing_log" in (tmp_path / "endless/evaluation.html").read_text(encoding="utf-8")
 
@@ -155,15 +175,118 @@ def test_a_failure_while_drawing_changes_nothing(
     assert (old / "evaluation.html").read_text() == "earlier"
 
 
+def test_the_table_has_the_fixed_point_and_what_was_reached(evaluation: Evaluation) -> None:
+    raw = evaluation.values.to_dicts()
+    for row, v in zip(value_rows(evaluation), raw, strict=True):
+        width = v["hi"] - v["lo"]
+        assert row["value"] == number(v["fixed_point"], width)
+        assert v["lo"] <= v["fixed_point"] <= v["hi"]  # what the interval is about
+        assert row["reached"] == (number(v["value"], width) if v["kind"] == "online" else "")
+    assert any(row["reached"] not in ("", row["value"]) for row in value_rows(evaluation))
+
+
+def test_the_policies_are_in_one_table(evaluation: Evaluation) -> None:
+    own, *rows = policy_rows(evaluation)
+    assert own["value"] == number(
+        evaluation.behavior.value, evaluation.behavior.hi - evaluation.behavior.lo
+    )
+    for row, d in zip(rows, evaluation.decisions, strict=True):
+        assert row["policy"] == d.target
+        assert row["difference_interval"] == limits(d.lo, d.hi)
+        assert (row["trust"] == "yes") == evaluation.recommended[d.target].trusted
+
+
+def test_decisions_are_graded(evaluation: Evaluation) -> None:
+    for line, d in zip(decision_lines(evaluation), evaluation.decisions, strict=True):
+        decided = d.decision != "undecided"
+        assert line.grade == ("bad" if not d.trusted else "good" if decided else "care")
+        assert line.text.startswith(d.text if d.trusted else f"No decision about {d.target}: ")
+
+
+def test_sensitivity_and_spread_have_a_row_per_target(evaluation: Evaluation) -> None:
+    for row, name in zip(sensitivity_rows(evaluation), evaluation.targets, strict=True):
+        s = evaluation.sensitivity(name)
+        assert row["turns"] == turns(s) == f"at least {s.Lambda:.3g}"
+        bound = next(b for b in s.curve if b.Lambda == 1.1)
+        assert row["ranges"][0] == limits(bound.lo, bound.hi)
+    for row, name in zip(spread_rows(evaluation), evaluation.targets, strict=True):
+        known = evaluation.quantiles(name)
+        assert len(row["levels"]) == len(known)
+        for (value, interval), r in zip(row["levels"], known.iter_rows(named=True), strict=True):
+            assert value == (number(r["value"], r["hi"] - r["lo"]) if interval else "not known")
+
+
+def test_the_picture_of_visits_by_state(evaluation: Evaluation) -> None:
+    rows = [r for r in data_of(visits_chart(evaluation, "calm")) if "whose" in r]
+    assert len({r["state"] for r in rows}) == 6
+    for whose in ("the log", "the target"):
+        assert sum(r["share"] for r in rows if r["whose"] == whose) == pytest.approx(1.0)
+    assert "cannot be shown" in visits_words(evaluation, "calm")
+
+
+def test_the_picture_of_visits_in_a_plane() -> None:
+    rng = np.random.default_rng(3)
+    Phi = rng.normal(size=(60, 4))
+    problem = episodic(60, 1.0, Phi)
+    e = st.evaluate(log_table(problem, episodes=200, length=50, obs="phi"), learners=["lstd"])
+    assert e.places is not None and not e.places.names
+    rows = [r for r in data_of(visits_chart(e, "pi")) if "ratio" in r]
+    frame = e.visits
+    assert len(rows) == len(frame)
+    shares = np.maximum(frame["log"], frame["visits"])
+    assert sorted(r["share"] for r in rows) == pytest.approx(sorted(shares))
+    assert all(-3.0 <= r["ratio"] <= 3.0 for r in rows)
+
+
+def test_no_episode_is_small_enough_for_a_picture_of_visits(
+    evaluation: Evaluation, tmp_path: Path
+) -> None:
+    e = replace(evaluation, places=None)
+    assert visits_chart(e, "calm") is None
+    html = write_evaluation(e, tmp_path).read_text(encoding="utf-8")
+    assert "No picture of visits" in html
+    assert len(e.visits) == 0
+
+
+def test_the_curve_over_lam_marks_the_chosen_one(evaluation: Evaluation) -> None:
+    j = evaluation.judged[0]
+    rows = [r for r in data_of(lam_chart(evaluation, j.name)) if "lam" in r]
+    marked = {
+        r["lam"] for r in rows if r["hi"] - r["lo"] == pytest.approx(2 * j.rule.half, rel=1e-9)
+    }
+    assert marked == {f"{j.rule.lam:g}"}
+    assert {r["lam"] for r in rows} == {f"{lam:g}" for lam in j.curve}
+    for r in rows:
+        assert r["value"] == pytest.approx(j.curve[float(r["lam"])].value)
+
+
+def test_the_calibration_picture(evaluation: Evaluation) -> None:
+    c = evaluation.calibration
+    rows = [r for r in data_of(calibration_chart(c)) if "state" in r]
+    assert {r["action"] for r in rows} == {"action 0", "action 1", "action 2", "all actions"}
+    assert {r["state"] for r in rows} == {"as said"}
+    assert all(r["lo"] <= r["mean"] <= r["hi"] and r["lo"] < 1.0 < r["hi"] for r in rows)
+    assert "give 1" in calibration_words(c)
+    whole = ByBin(0.2, 0.3, 900, 0.25, 0.4, 0.35, 0.45, "above")
+    drawn = data_of(calibration_chart(replace(c, bins=(whole,))))
+    assert {r["state"] for r in drawn if "state" in r} == {"off"}
+    nothing = LogCalibration(0, False, reason="no actions")
+    assert calibration_chart(nothing) is None
+    assert calibration_words(nothing).endswith("could not be checked: no actions.")
+
+
 def data_of(chart: Any) -> list[dict[str, Any]]:
     """All rows inside a picture's description."""
     return [row for rows in chart.to_dict(validate=False)["datasets"].values() for row in rows]
 
 
 def test_the_values_picture_marks_the_recommended(evaluation: Evaluation) -> None:
-    rows = [r for r in data_of(values_chart(evaluation)) if "recommended" in r]
+    overview = [r for r in data_of(targets_chart(evaluation)) if "recommended" in r]
+    assert {r["target"] for r in overview} == set(evaluation.targets)
     for target in evaluation.targets:
-        best = {r["learner"] for r in rows if r["recommended"] and r["target"] == target}
+        rows = [r for r in data_of(values_chart(evaluation, target)) if "recommended" in r]
+        assert {r["target"] for r in rows} == {target}
+        best = {r["learner"] for r in rows if r["recommended"]}
         assert best == {evaluation.recommended[target].learner}
     kinds = {r["learner"]: r["kind"] for r in rows}
     assert kinds["pdis"] == kinds["snpdis"] == kinds["drl"] == "importance sampling"
@@ -172,14 +295,17 @@ def test_the_values_picture_marks_the_recommended(evaluation: Evaluation) -> Non
 
 
 def test_the_overlap_picture_has_every_row_once(evaluation: Evaluation) -> None:
-    rows = [r for r in data_of(overlap_chart(evaluation)) if "share" in r]
-    assert sum(r["share"] for r in rows) == pytest.approx(len(evaluation.targets))
-    assert all(r["kind"] == "ratio" for r in rows)
+    for target in evaluation.targets:
+        rows = [r for r in data_of(overlap_chart(evaluation, target)) if "share" in r]
+        assert sum(r["share"] for r in rows) == pytest.approx(1.0)
+        assert all(r["kind"] == "ratio" for r in rows)
+        bars = sorted((r["x"], r["x2"]) for r in rows)
+        assert all(a[1] <= b[0] for a, b in pairwise(bars))  # side by side
     problem = episodic(6, 0.3, np.eye(6))
     never = np.tile([0.0, 0.5, 0.5], (6, 1))
     table = log_table(problem, episodes=150, length=200, targets={"never": never})
     e = st.evaluate(table, learners=["lstd"])
-    zeros = [r["share"] for r in data_of(overlap_chart(e)) if r.get("kind") == "ratio 0"]
+    zeros = [r["share"] for r in data_of(overlap_chart(e, "never")) if r.get("kind") == "ratio 0"]
     assert zeros == pytest.approx([np.mean(table.column("action").to_numpy() == 0)])
     assert e.overlap["zero_share"][0] == pytest.approx(zeros[0])
 
@@ -189,7 +315,7 @@ def test_the_path_picture_shades_what_is_unstable() -> None:
 
     problem = unstable()
     e = st.evaluate(log_table(problem, episodes=100, length=50), learners=["lstd"])
-    spans = [r for r in data_of(path_chart(e)) if set(r) == {"lo", "hi"}]
+    spans = [r for r in data_of(path_chart(e, "pi")) if set(r) == {"lo", "hi"}]
     hurwitz = st.certify(problem).eta_hurwitz
     assert spans[0]["lo"] == 0.0
     assert spans[0]["hi"] == pytest.approx(hurwitz, rel=0.5)
@@ -197,13 +323,13 @@ def test_the_path_picture_shades_what_is_unstable() -> None:
 
 
 def test_the_disagreement_picture_is_a_triangle(evaluation: Evaluation) -> None:
-    cells = [r for r in data_of(agreement_chart(evaluation)) if "ink" in r]
-    order = list(dict.fromkeys(evaluation.values["learner"]))
+    cells = [r for r in data_of(agreement_chart(evaluation, NASTY)) if "ink" in r]
+    order = [*dict.fromkeys(evaluation.values["learner"]), "drl:lam=1"]  # compared, not asked for
     assert cells
     assert all(order.index(c["learner"]) > order.index(c["other"]) for c in cells)
     lstd = evaluation.values.filter(evaluation.values["target"] == NASTY)
     known = dict(zip(lstd["learner"], lstd["fixed_point"], strict=True))
-    shown = {(c["learner"], c["other"]): float(c["text"]) for c in cells[: len(cells) // 2]}
+    shown = {(c["learner"], c["other"]): float(c["text"]) for c in cells}
     expected = known["snpdis"] - known["lstd"]
     assert shown["snpdis", "lstd"] == pytest.approx(expected, rel=0.06, abs=1e-9)
 
@@ -218,7 +344,7 @@ def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Re
         (recommendation(), "good", "2.0 (95 % interval 1.0 to 3.0), by lstd."),
         (recommendation("low_overlap"), "bad", "do not trust 2.0 (95 % interval 1.0 to 3.0, by"),
         (recommendation("low_overlap", "brand_new"), "bad", "would do; brand_new."),
-        (recommendation("cut_off"), "care", "in which episodes are cut off are right"),
+        (recommendation("cut_off", learner="drl"), "care", "episodes are cut off are right"),
         (recommendation("behavior_estimated"), "care", "trust it only if the estimated"),
         (recommendation("behavior_estimated", "few_episodes"), "bad", "the log is too small"),
         (recommendation(hi=float("nan")), "good", "2 (no interval), by lstd."),
@@ -262,5 +388,6 @@ def test_calibration_is_shown_where_behaviour_is_estimated(
     rows = calibration_rows(e)
     assert sum(int(row["pairs"].replace(",", "")) for row in rows) == 3 * e.log.rows
     html = write_evaluation(e, tmp_path).read_text(encoding="utf-8")
-    assert "Calibration of the estimated behaviour policy" in html
+    assert "estimated chance of an action" in html
+    assert "see behavior_estimated" in html
     assert "estimated from the log" in html

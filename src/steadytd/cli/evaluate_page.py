@@ -1,4 +1,4 @@
-"""An evaluation on the terminal: verdicts, values, overlap, stability, warnings, coverage."""
+"""An evaluation on the terminal: the decision first, then what it rests on."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from typing import Any
 from steadytd.base.finding import Finding
 from steadytd.cli.console import out, plain, table
 from steadytd.evaluation.result import Evaluation
+from steadytd.report.evaluation.tables import (
+    calibration_rows,
+    overlap_rows,
+    policy_rows,
+    spread_names,
+    spread_rows,
+    stability_rows,
+    turns,
+    value_rows,
+)
 from steadytd.report.evaluation.words import (
     Verdict,
     by_level,
-    calibration_rows,
-    decision,
+    decision_lines,
     grouped,
-    limits,
-    number,
-    overlap_rows,
-    stability_rows,
-    value_rows,
     verdicts,
 )
 
@@ -26,16 +30,18 @@ MANY_TARGETS = 6  # beyond this only the recommended learner of each is shown
 
 
 def show(e: Evaluation) -> None:
-    """The whole page."""
+    """The whole page: the decision, what it rests on, and what else is known."""
     print_decisions(e)
-    print_verdicts(verdicts(e))
+    print_policies(e)
+    warnings, notes = by_level(e)
+    print_findings("Warnings", "yellow", warnings)
     print_values(e)
     print_overlap(e)
+    print_sensitivity(e)
+    print_spread(e)
     print_stability(e, "Stability")
     if e.log.behavior_estimated:
         print_calibration(e)
-    warnings, notes = by_level(e)
-    print_findings("Warnings", "yellow", warnings)
     print_findings("Notes", "dim", notes, most=1)
     out.print("[bold]What the numbers mean[/]", highlight=False)
     for text in e.notes:
@@ -43,18 +49,25 @@ def show(e: Evaluation) -> None:
 
 
 def print_decisions(e: Evaluation) -> None:
-    """Is a target better than the policy that made the log? Then what that one is worth."""
-    for d in e.decisions:
-        colour = COLOURS["good" if d.trusted and d.decision != "undecided" else "care"]
-        out.print(f"[bold {colour}]{plain(decision(d))}[/]", highlight=False)
+    """Is a target better than the policy that made the log? And which is best?"""
+    for line in decision_lines(e):
+        out.print(f"[bold {COLOURS[line.grade]}]{plain(line.text)}[/]", highlight=False)
     if len(e.targets) > 1:
         out.print(plain(e.best.text), highlight=False)
-    known = limits(e.behavior.lo, e.behavior.hi)
-    value = number(e.behavior.value, e.behavior.hi - e.behavior.lo)
-    out.print(
-        f"The policy that made the log is worth {value} (95 % interval {known}).", highlight=False
-    )
     out.print()
+
+
+def print_policies(e: Evaluation) -> None:
+    """What each policy is worth, and the conditions under which that can be used."""
+    names = {
+        "policy": "policy", "value": ">value", "interval": ">95 % interval",
+        "difference": ">difference", "difference_interval": ">95 % interval", "trust": "trusted",
+    }  # fmt: skip
+    rows = [[plain(row[key]) for key in names] for row in policy_rows(e)]
+    out.print(table("Policies", tuple(names.values()), rows))
+    for line in verdicts(e):
+        if line.grade == "care":
+            out.print(f"[yellow]{plain(line.target)}: {plain(line.text)}[/]", highlight=False)
 
 
 def print_verdicts(lines: list[Verdict]) -> None:
@@ -75,12 +88,13 @@ def print_values(e: Evaluation) -> None:
         before = row["target"]
         mark = " [bold green]*[/]" if row["recommended"] else ""
         how = ", ".join(text for text in (row["penalty"], row["remark"]) if text)
-        texts = [plain(text) for text in (row["value"], row["interval"], how)]
-        lines.append((name, plain(row["learner"]) + mark, *texts))
+        texts = [plain(row[key]) for key in ("value", "interval", "reached")]
+        lines.append((name, plain(row["learner"]) + mark, *texts, plain(how)))
     title = "Values (* recommended)"
     if many:
         title = "Values of the recommended learners (all learners: --json or --out)"
-    out.print(table(title, ("target", "learner", ">value", ">95 % interval", "how"), lines))
+    names = ("target", "learner", ">value", ">95 % interval", ">reached", "how")
+    out.print(table(title, names, lines))
 
 
 def print_overlap(e: Evaluation) -> None:
@@ -108,6 +122,26 @@ def print_stability(e: Evaluation, title: str) -> None:
         numbers = [s[key] for key in ("share", "threshold", "interval", "eta")]
         rows.append([plain(s["target"]), word, *numbers])
     out.print(table(title, columns, rows))
+
+
+def print_sensitivity(e: Evaluation) -> None:
+    """How wrong the logged probabilities would have to be before a decision turns."""
+    factors = ", ".join(f"{name} {turns(e.sensitivity(name))}" for name in e.targets[:MANY_TARGETS])
+    first = "A target and the policy that made the log change places if ratios are off by"
+    out.print(f"{first}: {plain(factors)}.\n", highlight=False)
+
+
+def print_spread(e: Evaluation) -> None:
+    """How a single episode may end, where enough episodes are like the target's."""
+    names = spread_names(e)
+    if names:
+        rows = [
+            [plain(row["target"]), *(value for value, _ in row["levels"])]
+            for row in spread_rows(e)
+            if row["levels"]
+        ]
+        columns = ("target", *(f">{name}" for name in names))
+        out.print(table("Quantiles of the return of one episode", columns, rows))
 
 
 def print_calibration(e: Evaluation) -> None:

@@ -41,6 +41,7 @@ from steadytd.evaluation.judge.target_findings import about_target
 from steadytd.evaluation.judge.values import Given, Judged, judge
 from steadytd.evaluation.probabilities import Asked, Probabilities, calibration, examine
 from steadytd.evaluation.result import Evaluation
+from steadytd.evaluation.visits import visits
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.decode.meaning import Policy
@@ -351,6 +352,9 @@ def conclude(
             calibrated,
             dict(zip(recommended, sensitivities, strict=True)),
             dict(zip(recommended, returns, strict=True)),
+        ),
+        places=visits(
+            passed.checked.sample, {j.name: j.omega for j in judged}, features, facts.continuing
         ),
     )
 

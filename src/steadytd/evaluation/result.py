@@ -27,6 +27,7 @@ from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.judge.values import Judged
 from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.value_function import ValueFunction
+from steadytd.evaluation.visits import Visits
 from steadytd.features import FeatureMap
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ DIVIDED = "Here units are stretches of episodes, which the intervals treat as in
 class Evaluation:
     """What every target policy is worth, by every learner asked for, and how far to trust it.
 
-    `values`, `overlap`, `stability`, `path`, `agreement` and `histogram` are Polars frames;
+    `values`, `overlap`, `stability`, `path`, `visits`, `agreement` and `histogram` are frames;
     `warnings` a list of findings; `recommended` a dictionary from target to recommendation;
     `behavior` is what the policy that made the log is worth: value, lo, hi.
     """
@@ -71,6 +72,7 @@ class Evaluation:
     histogram_rows: list[dict[str, Any]]
     settings: dict[str, Any]
     probabilities: Probabilities
+    places: Visits | None = None
 
     @property
     def targets(self) -> list[str]:
@@ -118,6 +120,15 @@ class Evaluation:
         import polars as pl
 
         return _frame(self.path_rows, stable=pl.Boolean)
+
+    @cached_property
+    def visits(self) -> pl.DataFrame:
+        """Shares of discounted visits by place: target, state (or x, y), log, visits."""
+        import polars as pl
+
+        floats = dict.fromkeys(("x", "y", "log", "visits"), pl.Float64)
+        rows = [] if self.places is None else self.places.rows()
+        return pl.DataFrame(rows, schema={"target": pl.String, "state": pl.String, **floats})
 
     @cached_property
     def agreement(self) -> pl.DataFrame:

@@ -51,6 +51,11 @@ class FeatureMap(ABC):
         """Whether the map has seen its sample."""
         return self.n_features > 0
 
+    @property
+    def states(self) -> list[str] | None:
+        """The observation that each feature stands for, where a feature stands for a state."""
+        return None
+
     def __str__(self) -> str:
         return self.spec
 

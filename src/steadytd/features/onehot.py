@@ -43,6 +43,15 @@ class OneHot(ArrayMap):
             raise too_many(self.spec, size, MOST, remedy)
         return size
 
+    @property
+    def states(self) -> list[str]:
+        """The observation that each feature stands for.
+
+        >>> OneHot().fit([[3, 0.5], [1, 0]]).states
+        ['1, 0', '3, 0.5']
+        """
+        return [", ".join(f"{value:g}" for value in row) for row in self.state["known"]]
+
     def unknown(self, obs: ArrayLike) -> Bools:
         """Which observations were not in the sample."""
         return ~self._find(self._given(obs))[1]

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.parallel import single_threaded
 from steadytd.evaluation.collect.outcomes import (
     DISCOUNT,
     PRODUCTS,
@@ -86,6 +87,10 @@ class Sensitivity:
     @cached_property
     def curve(self) -> tuple[Bound, ...]:
         """The range of values over Lambda; empty where nothing is known."""
+        return self._curve()
+
+    @single_threaded
+    def _curve(self) -> tuple[Bound, ...]:
         of = self.least_and_largest
         if of is None:
             return ()

@@ -6,35 +6,16 @@ import math
 from typing import Any
 
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.figures import DRAWN, data, heading, more
-from steadytd.report.figures import styled
+from steadytd.report.evaluation.panels import data, framed
 
 CAP = 10.0  # standard errors apart: beyond, a difference looks no stronger
 
 
-def agreement_chart(e: Evaluation) -> Any:
-    """How far the learners are apart, pair by pair, in standard errors; a panel per target."""
-    import altair as alt
-
-    shown = e.targets[:DRAWN]
-    frame = e.agreement.to_dicts()
-    order = list(dict.fromkeys([*e.values["learner"], *frame_names(frame)]))
-    panels = []
-    for name in shown:
-        rows = [r for r in frame if r["target"] == name]
-        if rows:
-            panels.append(_matrix(name, rows, order))
-    chart = alt.concat(*panels, columns=2, spacing=26).properties(
-        title=heading(
-            "Disagreement: row minus column" + more(e),
-            [
-                "green: may be chance (the 99 % interval holds 0); orange: more than chance, "
-                "darker: surer;",
-                "white: the same fixed point; grey: no interval",
-            ],
-        )
-    )
-    return styled(chart)
+def agreement_chart(e: Evaluation, name: str) -> Any | None:
+    """How far a target's learners are apart, pair by pair; None where there is no pair."""
+    rows = [r for r in e.agreement.to_dicts() if r["target"] == name]
+    order = list(dict.fromkeys([*e.values["learner"], *frame_names(rows)]))
+    return _matrix(name, rows, order) if rows else None
 
 
 def frame_names(rows: list[dict[str, Any]]) -> list[str]:
@@ -50,8 +31,8 @@ def _matrix(name: str, rows: list[dict[str, Any]], learners: list[str]) -> Any:
     cells = []
     for r in (_below(row, order) for row in rows):
         error = r["stderr"]
-        known = r["agree"] is not None and error and math.isfinite(error)
-        sure = min(abs(r["difference"]) / error, CAP) if known else 0.0
+        known = r["agree"] is not None
+        sure = min(abs(r["difference"]) / error, CAP) if known and error else 0.0
         level = "not known" if not known else "agree" if r["agree"] else "apart"
         cells.append(
             {
@@ -63,14 +44,13 @@ def _matrix(name: str, rows: list[dict[str, Any]], learners: list[str]) -> Any:
             }
         )
     x = alt.X(
-        "other:N", sort=order, title=None, axis=alt.Axis(labelAngle=-35, labelLimit=120, grid=False)
+        "other:N", sort=order, title=None, axis=alt.Axis(labelAngle=-40, labelLimit=110, grid=False)
     )
-    y = alt.Y("learner:N", sort=order, title=None, axis=alt.Axis(labelLimit=140, grid=False))
+    y = alt.Y("learner:N", sort=order, title=None, axis=alt.Axis(labelLimit=110, grid=False))
     base = alt.Chart(data(cells)).encode(x=x, y=y)
     box = base.mark_rect(stroke="white").encode(color=alt.Color("colour:N", scale=None))
-    text = base.mark_text(fontSize=10).encode(text="text:N", color=alt.Color("ink:N", scale=None))
-    title = alt.TitleParams(name, anchor="start", fontSize=13)
-    return alt.layer(box, text).properties(width=alt.Step(38), height=alt.Step(22), title=title)
+    text = base.mark_text(fontSize=9).encode(text="text:N", color=alt.Color("ink:N", scale=None))
+    return framed([box, text], f"{name}: row minus column", 150 + 21 * len(order))
 
 
 def short(value: float) -> str:

@@ -1,77 +1,49 @@
-"""What an evaluation rests on, as pictures: the ratios, and the value over eta."""
+"""The ratios pi/mu of an evaluation, and the value over the penalty, as pictures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.figures import COLOURS, styled
+from steadytd.report.evaluation.panels import DRAWN, data, framed
+from steadytd.report.figures import COLOURS
 
-DRAWN = 6  # targets that have a panel of their own
 SHADE = "#d9480f"
 TAIL, FLOOR = 0.01, -8.0  # share of the least ratios, and power of two, that share a bar
 
 
-def heading(title: str, subtitle: str | list[str]) -> Any:
-    """A picture's title, to the left."""
-    import altair as alt
-
-    return alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
-
-
-def data(rows: Sequence[dict[str, Any]]) -> Any:
-    """Rows inside the picture's description."""
-    import altair as alt
-
-    return alt.InlineData(values=list(rows))
-
-
-def more(e: Evaluation) -> str:
-    """What to add to a title where not all targets are drawn."""
-    some = len(e.targets) > DRAWN
-    return f" (the first {DRAWN} of {len(e.targets)} targets)" if some else ""
-
-
-def overlap_chart(e: Evaluation) -> Any:
-    """How often each ratio pi/mu occurs, a panel per target; ratios of 0 apart."""
-    import altair as alt
-
-    shown = e.overlap.to_dicts()[:DRAWN]
-    counts = {
-        o["target"]: [c for c in e.histogram_rows if c["target"] == o["target"]] for o in shown
-    }
+def overlap_chart(e: Evaluation, name: str) -> Any:
+    """How often each ratio pi/mu occurs; ratios of 0 apart. All targets have the same axis."""
+    shown = e.targets[:DRAWN]
+    counts = {n: [c for c in e.histogram_rows if c["target"] == n] for n in (*shown, name)}
     low, high = _ratio_range(list(counts.values()))
     gap = 0.06 * (high - low)
-    panels = []
-    for o in shown:
-        shares: dict[tuple[float, float], float] = {}
-        for c in counts[o["target"]]:
-            if c["hi"] == 0.0:
-                ends = (low - 3 * gap, low - 2 * gap)
-            else:
-                x = min(max(math.log2(c["lo"]), low), high - 0.5)
-                ends = (x, x + 0.5)
-            shares[ends] = shares.get(ends, 0.0) + c["rows"] / max(o["rows"], 1)
-        rows = [
-            {"x": x, "x2": x2, "share": share, "kind": "ratio 0" if x < low else "ratio"}
-            for (x, x2), share in shares.items()
-        ]
-        panels.append(_histogram(rows, o, (low - 3.6 * gap, high + gap / 2), low - 2.5 * gap))
-    chart = alt.concat(*panels, columns=2, spacing=26).properties(
-        title=heading(
-            "Overlap: how often each ratio pi/mu occurs" + more(e),
-            [
-                "near 1 the log is like the target's own; few rows far to the right decide much;",
-                "the bar at 0: actions that the target never takes; end bars: all beyond them",
-            ],
-        )
-    )
-    return styled(chart)
+    total = max(sum(c["rows"] for c in counts[name]), 1)
+    shares: dict[tuple[float, float], float] = {}
+    for c in counts[name]:
+        zero = (low - 3 * gap, low - 2 * gap)
+        ends = zero if c["hi"] == 0.0 else _bar(c["lo"], c["hi"], low)
+        shares[ends] = shares.get(ends, 0.0) + c["rows"] / total
+    rows = [
+        {"x": x, "x2": x2, "share": share, "kind": "ratio 0" if x < low else "ratio"}
+        for (x, x2), share in shares.items()
+    ]
+    return _histogram(rows, name, (low - 3.6 * gap, high + gap / 2), low - 2.5 * gap)
+
+
+def _bar(lo: float, hi: float, low: float) -> tuple[float, float]:
+    """Where a bin is drawn; what lies below `low`, an edge, is in the bin that begins there.
+
+    Edges are powers of two and 1.5 times those.
+    """
+    half = math.log2(1.5)
+    if math.log2(lo) < low:
+        return low, low + (half if low == round(low) else 1.0 - half)
+    return math.log2(lo), math.log2(hi)
 
 
 def _ratio_range(counts: list[list[dict[str, Any]]]) -> tuple[float, float]:
@@ -87,7 +59,7 @@ def _ratio_range(counts: list[list[dict[str, Any]]]) -> tuple[float, float]:
 
 
 def _histogram(
-    rows: list[dict[str, Any]], o: dict[str, Any], domain: tuple[float, float], zero: float
+    rows: list[dict[str, Any]], name: str, domain: tuple[float, float], zero: float
 ) -> Any:
     import altair as alt
 
@@ -112,39 +84,12 @@ def _histogram(
     )
     bars = alt.Chart(data(rows)).mark_rect(stroke="white", strokeWidth=0.5)
     one = alt.Chart(data([{"x": 0.0}])).mark_rule(strokeDash=[3, 3], color="#444444")
-    episodes = f"{o['episodes']:,} episodes for {o['ess_trajectory']:,.3g}"
-    words = [
-        f"{o['rows']:,} rows count for {o['ess_step']:,.0f}, {episodes}",
-        f"ratio 0 in {o['zero_share']:.1%}; largest ratio {o['rho_max']:.3g}",
-    ]
-    title = alt.TitleParams(
-        o["target"], subtitle=words, anchor="start", fontSize=13, subtitleFontSize=11
-    )
     boxes = bars.encode(x=x, x2="x2:Q", y=y, y2=alt.datum(0.0), color=colour)
-    return alt.layer(boxes, one.encode(x=x)).properties(width=270, height=150, title=title)
+    return framed([boxes, one.encode(x=x)], f"{name}: how often each ratio occurs", 240)
 
 
-def path_chart(e: Evaluation) -> Any:
+def path_chart(e: Evaluation, name: str) -> Any:
     """The value over the penalty: the unstable range shaded, the chosen penalty marked."""
-    import altair as alt
-
-    shown = e.targets[:DRAWN]
-    panels = [_path(e, name) for name in shown]
-    chart = alt.concat(*panels, columns=2, spacing=26).properties(
-        title=heading(
-            "Value over the penalty eta" + more(e),
-            [
-                "shaded: the mean update is unstable, or (grey) was not checked; dot: the "
-                "automatic choice;",
-                "vertical line: safe from here, with its interval; dashed: lstd, which needs no "
-                "penalty",
-            ],
-        )
-    )
-    return styled(chart)
-
-
-def _path(e: Evaluation, name: str) -> Any:
     import altair as alt
 
     rows = [r for r in e.path.to_dicts() if r["target"] == name]
@@ -196,12 +141,7 @@ def _path(e: Evaluation, name: str) -> Any:
         .mark_point(size=100, filled=True, color=COLOURS[2], stroke="white", opacity=1, clip=True)
         .encode(x=x, y=y)
     )
-    words = (
-        f"plain TD {'stable' if s['td_stable'] else 'unstable'}; safe from "
-        f"{max(s['eta_pd'], 0.0):.3g}; chosen {s['eta']:.3g}"
-    )
-    title = alt.TitleParams(name, subtitle=words, anchor="start", fontSize=13, subtitleFontSize=11)
-    return alt.layer(*layers).properties(width=270, height=170, title=title)
+    return framed(layers, f"{name}: value over the penalty eta", 240)
 
 
 def _visible(rows: list[dict[str, Any]]) -> tuple[float, float]:

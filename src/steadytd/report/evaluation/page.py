@@ -10,12 +10,24 @@ from steadytd.base.errors import InputError
 from steadytd.base.files import file_name, filling, write_whole
 from steadytd.base.json import json_text
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation import words
+from steadytd.report.evaluation import tables, words
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
-from steadytd.report.evaluation.values import values_chart
+from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
+from steadytd.report.evaluation.panels import DRAWN
+from steadytd.report.evaluation.values import targets_chart, values_chart
+from steadytd.report.evaluation.visits import visits_chart, visits_words
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
+
+BY_TARGET = {
+    "visits": visits_chart,
+    "lam": lam_chart,
+    "values": values_chart,
+    "agreement": agreement_chart,
+    "overlap": overlap_chart,
+    "path": path_chart,
+}
 
 
 def write_evaluation(
@@ -25,18 +37,36 @@ def write_evaluation(
 
     All of them appear together, or none does.
     """
-    charts = {"values": values_chart, "overlap": overlap_chart, "path": path_chart}
-    if len(e.agreement):
-        charts["agreement"] = agreement_chart
     with filling(out) as made:
-        pictures = {key: save_figure(draw(e), made, key) for key, draw in charts.items()}
-        models = _save_models(e, made)
+        stems = {target: file_name(target, e.targets) for target in e.targets}
+        pictures = _draw(e, made, stems)
+        models = _save_models(e, made, stems)
         write_whole(made / "evaluation.json", json_text(e.to_dict()))
         write_whole(made / "evaluation.html", _html(e, pictures, models, files, command))
     return Path(out) / "evaluation.html"
 
 
-def _save_models(e: Evaluation, where: Path) -> list[dict[str, str]]:
+def _draw(e: Evaluation, where: Path, stems: dict[str, str]) -> dict[str, dict[str, str]]:
+    """The pictures as SVG, by kind and target ("" where they concern all)."""
+    found: dict[str, dict[str, str]] = {"targets": {}, "calibration": {}}
+    for kind, chart in (("targets", targets_chart(e)), ("calibration", _calibration(e))):
+        if chart is not None:
+            found[kind][""] = save_figure(chart, where, kind)
+    for kind, draw in BY_TARGET.items():
+        charts = {name: draw(e, name) for name in e.targets[:DRAWN]}
+        found[kind] = {
+            name: save_figure(chart, where, f"{kind}_{stems[name]}")
+            for name, chart in charts.items()
+            if chart is not None
+        }
+    return found
+
+
+def _calibration(e: Evaluation) -> Any | None:
+    return calibration_chart(e.calibration)
+
+
+def _save_models(e: Evaluation, where: Path, stems: dict[str, str]) -> list[dict[str, str]]:
     """One file per target that has a value function: target, learner, file."""
     rows: list[dict[str, str]] = []
     for name in e.targets:
@@ -45,7 +75,7 @@ def _save_models(e: Evaluation, where: Path) -> list[dict[str, str]]:
         except InputError as error:  # importance sampling alone, or a learner that diverged
             rows.append({"target": name, "learner": "", "file": "", "why": str(error)})
             continue
-        file = f"value_{file_name(name, e.targets)}.npz"
+        file = f"value_{stems[name]}.npz"
         value_function.save(where / file)
         row = {"target": name, "learner": value_function.learner, "file": file, "why": ""}
         rows.append(row)
@@ -54,23 +84,30 @@ def _save_models(e: Evaluation, where: Path) -> list[dict[str, str]]:
 
 def _html(
     e: Evaluation,
-    pictures: dict[str, str],
+    pictures: dict[str, dict[str, str]],
     models: list[dict[str, str]],
     files: Sequence[str],
     command: str,
 ) -> str:
     warnings, notes = words.by_level(e)
-    lines = words.verdicts(e)
     return page(
         "evaluation.html",
         e=e,
-        verdicts=lines,
-        worst="mixed" if any(line.grade != "good" for line in lines) else "",
-        values=words.value_rows(e),
+        drawn=e.targets[:DRAWN],
+        decisions=words.decision_lines(e),
+        conditions=[line for line in words.verdicts(e) if line.grade == "care"],
+        policies=tables.policy_rows(e),
+        values=tables.value_rows(e),
         reasons={r.target: r.reason for r in e.recommended.values()},
-        overlap=words.overlap_rows(e),
-        stability=words.stability_rows(e),
-        calibration=words.calibration_rows(e),
+        overlap=tables.overlap_rows(e),
+        stability=tables.stability_rows(e),
+        calibration=tables.calibration_rows(e),
+        calibration_words=calibration_words(e.calibration),
+        visits_words={name: visits_words(e, name) for name in e.targets},
+        sensitivity=tables.sensitivity_rows(e),
+        off_by=tables.OFF_BY,
+        spreads=tables.spread_rows(e),
+        spread_names=tables.spread_names(e),
         warnings=words.grouped(warnings),
         notes=words.grouped(notes),
         covers=e.notes,
@@ -89,7 +126,7 @@ def _facts(e: Evaluation, files: Sequence[str]) -> list[tuple[str, str]]:
         ("rows", f"{f.rows:,}"),
         ("rows left out", f"{f.left_out:,}" if f.left_out else ""),
         ("episodes", f"{f.episodes:,}, of which {f.truncated:,} truncated"),
-        ("units of the bootstrap", f"{f.units:,}"),
+        ("units of the intervals", f"{f.units:,}"),
         ("discount", "the log's own column" if s["discount"] is None else f"{s['discount']:g}"),
         ("features", f"{s['features']} ({s['n_features']} numbers)"),
         ("learners", ", ".join(s["learners"])),

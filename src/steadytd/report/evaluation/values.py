@@ -1,4 +1,4 @@
-"""Values with their intervals as a picture: a dot and a bar for every learner."""
+"""Values with their intervals as pictures: a dot and a bar for every target or learner."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from typing import Any, Literal
 
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.figures import DRAWN, data, heading
+from steadytd.report.evaluation.panels import BEHAVIOR, data, framed
 from steadytd.report.evaluation.words import number
-from steadytd.report.figures import COLOURS, styled
+from steadytd.report.figures import COLOURS
 
 KINDS = {
     "solved": ("solved", COLOURS[1]),
@@ -17,37 +17,19 @@ KINDS = {
     "action": ("values of actions", COLOURS[3]),
 }
 MARKED, QUIET = "#111111", "#555555"
-WIDTH = 560
 REACH = 2.0  # times the recommended intervals' span: how far the values' axis looks beyond it
 
 
-def values_chart(e: Evaluation) -> Any:
-    """The recommended values of all targets, then a panel per target with all its learners."""
-    import altair as alt
-
-    rows = [_point(v) for v in e.values.iter_rows(named=True)]
-    best = [row for row in rows if row["recommended"]]
-    panels = []
-    if len(e.targets) > 1:
-        panels.append(_panel(best, "target").properties(title=_small("all targets, recommended")))
-    if len(e.targets) <= DRAWN:
-        for name in e.targets:
-            mine = [row for row in rows if row["target"] == name]
-            panels.append(_panel(mine, "learner").properties(title=_small(name)))
-    words = [
-        "diamond: the recommended learner, its interval behind all others; a number at the edge: "
-        "beyond it;",
-        "open circle: where an online learner ended, beside where it leads; every panel has its "
-        "own axis",
-    ]
-    chart = alt.vconcat(*panels, spacing=14)
-    return styled(chart.properties(title=heading("Values and 95 % intervals", words)))
+def targets_chart(e: Evaluation) -> Any:
+    """The recommended values of all targets, against that of the policy that made the log."""
+    rows = [_point(v) for v in e.values.iter_rows(named=True) if v["recommended"]]
+    return _panel(rows, "target", "What each policy is worth", e.behavior.value)
 
 
-def _small(title: str) -> Any:
-    import altair as alt
-
-    return alt.TitleParams(title, anchor="start", fontSize=13)
+def values_chart(e: Evaluation, name: str) -> Any:
+    """The values of all learners for one target."""
+    rows = [_point(v) for v in e.values.iter_rows(named=True) if v["target"] == name]
+    return _panel(rows, "learner", f"{name}: all learners", e.behavior.value)
 
 
 def _point(v: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +51,7 @@ def _placed(row: dict[str, Any], domain: tuple[float, float]) -> dict[str, Any]:
     return {**row, "beyond": number(at), "edge": low if at < low else high}
 
 
-def _domain(rows: list[dict[str, Any]]) -> tuple[float, float]:
+def _domain(rows: list[dict[str, Any]], behavior: float) -> tuple[float, float]:
     """What the axis shows: the recommended intervals, and whatever is not far from them."""
     ends = ("at", "lo", "hi")
     best = [r[k] for r in rows if r["recommended"] for k in ends if r[k] is not None]
@@ -78,26 +60,28 @@ def _domain(rows: list[dict[str, Any]]) -> tuple[float, float]:
     low, high = min(best), max(best)
     span = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-9)
     every = [r[k] for r in rows for k in ends if r[k] is not None]
+    every += [behavior] * math.isfinite(behavior)
     near = [x for x in every if low - REACH * span <= x <= high + REACH * span]
     low, high = min(near, default=low), max(near, default=high)
     pad = 0.06 * max(high - low, span)
     return low - pad, high + pad
 
 
-def _panel(given: list[dict[str, Any]], names: str) -> Any:
+def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float) -> Any:
     import altair as alt
 
-    domain = _domain(given)
+    domain = _domain(given, behavior)
     rows = [_placed(row, domain) for row in given]
     order = [row[names] for row in rows]
     scale = alt.Scale(domain=list(domain), nice=False, zero=False)
-    x = alt.X("at:Q", title="value", scale=scale, axis=alt.Axis(tickCount=8))
-    y = alt.Y(f"{names}:N", sort=order, title=None, axis=alt.Axis(labelLimit=230, grid=False))
-    shown = [label for label, _ in KINDS.values()]
+    x = alt.X("at:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
+    y = alt.Y(f"{names}:N", sort=order, title=None, axis=alt.Axis(labelLimit=130, grid=False))
+    present = {row["kind"] for row in rows}
+    shown = {label: shade for label, shade in KINDS.values() if label in present}
     colour = alt.Color(
         "kind:N",
-        scale=alt.Scale(domain=shown, range=[c for _, c in KINDS.values()]),
-        legend=alt.Legend(title=None, orient="bottom"),
+        scale=alt.Scale(domain=list(shown), range=list(shown.values())),
+        legend=alt.Legend(title=None, orient="bottom", columns=2) if names == "learner" else None,
     )
     has = [r for r in rows if r["at"] is not None]
     inside = [r for r in has if not r["beyond"]]
@@ -148,4 +132,7 @@ def _panel(given: list[dict[str, Any]], names: str) -> Any:
                 text="beyond:N"
             ),
         ]
-    return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(21))
+    if domain[0] <= behavior <= domain[1]:
+        own = alt.Chart(data([{"at": behavior}]))
+        layers.insert(0, own.mark_rule(strokeDash=[5, 4], color=BEHAVIOR).encode(x=x))
+    return framed(layers, title, (120 if names == "learner" else 90) + 21 * len(order))

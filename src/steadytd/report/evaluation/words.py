@@ -72,13 +72,33 @@ def limits(lo: float | None, hi: float | None) -> str:
 
 
 def decision(d: Decision) -> str:
-    """The decision about one target; in the same breath, why not to rely on it.
-
-    The reasons are those of `REASONS`.
-    """
+    """The decision about one target, or why there is none: the first of its warnings."""
     if d.trusted:
         return d.text
-    return f"{d.text[:-1]}; do not rely on this: {_because(d.reasons)}."
+    first, *others = d.reasons
+    more = f" (and {len(others)} more warnings)" if len(others) > 1 else ""
+    more = " (and one more warning)" if len(others) == 1 else more
+    width = d.hi - d.lo
+    found = "no interval"
+    if math.isfinite(width):
+        level = f"{100.0 * d.level:.4g} % interval {limits(d.lo, d.hi)}"
+        found = f"a difference of {number(d.difference, width)} ({level})"
+    return (
+        f"No decision about {d.target}: {REASONS.get(first, first)}{more}. The log gives {found}; "
+        "do not rely on this."
+    )
+
+
+def decision_lines(e: Evaluation) -> list[Verdict]:
+    """One decision per target: good where it is made and can be relied on, bad where it cannot."""
+    return [
+        Verdict(
+            d.target,
+            "bad" if not d.trusted else "care" if d.decision == "undecided" else "good",
+            decision(d),
+        )
+        for d in e.decisions
+    ]
 
 
 def _because(codes: tuple[str, ...]) -> str:
@@ -115,96 +135,26 @@ def _if(codes: tuple[str, ...]) -> str:
     return "; ".join(said[code] for code in codes)
 
 
-def value_rows(e: Evaluation, *, recommended_only: bool = False) -> list[dict[str, Any]]:
-    """The values table: target, learner, value, interval, choices, remark, recommended."""
-    rows = []
-    for v in e.values.iter_rows(named=True):
-        if recommended_only and not v["recommended"]:
-            continue
-        lo, hi = v["lo"], v["hi"]
-        rows.append(
-            {
-                "target": v["target"],
-                "learner": v["learner"],
-                "kind": v["kind"],
-                "value": "diverged" if v["diverged"] is not None else number(v["value"], hi - lo),
-                "interval": limits(lo, hi),
-                "choices": choices(v),
-                "penalty": choices(v, ("eta",)),
-                "remark": _remark(v),
-                "recommended": v["recommended"],
-            }
-        )
-    return rows
-
-
-def choices(row: dict[str, Any], names: tuple[str, ...] = ("eta", "ratio", "alpha")) -> str:
-    """The numbers that were chosen from the data or given."""
-    shown = {name: row[name] for name in names if row[name] is not None}
-    return ", ".join(f"{name} {value:.3g}" for name, value in shown.items())
-
-
-def _remark(v: dict[str, Any]) -> str:
-    if v["kind"] == "sampling":
-        return "sampling"
-    if v["kind"] == "solved":
-        return "solved"
-    if v["kind"] == "action":
-        return "does not settle" if v["stable"] is False else "by action"
-    if v["stable"] is False:
-        return "unstable here"
-    off = v["fixed_point"] is not None and math.isfinite(v["fixed_point"])
-    if off and math.isfinite(v["value"]) and not v["lo"] <= v["value"] <= v["hi"]:
-        return f"leads to {number(v['fixed_point'], v['hi'] - v['lo'])}"
-    return "online"
-
-
-def overlap_rows(e: Evaluation) -> list[dict[str, str]]:
-    """Overlap in words and shares."""
-    return [
-        {
-            "target": o["target"],
-            "rows": f"{o['ess_step']:,.0f} ({o['ess_step_share']:.0%})",
-            "episodes": f"{o['ess_trajectory']:,.1f} ({o['ess_trajectory_share']:.1%})",
-            "largest": f"{o['rho_max']:.3g}",
-            "row": f"{o['rho_max_row']:,}",
-            "zeros": f"{o['zero_share']:.1%}",
-            "mean": f"{o['rho_mean']:.3f}",
-            "violations": f"{o['violations']:,}" if o["violations"] else "none",
-        }
-        for o in e.overlap.iter_rows(named=True)
-    ]
-
-
-def stability_rows(e: Evaluation) -> list[dict[str, Any]]:
-    """What the data say about plain TD and its penalty."""
-    return [
-        {
-            "target": s["target"],
-            "stable": s["td_stable"],
-            "share": "unknown" if s["td_stable_share"] is None else f"{s['td_stable_share']:.0%}",
-            "threshold": figures(s["eta_pd"]) if s["eta_pd"] > 0.0 else "0",
-            "interval": _penalties(s["eta_pd_lo"], s["eta_pd_hi"]),
-            "eta": figures(s["eta"]),
-            "ratio": f"{s['ratio']:g}",
-        }
-        for s in e.stability.iter_rows(named=True)
-    ]
-
-
-def _penalties(lo: float | None, hi: float | None) -> str:
-    """The interval of a threshold; below 0 no penalty is needed."""
-    if lo is None or hi is None or math.isnan(lo) or math.isnan(hi):
-        return "none"
-    return limits(max(lo, 0.0), hi) if hi > 0.0 else "0"
-
-
 def stability_verdicts(e: Evaluation) -> list[Verdict]:
     """One line per target about plain TD on this log."""
-    return [
-        _stability(row, raw)
-        for row, raw in zip(stability_rows(e), e.stability.to_dicts(), strict=True)
-    ]
+    rows = [(penalties(raw), raw) for raw in e.stability.to_dicts()]
+    return [_stability(row, raw) for row, raw in rows]
+
+
+def penalties(s: dict[str, Any]) -> dict[str, Any]:
+    """A row of `Evaluation.stability` for reading."""
+    lo, hi = s["eta_pd_lo"], s["eta_pd_hi"]
+    known = not (lo is None or hi is None or math.isnan(lo) or math.isnan(hi))
+    known_limits = limits(max(lo, 0.0), hi) if known and hi > 0.0 else "0" if known else "none"
+    return {
+        "target": s["target"],
+        "stable": s["td_stable"],
+        "share": "unknown" if s["td_stable_share"] is None else f"{s['td_stable_share']:.0%}",
+        "threshold": figures(s["eta_pd"]) if s["eta_pd"] > 0.0 else "0",
+        "interval": known_limits,  # below 0 no penalty is needed
+        "eta": figures(s["eta"]),
+        "ratio": f"{s['ratio']:g}",
+    }
 
 
 def _stability(row: dict[str, Any], raw: dict[str, Any]) -> Verdict:
@@ -226,22 +176,6 @@ def _stability(row: dict[str, Any], raw: dict[str, Any]) -> Verdict:
         return Verdict(row["target"], "care", text)
     text = "plain off-policy TD is stable on this log; no penalty is needed for that."
     return Verdict(row["target"], "good", text)
-
-
-def calibration_rows(e: Evaluation) -> list[dict[str, Any]]:
-    """Where behaviour is estimated: of what was predicted with this chance, how much happened?"""
-    bins = e.log.behavior_numbers.get("bins") or []
-    return [
-        {
-            "range": f"{b['low']:.1f} to {b['high']:.1f}",
-            "pairs": f"{b['pairs']:,}",
-            "predicted": f"{b['predicted']:.1%}",
-            "happened": f"{b['happened']:.1%}",
-            "fine": b["fine"],
-        }
-        for b in bins
-        if b["pairs"]
-    ]
 
 
 def by_level(e: Evaluation) -> tuple[list[Finding], list[Finding]]:

@@ -1,0 +1,137 @@
+"""Where a target's visits lie, and where the log's do: shares of discounted visits by place.
+
+From sampled whole episodes: a row at step t is gamma_1 ... gamma_t of a visit by the log, and
+omega(s) = x(s).omega of a visit by the target (`Judged.omega`). Both are summed by place and
+divided by their total; where the log has no episodes, every row is a visit of its own. A target
+that acts like the log has the same shares. (omega is linear in the features: what is estimated
+below 0 is 0 here.)
+
+A place is a state where features tell few states apart, else a cell in the plane of the first two
+principal directions of the features, each divided by its standard deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Floats, Longs
+from steadytd.evaluation.collect.outcomes import DISCOUNT, Sampled
+from steadytd.features import FeatureMap
+
+FEW_STATES = 40  # different feature vectors: as many as can be shown one by one
+CELLS = (22, 14)  # of the plane, along the first and the second direction
+MOST_FOR_DIRECTIONS = 2000  # rows of the sample that the directions are found from
+ENDS = (0.005, 0.995)  # quantiles between which cells lie; what is beyond is in the last ones
+
+
+class Visits(NamedTuple):
+    """Shares of visits by place, each summing to 1.
+
+    `names` of states, or `points` [places, 2] of cells, whose directions hold `explained` of the
+    features' variance.
+    """
+
+    log: Floats
+    targets: dict[str, Floats]
+    names: tuple[str, ...] = ()
+    points: Floats = np.empty((0, 2))
+    explained: tuple[float, ...] = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Of a frame: target, state, x, y, log, visits."""
+        return [
+            {
+                "target": target,
+                "state": self.names[i] if self.names else None,
+                "x": None if self.names else float(self.points[i, 0]),
+                "y": None if self.names else float(self.points[i, 1]),
+                "log": float(self.log[i]),
+                "visits": float(share[i]),
+            }
+            for target, share in self.targets.items()
+            for i in range(len(self.log))
+        ]
+
+
+def visits(
+    sample: Sampled, omegas: Mapping[str, Floats], features: FeatureMap, continuing: bool
+) -> Visits | None:
+    """The shares of all targets whose omega is known; None where no whole episode was sampled."""
+    d = features.n_features
+    X = sample.rows[:, sample.rows.shape[1] - 2 * d : sample.rows.shape[1] - d].astype(np.float64)
+    known = {name: omega for name, omega in omegas.items() if np.isfinite(omega).all()}
+    if not len(X) or not known:
+        return None
+    weight = np.ones(len(X)) if continuing else discounts(sample)
+    place, found = _states(X, features) or _cells(X)
+
+    def shares(values: Floats) -> Floats:
+        total = np.maximum(np.bincount(place, weights=values, minlength=place.max() + 1), 0.0)
+        return np.asarray(total / max(float(total.sum()), 1e-300))
+
+    targets = {name: shares(X @ omega) for name, omega in known.items()}
+    return found._replace(log=shares(weight), targets=targets)
+
+
+def discounts(sample: Sampled) -> Floats:
+    """The product of the discounts before each row of its episode."""
+    own = sample.rows[:, DISCOUNT].astype(np.float64)
+    first = np.append(True, sample.marks[1:, 1] != sample.marks[:-1, 1])
+    out = np.ones(len(own))
+    for i in range(1, len(own)):
+        out[i] = 1.0 if first[i] else out[i - 1] * own[i - 1]
+    return out
+
+
+def _states(X: Floats, features: FeatureMap) -> tuple[Longs, Visits] | None:
+    """The row's state, where the features are one per state, or tell few states apart."""
+    distinct, place = np.unique(X, axis=0, return_inverse=True)
+    named = features.states
+    if named is None and len(distinct) > FEW_STATES:
+        return None
+    names = tuple(_name(i, x, named) for i, x in enumerate(distinct))
+    return place.reshape(-1), Visits(np.empty(0), {}, names)
+
+
+def _name(number: int, x: Floats, named: Sequence[str] | None) -> str:
+    """A state's observation, or its features where they are few, or a number."""
+    if named is not None:
+        active = np.flatnonzero(x)
+        return named[active[0]] if len(active) else "not known"
+    return f"x = {', '.join(f'{v:.3g}' for v in x)}" if len(x) <= 3 else f"state {number + 1}"
+
+
+def _cells(X: Floats) -> tuple[Longs, Visits]:
+    """The row's cell; cells without rows are left out."""
+    Z, explained = _directions(X)
+    columns, centres = [], []
+    for values, cells in zip(Z.T, CELLS, strict=False):
+        low, high = np.quantile(values, ENDS)
+        width = max(float(high - low), 1e-12) / cells
+        column = np.clip(((values - low) / width).astype(np.int64), 0, cells - 1)
+        columns.append(column)
+        centres.append(low + (column + 0.5) * width)
+    if len(columns) == 1:
+        columns.append(np.zeros_like(columns[0]))
+        centres.append(np.zeros(len(X)))
+    code = columns[0] * CELLS[1] + columns[1]
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    points = np.stack(centres, axis=1)[first]
+    return place.reshape(-1), Visits(np.empty(0), {}, (), points, explained)
+
+
+def _directions(X: Floats) -> tuple[Floats, tuple[float, ...]]:
+    """The first two principal components, and the share of variance that each holds."""
+    spread = X.std(axis=0)
+    varied = spread > 1e-9 * max(float(spread.max()), 1e-300)
+    Y = (X[:, varied] - X[:, varied].mean(axis=0)) / spread[varied]
+    some = Y[:: -(-len(Y) // MOST_FOR_DIRECTIONS)]
+    _, strength, directions = np.linalg.svd(some, full_matrices=False)
+    chosen = directions[:2]
+    signs = np.sign(chosen[np.arange(len(chosen)), np.abs(chosen).argmax(axis=1)])
+    total = max(float((strength**2).sum()), 1e-300)
+    held = tuple((strength[: len(chosen)] ** 2 / total).tolist())
+    return np.asarray(Y @ (chosen * signs[:, None]).T), held

@@ -1,0 +1,38 @@
+"""What the pictures of an evaluation share: one size, so that a page lays them out as it likes.
+
+Every picture is a panel of the same width. A wide page shows two side by side, a narrow one shows
+them one below the other, and their letters stay legible on both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from steadytd.report.figures import COLOURS, styled
+
+DRAWN = 6  # targets that have panels of their own
+WIDTH = 420
+LOG, TARGET, BEHAVIOR = "#9aa5b1", COLOURS[1], "#444444"
+
+
+def data(rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows inside the picture's description; numbers that are not finite are left out."""
+    import altair as alt
+
+    return alt.InlineData(values=[{k: _clean(v) for k, v in row.items()} for row in rows])
+
+
+def _clean(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def framed(layers: Sequence[Any], title: str, height: int) -> Any:
+    """Layers as one panel; everything, names and legend included, fits into its width."""
+    import altair as alt
+
+    heading = alt.TitleParams(title, anchor="start", frame="bounds", fontSize=13, limit=WIDTH - 30)
+    fit = alt.AutoSizeParams(type="fit", contains="padding")
+    chart = alt.layer(*layers).properties(width=WIDTH, height=height, title=heading, autosize=fit)
+    return styled(chart)

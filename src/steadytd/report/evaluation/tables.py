@@ -1,0 +1,174 @@
+"""An evaluation in rows: the tables that the terminal and the page share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from steadytd.evaluation.estimate.quantiles import ReturnLevel
+from steadytd.evaluation.estimate.sensitivity import MOST, Sensitivity
+from steadytd.evaluation.result import Evaluation
+from steadytd.report.evaluation.words import limits, number, penalties, verdicts
+
+LOGGED = "(as logged)"  # the policy that made the log, in tables of policies
+OFF_BY = (1.1, 1.25, 1.5)  # factors for which the range of values is shown
+
+
+def policy_rows(e: Evaluation) -> list[dict[str, str]]:
+    """The policy that made the log, then every target: value, and the difference to it."""
+    own = e.behavior
+    rows = [
+        {
+            "policy": LOGGED,
+            "value": number(own.value, own.hi - own.lo),
+            "interval": limits(own.lo, own.hi),
+            "difference": "",
+            "difference_interval": "",
+            "trust": "",
+        }
+    ]
+    for d, line in zip(e.decisions, verdicts(e), strict=True):
+        r = e.recommended[d.target]
+        rows.append(
+            {
+                "policy": d.target,
+                "value": number(r.value, r.hi - r.lo),
+                "interval": limits(r.lo, r.hi),
+                "difference": number(d.difference, d.hi - d.lo),
+                "difference_interval": limits(d.lo, d.hi),
+                "trust": {"good": "yes", "care": "with care", "bad": "no"}[line.grade],
+            }
+        )
+    return rows
+
+
+def value_rows(e: Evaluation, *, recommended_only: bool = False) -> list[dict[str, Any]]:
+    """The values table, one row per target and learner.
+
+    `value` is the fixed point, to which the interval belongs; `reached` is where an online learner
+    ended.
+    """
+    rows = []
+    for v in e.values.iter_rows(named=True):
+        if recommended_only and not v["recommended"]:
+            continue
+        lo, hi, ended = v["lo"], v["hi"], v["diverged"] is None
+        fixed = v["fixed_point"] if v["fixed_point"] is not None else v["value"]
+        online = v["kind"] == "online" and ended
+        rows.append(
+            {
+                "target": v["target"],
+                "learner": v["learner"],
+                "kind": v["kind"],
+                "value": number(fixed, hi - lo) if ended else "diverged",
+                "interval": limits(lo, hi),
+                "reached": number(v["value"], hi - lo) if online else "",
+                "choices": choices(v),
+                "penalty": choices(v, ("eta",)) if v["eta"] else "",
+                "remark": _remark(v),
+                "recommended": v["recommended"],
+            }
+        )
+    return rows
+
+
+def choices(row: dict[str, Any], names: tuple[str, ...] = ("eta", "ratio", "alpha")) -> str:
+    """The numbers that were chosen from the data or given."""
+    shown = {name: row[name] for name in names if row[name] is not None}
+    return ", ".join(f"{name} {value:.3g}" for name, value in shown.items())
+
+
+def _remark(v: dict[str, Any]) -> str:
+    if v["kind"] == "sampling":
+        return "sampling"
+    if v["kind"] == "solved":
+        return "solved"
+    if v["kind"] == "action":
+        return "does not settle" if v["stable"] is False else "by action"
+    if v["stable"] is False:
+        return "unstable here"
+    return "online"
+
+
+def overlap_rows(e: Evaluation) -> list[dict[str, str]]:
+    """Overlap in words and shares."""
+    return [
+        {
+            "target": o["target"],
+            "rows": f"{o['ess_step']:,.0f} ({o['ess_step_share']:.0%})",
+            "episodes": f"{o['ess_trajectory']:,.1f} ({o['ess_trajectory_share']:.1%})",
+            "largest": f"{o['rho_max']:.3g}",
+            "row": f"{o['rho_max_row']:,}",
+            "zeros": f"{o['zero_share']:.1%}",
+            "mean": f"{o['rho_mean']:.3f}",
+            "violations": f"{o['violations']:,}" if o["violations"] else "none",
+        }
+        for o in e.overlap.iter_rows(named=True)
+    ]
+
+
+def stability_rows(e: Evaluation) -> list[dict[str, Any]]:
+    """What the data say about plain TD and its penalty."""
+    return [penalties(s) for s in e.stability.iter_rows(named=True)]
+
+
+def calibration_rows(e: Evaluation) -> list[dict[str, Any]]:
+    """Where behaviour is estimated: of what was predicted with this chance, how much happened?"""
+    bins = e.log.behavior_numbers.get("bins") or []
+    return [
+        {
+            "range": f"{b['low']:.1f} to {b['high']:.1f}",
+            "pairs": f"{b['pairs']:,}",
+            "predicted": f"{b['predicted']:.1%}",
+            "happened": f"{b['happened']:.1%}",
+            "fine": b["fine"],
+        }
+        for b in bins
+        if b["pairs"]
+    ]
+
+
+def sensitivity_rows(e: Evaluation) -> list[dict[str, Any]]:
+    """How wrong the ratios would have to be, and what values they would allow."""
+    return [_sensitivity(e.sensitivity(name)) for name in e.targets]
+
+
+def _sensitivity(s: Sensitivity) -> dict[str, Any]:
+    ranges = {b.Lambda: limits(b.lo, b.hi) for b in s.curve}
+    return {
+        "target": s.target,
+        "turns": turns(s),
+        "ranges": [ranges.get(factor, "not known") for factor in OFF_BY],
+    }
+
+
+def turns(s: Sensitivity) -> str:
+    """The factor at which target and behaviour change places."""
+    if math.isnan(s.Lambda):
+        return "not known"
+    if math.isinf(s.Lambda):
+        return f"none up to {MOST:.0f}"
+    return f"{s.Lambda:.3g}" if s.sharp else f"at least {s.Lambda:.3g}"
+
+
+def spread_rows(e: Evaluation) -> list[dict[str, Any]]:
+    """What a return may be beside its mean: quantiles, and the mean of the worst tenth."""
+    rows = []
+    for name in e.targets:
+        s = e.probabilities.spreads[name]
+        shown = [_level(row) for row in s.rows]
+        rows.append({"target": name, "levels": shown, "text": s.text})
+    return rows
+
+
+def _level(row: ReturnLevel) -> tuple[str, str]:
+    if not math.isfinite(row.value):
+        return "not known", ""
+    return number(row.value, row.hi - row.lo), limits(row.lo, row.hi)
+
+
+def spread_names(e: Evaluation) -> list[str]:
+    """The columns of `spread_rows`; none where no target has any."""
+    rows = next((s.rows for s in e.probabilities.spreads.values() if s.rows), ())
+    said = {"quantile": "{:.0%}", "cvar": "worst {:.0%}, mean"}
+    return [said[row.what].format(row.level) for row in rows]
