@@ -47,6 +47,8 @@ _ROOMS = {
     "studies.study": ("Study", "study"),
     "theory.assumptions": ("Assumption",),
     "theory.certificate": ("Certificate", "certify"),
+    "theory.cures.table": ("Treatment",),
+    "theory.mean_square": ("MeanSquare",),
     "theory.thresholds": ("Pencil",),
     "theory.variance": ("Variance",),
 }

@@ -44,6 +44,8 @@ from steadytd.studies.study import study as study
 from steadytd.theory.assumptions import Assumption as Assumption
 from steadytd.theory.certificate import Certificate as Certificate
 from steadytd.theory.certificate import certify as certify
+from steadytd.theory.cures.table import Treatment as Treatment
+from steadytd.theory.mean_square import MeanSquare as MeanSquare
 from steadytd.theory.thresholds import Pencil as Pencil
 from steadytd.theory.variance import Variance as Variance
 

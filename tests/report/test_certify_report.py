@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import steadytd as st
+from steadytd.report.certificate.cures import cure_rows
 from steadytd.report.certificate.page import threshold_rows
 from steadytd.report.pages import page
 from steadytd.theory.certificate import Certificate
@@ -62,7 +63,7 @@ def test_a_scan_is_called_a_scan(features: int) -> None:
     words = " ".join(row["text"] for row in threshold_rows(c))
     assert ("found by a scan" in words) is (features > 40)
     assert c.pencil.exact is (features <= 40)
-    shown = page("certify.html", c=c, thresholds=[], learners=[], findings=[], path=[],
+    shown = page("certify.html", c=c, thresholds=[], learners=[], findings=[], path=[], cures=[],
                  pictures={"path": "", "eigenvalues": "", "states": ""}, verdict="", name="x",
                  summary="", rank=features, features=features, command="")  # fmt: skip
     assert ("searched for by a" in shown) is (features > 40)
@@ -90,6 +91,43 @@ def test_page(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert html.count("<svg") == 3
     assert "http" not in html.replace("http://www.w3.org", "")
     assert "recommended" in html
+
+
+def test_the_cures_fit_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "certify", "three_state", "--cures") == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "nstep_td <2, 3 n 2 2.548 4.16" in lines
+    assert "perturbed_td <0.4143 eta 0.5143 2.548 3.03 0.2682" in lines
+    assert "partially_fitted all none none none" in lines
+    assert any(line.startswith("td <0.6856* lam 0.9") and line.endswith("inf") for line in lines)
+    assert "cheapest_cure the cheapest cure is etd_beta with beta = 0.3" in " ".join(text.split())
+
+
+def test_the_page_of_cures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A fourth picture, one panel per cure; here all values are zero."""
+    assert call(monkeypatch, "certify", "theta2theta", "--cures", "--out", str(tmp_path)) == 0
+    html = (tmp_path / "certificate.html").read_text(encoding="utf-8")
+    assert html.count("<svg") == 4
+    assert "Every way to stability, and its price" in html
+    assert "steadytd certify theta2theta --cures" in html
+    picture = (tmp_path / "cures.svg").read_text(encoding="utf-8")
+    for row in cure_rows(Certificate(st.problem("theta2theta"))):
+        assert row["name"] in picture
+    assert picture.count(": cheapest<") == 1
+    assert "#bbbbbb" in picture  # what is not stable
+
+
+def test_cures_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(monkeypatch, "certify", "theta2theta", "--cures", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    rows = {row["cure"]: row for row in shown["cures"]}
+    assert rows["partially_fitted"]["unstable"] == [[1.0, None]]  # without end
+    assert rows["ridge_td"]["stable_from"] == pytest.approx(0.2)
+    assert shown["advice"][-1]["code"] == "cheapest_cure"
 
 
 @pytest.mark.parametrize(

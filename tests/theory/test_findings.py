@@ -17,8 +17,10 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.words import advice, recommend
+from steadytd.theory.exact import exact_error
+from steadytd.theory.words import advice, cures, recommend
 from steadytd.theory.words.advice import advise_on
+from tests.support.cured import Formulas
 from tests.support.made import absorbing, two_modes, with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
 
@@ -249,6 +251,46 @@ def recommended(c: Certificate, m: Model, f: Finding) -> None:
     assert ("predicting zero everywhere has" in f.text) is (0.0 < zero <= f.numbers["error"])
     calm = [x for x in recommend.candidates(c) if not x.infinite_variance]
     assert f.numbers["finite_variance"] is bool(calm)
+    if "mean_square_alpha" not in f.numbers:
+        assert "mean square" not in f.text
+        return
+    limit, alpha = f.numbers["mean_square_alpha"], f.numbers["spread_alpha"]
+    assert 0.0 < limit <= c.largest_alpha(recommend.choice(c, recommend.candidates(c)).learner)
+    assert limit / 100.0 < alpha <= limit / 10.0
+    if learner.law.block is None:
+        end = exact_error(m.p, learner.replace(alpha=alpha), 10**10)
+        if end is not None and m.p.n_policies == 1:  # the spread is around the fixed point
+            root = float(np.hypot(f.numbers["error"], f.numbers["spread"]))
+            assert abs(end.root_mean_square - root) <= f.numbers["spread"] + 1e-3 * (1.0 + m.size)
+
+
+def cheapest_cure(c: Certificate, m: Model, f: Finding) -> None:
+    """Stable, of least error within 5 %, and the fastest at equal noise of those."""
+    formulas, n = Formulas(c), f.numbers
+    assert ("no cure is needed for a stable mean" in f.text) is m.stable(0.0)
+    found = {}
+    for t in c.treatments:
+        counts = t.best is not None and t.finite and t.cure.settings.get("ratio") != "slow"
+        if t.best is not None and counts:
+            assert formulas.slowest(t, t.best) > 0.0
+            found[t.title] = formulas.error(c, t, t.best), t
+    (title,) = [k for k, (_, t) in found.items() if (t.cure.name, t.best) == (n["cure"], n["best"])
+                and dict(t.cure.settings) == n["settings"]]  # fmt: skip
+    tiny = 1e-8 * (1.0 + m.size)
+    assert n["error"] == pytest.approx(found[title][0], rel=1e-6, abs=tiny)
+    least = min(error for error, _ in found.values())
+    equal = {k for k, (error, _) in found.items() if error <= 1.05 * least + tiny}
+    assert equal == {title, *n["equal"]}
+    speeds = {}
+    for key in equal:
+        t = found[key][1]
+        modes = np.linalg.eigvals(formulas.system(t, t.best or 0.0)[0])
+        rate = modes.real.min() * (2.0 * modes.real / np.abs(modes) ** 2).min()
+        if t.cure.name == "partially_fitted":
+            rate = 1.0 - np.abs(1.0 - modes).max() ** (1.0 / (t.best or 0.0))
+        speeds[key] = rate / (t.cure.scatter(t.best or 0.0) or np.inf) ** 2
+    assert speeds[title] >= (1.0 - 1e-5) * max(speeds.values())
+    assert ("no other cure of finite variance" in f.text) is (equal == {title})
 
 
 Check = Callable[[Certificate, Model, Finding], None]
@@ -256,13 +298,13 @@ CHECKS: dict[str, Check] = {
     check.__name__: check
     for check in (
         td_stable, td_unstable, eta_unstable, sign_reversal, near_pole, near_crossing, knife_edge,
-        bias, bound_loose, rank_deficient, no_coverage, recommended,
+        bias, bound_loose, rank_deficient, no_coverage, recommended, cheapest_cure,
     )
 }  # fmt: skip
 
 
 def test_every_code_in_the_source_has_a_check() -> None:
-    source = inspect.getsource(advice) + inspect.getsource(recommend)
+    source = "".join(map(inspect.getsource, (advice, recommend, cures)))
     assert set(re.findall(r'Finding\(\s*"(\w+)"', source)) == set(CHECKS)
     assert source.count("Finding(") == len(re.findall(r'Finding\(\s*"\w+"', source))
 
@@ -280,14 +322,15 @@ def problems(kind: str) -> list[st.Problem]:
 @cache
 def printed(kind: str) -> list[tuple[Certificate, list[Finding]]]:
     """Each problem's certificate, with all that it says, also about some penalties."""
-    found = []
+    found: list[tuple[Certificate, list[Finding]]] = []
     for p in problems(kind):
         c = Certificate(p)
         ends = [e for lo, hi in c.unstable_etas for e in (0.97 * lo, 1.03 * hi)]
         etas = [*ASKED, *ends, 1.02 * max(0.0, *c.poles, 0.0)]
         if kind == "named" and p.name == "kolter":
             etas.append(1.918e-4)
-        found.append((c, [*c.advice, *(f for eta in etas for f in advise_on(c, eta))]))
+        cheapest = [] if found else [c.cheapest_cure]  # of the first one: it takes a second
+        found.append((c, [*c.advice, *cheapest, *(f for eta in etas for f in advise_on(c, eta))]))
     return found
 
 

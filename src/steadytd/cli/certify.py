@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -33,6 +33,13 @@ def certify(
     directory: Annotated[
         Path | None, typer.Option("--out", help="Write certificate.html and its pictures here.")
     ] = None,
+    cures: Annotated[
+        bool, typer.Option("--cures", help="Compare every way to a stable mean update.")
+    ] = False,
+    proof: Annotated[
+        Path | None,
+        typer.Option(help="Write a proof here: is A(eta) positive definite, at the one --eta?"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Before any run: is the mean update stable, and how good is its fixed point?
@@ -43,6 +50,10 @@ def certify(
       steadytd certify three_state
 
       steadytd certify baird --eta 0.1 --eta 1 --out results/baird
+
+      steadytd certify three_state --cures
+
+      steadytd certify three_state --eta 0.5 --proof proof.json
 
       steadytd certify collision:seed=7
 
@@ -65,6 +76,11 @@ def certify(
                 f"--out works with problems only, and '{problem}' is a log; for pictures of a log "
                 "use steadytd evaluate --out."
             )
+        for option, used in {"--cures": cures, "--proof": proof is not None}.items():
+            if used:
+                raise InputError(
+                    f"{option} works with problems only, and '{problem}' is a log; leave it out."
+                )
         if policy is not None:
             raise InputError(
                 f"--policy works with problems only, and '{problem}' is a log; use --target."
@@ -79,16 +95,40 @@ def certify(
             raise InputError(
                 f"{option} works with logs only, and '{problem}' is a problem; leave it out."
             )
-    _certify_problem(problem, eta or [], policy or 0, directory, as_json)
+    if proof is not None:
+        _write_proof(problem, eta or [], policy or 0, proof)
+    _certify_problem(Asked(problem, eta or [], policy or 0, directory, cures, as_json))
 
 
-def _certify_problem(
-    problem: str, etas: list[float], policy: int, directory: Path | None, as_json: bool
-) -> None:
+class Asked(NamedTuple):
+    """What is asked of a problem's certificate."""
+
+    problem: str
+    etas: list[float]
+    policy: int
+    directory: Path | None
+    cures: bool
+    as_json: bool
+
+
+def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> None:
+    from steadytd.base.files import write_whole
+    from steadytd.base.json import json_text
+    from steadytd.theory.certificate import Certificate
+
+    if len(etas) != 1:
+        raise InputError(f"--proof is about one penalty: give one --eta, got {len(etas)}.")
+    made = Certificate(find_problem(problem), policy).proof("positive_definite", eta=etas[0])
+    write_whole(path, json_text(made))
+    err.print(f"proof: [bold]{path}[/] ({made['claim']})", highlight=False, soft_wrap=True)
+
+
+def _certify_problem(asked_for: Asked) -> None:
     from rich.markup import escape
 
     from steadytd.base.files import output_directory
     from steadytd.base.wording import figures
+    from steadytd.report.certificate.cures import cure_rows
     from steadytd.report.certificate.page import (
         findings,
         learner_rows,
@@ -98,18 +138,19 @@ def _certify_problem(
     )
     from steadytd.theory.certificate import certify as do
 
+    problem, etas, policy, directory, cures, as_json = asked_for
     c = do(find_problem(problem), policy)
     asked = c.path(etas).to_dicts() if etas else []
     if directory is not None:
         output_directory(directory)
         with err.status("drawing"):
-            page = write_certificate(c, directory, etas)
+            page = write_certificate(c, directory, etas, cures=cures)
     if as_json:
-        print_json(c.to_dict(etas))
+        print_json(c.to_dict(etas, cures=cures))
         return
     colour = "green" if c.td_stable else "yellow"
     out.print(f"[bold {colour}]{escape(verdict(c))}[/]\n", highlight=False)
-    for finding in findings(c, etas):
+    for finding in findings(c, etas, cures=cures):
         out.print(f"[bold]{finding.code}[/]  {escape(finding.text)}", highlight=False)
     rows = [(r["name"], r["value"], r["text"]) for r in threshold_rows(c)]
     out.print(table("\nPenalties", ("threshold", ">eta", "meaning"), rows))
@@ -123,6 +164,16 @@ def _certify_problem(
         "error of the fixed point, largest constant step size"
     )
     out.print(table(title, verdicts, lines))
+    if cures:
+        parts = ("short", "unstable", "best", "error", "noise", "alpha")
+        found = [tuple(r[name] for name in parts) for r in cure_rows(c)]
+        title = (
+            "Cures: amounts that are not stable (*: found by a scan), the amount to take,\n"
+            "error of its fixed point, noise of its updates, largest step size for bounded\n"
+            "second moments where known (scaled, outside: penalties with traces, lam 0.5)"
+        )
+        heads = ("cure", "unstable", ">take", ">error", ">noise", ">alpha <")
+        out.print(table(title, heads, found))
     if asked:
         shown = [
             (

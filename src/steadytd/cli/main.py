@@ -7,7 +7,7 @@ import sys
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli import browse, certify, evaluate, experiments, lab, report, study
+from steadytd.cli import browse, certify, evaluate, experiments, lab, report, study, verify
 from steadytd.cli.console import err
 
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
@@ -25,6 +25,7 @@ app.command("run")(experiments.run)
 app.command("study")(study.study)
 app.command("report")(report.report)
 app.command("certify")(certify.certify)
+app.command("verify")(verify.verify)
 app.command("evaluate")(evaluate.evaluate)
 app.command("lab")(lab.lab)
 app.command("list")(browse.list_names)

@@ -62,6 +62,7 @@ class Param:
     whole: bool = False
     auto: bool = False  # "auto" lets the model choose, where it is known
     word: str = ""  # may be given instead of a number; to the compiled loop it is NaN
+    cure: bool = False  # some amounts of it may make an unstable mean update stable
 
     def check(self, owner: str, name: str, value: object) -> Value:
         """The value as a float, or an error that names the parameter, the rule and the value."""

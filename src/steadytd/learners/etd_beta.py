@@ -34,6 +34,7 @@ Reduces to: etd at beta = gamma (a constant discount); td at beta = 0 and intere
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from steadytd.engine.law import LAM, Param, law
 from steadytd.learners.etd import emphatic_trace
@@ -56,7 +57,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
 
 
 @law(
-    params={"beta": BETA, "lam": LAM},
+    params={"beta": replace(BETA, cure=True), "lam": LAM},
     memory={"F": decaying_follow_on},
     traces={"z": emphatic_trace},
     writes={"w": "z"},

@@ -32,6 +32,7 @@ Reduces to: nothing simpler; it shares h and the fixed point with tdc.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
 
 
 @law(
-    params={"ratio": RATIO, "lam": LAM},
+    params={"ratio": replace(RATIO, cure=True), "lam": LAM},
     traces={"z": accumulating_trace},
     writes={"w": ("x", "x_next"), "h": ("z", "x")},
     expectation=expectation,

@@ -47,7 +47,7 @@ import numpy as np
 from steadytd.engine.law import LAM, Param, Standing, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
-ETA = Param("penalty", low=0.0, auto=True)
+ETA = Param("penalty", low=0.0, auto=True, cure=True)
 
 
 def scaled_trace(rho: float, gamma: float, lam: float, eta: float) -> tuple[float, float]:

@@ -36,6 +36,7 @@ Reduces to: on-policy TD(lam) where pi = mu.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from steadytd.engine.law import LAM, Standing, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
@@ -47,7 +48,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
 
 
 @law(
-    params={"lam": LAM},
+    params={"lam": replace(LAM, cure=True)},
     traces={"z": accumulating_trace},
     writes={"w": "z"},
     idle_at_rho_zero=True,

@@ -35,6 +35,7 @@ Reduces to: td as ratio goes to 0 with h = 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
 
 
 @law(
-    params={"ratio": AUTO_RATIO, "lam": LAM},
+    params={"ratio": replace(AUTO_RATIO, cure=True), "lam": LAM},
     traces={"z": accumulating_trace},
     writes={"w": ("z", "x_next"), "h": ("z", "x")},
     expectation=expectation,

@@ -50,7 +50,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
 @law(
     params={
         "ratio": replace(RATIO, default=1.0),
-        "reg": Param("regulariser of h", default=1.0, low=0.0),
+        "reg": Param("regulariser of h", default=1.0, low=0.0, cure=True),
         "lam": LAM,
     },
     traces={"z": accumulating_trace},

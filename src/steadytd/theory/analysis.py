@@ -26,6 +26,7 @@ from steadytd.theory import dynamics
 from steadytd.theory.assumptions import Assumption, check_assumptions
 from steadytd.theory.choose import PenaltyErrors, errors_of, least_penalty, resolve
 from steadytd.theory.margin import PenaltyPath, penalty_path
+from steadytd.theory.mean_square import MeanSquare, mean_square
 from steadytd.theory.thresholds import Interval, Pencil, bounds
 from steadytd.theory.variance import Variance, variance
 
@@ -236,6 +237,18 @@ class Analysis:
     def variance(self, learner: Learner | str, **params: object) -> Variance:
         """Whether a learner's traces and memory have finite variance, and how fast it grows."""
         return variance(self.problem, self.resolved(learner, **params), self.policy)
+
+    def mean_square(self, learner: Learner | str, **params: object) -> MeanSquare | None:
+        """Up to which constant step size second moments stay bounded, and how far values spread.
+
+        None with traces or a memory, and where the linear system would be too large.
+
+        >>> import steadytd as st
+        >>> found = st.certify("three_state").mean_square("perturbed_td", eta=0.5)
+        >>> round(found.largest_alpha, 2), round(found.spread(0.001), 2)
+        (0.27, 0.18)
+        """
+        return mean_square(self.problem, self.resolved(learner, **params), self.policy)
 
     def mean_weights(self, learner: Learner | str, steps: int, **params: object) -> Floats:
         """The predicted mean weights after n steps from w0."""

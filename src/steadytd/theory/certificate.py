@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +19,14 @@ from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.theory.analysis import Analysis
+from steadytd.theory.cures.table import Treatment, treatments
+from steadytd.theory.proof.make import prove
 from steadytd.theory.words.advice import advise
+from steadytd.theory.words.cures import cheapest_cure
 from steadytd.theory.words.overview import overview
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @single_threaded
@@ -51,9 +58,9 @@ class Certificate(Analysis):
         """Findings in plain words, each with a code and the numbers behind it."""
         return advise(self)
 
-    def to_dict(self, etas: Sequence[float] = ()) -> dict[str, Any]:
-        """The whole certificate for JSON, with the path at the given penalties."""
-        return {
+    def to_dict(self, etas: Sequence[float] = (), *, cures: bool = False) -> dict[str, Any]:
+        """The whole certificate for JSON, with the path at the given penalties, and the cures."""
+        found: dict[str, Any] = {
             "problem": self.problem.name,
             "policy": self.policy,
             "states": self.problem.n_states,
@@ -73,8 +80,61 @@ class Certificate(Analysis):
             "path": self.path(etas).to_dicts() if len(etas) else [],
             "advice": [finding.to_dict() for finding in self.advice],
         }
+        if cures:
+            found["advice"].append(self.cheapest_cure.to_dict())
+            found["cures"] = [t.row for t in self.treatments]
+        return found
 
     @cached_property
     def learners(self) -> list[dict[str, Any]]:
         """Every registered learner here: stability, fixed point's error, largest step size."""
         return overview(self)
+
+    # Cures
+
+    @property
+    def treatments(self) -> tuple[Treatment, ...]:
+        """Every cure on this problem; computed when first asked for."""
+        return treatments(self.problem, self.policy)
+
+    @cached_property
+    def cures(self) -> pl.DataFrame:
+        """Every way to a stable mean update, one row each, with its price.
+
+        `cure` and `settings` say which, `amount` names its parameter. `unstable` are the amounts
+        that are not stable (both ends of whole numbers are in it), `smallest` is the smallest
+        stabilising amount; from `stable_from` on every amount is stable (null: never). `exact` is
+        false where a scan looked. At the amount to take, `best`: the fixed point's `error`, the
+        `rate` at which a step of the largest size takes away the slowest mode, the largest step
+        size in the mean (`largest_alpha`) and in the mean square (null where not known), whether
+        what is carried has a `finite_variance`, and the `noise` of its updates.
+
+        >>> import steadytd as st
+        >>> rows = st.certify("three_state").cures.to_dicts()
+        >>> {r["cure"]: r["unstable"] for r in rows}["nstep_td"]
+        [[1.0, 1.0], [3.0, 3.0]]
+        """
+        import polars as pl
+
+        return pl.DataFrame([t.row for t in self.treatments], infer_schema_length=None)
+
+    @cached_property
+    def cheapest_cure(self) -> Finding:
+        """The cure whose best amount has the least error, with the reason in a sentence."""
+        return cheapest_cure(self, self.treatments)
+
+    def proof(
+        self, claim: str = "positive_definite", *, eta: float | str | Fraction
+    ) -> dict[str, Any]:
+        """That A(eta) is positive definite, or that it is not, in exact fractions, for JSON.
+
+        `steadytd verify` checks it with Python's fractions alone. See `docs/theory.md`.
+
+        >>> import steadytd as st
+        >>> c = st.certify("three_state")
+        >>> c.proof("positive_definite", eta=0.5)["pivots"]
+        ['81/110', '20/99']
+        >>> c.proof("positive_definite", eta="29/70")["v_A_v"]
+        '0'
+        """
+        return prove(self.moments, claim, eta, self.problem.name)

@@ -44,10 +44,7 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     products of its own vectors, for a direct solution (LSTD), with a decaying step size, with
     averaging, or with several target policies.
     """
-    law = learner.law
-    linear = not (learner.traced or law.memory or law.maps or law.settled or law.block)
-    closes = linear and not (learner.schedule[0] or learner.averaged)
-    if not closes or problem.n_policies > 1:
+    if not closes(learner) or problem.n_policies > 1:
         return None
     Q = problem.moments().row_space
     basis = scipy.linalg.block_diag(*[Q] * len(learner.law.vectors))
@@ -68,6 +65,13 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     root = float(np.sqrt(max(0.0, float(problem.error_weights() @ squares))))
     weights = Q @ mean + (problem.w0 - Q @ (Q.T @ problem.w0))
     return ExactError(float(problem.error(weights)), root, weights)
+
+
+def closes(learner: Learner) -> bool:
+    """Whether a step is an affine map of the vectors, always the same one at a transition."""
+    law = learner.law
+    linear = not (learner.traced or law.memory or law.maps or law.settled or law.block)
+    return linear and not (learner.schedule[0] or learner.averaged)
 
 
 def affine_step(

@@ -82,7 +82,7 @@ class Pencil:
     @cached_property
     def poles(self) -> list[float]:
         """The real eta at which A(eta) is singular, in ascending order."""
-        return sorted(_real(-self.modes))
+        return sorted(real_ones(-self.modes))
 
     def at_pole(self, eta: float) -> bool:
         """Whether A(eta) is singular up to rounding."""
@@ -107,8 +107,8 @@ class Pencil:
             return sorted({*self._scanned(), *(p for p in self.poles if least <= p <= high)})
         found = list(self.poles)
         if self.rank > 1:
-            pairs = scipy.linalg.eigvals(_bialternate(self.A0), _bialternate(self.G))
-            found += _real(-np.asarray(pairs, dtype=np.complex128))
+            pairs = scipy.linalg.eigvals(bialternate(self.A0), bialternate(self.G))
+            found += real_ones(-np.asarray(pairs, dtype=np.complex128))
         slack = 1e-9 * (1.0 + abs(low) + abs(high))
         return sorted(c for c in found if low - slack <= c <= high + slack)
 
@@ -204,13 +204,13 @@ def bounds(m: Moments) -> dict[str, float]:
     }
 
 
-def _real(values: Complexes) -> list[float]:
+def real_ones(values: Complexes) -> list[float]:
     """The real ones among complex numbers, up to rounding."""
     finite = values[np.isfinite(values)]
     return [float(v.real) for v in finite if abs(v.imag) <= REAL * (1.0 + abs(v))]
 
 
-def _bialternate(A: Floats) -> Floats:
+def bialternate(A: Floats) -> Floats:
     """The matrix, linear in A, whose eigenvalues are the sums of two eigenvalues of A (i < j).
 
     It is A (x) I + I (x) A on the antisymmetric tensors, of size n (n - 1)/2.

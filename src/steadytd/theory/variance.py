@@ -58,6 +58,47 @@ def variance(problem: Problem, learner: Learner, policy: int = 0) -> Variance:
     return Variance(max(growths))
 
 
+@lru_cache(maxsize=1024)
+def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
+    """How much a learner's updates scatter because of ratios: 1 on-policy without traces.
+
+    An update multiplies TD errors by weights: by rho, with emphasis by F rho, with traces by
+    products of ratios, one for each state that is remembered. This is the root of the mean sum of
+    their squares, divided by the mean of the newest. With q = d(s) mu(a|s), F <- m F + c and
+    z <- m z + c F x, in the steady state and apart by pairs (s, a):
+
+        f = sum p (m f + c q),  F2 = sum p (m^2 F2 + 2 m c f + c^2 q),  V = sum p (m^2 V) + c^2 F2.
+
+    Infinite where the variance is; None with both a memory and a decaying trace, and for a memory
+    where states are not active, since what it was before an episode is not known there.
+    """
+    law, m = learner.law, problem.moments(policy)
+    own = [(name, function) for name, function in law.memory.items() if function is not None]
+    unknown = len(own) > 1 or (own and (learner.traced or not m.everywhere))
+    if unknown or not law.traces:
+        return None
+    if not variance(problem, learner, policy).finite:
+        return float("inf")
+    steps = StepPairs.of(problem, policy)
+    often = (m.d[:, None] * m.mu).reshape(-1)
+    first = second = often
+    for name, function in own:
+        found = steps.each(_memory_parts(function, name, learner))
+        first = steps.steady(found[0], steps.gather(found[1] * often[steps.before]))
+        added = 2.0 * found[0] * found[1] * first[steps.before]
+        added += found[1] ** 2 * often[steps.before]
+        second = steps.steady(found[0] ** 2, steps.gather(added))
+    trace = next(iter(law.traces.values()))
+    decay, scale = steps.each(_trace_parts(trace, learner))
+    # the newest weight depends on this step alone, so F of this step may stand beside it
+    arriving = steps.gather(often[steps.before])
+    among = often[steps.before] / arriving[steps.after]
+    newest = steps.gather(scale**2 * among * second[steps.after])
+    squares = steps.steady(decay**2, newest) if learner.traced else newest
+    mean = float(steps.gather(scale * among * first[steps.after]).sum())
+    return float(np.sqrt(squares.sum() * m.share) / mean) if mean > 0.0 else None
+
+
 class StepPairs(NamedTuple):
     """All pairs of transitions that can follow each other in the long run, with their facts."""
 
@@ -98,6 +139,22 @@ class StepPairs(NamedTuple):
             pairs=problem.n_states * problem.n_actions,
         )
 
+    def each(self, parts: Function) -> Floats:
+        """What `parts(facts)` gives for every pair of transitions: one row for each part."""
+        return np.array([parts(facts) for facts in self.facts], dtype=np.float64).T[:, self.kind]
+
+    def gather(self, values: Floats) -> Floats:
+        """The sum over the first transitions, for every pair (s', a') of the second."""
+        found = np.zeros(self.pairs)
+        np.add.at(found, self.after, self.probability * values)
+        return found
+
+    def steady(self, multiple: Floats, added: Floats) -> Floats:
+        """The solution of y = sum p m y + added."""
+        K = np.eye(self.pairs)
+        np.add.at(K, (self.after, self.before), -multiple * self.probability)
+        return np.asarray(np.linalg.solve(K, added))
+
     def growth(self, multiple: Function) -> float:
         """The spectral radius of K, where `multiple(facts)` is (m, whether something is added)."""
         found = [multiple(facts) for facts in self.facts]
@@ -133,24 +190,41 @@ def _reached(K: Floats, sources: Ints) -> Bools:
 
 def _memory_multiple(function: Function, name: str, learner: Learner) -> Function:
     """F <- m F + c, with the learner's other memory at 1."""
-    others = dict.fromkeys(learner.law.memory, 1.0)
+    parts = _memory_parts(function, name, learner)
 
     def multiple(facts: dict[str, float]) -> tuple[float, bool]:
-        zero, one = (_call(function, facts, learner, {**others, name: F}) for F in (0.0, 1.0))
-        return one - zero, zero != 0.0
+        m, c = parts(facts)
+        return m, c != 0.0
 
     return multiple
+
+
+def _memory_parts(function: Function, name: str, learner: Learner) -> Function:
+    """m and c of F <- m F + c."""
+    others = dict.fromkeys(learner.law.memory, 1.0)
+
+    def parts(facts: dict[str, float]) -> tuple[float, float]:
+        zero, one = (_call(function, facts, learner, {**others, name: F}) for F in (0.0, 1.0))
+        return one - zero, zero
+
+    return parts
 
 
 def _trace_multiple(function: Function, learner: Learner) -> Function:
     """z <- decay z + scale x, with the learner's memory at 1."""
-    memory = dict.fromkeys(learner.law.memory, 1.0)
+    parts = _trace_parts(function, learner)
 
     def multiple(facts: dict[str, float]) -> tuple[float, bool]:
-        decay, scale = _call(function, facts, learner, memory)
+        decay, scale = parts(facts)
         return float(decay), scale != 0.0
 
     return multiple
+
+
+def _trace_parts(function: Function, learner: Learner) -> Function:
+    """decay and scale of z <- decay z + scale x, with the learner's memory at 1."""
+    memory = dict.fromkeys(learner.law.memory, 1.0)
+    return lambda facts: _call(function, facts, learner, memory)
 
 
 def _call(

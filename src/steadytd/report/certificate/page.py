@@ -1,4 +1,4 @@
-"""The certificate as a page with three pictures, and the words that page and terminal share."""
+"""The certificate as a page with pictures, and the words that page and terminal share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from steadytd.base.files import output_directory, write_whole
 from steadytd.base.finding import Finding
 from steadytd.base.wording import figures
+from steadytd.report.certificate.cures import cure_rows, cures_chart
 from steadytd.report.certificate.figures import eigenvalue_chart, path_chart, values_chart
 from steadytd.report.figures import save_figure
 from steadytd.report.pages import page
@@ -50,9 +51,10 @@ def verdict(c: Certificate) -> str:
     )
 
 
-def findings(c: Certificate, etas: Sequence[float] = ()) -> list[Finding]:
-    """The general findings, and those about the penalties asked for."""
-    return [*c.advice, *(finding for eta in etas for finding in advise_on(c, eta))]
+def findings(c: Certificate, etas: Sequence[float] = (), *, cures: bool = False) -> list[Finding]:
+    """The general findings, the cheapest cure if asked for, and those about given penalties."""
+    cheapest = [c.cheapest_cure] if cures else []
+    return [*c.advice, *cheapest, *(finding for eta in etas for finding in advise_on(c, eta))]
 
 
 def threshold_rows(c: Certificate) -> list[dict[str, str]]:
@@ -95,10 +97,14 @@ def learner_rows(c: Certificate) -> list[dict[str, Any]]:
     return rows
 
 
-def write_certificate(c: Certificate, out: str | Path, etas: Sequence[float] = ()) -> Path:
-    """Write `certificate.html` and its three pictures (SVG, PNG, PDF); return the page's path."""
+def write_certificate(
+    c: Certificate, out: str | Path, etas: Sequence[float] = (), *, cures: bool = False
+) -> Path:
+    """Write `certificate.html` and its pictures (SVG, PNG, PDF); return the page's path."""
     directory = output_directory(out)
     charts = {"eigenvalues": eigenvalue_chart, "path": path_chart, "states": values_chart}
+    if cures:
+        charts["cures"] = cures_chart
     pictures = {name: save_figure(draw(c), directory, name) for name, draw in charts.items()}
     path = [
         {**row, "move": None if row["sensitivity"] is None else 0.01 * row["sensitivity"]}
@@ -110,13 +116,21 @@ def write_certificate(c: Certificate, out: str | Path, etas: Sequence[float] = (
         name=c.problem.name,
         summary=c.problem.summary,
         verdict=verdict(c),
-        findings=findings(c, etas),
+        findings=findings(c, etas, cures=cures),
         thresholds=threshold_rows(c),
         learners=learner_rows(c),
         path=path,
+        cures=cure_rows(c) if cures else [],
         pictures=pictures,
         rank=c.pencil.rank,
         features=c.problem.n_features,
-        command=" ".join(["steadytd certify", c.problem.name, *(f"--eta {e:g}" for e in etas)]),
+        command=" ".join(
+            [
+                "steadytd certify",
+                c.problem.name,
+                *["--cures"] * cures,
+                *(f"--eta {e:g}" for e in etas),
+            ]
+        ),
     )
     return write_whole(directory / "certificate.html", html)

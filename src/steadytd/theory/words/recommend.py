@@ -13,6 +13,8 @@ from steadytd.theory.choose import knife_edge
 from steadytd.theory.dynamics import decay_rates
 from steadytd.theory.words.overview import automatic, compared
 
+LIMIT, ALPHA, SPREAD = "mean_square_alpha", "spread_alpha", "spread"
+WELL_BELOW = 10.0  # the spread is told at a power of ten, at least so many times below the limit
 SLOW = 1e-3  # contraction per step from which on steps are so many that solving directly is better
 
 
@@ -65,6 +67,7 @@ def recommended(c: Analysis) -> Finding | None:
     if not possible:
         return None
     best = choice(c, possible)
+    bounded = _mean_square(c, best)
     learner, why = best.learner, f"error of the fixed point {best.error:.4g}"
     if best.counted > best.error:
         why += f", up to {best.counted:.4g} if eta is off by a factor of two"
@@ -88,6 +91,12 @@ def recommended(c: Analysis) -> Finding | None:
         else ""
     )
     why += f"; predicting zero everywhere has {zero:.4g}" if 0.0 < zero <= best.error else ""
+    if bounded and learner is best.learner:
+        why += (
+            f". Its mean is stable, its mean square bounded up to alpha = {bounded[LIMIT]:.3g}: at "
+            f"alpha = {bounded[ALPHA]:g} its error is {best.error:.4g} +- {bounded[SPREAD]:.2g}, "
+            "the root mean square distance from the fixed point"
+        )
     params = {k: v for k, v in learner.values.items() if k in learner.law.params}
     shown = ", ".join(
         f"{k} = {v:.4g}" for k, v in params.items() if k != "lam" and not isinstance(v, str)
@@ -102,5 +111,16 @@ def recommended(c: Analysis) -> Finding | None:
             "speed": best.speed,
             "error_of_zero": zero,
             "finite_variance": not best.infinite_variance,
+            **bounded,
         },
     )
+
+
+def _mean_square(c: Analysis, best: Candidate) -> dict[str, float]:
+    """The largest step size for bounded second moments, and the spread well below it."""
+    found = c.mean_square(best.learner)
+    if found is None or found.largest_alpha == 0.0:
+        return {}
+    alpha = 10.0 ** np.floor(np.log10(found.largest_alpha / WELL_BELOW))
+    spread = zeroed(found.spread(float(alpha)), c.norm(c.moments.v_pi))
+    return {LIMIT: found.largest_alpha, ALPHA: float(alpha), SPREAD: spread}

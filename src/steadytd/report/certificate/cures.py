@@ -1,0 +1,139 @@
+"""All cures of a problem: the rows of their table, and the picture of their errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from steadytd.base.wording import figures
+from steadytd.report.figures import COLOURS, as_text, styled
+from steadytd.theory.certificate import Certificate
+from steadytd.theory.cures.table import Treatment, equals
+
+SHADE, PANEL, COLUMNS = "#d9480f", (250, 150), 3
+CLOSE_TO_ZERO = 1e-3  # of the largest error shown
+
+
+def cure_rows(c: Certificate) -> list[dict[str, str]]:
+    """Each cure: what is unstable, the best amount, and its error, noise and largest step size."""
+    rows = []
+    for t in c.treatments:
+        row = t.row
+        alpha = row["mean_square_alpha"]
+        rows.append(
+            {
+                "name": t.title,
+                "short": _short(t),
+                "unstable": unstable(t),
+                "best": "none" if t.best is None else f"{row['amount']} {t.best:.4g}",
+                "error": "none" if t.best is None else figures(row["error"]),
+                "noise": _noise(row["noise"]) if t.best is not None else "none",
+                "alpha": "" if alpha is None else figures(alpha),
+            }
+        )
+    return rows
+
+
+def _short(t: Treatment) -> str:
+    """The name with what is not a number in its settings: fits into a narrow column."""
+    words = [value for value in t.cure.settings.values() if isinstance(value, str)]
+    return ", ".join([t.cure.name, *words])
+
+
+def _noise(noise: float | None) -> str:
+    if noise is None:
+        return "not known"
+    return "inf" if noise == float("inf") else f"{noise:.3g}" if noise < 1e5 else f"{noise:.0e}"
+
+
+def unstable(t: Treatment) -> str:
+    """The amounts that are not stable, in words; with a star where a scan has found them."""
+    cure, end, parts = t.cure, t.cure.high, []
+    for lo, hi in t.found.unstable:
+        if hi >= end:
+            parts.append("all" if lo == cure.low else f"from {lo:.4g}")
+        elif lo == cure.low:
+            parts.append(f"<{hi + 1.0 if cure.whole else hi:.4g}")
+        else:
+            parts.append(f"{lo:.4g}" if lo == hi else f"{lo:.4g} to {hi:.4g}")
+    return (", ".join(parts) or "none") + ("" if t.found.exact else "*")
+
+
+def cures_chart(c: Certificate) -> Any:
+    """Error of the fixed point over the amount of each cure, on one axis of error."""
+    import altair as alt
+
+    zero = c.error(np.zeros(c.problem.n_features))
+    flat = zero < 1e-12
+    cheapest = equals(c.treatments)[0]
+    lowest = min([t.error or 0.0 for t in c.treatments if t.best is not None] + [c.best_error])
+    high = 5.0 * max(zero, c.best_error)
+    low = max(0.7 * lowest, CLOSE_TO_ZERO * high)
+    scale = alt.Scale(domain=[-0.1, 1.0]) if flat else alt.Scale(type="log", domain=[low, high])
+    panels = [_panel(t, scale, 0.0 if flat else low, t is cheapest) for t in c.treatments]
+    heading = alt.TitleParams(
+        "What each cure costs: error of the fixed point over its amount",
+        subtitle=[
+            "grey: not stable; orange line: stable from here on; dot: the best amount; "
+            "green: the cheapest cure",
+            "the true value is zero, so every stable amount is right"
+            if flat
+            else "errors outside the range are cut off; no dot: no stable amount",
+        ],
+        anchor="start",
+        offset=12,
+    )
+    return styled(alt.concat(*panels, columns=COLUMNS).properties(title=heading))
+
+
+def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
+    """One cure. Where the verdict changes the line begins anew."""
+    import altair as alt
+
+    width, height = PANEL
+    rows: list[dict[str, Any]] = []
+    piece, before = 0, None
+    for point in t.path:
+        if point["error"] is None or (before is not None and point["stable"] is not before):
+            piece += 1
+        before = point["stable"]
+        if point["error"] is not None:
+            shown = {"amount": point["amount"], "error": max(point["error"], low)}
+            rows.append({**shown, "stable": int(point["stable"]), "piece": piece})
+    rows = rows or [{"amount": t.cure.low, "error": low, "stable": 0, "piece": 0}]
+    amounts = [row["amount"] for row in rows]
+    kind: Any = "linear" if t.cure.high <= 1.0 else "symlog" if not t.cure.whole else "log"
+    if t.cure.whole and t.cure.low == 0.0:
+        kind = "symlog"
+    x = alt.X(
+        "amount:Q",
+        title=t.cure.amount,
+        scale=alt.Scale(
+            type=kind, domain=[min(amounts), max(*amounts, t.cure.low + 1e-9)], nice=False
+        ),
+        axis=alt.Axis(grid=False, tickCount=4, format=".3~r", labelOverlap=True),
+    )
+    y = alt.Y("error:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
+    lines = alt.Chart(as_text(rows)).encode(x=x, y=y, detail="piece:N")
+    stable = lines.transform_filter("datum.stable == 1")
+    mark: dict[str, Any] = {"clip": True, "strokeWidth": 2.2}
+    dots: dict[str, Any] = {"clip": True, "size": 40 if t.cure.whole else 14, "opacity": 1.0}
+    colour = COLOURS[2] if cheapest else COLOURS[1]
+    layers = [
+        lines.transform_filter("datum.stable == 0").mark_line(color="#bbbbbb", **mark),
+        lines.transform_filter("datum.stable == 0").mark_circle(color="#bbbbbb", **dots),
+        stable.mark_line(color=colour, **mark),
+        stable.mark_circle(color=colour, **dots),
+    ]
+    start = t.found.stable_from(t.cure)
+    if start is not None and start > t.cure.low:
+        rule = alt.Chart(alt.InlineData(values=[{"amount": start}])).encode(x=x)
+        layers.append(rule.mark_rule(color=SHADE, strokeDash=[4, 3]))
+    if t.best is not None:
+        best = [{"amount": t.best, "error": max(t.error or 0.0, low)}]
+        chosen = alt.Chart(alt.InlineData(values=best)).encode(x=x, y=y)
+        layers.append(chosen.mark_point(size=110, filled=True, color=colour, opacity=1.0))
+    name = f"{t.title}: cheapest" if cheapest else t.title
+    title = alt.TitleParams(name, fontSize=12, color=COLOURS[2] if cheapest else "#222222")
+    return alt.layer(*layers).properties(width=width, height=height, title=title)

@@ -1,0 +1,1 @@
+"""Proofs in exact fractions: `make` writes them, `verify` checks them without the library."""

@@ -1,0 +1,225 @@
+"""Is A(eta) positive definite? Proved in exact fractions, to be checked without this library.
+
+The problem's numbers are floats. They stand for fractions if each is that of a fraction with a
+denominator up to a million, to the last digits, and all probabilities then sum to exactly 1. From
+these the stationary distribution d follows by elimination in fractions, and with it A(eta). On a
+basis B of the features' span, B (A + A') B' = L diag(pivots) L' without any rounding: positive
+definite exactly if all pivots are positive. At the first pivot p <= 0, with S that matrix and S_j
+its block before it, y = (-S_j^-1 s_j, 1, 0, ..) has y'Sy = p, and v = B'y proves the contrary.
+
+Only states that mu returns to count, so the others are left out, with their rows of Phi.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError, unknown
+from steadytd.mdp.moments import Moments
+from steadytd.theory.proof.verify import FAILS, HOLDS, LARGEST, MOST
+
+DENOMINATOR = 10**6  # a float has a fraction with a smaller one only by design
+DIGITS = 4  # units in the last place: 1 - 0.71 stands for 0.29
+LONGEST = 1000  # digits that the checker reads
+
+Vector = list[Fraction]
+Matrix = list[Vector]
+
+
+def prove(m: Moments, claim: str, eta: float | str | Fraction, problem: str) -> dict[str, Any]:
+    """The proof that A(eta) is positive definite on the span of the features, or that it is not.
+
+    A dictionary for JSON, all numbers as text. `eta` may be a text such as "29/70".
+    """
+    if claim != "positive_definite":
+        raise unknown("claim", claim, ["positive_definite"])
+    exact = _Exact(m, _penalty(eta))
+    found = {
+        "claim": "",
+        "problem": problem,
+        "states": len(exact.d),
+        "actions": len(exact.mu[0]),
+        "features": len(exact.Phi[0]),
+        "eta": exact.eta,
+        "P": exact.P,
+        "gamma": exact.gamma,
+        "mu": exact.mu,
+        "pi": exact.pi,
+        "Phi": exact.Phi,
+        "d": exact.d,
+        **_factors(exact),
+    }
+    found["claim"] = FAILS if "v" in found else HOLDS
+    text: dict[str, Any] = _as_text(found)
+    if sum(map(len, _leaves(text))) > LARGEST // 2 or max(map(len, _leaves(text))) > LONGEST:
+        raise InputError(
+            f"the fractions of {problem} grow too long for a proof of {LARGEST} bytes; give the "
+            "problem's numbers with fewer digits."
+        )
+    return text
+
+
+class _Exact:
+    """The problem in fractions, on the states that mu returns to."""
+
+    def __init__(self, m: Moments, eta: Fraction) -> None:
+        keep = m.visited
+        sizes = {"states": int(keep.sum()), "actions": m.mu.shape[1], "features": m.n_features}
+        for name, most in MOST.items():
+            if sizes[name] > most:
+                raise InputError(f"a proof needs {name} <= {most}, got {sizes[name]}.")
+        if not m.everywhere:
+            raise InputError("a proof needs a target policy that is active in every state.")
+        self.eta = eta
+        P, gamma = m.P[keep][:, :, keep], m.gamma[keep][:, :, keep]
+        pi, mu = m.pi[keep], m.mu[keep]
+        self.P = [[_distribution(row, "P") for row in actions] for actions in P]
+        self.mu = [_distribution(row, "mu") for row in mu]
+        self.pi = [_distribution(row, "pi") for row in pi]
+        counts = pi[:, :, None] * P > 0.0
+        self.gamma = [
+            [[_fraction(x, "gamma") for x in row] for row in actions]
+            for actions in np.where(counts, gamma, 0.0)
+        ]
+        self.Phi = [[_fraction(x, "Phi") for x in row] for row in m.Phi[keep]]
+        self.d = _stationary(
+            [[_dot(w, column) for column in zip(*rows, strict=True)]
+             for w, rows in zip(self.mu, self.P, strict=True)]
+        )  # fmt: skip
+
+    def symmetric(self, B: Matrix) -> Matrix:
+        """B (A + A') B'."""
+        S = range(len(self.d))
+        flow = [
+            [
+                self.d[s] * ((1 + self.eta if s == t else Fraction()) - _dot(
+                    self.pi[s],
+                    [p[t] * g[t] for p, g in zip(self.P[s], self.gamma[s], strict=True)],
+                ))
+                for t in S
+            ]
+            for s in S
+        ]  # fmt: skip
+        values = [[_dot(b, row) for row in self.Phi] for b in B]  # of each basis vector
+        ahead = [[_dot(flow[s], v) for s in S] for v in values]
+        half = [[_dot(v, w) for w in ahead] for v in values]
+        return [[half[i][j] + half[j][i] for j in range(len(B))] for i in range(len(B))]
+
+
+def _penalty(eta: float | str | Fraction) -> Fraction:
+    try:
+        value = Fraction(eta) if isinstance(eta, str | Fraction) else _fraction(eta, "eta")
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise InputError(f"eta must be a fraction such as 1/2, got {eta!r}.") from None
+    if value < 0:
+        raise InputError(f"eta must be >= 0, got {eta}.")
+    return value
+
+
+def _fraction(x: float, name: str) -> Fraction:
+    """The fraction that a float stands for."""
+    for digits in range(7):
+        near = Fraction(float(x)).limit_denominator(10**digits)
+        if abs(float(near) - float(x)) <= DIGITS * math.ulp(x):
+            return near
+    raise InputError(
+        f"{name} holds {float(x)!r}, which is no fraction with a denominator up to {DENOMINATOR}; "
+        "a proof needs a problem whose numbers are short fractions."
+    )
+
+
+def _distribution(row: Floats, name: str) -> Vector:
+    found = [_fraction(x, name) for x in row]
+    if sum(found) != 1:
+        raise InputError(
+            f"a row of {name} sums to {sum(found)} as fractions, not to 1; a proof needs a problem "
+            "whose probabilities are exact."
+        )
+    return found
+
+
+def _dot(x: Any, y: Any) -> Fraction:
+    return sum((a * b for a, b in zip(x, y, strict=True) if a and b), Fraction())
+
+
+def _stationary(chain: Matrix) -> Vector:
+    """d with d P = d, by the elimination of Grassmann, Taksar and Heyman."""
+    A, n = [list(row) for row in chain], len(chain)
+    for k in range(n - 1, 0, -1):
+        leaving = sum(A[k][:k], Fraction())
+        for i in range(k):
+            A[i][k] /= leaving
+            if A[i][k]:
+                A[i][:k] = [x + A[i][k] * y for x, y in zip(A[i][:k], A[k][:k], strict=True)]
+    d = [Fraction(1)]
+    for k in range(1, n):
+        d.append(_dot(d, [A[i][k] for i in range(k)]))
+    return [x / sum(d) for x in d]
+
+
+def _factors(exact: _Exact) -> dict[str, Any]:
+    """Basis, coordinates, L and pivots; or v and v'Av."""
+    basis, coordinates = _basis(exact.Phi)
+    B = [exact.Phi[s] for s in basis]
+    S, r = exact.symmetric(B), len(basis)
+    L: Matrix = [[Fraction(int(i == j)) for j in range(r)] for i in range(r)]
+    pivots: Vector = []
+    for j in range(r):
+        pivot = S[j][j] - sum((L[j][k] ** 2 * pivots[k] for k in range(j)), Fraction())
+        if pivot <= 0:
+            y = [Fraction()] * r
+            y[j] = Fraction(1)
+            for i in range(j - 1, -1, -1):  # L' y = unit vector
+                y[i] = -sum((L[k][i] * y[k] for k in range(i + 1, j + 1)), Fraction())
+            v = [_dot(y, column) for column in zip(*B, strict=True)]
+            return {"v": v, "v_A_v": pivot / 2}
+        pivots.append(pivot)
+        for i in range(j + 1, r):
+            known = sum((L[i][k] * L[j][k] * pivots[k] for k in range(j)), Fraction())
+            L[i][j] = (S[i][j] - known) / pivot
+    return {"basis": basis, "coordinates": coordinates, "L": L, "pivots": pivots}
+
+
+def _basis(rows: Matrix) -> tuple[list[int], Matrix]:
+    """Rows that span all rows, by elimination, and every row as a combination of them."""
+    reduced: list[tuple[int, Vector, Vector]] = []  # column of the pivot, row, combination
+    basis: list[int] = []
+    coordinates: Matrix = []
+    for s, row in enumerate(rows):
+        left, used = list(row), [Fraction()] * len(basis)
+        for column, other, of in reduced:
+            if factor := left[column]:
+                left = [x - factor * y for x, y in zip(left, other, strict=True)]
+                used = [
+                    x + factor * y
+                    for x, y in zip(used, of + [Fraction()] * len(basis), strict=False)
+                ]
+        column = next((i for i, x in enumerate(left) if x), -1)
+        if column < 0:
+            coordinates.append(used)
+            continue
+        basis.append(s)
+        coordinates.append([*([Fraction()] * (len(basis) - 1)), Fraction(1)])
+        own = [-x / left[column] for x in used] + [1 / left[column]]
+        reduced.append((column, [x / left[column] for x in left], own))
+    return basis, [[*row, *[Fraction()] * (len(basis) - len(row))] for row in coordinates]
+
+
+def _as_text(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _as_text(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_as_text(value) for value in tree]
+    return str(tree) if isinstance(tree, Fraction) else tree
+
+
+def _leaves(tree: Any) -> list[str]:
+    if isinstance(tree, dict | list):
+        branches = tree.values() if isinstance(tree, dict) else tree
+        return [leaf for branch in branches for leaf in _leaves(branch)]
+    return [str(tree)]

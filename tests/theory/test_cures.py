@@ -1,0 +1,264 @@
+"""Every cure against brute force: eigenvalues on grids, simulated mean iterations, enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import steadytd as st
+from steadytd.mdp.moments import Expectation
+from steadytd.theory.certificate import Certificate
+from steadytd.theory.cures import nstep_td, truncated_etd
+from steadytd.theory.cures.cure import Cure, Setting
+from steadytd.theory.cures.search import stable_set
+from steadytd.theory.cures.table import FILES, Treatment, treatments
+from steadytd.theory.variance import noise
+from tests.support.cured import CURED, Formulas, certificate
+from tests.support.helpers import random_problem
+from tests.support.realised import KINDS, drawn
+
+NAMES = {
+    "perturbed_td", "td", "nstep_td", "partially_fitted", "target_td", "ridge_td", "etd_beta",
+    "truncated_etd", "tdc", "gtd2", "tdrc",
+}  # fmt: skip
+
+
+def amounts(t: Treatment) -> list[float]:
+    """Amounts of a cure, dense where something may happen."""
+    low = t.cure.low
+    if t.cure.whole:
+        return [low + k for k in (*range(16), 19, 24, 33, 60)]
+    ends = [e for interval in t.found.unstable for e in interval if np.isfinite(e)]
+    top = t.cure.high if t.cure.high <= 1.0 else 2.0 * max([1.0, *ends])
+    near = [e + s * 1e-5 * (1.0 + e) for e in ends for s in (-1.0, 1.0)]
+    grid = [*np.linspace(low, top, 40), *near, low + 1e-3]
+    return [float(a) for a in grid if low <= a <= top and not (t.cure.open_below and a == low)]
+
+
+def said_stable(t: Treatment, a: float) -> bool:
+    return not any(lo <= a <= hi for lo, hi in t.found.unstable)
+
+
+@pytest.mark.parametrize("name", CURED)
+def test_the_sets_are_those_of_the_eigenvalues(name: str) -> None:
+    """And the errors along them are those of the formulas."""
+    c = certificate(name)
+    f = Formulas(c)
+    assert {t.cure.name for t in c.treatments} == NAMES
+    for t in c.treatments:
+        verdicts = []
+        for a in amounts(t):
+            slowest = f.slowest(t, a)
+            size = np.abs(f.system(t, a)[0]).max()
+            if abs(slowest) > 1e-8 * size:
+                verdicts.append(slowest > 0.0)
+                assert said_stable(t, a) is (slowest > 0.0), (t.title, a)
+            if t.cure.weights(a) is not None and abs(slowest) > 1e-4 * size:
+                error = f.error(c, t, a)
+                assert t.cure.error(a) == pytest.approx(error, rel=1e-6, abs=1e-9), (t.title, a)
+        assert len(verdicts) > 10
+        row = t.row
+        if t.best is not None:
+            assert f.slowest(t, t.best) > 0.0
+            assert row["error"] == pytest.approx(f.error(c, t, t.best), rel=1e-6, abs=1e-8)
+
+
+def test_sets_with_gaps_were_seen() -> None:
+    """None of them need be monotone."""
+    chain = {t.title: t for t in certificate("chain").treatments}
+    assert chain["perturbed_td"].found.first(chain["perturbed_td"].cure) == 0.0
+    assert chain["perturbed_td"].row["stable_from"] > 0.1
+    three = {t.title: t for t in certificate("three_state").treatments}
+    assert three["nstep_td"].row["unstable"] == [[1.0, 1.0], [3.0, 3.0]]
+    assert (three["nstep_td"].row["smallest"], three["nstep_td"].row["stable_from"]) == (2.0, 4.0)
+    assert three["tdrc"].row["stable_from"] is None
+    assert three["partially_fitted (alpha 1.57)"].row["smallest"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "lam", "n", "radius"),
+    [
+        ("theta2theta", 0.4444, 1, 1.08),
+        ("baird", 0.9242, 12, 0.99),
+        ("three_state", 0.6856, 3, 2**0.5),
+    ],
+)
+def test_the_known_facts(name: str, lam: float, n: int, radius: float) -> None:
+    """Unstable up to this lam and this n; the spectral radius of fitted iteration."""
+    setting = Setting(st.problem(name))
+    G, A = setting.G, setting.A
+    fitted = np.abs(np.linalg.eigvals(np.linalg.solve(G, G - A))).max()
+    assert fitted == pytest.approx(radius, abs=1e-3)
+    steps, partially = (stable_set(make(setting)) for make in FILES[:2])
+    assert steps.unstable[-1][1] == n
+    assert (partially.unstable[-1][1] == float("inf")) is (radius > 1.0)
+    c = Certificate(st.problem(name))
+    assert not c.is_stable("td", lam=lam - 1e-3)
+    assert c.is_stable("td", lam=lam + 1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_from_some_number_on_all_are_stable(kind: str) -> None:
+    """The theorem's numbers for n-step TD and truncated ETD: definite from there on."""
+    for seed in range(3):
+        setting = Setting(drawn(kind, seed))
+        for module in (nstep_td, truncated_etd):
+            cure, start = module.cure(setting), module.certain_from(setting.m)
+            assert start is not None
+            for n in (start, start + 1.0, start + 2.0, 2.0 * start + 5.0):
+                M = cure.system(n).M
+                assert np.linalg.eigvalsh(M + M.T).min() > 0.0
+
+
+def test_a_bound_that_holds_once_need_not_hold_again() -> None:
+    """||P_gamma^n||^2 <= q_n is below 1 at n = 5, not at 6 and 7, and then for ever."""
+    m = drawn("sparse", 62).moments()
+    inner, d = m.P_gamma[np.ix_(m.visited, m.visited)], m.d[m.visited]
+    powers = [np.linalg.matrix_power(inner, n) for n in range(1, 40)]
+    below = [P.sum(axis=1).max() * (d @ P / d).max() < 1.0 for P in powers]
+    assert below == [False] * 4 + [True] + [False] * 2 + [True] * 32
+    assert nstep_td.certain_from(m) == 8.0
+
+
+def test_complex_pairs_are_not_missed() -> None:
+    """One pair becomes stable at 1, another unstable at 1.01: crossings without a pole."""
+
+    def system(a: float) -> Expectation:
+        pairs = [np.array([[x, 1.0], [-1.0, x]]) for x in (a - 1.0, 1.01 - a)]
+        return Expectation(M=scipy.linalg.block_diag(*pairs), g=np.zeros(4))
+
+    setting = Setting(st.problem("theta2theta"))
+    found = stable_set(Cure(name="made", amount="a", setting=setting, system=system))
+    assert found.exact
+    assert np.ravel(found.unstable) == pytest.approx([0.0, 1.0, 1.01, np.inf], abs=1e-9)
+
+
+def test_partially_fitted_iteration_does_what_is_said() -> None:
+    """t steps toward a fixed target, then a copy: simulated, with 300 copies."""
+    seen = set()
+    for name in CURED:
+        c = certificate(name)
+        f = Formulas(c)
+        (t,) = [t for t in c.treatments if t.cure.name == "partially_fitted"]
+        alpha, end = t.cure.settings["alpha"], np.linalg.solve(f.A, f.b)
+        for inner in range(1, 9):
+            slowest = f.slowest(t, inner)
+            if abs(slowest) < 0.02:
+                continue
+            w = end + 1.0
+            for _ in range(300):
+                target = w
+                for _ in range(inner):
+                    w = w + alpha * (f.b + f.C @ target - f.G @ w)
+            distance = float(np.abs(w - end).max())
+            assert (distance < 0.1) is said_stable(t, inner)
+            assert (distance < 0.1) or distance > 2.0
+            seen.add(distance < 0.1)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("title", ["target_td (ratio 0.1)", "ridge_td", "nstep_td"])
+def test_mean_updates_do_what_is_said(title: str) -> None:
+    """Small steps along the mean update lead to the fixed point exactly if it is stable."""
+    seen = set()
+    for name in ("three_state", "chain", "off_policy"):
+        c = certificate(name)
+        f = Formulas(c)
+        (t,) = [t for t in c.treatments if t.title == title]
+        for a in amounts(t)[::6]:
+            slowest = f.slowest(t, a)
+            M, g = f.system(t, a)
+            if abs(slowest) < 1e-3 * np.abs(M).max():
+                continue
+            alpha = 0.02 * abs(slowest) / np.linalg.norm(M, 2) ** 2
+            steps = int(12.0 / (alpha * abs(slowest)))
+            power = np.linalg.matrix_power(np.eye(len(g)) - alpha * M, steps)
+            distance = float(np.abs(power).max())
+            assert (distance < 1.0) is said_stable(t, a), (name, a)
+            seen.add(distance < 1.0)
+    assert seen == {True, False}
+
+
+def test_rates_and_step_sizes_are_those_of_the_learners() -> None:
+    """Of cures that are learners: the certificate's own numbers for the same learner."""
+    c = certificate("three_state")
+    for t in c.treatments:
+        if t.cure.learner is not None and t.best is not None:
+            learner = t.cure.learner(t.best)
+            assert t.row["largest_alpha"] == pytest.approx(c.largest_alpha(learner))
+            assert t.row["error"] == pytest.approx(c.error(c.fixed_point(learner)))
+            assert t.row["finite_variance"] is c.variance(learner).finite
+            assert c.is_stable(learner)
+    rows = {t.title: t.row for t in c.treatments}
+    assert rows["perturbed_td"]["best"] == c.best_eta
+    assert rows["tdc"]["best"] == c.resolved("tdc:ratio=auto")["ratio"]
+
+
+def test_noise_is_that_of_all_trajectories() -> None:
+    """The sum of squared products of ratios, over every path of three steps."""
+    p = random_problem(2, states=3, actions=2, features=2)
+    m = p.moments()
+    rho = m.pi / m.mu
+    total = np.zeros(4)
+    for path in itertools.product(range(3), range(2), range(3), range(2), range(3), range(2)):
+        s, a = path[::2], path[1::2]
+        chance = m.d[s[0]] * np.prod(m.mu[s, a]) * np.prod(m.P[s[:-1], a[:-1], s[1:]])
+        weight, squares = 1.0, 0.0
+        for k in range(3):
+            weight *= rho[s[k], a[k]] * (m.gamma[s[k - 1], a[k - 1], s[k]] if k else 1.0)
+            squares += weight**2
+            total[k + 1] += chance * squares
+    cure = nstep_td.cure(Setting(p))
+    assert [cure.scatter(n) for n in (1.0, 2.0, 3.0)] == pytest.approx(np.sqrt(total[1:]))
+    assert noise(p, st.learner("td:alpha=1")) == pytest.approx(total[1] ** 0.5)
+    assert noise(p, st.learner("tdc:alpha=1")) == pytest.approx(total[1] ** 0.5)
+
+
+def test_noise_of_traces_and_emphasis() -> None:
+    """A trace remembers all; the emphasis of all steps is that of ever longer truncated ones."""
+    p = random_problem(4, states=4, gamma=0.5, interest=True)
+    setting = Setting(p)
+    now, ahead = setting.squares
+    lam = 0.6
+    V = np.linalg.solve(np.eye(4) - lam**2 * ahead, now)
+    assert noise(p, st.learner("td:alpha=1,lam=0.6")) == pytest.approx(np.sqrt(setting.m.d @ V))
+    assert noise(p, st.learner("perturbed_td:alpha=1,lam=0.6,eta=0.2")) < np.sqrt(setting.m.d @ V)
+    found = noise(p, st.learner("etd:alpha=1"))
+    assert found == pytest.approx(truncated_etd.cure(setting).scatter(60.0), rel=1e-6)
+    assert found == noise(p, st.learner("etd_beta:alpha=1,beta=0.5"))
+    rng = np.random.default_rng(0)
+    on_policy = st.Problem(
+        name="same", P=p.P, r=0.0, gamma=0.5, mu=p.mu, pi=p.mu, Phi=rng.normal(size=(4, 2))
+    )
+    assert noise(on_policy, st.learner("td:alpha=1")) == pytest.approx(1.0)
+    assert noise(st.problem("baird"), st.learner("td:alpha=1,lam=0.9")) == float("inf")
+    assert noise(p, st.learner("etd:alpha=1,lam=0.5")) is None
+
+
+def test_the_frame() -> None:
+    c = certificate("three_state")
+    frame = c.cures
+    assert frame.columns[:3] == ["cure", "settings", "amount"]
+    assert {"stable_from", "unstable", "best", "error"} <= set(frame.columns)
+    (eta,) = frame.filter((frame["cure"] == "perturbed_td") & (frame["settings"] == "")).to_dicts()
+    assert eta["amount"] == "eta"
+    assert eta["stable_from"] == pytest.approx(29 / 70)
+    assert eta["error"] == pytest.approx(2.5482, abs=1e-4)
+    assert eta["mean_square_alpha"] == pytest.approx(0.268, abs=1e-3)
+    shown = c.to_dict(cures=True)
+    assert [row["cure"] for row in shown["cures"]] == frame["cure"].to_list()
+    assert shown["advice"][-1]["code"] == "cheapest_cure"
+    assert "cures" not in c.to_dict()
+    assert c.to_dict()["advice"] == shown["advice"][:-1]
+
+
+@pytest.mark.slow
+def test_problems_with_inactive_states() -> None:
+    """High-Variance Rooms and Rooms, the last target policy: everything has an answer."""
+    for name in ("rooms", "high_variance_rooms"):
+        found = treatments(st.problem(name), 7)
+        assert {t.cure.name for t in found} == NAMES
+        assert all(t.best is not None for t in found if t.cure.name == "ridge_td")

@@ -1,0 +1,126 @@
+"""Second moments at a constant step size, against the slow recursion and against runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.theory.certificate import Certificate
+from steadytd.theory.mean_square import mean_square
+from tests.support.helpers import random_problem
+from tests.support.realised import drawn
+
+
+def transitions(p: st.Problem, name: str) -> list[tuple[int, int, float, Floats, Floats]]:
+    """s, s', probability given s, and A_e, c_e of the step y <- y + alpha (c_e - A_e y)."""
+    m, X, found = p.moments(), p.Phi @ p.moments().row_space, []
+    for s, a, t in np.argwhere(m.mu[:, :, None] * m.P > 0.0):
+        rho, gamma = m.pi[s, a] / m.mu[s, a], m.gamma[s, a, t]
+        penalty = 0.6 if name == "perturbed_td" else 0.0
+        A = rho * np.outer(X[s], (1.0 + penalty) * X[s] - gamma * X[t])
+        c = rho * m.r[s, a, t] * X[s]
+        if name == "tdc":  # ratio 2
+            correction, own = rho * gamma * np.outer(X[t], X[s]), np.outer(X[s], X[s])
+            A = np.block([[A, correction], [2.0 * A, 2.0 * own]])
+            c = np.concatenate([c, 2.0 * c])
+        found.append((int(s), int(t), float(m.mu[s, a] * m.P[s, a, t]), A, c))
+    return found
+
+
+def second_moments(p: st.Problem, alpha: float, steps: int) -> tuple[Floats, Floats]:
+    """E[w w'] and E[w] after n steps of TD from the stationary distribution: one by one."""
+    n, d = p.n_states, p.n_features
+    S, m, events = np.zeros((n, d, d)), np.zeros((n, d)), transitions(p, "td")
+    for _ in range(steps):
+        S_next, m_next = np.zeros_like(S), np.zeros_like(m)
+        for s, t, chance, A, c in events:
+            B, e = np.eye(d) - alpha * A, alpha * c
+            cross = np.outer(B @ m[s], e)
+            S_next[t] += chance * (B @ S[s] @ B.T + cross + cross.T + p.d_mu[s] * np.outer(e, e))
+            m_next[t] += chance * (B @ m[s] + p.d_mu[s] * e)
+        S, m = S_next, m_next
+    return S.sum(axis=0), m.sum(axis=0)
+
+
+def test_the_stationary_spread_is_where_the_recursion_ends() -> None:
+    p = random_problem(7, states=3, actions=2, features=2, gamma=0.5)
+    found = mean_square(p, st.learner("td:alpha=1"))
+    assert found is not None
+    alpha = 0.5 * found.largest_alpha
+    S, m = second_moments(p, alpha, 400)
+    X, Q = p.Phi @ p.moments().row_space, p.moments().row_space
+    end = Q.T @ Certificate(p).fixed_point("td")
+    around = S - np.outer(m, end) - np.outer(end, m) + np.outer(end, end)
+    squares = np.einsum("si,ij,sj->s", X, around, X)
+    expected = float(np.sqrt(p.error_weights() @ squares))
+    assert expected > 0.05
+    assert found.spread(alpha) == pytest.approx(expected, rel=1e-6)
+    assert found.spread(1.01 * found.largest_alpha) == float("inf")
+
+
+LEARNERS = ("td:alpha=1", "perturbed_td:alpha=1,eta=0.6", "tdc:alpha=1,ratio=2")
+
+
+@pytest.mark.parametrize("kind", ["constant", "wide", "off_policy", "chain"])
+@pytest.mark.parametrize("text", LEARNERS)
+def test_the_limit_is_the_spectral_radius(text: str, kind: str) -> None:
+    """Against the eigenvalues of the whole map on matrices."""
+    p, learner = drawn(kind, 1), st.learner(text)
+    found = mean_square(p, learner)
+    assert found is not None
+    limit, mean = found.largest_alpha, Certificate(p).largest_alpha(learner)
+    assert limit <= mean
+    events = transitions(p, learner.name)
+    n, k = p.n_states, len(events[0][-1])
+
+    def radius(alpha: float) -> float:
+        K = np.zeros((n, n, k * k, k * k))
+        for s, t, chance, A, _ in events:
+            B = np.eye(k) - alpha * A
+            K[t, s] += chance * np.kron(B, B)
+        whole = K.transpose(0, 2, 1, 3).reshape(n * k * k, -1)
+        return float(np.abs(np.linalg.eigvals(whole)).max())
+
+    if limit > 0.0:
+        assert radius(0.5 * limit) < 1.0
+        assert limit > 0.999 * mean or radius(0.999 * limit) < 1.0 < radius(1.001 * limit)
+    else:
+        assert mean == 0.0 or radius(1e-4 * mean) >= 1.0
+
+
+def test_runs_spread_as_said() -> None:
+    """400 runs that have long forgotten their start."""
+    p = st.problem("three_state")
+    text = "perturbed_td:alpha=0.01,eta=0.6"
+    found = mean_square(p, st.learner(text))
+    assert found is not None
+    weights = st.run(p, [text], steps=4000, seeds=400, points=2).weights(text)
+    apart = (weights - Certificate(p).fixed_point("perturbed_td", eta=0.6)) @ p.Phi.T
+    measured = float(np.sqrt((apart**2 @ p.error_weights()).mean()))
+    assert measured == pytest.approx(found.spread(0.01), rel=0.2)
+
+
+def test_where_it_is_not_known() -> None:
+    p = st.problem("three_state")
+    for text in ("td:alpha=1,lam=0.5", "etd:alpha=1", "lstd", "td:alpha=1,average=1"):
+        assert mean_square(p, st.learner(text)) is None
+    assert mean_square(st.problem("rooms"), st.learner("tdc:alpha=1")) is None  # too large
+    unstable = mean_square(p, st.learner("td:alpha=1"))
+    assert unstable is not None
+    assert unstable.largest_alpha == 0.0
+    assert unstable.spread(1e-4) == float("inf")
+
+
+def test_the_recommendation_says_both() -> None:
+    """Stable in the mean, bounded in the mean square up to alpha, error with its spread."""
+    c = st.certify("three_state")
+    numbers, text = c.advice[-1].numbers, c.advice[-1].text
+    found = c.mean_square("perturbed_td", eta=c.best_eta)
+    assert found is not None
+    assert numbers["mean_square_alpha"] == found.largest_alpha
+    assert numbers["spread_alpha"] == 0.01
+    assert numbers["spread"] == found.spread(0.01)
+    assert "its mean square bounded up to alpha = 0.268" in text
+    assert "at alpha = 0.01 its error is 2.548 +- 0.74" in text
