@@ -22,7 +22,8 @@ Example::
 Reference: Sutton, Mahmood & White (2016), "An emphatic approach to the problem of off-policy
 temporal-difference learning", and Sutton's public code for true online ETD(lam).
 
-Differs from the paper: 1. (w.x - v) counts only where the trace holds an earlier state.
+Differs from the paper: 1. (w.x - v) counts only where the trace holds an earlier state; the
+x' of a step must be the x of the next one, as on every stream without gaps.
 
 Reduces to: etd at lam = 0; true_online_td where M = 1.
 """

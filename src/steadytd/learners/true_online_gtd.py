@@ -24,7 +24,8 @@ Example::
 Reference: van Hasselt, Mahmood & Sutton (2014), "Off-policy TD(lam) with a true online
 equivalence".
 
-Differs from the paper: 1. (w.x - v) counts only where the trace holds an earlier state.
+Differs from the paper: 1. (w.x - v) counts only where the trace holds an earlier state; the
+x' of a step must be the x of the next one, as on every stream without gaps.
 
 Reduces to: tdc at lam = 0.
 """

@@ -22,7 +22,8 @@ Example::
 Reference: van Seijen et al. (2016), "True online temporal-difference learning"; with ratios as in
 true online GTD(lam) and ETD(lam), here without a second vector and without emphasis.
 
-Differs from the paper: 1. ratios. 2. (w.x - v) counts only where the trace holds an earlier state.
+Differs from the paper: 1. ratios. 2. (w.x - v) counts only where the trace holds an earlier state;
+the x' of a step must be the x of the next one, as on every stream without gaps.
 
 Reduces to: td at lam = 0; on-policy true online TD(lam) where pi = mu.
 """
