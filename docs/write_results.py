@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent / "results"
-STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "rooms_penalty")
+STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "rooms_penalty", "cures")
 LEVELS = ("a tenth", "a hundredth", "a millionth")
 HEAD = ("place", "learner", "at its best", "best of", "mean error", "final error", "predicted",
         *LEVELS, "diverged")  # fmt: skip
@@ -116,6 +116,9 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
         f"steadytd report results/{name}",
         "```",
     ]
+    if (folder / f"{name}_wins.json").exists():
+        won = json.loads((folder / f"{name}_wins.json").read_text(encoding="utf-8"))
+        lines += ["", "## Which cure wins how often", "", *wins(won)]
     for problem in found["problems"]:
         label = problem["problem"]
         lines += ["", f"## {label}", ""]
@@ -134,6 +137,46 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
             if (folder / picture).exists():
                 lines += ["", f"![{label}: {kind.replace('_', ' ')}]({picture})"]
     return "\n".join(lines).replace("\u00a0", " ") + "\n"
+
+
+def wins(found: dict[str, Any]) -> list[str]:
+    """Which learner comes first on how many drawn problems; made by docs/cure_wins.py."""
+    count, rows = found["instances"], found["rows"]
+    often, second = rows[0], rows[1]
+    head = ("learner", "wins", "within a tenth of the best", "median of error / best",
+            "always diverged", "the certificate's choice")  # fmt: skip
+    cells = [
+        [r["learner"], str(r["wins"]), str(r["within_a_tenth"]), number(r["median_ratio"]),
+         str(r["always_diverged"]), str(r["predicted"])]
+        for r in rows
+    ]  # fmt: skip
+    return [
+        f"{wins_sentence(found)} The winner's error is {number(found['runner_up_median_ratio'])} "
+        "times smaller than that of the second (median); "
+        f"{often['learner']} and {second['learner']} together win "
+        f"{often['wins'] + second['wins']} times.",
+        "",
+        f"Before any run, the certificate names the winner on {found['agree']} of {count}; the "
+        "learner that it names is within a tenth of the best on "
+        f"{found['predicted_within_a_tenth']}, and its error is "
+        f"{number(found['predicted_median_ratio'])} times the best (median). It compares fixed "
+        "points and rates at equal noise, with the best amount of each cure; the study compares "
+        "runs of 10,000 steps at the amounts of its grid.",
+        "",
+        *table(head, cells),
+        "",
+        "One run per instance and setting; of each learner the setting with the least final error "
+        "on that instance counts, of as many settings for every learner.",
+    ]
+
+
+def wins_sentence(found: dict[str, Any]) -> str:
+    """The finding, for the page and the README."""
+    often = found["rows"][0]
+    return (
+        f"On {found['instances']} drawn problems on which TD is unstable, {often['learner']} has "
+        f"the least final error most often, on {often['wins']}."
+    )
 
 
 def picture_name(name: str, label: str, kind: str) -> str:

@@ -20,7 +20,16 @@ from steadytd.mdp.action_values import Task
 from tests.support.helpers import random_problem
 
 # Values that bring out more than a parameter's default or the rule below would.
-EXAMPLES = {"n": 3.0, "b": 3.0, "t": 3.0, "alpha": 0.03, "eta": 0.7, "ratio": 2.5, "ridge": 0.5, "h0": 0.5}
+EXAMPLES = {
+    "n": 3.0,
+    "b": 3.0,
+    "t": 3.0,
+    "alpha": 0.03,
+    "eta": 0.7,
+    "ratio": 2.5,
+    "ridge": 0.5,
+    "h0": 0.5,
+}
 DECAY = 0.6  # of the traces, where a case has them
 
 

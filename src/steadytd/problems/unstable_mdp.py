@@ -9,7 +9,8 @@ A family: every seed draws its own features, uniform in [-1, 1], again and again
 update of TD (lam = 0) has an eigenvalue that leads away from its fixed point. Nothing else depends
 on the seed.
 
-Named fact: TD is unstable on every instance, and perturbed TD with eta = 4 stable; d_mu(0) = 1/8.
+Named fact: TD is unstable on every instance; perturbed TD with eta = 4 is stable on the first 200;
+d_mu(0) = 1/8.
 
 Source: made for this library, to compare cures on problems that need one.
 """
