@@ -107,6 +107,11 @@ def emphasis(steps: Sequence[Step], t: int, n: int) -> float:
     return F
 
 
+def solved(system: Floats, right: Floats) -> Floats:
+    """The solution of a linear system."""
+    return np.asarray(np.linalg.solve(system, right), dtype=np.float64)
+
+
 def implicit_td(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
     """Solves w' = w + alpha (r + gamma' w.x' - w'.x) z for the new w', unless x.z < 0."""
     alpha, lam = float(params["alpha"]), float(params["lam"])
@@ -115,7 +120,7 @@ def implicit_td(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
         z = s.rho * (s.gamma * lam * z + s.x)
         target = s.reward + s.gamma_next * (w @ s.x_next)
         if z @ s.x >= 0.0:
-            w = np.linalg.solve(np.eye(len(w)) + alpha * np.outer(z, s.x), w + alpha * target * z)
+            w = solved(np.eye(len(w)) + alpha * np.outer(z, s.x), w + alpha * target * z)
         else:
             w = w + alpha * (target - w @ s.x) * z
     return w
@@ -130,8 +135,8 @@ def implicit_tdc(steps: Sequence[Step], w: Floats, params: Params) -> Floats:
         target = s.reward + s.gamma_next * (w @ s.x_next)
         known = alpha * s.rho * (target * s.x - s.gamma_next * (h @ s.x) * s.x_next)
         second = h + beta * s.rho * error(s, w) * s.x
-        w = np.linalg.solve(identity + alpha * s.rho * np.outer(s.x, s.x), w + known)
-        h = np.linalg.solve(identity + beta * np.outer(s.x, s.x), second)
+        w = solved(identity + alpha * s.rho * np.outer(s.x, s.x), w + known)
+        h = solved(identity + beta * np.outer(s.x, s.x), second)
     return w
 
 

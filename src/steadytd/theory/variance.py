@@ -73,7 +73,7 @@ def _grows(learner: Learner, name: str) -> bool:
     asked = set(arguments(function))
     if not asked & set(clocks):
         return True
-    facts = {f: 1.0 for f in asked}
+    facts = dict.fromkeys(asked - set(learner.values) - set(law.memory), 1.0)
     memory = dict.fromkeys(law.memory, 0.0)
     for _ in range(CYCLE):
         memory |= {c: _call(f, facts, learner, memory) for c, f in clocks.items()}
