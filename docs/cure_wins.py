@@ -6,8 +6,9 @@ Reads the grid of studies/cures.toml. Every learner has equally many settings, a
 on every instance of the family. Wins are counted in two ways: each learner at its one setting with
 the least median final error over all instances, and each at its best setting on the instance. The
 second chooses and measures on the same run, which favours learners that scatter; it was counted
-first, and the other was added because of that. The certificate's first choice is computed for every instance, which takes some minutes, and kept in RESULTS/cures. The
-result is written to docs/results/cures_wins.json, from which `write_results.py` makes the page.
+first, and the other was added because of that. The certificate's first choice is computed for every
+instance, which takes some minutes, and kept in RESULTS/cures. The result is written to
+docs/results/cures_wins.json, from which `write_results.py` makes the page.
 """
 
 import json
