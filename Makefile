@@ -55,9 +55,10 @@ bench: $(STAMP)
 
 # The studies behind docs/results: about three quarters of an hour on two cores. Stop and go on as you like.
 results: $(STAMP)
-	for study in paper_stepsizes collision rooms_penalty rooms high_variance_rooms; do \
+	for study in paper_stepsizes collision rooms_penalty cures rooms high_variance_rooms; do \
 		$(BIN)/steadytd study studies/$$study.toml && $(BIN)/steadytd report results/$$study || exit; \
 	done
+	$(BIN)/python docs/cure_wins.py results/cures
 	$(BIN)/python docs/write_results.py
 
 docs: $(STAMP)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent / "results"
-STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "rooms_penalty")
+STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "rooms_penalty", "cures")
 LEVELS = ("a tenth", "a hundredth", "a millionth")
 HEAD = ("place", "learner", "at its best", "best of", "mean error", "final error", "predicted",
         *LEVELS, "diverged")  # fmt: skip
@@ -116,6 +116,9 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
         f"steadytd report results/{name}",
         "```",
     ]
+    if (folder / f"{name}_wins.json").exists():
+        won = json.loads((folder / f"{name}_wins.json").read_text(encoding="utf-8"))
+        lines += ["", "## Which cure wins how often", "", *wins(won)]
     for problem in found["problems"]:
         label = problem["problem"]
         lines += ["", f"## {label}", ""]
@@ -134,6 +137,57 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
             if (folder / picture).exists():
                 lines += ["", f"![{label}: {kind.replace('_', ' ')}]({picture})"]
     return "\n".join(lines).replace("\u00a0", " ") + "\n"
+
+
+def wins(found: dict[str, Any]) -> list[str]:
+    """Which learner comes first on how many drawn problems; made by docs/cure_wins.py."""
+    count, rows = found["instances"], found["rows"]
+    head = ("learner", "at", "wins", "wins, each at its best there", "within a tenth of the best",
+            "median of error / best", "diverged", "the certificate's choice")  # fmt: skip
+    cells = [
+        [r["learner"], r["run"].partition(":")[2].replace(",", ", "), str(r["wins"]),
+         str(r["wins_at_own_best"]), str(r["within_a_tenth"]), number(r["median_ratio"]),
+         str(r["diverged"]), str(r["predicted"])]
+        for r in rows
+    ]  # fmt: skip
+    return [
+        f"{wins_sentence(found)} The error of the second is "
+        f"{number(found['runner_up_median_ratio'])} times that of the first (median), with each "
+        f"at its best {number(found['runner_up_median_ratio_at_own_best'])} times: several cures "
+        "are nearly as good.",
+        "",
+        "There is one run for each setting and instance. The first count takes of every learner "
+        "the one setting with the least median final error over all instances. The second takes "
+        "its best setting on each instance; it chooses and measures on the same run, which "
+        "favours learners that scatter. The second was counted first, and the first was chosen "
+        "after its result had been seen; the two differ in who comes first. Errors in the table "
+        "are those of the first.",
+        "",
+        f"Before any run, the certificate's first choice is the winner on {found['agree']} of "
+        f"{count} ({found['agree_at_own_best']} by the second count). It is within a tenth of the "
+        f"best on {found['predicted_within_a_tenth']}, and its error is "
+        f"{number(found['predicted_median_ratio'])} times the best (median). The certificate "
+        "takes the best amount for each instance, a learner here one of four for all; and it "
+        "compares only the cures that it lists, not all learners of the table.",
+        "",
+        *table(head, cells),
+    ]
+
+
+def wins_sentence(found: dict[str, Any]) -> str:
+    """The finding, for the page and the README."""
+    rows = found["rows"]
+    first = max(rows, key=lambda r: r["wins"])
+    own = max(rows, key=lambda r: r["wins_at_own_best"])
+    chosen = max(rows, key=lambda r: r["predicted"])
+    return (
+        f"On {found['instances']} drawn problems on which TD is unstable no cure wins clearly: "
+        f"with one setting for all, {first['learner']} has the least final error most often "
+        f"({first['wins']} times), with the best setting for each, {own['learner']} "
+        f"({own['wins_at_own_best']} times); {chosen['learner']}, which the certificate names "
+        f"first on {chosen['predicted']}, wins {chosen['wins']} and {chosen['wins_at_own_best']} "
+        "times."
+    )
 
 
 def picture_name(name: str, label: str, kind: str) -> str:

@@ -439,11 +439,7 @@ def with_argument(name: str) -> Any:
         ),
         ({"update": with_argument("h_x")}, "unknown argument of law mine: 'h_x'; did you mean "),
         ({"update": with_argument("w_z")}, "unknown argument of law mine: 'w_z'; did you mean "),
-        # traces and memory come before the inner products, so they cannot ask for them
-        (
-            {"traces": {"z": with_argument("w_x")}},
-            "unknown argument of law mine: 'w_x'",
-        ),
+        # memory comes before the inner products, so it cannot ask for them (traces may)
         ({"memory": {"F": with_argument("w_x")}}, "unknown argument of law mine: 'w_x'"),
         ({"memory": {"F": with_argument("f")}}, "unknown argument of law mine: 'f'"),
         (

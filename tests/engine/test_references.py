@@ -21,6 +21,7 @@ from steadytd.learners import names
 from steadytd.mdp.action_values import Task
 from steadytd.streams.finite import FiniteStream
 from tests.support.cases import CASES, off_policy_problem, task_for
+from tests.support.cure_references import CURES
 
 STEPS = 200
 SEED = 2
@@ -381,6 +382,7 @@ REFERENCES: dict[str, Reference] = {
     "tdrc": tdrc,
     "tree_backup": tree_backup,
     "vtrace": vtrace,
+    **CURES,
 }
 LEARNERS = [
     case.replace(alpha=ALPHA) if "alpha" in case.values else case
@@ -523,8 +525,8 @@ def asks(case: Learner, *facts: str) -> bool:
 
 
 def on_the_first_step(case: Learner) -> bool:
-    """Two learners multiply every update by an emphasis that they have to learn first."""
-    return on_first_steps(case) and case.name not in {"discounted_cop_td", "gem_etd"}
+    """Two learners have to learn an emphasis first, one learns in the last step of a period."""
+    return on_first_steps(case) and case.name not in {"discounted_cop_td", "gem_etd", "per_etd"}
 
 
 def on_first_steps(case: Learner) -> bool:

@@ -43,10 +43,14 @@ KNOWN = {
     "perturbed_etd:beta=0.5,eta=0": (System(0.0, True, 0.5), ""), "lstd:lam=0.5": (System(0.5), ""),
     "perturbed_lstd:eta=0.3,lam=0.2": (System(0.2), "eta"), "lsetd": (ETD, ""),
     "lsetd:beta=0.3,lam=0.6": (System(0.6, True, 0.3), ""),
+    "target_td": (TD, ""), "nstep_td:n=1": (TD, ""), "implicit_td:lam=0.6": (System(0.6), ""),
+    "implicit_tdc": (TD, ""), "true_online_td:lam=0.6": (System(0.6), ""),
+    "true_online_gtd:lam=0.6": (System(0.6), ""), "true_online_etd": (ETD, ""),
 }  # fmt: skip
 UNKNOWN = ["vtrace:lam=0.5", "tree_backup:lam=0.5", "abtd:zeta=0.4", "perturbed_td:eta=0.4,lam=0.4",
            "perturbed_etd:beta=0.5,eta=0.3", "cop_td", "discounted_cop_td", "gem_etd", "rotd",
-           "tdc_as_published"]  # fmt: skip
+           "tdc_as_published", "ridge_td:ridge=0.3", "nstep_td:n=3", "target_td:ridge=0.2",
+           "target_td:copy=hard", "truncated_etd:n=2", "per_etd:b=3"]  # fmt: skip
 
 
 def made(text: str) -> Learner:

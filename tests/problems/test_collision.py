@@ -101,7 +101,10 @@ def test_bad_seeds(seed: object, message: str) -> None:
 
 
 def test_families() -> None:
-    assert [name for name in names() if is_family(name)] == ["collision"]
+    assert [name for name in names() if is_family(name)] == [
+        "collision",
+        "unstable_mdp",
+    ]
     with pytest.raises(InputError, match="unknown problem 'colision'; did you mean 'collision'"):
         is_family("colision")
 

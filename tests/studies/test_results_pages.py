@@ -87,3 +87,12 @@ def test_facts_about_penalties_where_td_is_stable(writer: ModuleType) -> None:
         assert float(map_29.error(best.fixed_point("perturbed_td", eta=eta))) == pytest.approx(
             float(shown), abs=6e-4
         )
+
+
+def test_the_wins_of_cures_add_up_and_the_readme_has_their_sentence(writer: ModuleType) -> None:
+    found = json.loads((DOCS / "results" / "cures_wins.json").read_text())
+    for count in ("wins", "wins_at_own_best"):
+        assert sum(row[count] for row in found["rows"]) == found["instances"] == 200
+    assert max(row["wins"] for row in found["rows"]) == found["rows"][0]["wins"]
+    readme = re.sub(r"\s+", " ", (DOCS.parent / "README.md").read_text())
+    assert writer.wins_sentence(found) in readme

@@ -20,7 +20,16 @@ from steadytd.mdp.action_values import Task
 from tests.support.helpers import random_problem
 
 # Values that bring out more than a parameter's default or the rule below would.
-EXAMPLES = {"alpha": 0.03, "eta": 0.7, "ratio": 2.5, "ridge": 0.5, "h0": 0.5}
+EXAMPLES = {
+    "n": 3.0,
+    "b": 3.0,
+    "t": 3.0,
+    "alpha": 0.03,
+    "eta": 0.7,
+    "ratio": 2.5,
+    "ridge": 0.5,
+    "h0": 0.5,
+}
 DECAY = 0.6  # of the traces, where a case has them
 
 
@@ -46,19 +55,27 @@ def varied(case: Learner) -> dict[str, float]:
     return {"power": 0.6, "delay": 50.0} if "power" in case.values else {}
 
 
+def window_params(law: Law) -> set[str]:
+    """The hyper-parameters that say how far back a trace or memory of the law looks."""
+    return {window.param for window in law.windows.values()}
+
+
 def cases_of(law: Law) -> list[Learner]:
     """A learner per variant of the law, and each without and (where it has them) with traces."""
     variants: list[dict[str, object]] = [
         {law.variant_param: name} for name in variant_names(law)
     ] or [{}]
     decays: list[dict[str, object]] = [{}]
-    if law.traces and law.trace_param in law.params:
+    if law.traces and law.trace_param in law.params and law.trace_param not in window_params(law):
         decays = [{law.trace_param: 0.0}, {law.trace_param: DECAY}]
     return [example(law, **variant, **decay) for variant in variants for decay in decays]
 
 
 CASES = [case for name in names() for case in cases_of(algorithm(name))]
 STEPS_OF_A_LAW = [case for case in CASES if case.law.block is None]  # the others solve a system
+
+
+CLOSED = [case for case in STEPS_OF_A_LAW if case.law.expectation is not None]
 
 
 def task_for(case: Learner, problem: st.Problem) -> Task:

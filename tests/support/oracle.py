@@ -4,8 +4,9 @@ Only the law's own Python functions are used, no formula of its documentation. A
 past through what the previous transition carries over, the law's memory and its traces. At given
 vectors, memory and traces are linear in their own past, so their conditional expectations given the
 previous transition may stand for them, and those are found by repeating the law's functions over
-all pairs of consecutive transitions until nothing changes. (A law's maps, which cut or project
-after the update, are left out.)
+all pairs of consecutive transitions until nothing changes; with a window of n steps, n - 1 times. A
+memory that asks for nothing but itself and hyper-parameters is a clock: the mean is that over its
+cycle. (A law's maps, which cut or project after the update, are left out.)
 """
 
 from __future__ import annotations
@@ -52,14 +53,41 @@ class MeanStep:
         self.frequency = self.chance * frequency[self.now]
         asked = arguments(self.law.update)
         self.products = {n: pair for n, pair in self.law.products.items() if n in asked}
+        asked_by_traces = {name for f in self.law.traces.values() for name in arguments(f)}
+        self.trace_products = {n: p for n, p in self.law.products.items() if n in asked_by_traces}
         # what a law remembers, as one vector: its memory, then its traces
-        self.remembered = len(self.law.memory) + len(self.law.traces) * self.n_features
+        self.clocks = [name for name, f in self.law.memory.items() if self._is_clock(name, f)]
+        self.cycle = self._cycle()
+        self.kept = [name for name in self.law.memory if name not in self.clocks]
+        self.remembered = len(self.kept) + len(self.law.traces) * self.n_features
+        moving = {*self.law.traces, *self.kept}
+        windows = {learner.window(name) for name in self.law.windows}
+        assert not windows or (moving == set(self.law.windows) and len(windows) == 1)
+        self.window = min(windows, default=0)
 
     def __call__(self, y: Floats) -> Floats:
         """The mean change at y, divided by alpha."""
-        pasts = self._steady(y)
-        changes = [self._step(p, past, y)[1] for p, past in enumerate(pasts[self.before])]
-        return np.asarray(self.frequency @ np.array(changes) / self.alpha)
+        means = []
+        for phase, past in zip(self.cycle, self._steady(y), strict=True):
+            changes = [self._step(p, one, y, phase)[1] for p, one in enumerate(past[self.before])]
+            means.append(self.frequency @ np.array(changes) / self.alpha)
+        return np.asarray(np.mean(means, axis=0))
+
+    def _is_clock(self, name: str, function: Function | None) -> bool:
+        return function is not None and set(arguments(function)) <= {name, *self.law.params}
+
+    def _cycle(self) -> list[dict[str, float]]:
+        """The values of the clocks, one after the other until they begin again."""
+        now, cycle = dict.fromkeys(self.clocks, 0.0), list[dict[str, float]]()
+        while not cycle or cycle[0] != cycle[-1] or len(cycle) == 1:
+            now = {n: _call(self._moved(n), {**self.values, **now}) for n in self.clocks}
+            cycle.append(now)
+        return cycle[:-1]
+
+    def _moved(self, name: str) -> Function:
+        function = self.law.memory[name]
+        assert function is not None
+        return function
 
     def expectation(self) -> Expectation:
         """M and g of E[change of y] = alpha (g - M y), from its values at 0 and unit vectors."""
@@ -67,23 +95,27 @@ class MeanStep:
         g = self(np.zeros(size))
         return Expectation(M=np.stack([g - self(unit) for unit in np.eye(size)], axis=1), g=g)
 
-    def _step(self, p: int, past: Floats, y: Floats) -> tuple[Floats, Floats]:
+    def _step(
+        self, p: int, past: Floats, y: Floats, clocks: Mapping[str, float]
+    ) -> tuple[Floats, Floats]:
         """The second step of pair p: what is remembered after it, and the change of y."""
         law, d = self.law, self.n_features
-        size = len(law.memory)
-        memory = dict(zip(law.memory, past[:size].tolist(), strict=True))
+        size = len(self.kept)
+        memory = dict(zip(self.kept, past[:size].tolist(), strict=True))
         old = dict(zip(law.traces, past[size:].reshape(-1, d), strict=True))
         previous, present = self.facts[self.before[p]], self.facts[self.now[p]]
-        scope: dict[str, Any] = {**self.values, **present, **memory}
+        scope: dict[str, Any] = {**self.values, **present, **memory, **clocks}
         scope |= {now: previous[then] for now, then in CARRIED.items()}
         for name, function in law.memory.items():
-            if function is not None:
+            if function is not None and name not in clocks:
                 memory[name] = scope[name] = _call(function, scope)
         vectors = dict(zip(law.vectors, np.split(y, len(law.vectors)), strict=True))
         vectors["x"] = self.x[self.now[p]]
         vectors["x_next"] = self.x_next[self.now[p]]
+        before = {**vectors, **old}
+        pairs = {n: float(before[a] @ before[b]) for n, (a, b) in self.trace_products.items()}
         for name, function in law.traces.items():
-            decay, scale = _call(function, scope)
+            decay, scale = _call(function, scope | pairs)
             vectors[name] = decay * old[name] + scale * vectors["x"]
         scope |= {n: float(vectors[a] @ vectors[b]) for n, (a, b) in self.products.items()}
         returned = _call(law.update, scope)
@@ -99,33 +131,51 @@ class MeanStep:
         kept = [np.array(list(memory.values())), *(vectors[name] for name in law.traces)]
         return np.concatenate(kept), np.concatenate(list(change.values()))
 
-    def _steady(self, y: Floats) -> Floats:
-        """What is remembered on average after every transition: [transition, remembered]."""
+    def _steady(self, y: Floats) -> list[Floats]:
+        """What is remembered on average before every phase: [phase][transition, remembered]."""
         size, pairs = self.remembered, range(len(self.now))
-        fresh = np.array([self._step(p, np.zeros(size), y)[0] for p in pairs])
-        decay = np.array(
-            [[self._step(p, unit, y)[0] for unit in np.eye(size)] for p in pairs]
-        ).reshape(len(pairs), size, size)
-        decay = decay - fresh[:, None, :]
-        self._check_linear(y)
-        mean = np.zeros((len(self.x), size))
-        for _ in range(REPETITIONS):
-            after = np.zeros_like(mean)
-            pasts = mean[self.before]
-            kept = fresh + np.einsum("pi,pij->pj", pasts, decay)
-            np.add.at(after, self.now, self.chance[:, None] * kept)
-            if np.abs(after - mean).max(initial=0.0) <= CONVERGED * np.abs(after).max(initial=0.0):
-                return after
-            mean = after
-        raise AssertionError("the law's memory or trace has no finite mean on this problem")
+        maps = []
+        for phase in self.cycle:
+            fresh = np.array([self._step(p, np.zeros(size), y, phase)[0] for p in pairs])
+            ahead = [[self._step(p, unit, y, phase)[0] for unit in np.eye(size)] for p in pairs]
+            decay = np.array(ahead).reshape(len(pairs), size, size) - fresh[:, None, :]
+            maps.append((fresh, decay))
+        means = [np.zeros((len(self.x), size)) for _ in self.cycle]
+        for repetition in range(REPETITIONS):
+            if self.window and repetition == self.window - 1:
+                break
+            last = [mean.copy() for mean in means]
+            for i, (fresh, decay) in enumerate(maps):
+                after = np.zeros_like(means[i])
+                kept = fresh + np.einsum("pi,pij->pj", means[i][self.before], decay)
+                np.add.at(after, self.now, self.chance[:, None] * kept)
+                means[(i + 1) % len(maps)] = after
+            sizes = np.abs(means).max(axis=(0, 1), initial=0.0)
+            if (np.abs(np.array(means) - last) <= CONVERGED * sizes).all() and not self.window:
+                break
+        else:
+            raise AssertionError("the law's memory or trace has no finite mean on this problem")
+        self._check_linear(y, means)
+        return means
 
-    def _check_linear(self, y: Floats) -> None:
-        """The change and the next memory must be linear in the past: (f(0) + f(2u)) / 2 = f(u)."""
+    def _check_linear(self, y: Floats, means: list[Floats]) -> None:
+        """The change and the next memory must be linear in the past: (f(0) + f(2u)) / 2 = f(u).
+
+        Around what is remembered on average, since some traces are as small as alpha. Memory that
+        the update writes may multiply traces, but must itself not depend on the past.
+        """
         rng = np.random.default_rng(0)
+        written = [self.kept.index(n) for n in self.kept if self.law.memory[n] is None]
         for p in rng.integers(len(self.now), size=20):
-            u = rng.normal(size=self.remembered)
-            none, one, two = (np.concatenate(self._step(p, k * u, y)) for k in (0.0, 1.0, 2.0))
-            np.testing.assert_allclose((none + two) / 2, one, rtol=1e-9, atol=1e-12)
+            i = int(rng.integers(len(means)))
+            past = means[i][self.before[p]]
+            u = rng.normal(size=self.remembered) * np.abs(means[i]).max(axis=0, initial=0.0)
+            u[written] = 0.0
+            found = [self._step(p, past + k * u, y, self.cycle[i]) for k in (0.0, 1.0, 2.0)]
+            none, one, two = (np.concatenate([kept, change / self.alpha]) for kept, change in found)
+            scale = np.maximum(np.abs(none), np.abs(two))
+            assert (np.abs((none + two) / 2 - one) <= 1e-9 * scale + 1e-10 * scale.max()).all()
+            np.testing.assert_array_equal(none[written], two[written])
 
 
 names_of = cache(arguments)

@@ -33,6 +33,8 @@ class SlowLaw:
         self.gamma = self.rho_prev = self.pi_prev = self.mu_prev = 0.0
         self.A, self.b = np.zeros((d, d)), np.zeros(d)
         self.history: list[Floats] = []
+        self.windows = {name: learner.window(name) for name in self.law.windows}
+        self.past: list[dict[str, Any]] = []  # what was known at every step, for windows
 
     @property
     def shown(self) -> Floats:
@@ -50,13 +52,20 @@ class SlowLaw:
         if "power" in known:
             t, alpha = len(self.history), float(known["alpha"])
             known["alpha"] = alpha / (1 + t / known["delay"]) ** known["power"]
+        self.past.append({**known, "x": x})
         for name, function in self.law.memory.items():
-            if function is not None:
+            if name in self.windows:
+                self.memory[name] = self._from_nothing(name)
+            elif function is not None:
                 self.memory[name] = call(function, known | self.memory)
         known |= self.memory
+        old = {**self.vectors, **self.traces, "x": x, "x_next": x_next}
+        pairs = {n: float(old[left] @ old[right]) for n, (left, right) in self.law.products.items()}
         for name, trace in self.law.traces.items():
-            decay, scale = call(trace, known)
+            decay, scale = call(trace, known | pairs)
             self.traces[name] = decay * self.traces[name] + scale * x
+            if name in self.windows:
+                self.traces[name] = self._from_nothing(name)
         vectors = {**self.vectors, **self.traces, "x": x, "x_next": x_next}
         for name, (left, right) in self.law.products.items():
             known[name] = float(vectors[left] @ vectors[right])
@@ -71,6 +80,17 @@ class SlowLaw:
         self.history.append(self.vectors["w"])
         self.gamma, self.rho_prev = facts["gamma_next"], facts["rho"]
         self.pi_prev, self.mu_prev = facts["pi"], facts["mu"]
+
+    def _from_nothing(self, name: str) -> Any:
+        """A memory or trace that began with nothing as many steps ago as its window is long."""
+        value: Any = 0.0
+        for known in self.past[-self.windows[name] :]:
+            if name in self.memory:
+                value = call(self.law.memory[name], {**known, name: value})
+            else:
+                decay, scale = call(self.law.traces[name], known)
+                value = decay * value + scale * known["x"]
+        return value
 
     def _sum(self, result: Any, vectors: Mapping[str, Floats]) -> None:
         target, on_x, on_x_next = result
@@ -89,8 +109,9 @@ class SlowLaw:
             self.vectors[name] = old[name] + np.sum(added, axis=0)
 
 
-def call(function: Callable[..., Any], known: Mapping[str, Any]) -> Any:
+def call(function: Callable[..., Any] | None, known: Mapping[str, Any]) -> Any:
     """A law's function with the arguments that it names."""
+    assert function is not None
     return function(*(known[name] for name in arguments(function)))
 
 

@@ -56,8 +56,9 @@ NO_GOAL = Goal(no_rows(), np.zeros(0), np.zeros(0))
 class Block:
     """The state of some learners of one law: vectors, traces, memory and what a step carries over.
 
-    All learners of a block share the law, the path (with or without trace vectors) and the
-    step-size schedule; see `group_key`.
+    All learners of a block share the law, the path (with or without trace vectors), the windows
+    and the step-size schedule; see `group_key`. A trace or memory with a window of n steps stands
+    n times in Z or M, one after the other: as it is, without its oldest step, and so on.
     """
 
     def __init__(self, learners: Sequence[Settings], w0: Floats) -> None:
@@ -78,10 +79,14 @@ class Block:
 
     def _allocate(self, vectors: int, d: int, lanes: int, memory: int) -> None:
         first = self.learners[0]
+        long, kept = (
+            max((first.window(name) for name in names), default=1)
+            for names in (self.law.traces, self.law.memory)
+        )
         shapes = [
             (vectors, d, lanes),
-            (len(self.law.traces) if first.traced else 0, d, lanes),
-            (memory, lanes),
+            (len(self.law.traces) if first.traced else 0, long * d, lanes),
+            (memory, kept * lanes),
             (len(CARRIED),),  # gamma = 0: the first step begins an episode
         ]
         ends = np.cumsum([math.prod(shape) for shape in shapes])
@@ -161,9 +166,9 @@ class Block:
         return errors[:, 0] if goal.ends is None else errors
 
 
-def group_key(learner: Settings) -> tuple[Law, bool, bool, float, float]:
+def group_key(learner: Settings) -> tuple[Any, ...]:
     """Learners with the same key may share a block."""
-    return learner.law, learner.traced, learner.averaged, *learner.schedule
+    return learner.law, learner.traced, learner.averaged, learner.windows, *learner.schedule
 
 
 def make_block(learners: Sequence[Settings], w0: Floats) -> Block:
@@ -174,5 +179,6 @@ def make_block(learners: Sequence[Settings], w0: Floats) -> Block:
 
 def lanes_per_block(learner: Settings, features: int) -> int:
     """How many lanes keep a block's vectors in the first-level cache, within sensible limits."""
-    vectors = len(learner.law.vectors) + (len(learner.law.traces) if learner.traced else 0)
+    traces = sum(learner.window(name) for name in learner.law.traces) if learner.traced else 0
+    vectors = len(learner.law.vectors) + traces
     return int(np.clip(CACHE_BYTES // (8 * vectors * features), FEWEST, MOST))

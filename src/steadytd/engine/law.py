@@ -19,6 +19,8 @@ any hyper-parameter or memory           by its own name
 `w_x, w_x_next, h_x, h_z, ...`          inner product of a vector with x, x_next or a trace
 `x_x, x_x_next, z_x, z_z, h_h, ...`     the same of features, traces or vectors with each other
 ======================================  =====================================================
+
+The function of a trace may ask for inner products too: those before the trace moves on.
 """
 
 from __future__ import annotations
@@ -112,6 +114,13 @@ GENERAL = {
 }
 
 
+class Window(NamedTuple):
+    """How many steps, this one included, a trace or memory looks back: `param` + `more`."""
+
+    param: str
+    more: int = 0
+
+
 class Standing(NamedTuple):
     """How the certificate treats a law.
 
@@ -135,7 +144,8 @@ class Law:
     `update` returns, for each vector of `writes`, the multiples of the named vectors to add to it:
     a number where one vector is named, a tuple where several are. A memory in `writes`, with the
     part "value", is given the number returned. `maps` are applied to every entry of a vector after
-    the write. `starts` names, for a vector that need not start at zero, the hyper-parameter whose
+    the write. `windows` names the traces and memories that forget what is older than so many steps.
+    `starts` names, for a vector that need not start at zero, the hyper-parameter whose
     multiple of w0 it starts at. `settled` names the vectors that must be at their fixed point for
     `expectation` to hold for the others (an update that multiplies two of its vectors is not linear
     in both); `first_order` says that it holds up to terms that vanish with alpha. `action_values`
@@ -152,6 +162,7 @@ class Law:
     traces: Mapping[str, Function] = field(default_factory=dict)
     memory: Mapping[str, Function | None] = field(default_factory=dict)  # None: only written
     maps: Mapping[str, Function] = field(default_factory=dict)
+    windows: Mapping[str, Window] = field(default_factory=dict)
     starts: Mapping[str, str] = field(default_factory=dict)
     settled: tuple[str, ...] = ()
     first_order: bool = False
@@ -179,9 +190,11 @@ class Law:
             if vector not in self.vectors:
                 raise unknown(f"vector in maps of law {self.name}:", vector, self.vectors)
         self._check_starts()
+        self._check_windows()
         for function in self.functions:
             allowed = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory} - {CARRIED["gamma"]}
-            if function is self.update:
+            traced = self.block is None and function in self.traces.values()
+            if function is self.update or traced:
                 allowed |= set(self.products)
             if function in self.maps.values():
                 allowed = {"value", *self.all_params}
@@ -198,6 +211,19 @@ class Law:
             if param not in self.params:
                 raise unknown(f"hyper-parameter in starts of law {self.name}:", param, self.params)
 
+    def _check_windows(self) -> None:
+        """What forgets is a trace or a memory that moves on; how much is a whole number >= 1."""
+        moving = [*self.traces, *(m for m, f in self.memory.items() if f is not None)]
+        for name, window in self.windows.items():
+            if name not in (moving if self.block is None else ()):
+                raise unknown(f"trace or memory in windows of law {self.name}:", name, moving)
+            param = self.params.get(window.param)
+            if param is None or not param.whole or param.low + window.more < 1:
+                raise InputError(
+                    f"law {self.name}: the window of {name} must be a hyper-parameter that is a "
+                    f"whole number, at least 1 with what is added to it; got {window}."
+                )
+
     def _check_names(self) -> None:
         """Every name means one thing."""
         names = [*self.all_params, *self.memory, *self.vectors, *self.traces, *STEP_FACTS, *CARRIED]
@@ -207,7 +233,7 @@ class Law:
 
     def __identity__(self) -> dict[str, object]:
         """All that decides what a run computes: values of params and a variant are a learner's."""
-        no = ("expectation", "params", "variants")
+        no = ("expectation", "params", "variants", *(("windows",) if not self.windows else ()))
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in no}
 
     def __hash__(self) -> int:
@@ -306,6 +332,7 @@ def law(
     traces: Mapping[str, Function] | None = None,
     memory: Mapping[str, Function | None] | None = None,
     maps: Mapping[str, Function] | None = None,
+    windows: Mapping[str, Window] | None = None,
     starts: Mapping[str, str] | None = None,
     settled: tuple[str, ...] = (),
     first_order: bool = False,
@@ -339,6 +366,7 @@ def law(
             traces=dict(traces or {}),
             memory=dict(memory or {}),
             maps=dict(maps or {}),
+            windows=dict(windows or {}),
             starts=dict(starts or {}),
             settled=settled,
             first_order=first_order,

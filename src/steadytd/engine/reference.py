@@ -27,6 +27,10 @@ class ReferenceLearner:
         self.average = np.array(w0, dtype=np.float64)
         self.traces = {name: np.zeros(len(w0)) for name in self.law.traces}
         self.memory = dict.fromkeys(self.law.memory, np.float64(0.0))
+        # what has a window: as it is, without its oldest step, and so on
+        self.younger: dict[str, list[Any]] = {
+            name: [np.float64(0.0)] * learner.window(name) for name in self.law.windows
+        }
         self.carried = dict.fromkeys(CARRIED, np.float64(0.0))
         self.step = 0
 
@@ -38,13 +42,19 @@ class ReferenceLearner:
         scope["alpha"] = np.float64(learner["alpha"]) * factor
         with np.errstate(all="ignore"):
             for name, function in law.memory.items():
-                if function is not None:
-                    self.memory[name] = _call(function, {**scope, **self.memory})
+                if function is None:
+                    continue
+                for old in self._moved_on(name, self.memory[name]):
+                    self.memory[name] = _call(function, {**scope, **self.memory, name: old})
+                    self._keep(name, self.memory[name])
             scope |= self.memory
+            before = self._before(x, x_next)
             scale: dict[str, float] = {}
             for name, function in law.traces.items():
-                decay, scale[name] = _call(function, scope)
-                self.traces[name] = decay * self.traces[name] + scale[name] * x
+                decay, scale[name] = _call(function, {**scope, **before})
+                for old in self._moved_on(name, self.traces[name]):
+                    self.traces[name] = decay * old + scale[name] * x
+                    self._keep(name, self.traces[name])
             basis = {"x": x, "x_next": x_next, **(self.traces if learner.traced else {})}
             asked = set(arguments(law.update))
             for product, (left, right) in law.products.items():
@@ -62,6 +72,28 @@ class ReferenceLearner:
     def cut(self) -> None:
         """As `Block.cut`."""
         self.carried["gamma"] = np.float64(0.0)
+
+    def _moved_on(self, name: str, value: Any) -> list[Any]:
+        """What a step makes the trace or memory from: the youngest first, the whole one last."""
+        if name not in self.younger:
+            return [value]
+        old, self.younger[name] = self.younger[name], []
+        return [np.float64(0.0), *old[:0:-1]]
+
+    def _keep(self, name: str, value: Any) -> None:
+        if name in self.younger:
+            self.younger[name].insert(0, value)
+
+    def _before(self, x: Floats, x_next: Floats) -> dict[str, float]:
+        """Inner products before the traces move on; 0 with a trace that is not stored."""
+        asked = {name for function in self.law.traces.values() for name in arguments(function)}
+        known = {"x": x, "x_next": x_next, **self.vectors}
+        known |= self.traces if self.learner.traced else {}
+        return {
+            name: _dot(known[left], known[right]) if {left, right} <= set(known) else 0.0
+            for name, (left, right) in self.law.products.items()
+            if name in asked
+        }
 
     def _product(
         self, left: str, right: str, basis: dict[str, Floats], scale: dict[str, float]
@@ -84,7 +116,7 @@ class ReferenceLearner:
                 self.memory[target] = np.float64(given)
                 continue
             multiples = dict(zip(parts, given if len(parts) > 1 else (given,), strict=True))
-            for name in (*self.law.vectors, *self.law.traces):
+            for name in dict.fromkeys((target, *self.law.vectors, *self.law.traces)):
                 if name in multiples and (name in basis or name in old):
                     other = old[name] if name in old else basis[name]
                     self.vectors[target] = self.vectors[target] + multiples[name] * other

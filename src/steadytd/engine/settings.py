@@ -75,6 +75,16 @@ class Settings:
         """Whether the learner keeps a trace vector (at lam = 0 it needs none)."""
         return self.law.traced(self.values)
 
+    def window(self, name: str) -> int:
+        """How many steps a trace or memory looks back; 1 where the law sets no window."""
+        window = self.law.windows.get(name)
+        return 1 if window is None else int(self.values[window.param]) + window.more
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """All windows of the law, in order."""
+        return tuple(self.window(name) for name in self.law.windows)
+
     @property
     def averaged(self) -> bool:
         """Whether the learner reports the mean of its weights over all steps."""

@@ -105,7 +105,8 @@ def learner_of(law: Law) -> dict[str, Any]:
             forms.append({
                 "variant": variant, "traced": traced, "binary": _text(made.binary),
                 "arguments": made.arguments, "memory": list(chosen.memory),
-                "starts": dict(chosen.starts), "affine": affine(chosen, traced),
+                "windows": dict(chosen.windows), "starts": dict(chosen.starts),
+                "affine": affine(chosen, traced),
             })  # fmt: skip
     return {
         "name": law.name,

@@ -61,6 +61,7 @@ def learner_spec(learner: Learner) -> dict[str, Any]:
         "binary": base64.b64encode(made.binary).decode(),
         "arguments": made.arguments,
         "memory": list(law.memory),
+        "windows": dict(law.windows),
         "starts": dict(law.starts),
         "affine": affine(law, learner.traced),
         "params": params,

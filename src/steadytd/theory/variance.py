@@ -28,6 +28,7 @@ from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 
+CYCLE = 10_000  # steps of a clock's cycle that are looked at
 LARGE = 600  # pairs beyond which only the largest eigenvalue is computed
 ROUNDING = 1e-9  # a spectral radius this close to 1 counts as 1
 ENDS = ("reward", "gamma_next", "gamma_carried")  # of the second step: no trace asks for them
@@ -48,14 +49,45 @@ class Variance(NamedTuple):
 def variance(problem: Problem, learner: Learner, policy: int = 0) -> Variance:
     """The largest growth of a learner's trace vectors and its memory on a problem's stream."""
     law = learner.law
-    traces = list(law.traces.values()) if learner.traced else []
-    own = {name: function for name, function in law.memory.items() if function is not None}
+    traces = [f for z, f in law.traces.items() if learner.traced and z not in law.windows]
+    own = {name: f for name, f in law.memory.items() if f is not None and _grows(learner, name)}
     growths = [0.0]
     if traces or own:
         steps = StepPairs.of(problem, policy)
         growths += [steps.growth(_memory_multiple(f, name, learner)) for name, f in own.items()]
         growths += [steps.growth(_trace_multiple(f, learner)) for f in traces]
     return Variance(max(growths))
+
+
+def _grows(learner: Learner, name: str) -> bool:
+    """Whether a memory can grow by chance.
+
+    Not if it has a window, if it is a clock (it asks for itself and hyper-parameters only), or if
+    a clock restarts it: somewhere in the clock's cycle nothing of the old value is left.
+    """
+    law, clocks = learner.law, _clocks(learner)
+    if name in law.windows or name in clocks:
+        return False
+    function = law.memory[name]
+    assert function is not None
+    asked = set(arguments(function))
+    if not asked & set(clocks):
+        return True
+    facts = dict.fromkeys(asked - set(learner.values) - set(law.memory), 1.0)
+    memory = dict.fromkeys(law.memory, 0.0)
+    for _ in range(CYCLE):
+        memory |= {c: _call(f, facts, learner, memory) for c, f in clocks.items()}
+        zero, one = (_call(function, facts, learner, {**memory, name: F}) for F in (0.0, 1.0))
+        if zero == one:
+            return False
+    return True
+
+
+def _clocks(learner: Learner) -> dict[str, Function]:
+    """The memory that asks for itself and hyper-parameters only."""
+    law = learner.law
+    moving = {name: f for name, f in law.memory.items() if f is not None}
+    return {n: f for n, f in moving.items() if set(arguments(f)) <= {n, *law.params}}
 
 
 @lru_cache(maxsize=1024)
@@ -74,7 +106,7 @@ def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
     """
     law, m = learner.law, problem.moments(policy)
     own = [(name, function) for name, function in law.memory.items() if function is not None]
-    unknown = len(own) > 1 or (own and (learner.traced or not m.everywhere))
+    unknown = len(own) > 1 or (own and (learner.traced or not m.everywhere)) or law.windows
     if unknown or not law.traces:
         return None
     if not variance(problem, learner, policy).finite:
@@ -231,5 +263,6 @@ def _call(
     function: Function, facts: dict[str, float], learner: Learner, memory: dict[str, float]
 ) -> Any:
     numbers = {k: v if not isinstance(v, str) else np.nan for k, v in learner.values.items()}
-    scope = {**numbers, **facts, **memory}
+    products = dict.fromkeys(learner.law.products, 0.0)  # of a trace: of second order in alpha
+    scope = {**products, **numbers, **facts, **memory}
     return function(*(scope[name] for name in arguments(function)))

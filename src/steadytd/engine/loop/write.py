@@ -101,11 +101,26 @@ class Loop:
         self.lines: list[str] = []
         self.carried = {now: then for now, then in CARRIED.items() if now in law.asked}
         self.reads = {n: p for n, p in law.products.items() if n in arguments(law.update)}
+        self.before = self.asked_by_traces()
         if not traced:  # z is a multiple of x, so h.z is that multiple of h.x, and z.z of x.x
             for left, right in list(self.reads.values()):
                 needed = self.untraced(left), self.untraced(right)
                 self.reads.setdefault("_".join(needed), needed)
             self.reads = {n: p for n, p in self.reads.items() if not set(p) & set(law.traces)}
+
+    def asked_by_traces(self) -> dict[str, tuple[str, str]]:
+        """The inner products that are read before the traces move on.
+
+        Those of features are the same before and after. Without trace vectors all are read with the
+        others, since the vectors are still the old ones; a trace that is not stored counts as 0.
+        """
+        asked = {name for f in self.law.traces.values() for name in arguments(f)}
+        wanted = {n: p for n, p in self.law.products.items() if n in asked}
+        same = {n: p for n, p in wanted.items() if p[0] in FEATURES}
+        if not self.traced:
+            same = {n: p for n, p in wanted.items() if not set(p) & set(self.law.traces)}
+        self.reads |= same
+        return {n: p for n, p in wanted.items() if n not in same}
 
     def untraced(self, name: str) -> str:
         """What a vector is a multiple of when there are no trace vectors."""
@@ -155,7 +170,9 @@ class Loop:
 
     def trace_scratch(self) -> list[str]:
         """Those of the traces."""
-        return [f"{a}_{z}" for z in self.law.traces for a in ("decay", "scale")] * self.traced
+        before = [f"_before_{product}" for product in self.before]
+        moved = [f"{a}_{z}" for z in self.law.traces for a in ("decay", "scale")]
+        return (before + moved) * self.traced
 
     def body(self) -> str:
         """The body of `advance`."""
@@ -195,7 +212,7 @@ class Loop:
 
     def learn(self, depth: int) -> None:
         """What a step changes, once traces and memory have moved on."""
-        self.read(depth)
+        self.read(depth, self.lane_reads())
         self.apply(depth)
         self.write(depth)
         self.map(depth)
@@ -203,6 +220,8 @@ class Loop:
     def prepare(self) -> None:
         """What comes before the first step."""
         self.add(0, "features, lanes = V_w.shape")
+        for name, (param, more) in self.law.windows.items():
+            self.add(0, f"window_{name} = int(_{param}[0]) + {more}")
 
     def lane_reads(self) -> dict[str, tuple[str, str]]:
         """Inner products that differ from lane to lane."""
@@ -243,7 +262,18 @@ class Loop:
         for m, function in self.law.memory.items():
             if function is not None:
                 self.add(1, "for j in range(lanes):")
-                self.add(2, f"_{m}[j] = {self.call(function, f'memory_{m}')}")
+                if m in self.law.windows:
+                    self.memory_window(m, function)
+                else:
+                    self.add(2, f"_{m}[j] = {self.call(function, f'memory_{m}')}")
+
+    def memory_window(self, m: str, function: Function) -> None:
+        """Move on a memory that looks back n steps: from itself without its oldest step."""
+        self.add(2, f"for age in range(window_{m} - 1):")
+        younger = {m: f"_{m}[(age + 1) * lanes + j]"}
+        self.add(3, f"_{m}[age * lanes + j] = {self.call(function, f'memory_{m}', **younger)}")
+        nothing = self.call(function, f"memory_{m}", **{m: "0.0"})
+        self.add(2, f"_{m}[(window_{m} - 1) * lanes + j] = {nothing}")
 
     def locate(self, depth: int) -> None:
         """Where the active features of x and x_next stand in the feature table."""
@@ -287,20 +317,43 @@ class Loop:
         """Move the traces on, where there are trace vectors."""
         if not self.traced:
             return
+        self.read(depth, {f"before_{product}": pair for product, pair in self.before.items()})
         inner = self.over_lanes(depth)
         for z, function in self.law.traces.items():
             pair = f"{self.slot(f'decay_{z}')}, {self.slot(f'scale_{z}')}"
-            self.add(inner, f"{pair} = {self.call(function, f'trace_{z}')}")
-        for z in self.law.traces:
+            self.add(inner, f"{pair} = {self.call_trace(z, function)}")
+        plain = [z for z in self.law.traces if z not in self.law.windows]
+        for z in plain:
             inner = self.over_lanes(self.over_features(depth, z))
             self.add(inner, f"Z_{z}[k, j] = {self.slot(f'decay_{z}')} * Z_{z}[k, j]")
-        inner = self.over_lanes(self.over_features(depth, "x"))
-        for z in self.law.traces:
+        if plain:
+            inner = self.over_lanes(self.over_features(depth, "x"))
+        for z in plain:
             self.add(inner, f"Z_{z}[k, j] += {self.slot(f'scale_{z}')} * x_k")
+        for z in self.law.traces:
+            if z in self.law.windows:
+                self.trace_window(depth, z)
 
-    def read(self, depth: int) -> None:
-        """The inner products that the law asks for."""
-        reads = self.lane_reads()
+    def trace_window(self, depth: int, z: str) -> None:
+        """Move on a trace that looks back n steps: from itself without its oldest step."""
+        start = f"(window_{z} - 1) * features"
+        self.add(depth, f"for k in range({start}):")
+        inner = self.over_lanes(depth + 1)
+        self.add(inner, f"Z_{z}[k, j] = {self.slot(f'decay_{z}')} * Z_{z}[k + features, j]")
+        self.add(depth, f"for k in range({start}, window_{z} * features):")
+        self.add(self.over_lanes(depth + 1), f"Z_{z}[k, j] = 0.0")
+        self.add(depth, f"for age in range(window_{z}):")
+        self.add(depth + 1, "begin_k = np.uintp(age * features)")
+        inner = self.over_lanes(self.over_features(depth + 1, "x"))
+        self.add(inner, f"Z_{z}[begin_k + k, j] += {self.slot(f'scale_{z}')} * x_k")
+
+    def call_trace(self, z: str, function: Function) -> str:
+        """A call of a trace's function, with inner products from before it moves on."""
+        before = {n: self.slot(f"_before_{n}") if self.traced else "0.0" for n in self.before}
+        return self.call(function, f"trace_{z}", **before)
+
+    def read(self, depth: int, reads: dict[str, tuple[str, str]]) -> None:
+        """Inner products, each under its name."""
         if reads:
             inner = self.over_lanes(depth)
             self.add(inner, *(f"{self.slot(f'_{product}')} = 0.0" for product in reads))
@@ -344,7 +397,7 @@ class Loop:
         inner = self.over_lanes(depth)
         if not self.traced:
             for z, function in law.traces.items():
-                self.add(inner, f"_, scale_{z} = {self.call(function, f'trace_{z}')}")
+                self.add(inner, f"_, scale_{z} = {self.call_trace(z, function)}")
         shape = [
             f"({', '.join(names)})" if len(names) > 1 else names[0]
             for names in ([f"{v}_by_{p}" for p in parts] for v, parts in law.writes.items())
@@ -370,7 +423,8 @@ class Loop:
             inner = self.over_lanes(self.over_features(depth, whole[0]))
             self.add(inner, *(f"old_{b} = V_{b}[k, j]" for b in whole))
             for v, parts in stored.items():
-                added = [b for b in whole if b in parts]
+                # v itself first, so that -1 of v and 1 of another vector make a copy of that one
+                added = [b for b in dict.fromkeys((v, *whole)) if b in parts]
                 for b in added:
                     self.add(inner, f"V_{v}[k, j] += {self.slot(f'by_{b}_{v}')} * old_{b}")
         for basis in (*self.law.traces, *FEATURES):

@@ -61,16 +61,19 @@ class Bench {
     this.learners = [];
   }
 
-  // spec: {module, arguments, vectors, traces, memory, starts, params, power, delay}
+  // spec: {module, arguments, vectors, traces, memory, windows, starts, params, power, delay}
   add(spec) {
     const d = this.tables.n_features;
-    const at = {};
+    const at = {}, size = { carry: 4 };
     for (const name of spec.arguments)
-      if (/^(V_|Z_|average$)/.test(name)) at[name] = this.room.take(8 * d);
-    for (const name of spec.memory) at["_" + name] = this.room.take(8);
-    at.carry = this.room.take(8 * 4);
+      if (/^(V_|Z_|average$)/.test(name)) size[name] = d;
+    for (const name of spec.memory) size["_" + name] = 1;
+    for (const [name, [param, more]] of Object.entries(spec.windows)) // so many of them
+      for (const array of ["Z_" + name, "_" + name])
+        if (array in size) size[array] *= spec.params[param] + more;
+    for (const name of Object.keys(size)) at[name] = this.room.take(8 * size[name]);
     const instance = new WebAssembly.Instance(spec.module, { lab: { memory: this.room.memory } });
-    const one = { spec, at, advance: instance.exports.advance };
+    const one = { spec, at, size, advance: instance.exports.advance };
     this.learners.push(one);
     return one;
   }
@@ -85,10 +88,10 @@ class Bench {
     this.step = 0;
     const u = uniform(this.key, 0);
     this.state = start.findIndex((sum) => sum > u);
-    for (const { spec, at } of this.learners) {
+    for (const { spec, at, size } of this.learners) {
       for (const [name, address] of Object.entries(at)) {
         const isVector = name.startsWith("V_") || name === "average";
-        const place = this.numbers(address, name === "carry" ? 4 : name.startsWith("_") ? 1 : d);
+        const place = this.numbers(address, size[name]);
         place.fill(0);
         if (name === "V_w" || name === "average") place.set(w0);
         else if (isVector && spec.starts[name.slice(2)] !== undefined) {

@@ -1,0 +1,71 @@
+"""n-step TD with a ratio for every step: a trace that forgets what is older than n steps.
+
+Background: Bootstrap later. The estimate that TD trusts after one step is trusted only after n, so
+less of the instability is left; as n grows, the fixed point goes to the best linear fit, stable and
+without bias. What it costs is variance: an update holds products of up to n ratios.
+
+Update (z holds the last n states, this one included)::
+
+    delta = r + gamma' w.x' - w.x
+    z     = sum over k < n of (rho_t gamma_t rho_{t-1} ... gamma_{t-k+1} rho_{t-k}) x_{t-k}
+    w    += alpha delta z
+
+Fixed point: A_n w = b_n with A_n = Phi' D (I - P_gamma^n) Phi and b_n = Phi' D sum_{k<n} P_gamma^k
+r_pi. P_gamma^n goes to 0, so from some n on all are stable; below it, the set of stable n may have
+holes (on three_state 1 and 3 are unstable, 2 is stable).
+
+Parameters: alpha > 0, n a whole number from 1 to 1000 (default 10). A step takes time and memory of
+order n d.
+
+Example::
+
+    steadytd run three_state nstep_td:alpha=0.0001,n=10 --steps 100000 --seeds 10
+
+Reference: Sutton & Barto (2018), "Reinforcement learning", Section 7.3, with per-step ratios;
+arXiv 2502.08941 proves that it converges for every n that is large enough.
+
+Differs from the paper: 1. the TD errors are those of the step in which they occur (a backward
+view), not computed again with the weights of n steps later; the mean update is the same.
+
+Reduces to: td at lam = 0 with n = 1, and td at lam = 1 where no episode is longer than n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from steadytd.engine.law import Param, Window, law
+from steadytd.mdp.moments import Expectation, Moments
+
+STEPS = Param("steps before the bootstrap", default=10.0, low=1.0, high=1000.0, whole=True)
+
+
+def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
+    """M = Phi' D (I - P_gamma^n) Phi, g = Phi' D sum_{k<n} P_gamma^k r_pi."""
+    ahead, reward, total = m.Phi, m.r_pi, np.zeros_like(m.r_pi)
+    for _ in range(int(values["n"])):
+        total = total + reward
+        ahead, reward = m.P_gamma @ ahead, m.P_gamma @ reward
+    weighted = (m.Phi * m.d[:, None]).T
+    return Expectation(M=weighted @ (m.Phi - ahead), g=weighted @ total)
+
+
+def whole_trace(rho: float, gamma: float) -> tuple[float, float]:
+    """z <- rho (gamma z + x)."""
+    return rho * gamma, rho
+
+
+@law(
+    params={"n": STEPS},
+    traces={"z": whole_trace},
+    windows={"z": Window("n")},
+    trace_param="n",
+    writes={"w": "z"},
+    expectation=expectation,
+)
+def nstep_td(reward: float, gamma_next: float, w_x: float, w_x_next: float, alpha: float) -> float:
+    """w += alpha delta z."""
+    delta = reward + gamma_next * w_x_next - w_x
+    return alpha * delta
