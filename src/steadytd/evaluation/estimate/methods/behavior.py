@@ -15,10 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from steadytd.evaluation.estimate.estimators import LSTD, Estimator, summed
-from steadytd.evaluation.estimate.inverse import Inverse
+from steadytd.evaluation.estimate.estimators import LSTD, Estimator, Pair
 from steadytd.evaluation.estimate.methods import drl
-from steadytd.evaluation.estimate.methods.solved import residuals, solved
+from steadytd.evaluation.estimate.methods.solved import solved
 from steadytd.evaluation.estimate.sandwich import Estimate
 
 
@@ -26,12 +25,12 @@ def behavior_estimate(e: Estimator) -> Estimate:
     """The value of the policy that made the log, with its influences."""
     if e.where == "states":
         return solved(e, e.behavior, LSTD)
-    found, d = drl.at(e, e.behavior, 1.0), e.units.G.shape[1]
-    system = summed(e.system(e.behavior))
-    inverse = Inverse.of(system[:, :-1], summed(e.units.G))
+    found = drl.at(e, e.behavior, 1.0)
+    A, b = e.total(e.behavior)
+    inverse = e.inverse(A, e.gram())
     if inverse is None:
         return found
-    passed = e.units.weighted[:, e.behavior, e.lams.index(1.0), :d]
-    beta = inverse.solve_transposed(summed(e.start - passed))
-    moved = residuals(e.system(e.behavior), inverse.solve(system[:, -1])) @ beta / e.starts.sum()
+    beta = inverse.solve_transposed(e.start_sum() - e.passed(e.behavior, 1.0))
+    pair = Pair(inverse.solve(b), beta)
+    moved = e.corrections(e.behavior, LSTD.system, pair).errors / e.starts.sum()
     return replace(found, influence=np.asarray(found.influence + moved))

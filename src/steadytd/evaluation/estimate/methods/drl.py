@@ -27,7 +27,6 @@ import numpy as np
 
 from steadytd.evaluation.collect.plan import System
 from steadytd.evaluation.estimate.estimators import Estimator, Form
-from steadytd.evaluation.estimate.methods.solved import residuals
 from steadytd.evaluation.estimate.sandwich import Estimate, nothing
 
 GRID = (0.0, 0.8, 0.95, 1.0)  # among these lam is chosen
@@ -58,21 +57,21 @@ def chosen(found: dict[float, Estimate]) -> float:
 def at(e: Estimator, target: int, lam: float) -> Estimate:
     """DRL(lam) of one lam, whose sums must be among those of the pass."""
     score, mass = np.empty(e.n_units), np.empty(e.n_units)
-    d = e.units.G.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
         for held in e.cross_fitted(target):
             if held.pair is None:
                 return nothing(e.n_units)
-            (w, beta), here = held.pair, held.units
+            w, here = held.pair.w, held.units
             total, moment = e.start[here] @ w, np.zeros(len(e.starts[here]))
             if lam < 1.0:
                 k = e.systems.index(System(lam))
-                total = total + (1.0 - lam) * residuals(e.system(target, k)[here], w) @ beta
-                moment = moment + (1.0 - lam) * e.mass(target, k)[here] @ beta
+                found = e.corrections(target, k, held.pair, here)
+                total = total + (1.0 - lam) * found.errors
+                moment = moment + (1.0 - lam) * found.masses
             if lam > 0.0:
-                c = e.units.weighted[here, target, e.lams.index(lam)]
-                total = total + lam * (c[:, d] - c[:, :d] @ w)
-                moment = moment + lam * c[:, d + 1]
+                found = e.products(target, lam, w, here)
+                total = total + lam * found.errors
+                moment = moment + lam * found.masses
             score[here], mass[here] = total, moment
         return e.mean_of(score, lam, mass / e.starts.sum())
 

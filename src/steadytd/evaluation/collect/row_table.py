@@ -1,0 +1,184 @@
+"""The rows of a log as they are, for features of which few are active: sums by row, not by pair.
+
+The d x d sums of a block are nearly all zeros where a row has one active feature among hundreds.
+There the pass keeps, of every row, its active features and ratios: all sums of any block are made
+from them afterwards (`estimate.sparse`), each in time proportional to the active features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.base.jit import compiled
+from steadytd.engine.rows import Rows
+from steadytd.evaluation.collect.plan import Plan
+
+FEWEST_FEATURES = 64  # with fewer, sums of all pairs cost less
+TABLE_BYTES = 400e6  # of the rows that are kept
+SHARE = 8  # of the features at most one in so many may be active
+
+
+class RowTable(NamedTuple):
+    """All rows in the order of the log; the active features of a row follow those of the last."""
+
+    piece: Ints  # [n], the piece of a block that the row is in
+    first: Bools  # [n]
+    reward: Floats  # [n]
+    discount: Floats  # [n], of the next state
+    gamma: Floats  # [n], of the row's own state
+    rho: Floats  # [n, targets]
+    emphasis: Floats  # [n, emphatic systems * targets]: rho M
+    length: Longs  # [n], how many features are active,
+    feature: Ints  # which,
+    value: Floats  # and with what values
+    next_length: Longs  # the same of the next state
+    next_feature: Ints
+    next_value: Floats
+
+
+def empty_table() -> RowTable:
+    """No rows: the sums hold everything."""
+    long, number, place = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int32)
+    return RowTable(
+        place, np.empty(0, bool), number, number, number, np.empty((0, 0)), np.empty((0, 0)),
+        long, place, number, long, place, number,
+    )  # fmt: skip
+
+
+def joined(tables: Sequence[RowTable], pieces: Sequence[int]) -> RowTable:
+    """One table of several parts of a log, whose sums have so many pieces each."""
+    before = np.concatenate([[0], np.cumsum(pieces)[:-1]])
+    moved = [t._replace(piece=t.piece + np.int32(b)) for t, b in zip(tables, before, strict=True)]
+    return RowTable(*(np.concatenate(arrays) for arrays in zip(*moved, strict=True)))
+
+
+def in_units(table: RowTable, starts: Longs) -> RowTable:
+    """The table of units that begin at these pieces."""
+    unit = np.searchsorted(starts, table.piece, side="right") - 1
+    return table._replace(piece=unit.astype(np.int32))
+
+
+def bytes_per_row(plan: Plan, active: int) -> int:
+    """How much memory a row takes, about."""
+    emphatic = sum(system.emphatic for system in plan.systems)
+    return 8 * (6 + len(plan.targets) * (1 + emphatic)) + 24 * active
+
+
+def table_fits(plan: Plan, active: int) -> bool:
+    """Whether rows are to be kept rather than summed: many features, few of them active."""
+    sparse = plan.features >= FEWEST_FEATURES and active * SHARE <= plan.features
+    return sparse and plan.rows * bytes_per_row(plan, active) <= TABLE_BYTES
+
+
+class Active(NamedTuple):
+    """The active features of some rows, one row after the other."""
+
+    length: Longs
+    feature: Ints
+    value: Floats
+
+    def added(self, which: Longs, features: int) -> Floats:
+        """The sum of the features of some rows [d]."""
+        some = of_rows(self, which)
+        return np.bincount(some.feature, weights=some.value, minlength=features)
+
+
+Features = Floats | Active  # of rows: all of them, or the active ones
+
+
+class BatchRows(NamedTuple):
+    """The rows of a batch, and the active features of its observations.
+
+    `row_next` says which observation is a row's next state.
+    """
+
+    piece: Ints
+    first: Bools
+    reward: Floats
+    discount: Floats
+    gamma: Floats
+    rho: Floats
+    emphasis: Floats
+    row_next: Ints
+    active: Active
+
+
+class RowKeeper:
+    """Collects the rows of consecutive batches."""
+
+    def __init__(self) -> None:
+        self.batches: list[RowTable] = []
+
+    def add(self, rows: BatchRows) -> None:
+        """Keep copies of the rows of a batch."""
+        n, S = len(rows.piece), rows.active
+        here, ahead = of_rows(S, np.arange(n)), of_rows(S, rows.row_next[:n].astype(np.int64))
+        numbers = (np.array(array) for array in rows[:7])
+        self.batches.append(RowTable(*numbers, *here, *ahead))
+
+    def table(self) -> RowTable:
+        """All rows that were added."""
+        if not self.batches:
+            return empty_table()
+        return joined(self.batches, [0] * len(self.batches))
+
+
+def active_of(X: Features) -> Active:
+    """The active features of dense rows; what is active already stays as it is."""
+    if isinstance(X, Active):
+        return X
+    length = np.empty(len(X), dtype=np.int64)
+    count(X, length)
+    number = int(length.sum())
+    found = Active(length, np.empty(number, np.int32), np.empty(number))
+    fill(X, found.feature, found.value)
+    return found
+
+
+def active_rows(rows: Rows) -> Active:
+    """The active features of a feature table."""
+    first, offset = (np.repeat(array, rows.length) for array in (rows.first, rows.offset))
+    at = first + inside(rows.length)
+    return Active(rows.length, rows.feature[at - offset], rows.value[at])
+
+
+def inside(length: Longs) -> Longs:
+    """0, 1, ... for each of so many.
+
+    >>> inside(np.array([2, 0, 3])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    return np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
+
+
+def of_rows(all_rows: Active, which: Longs) -> Active:
+    """The active features of some rows, in this order."""
+    length = all_rows.length[which]
+    begin = (np.cumsum(all_rows.length) - all_rows.length)[which]
+    at = np.repeat(begin, length) + inside(length)
+    return Active(length, all_rows.feature[at], all_rows.value[at])
+
+
+@compiled
+def count(X: Floats, length: Longs) -> None:
+    """How many features of each row are not 0."""
+    for i in range(len(X)):
+        n = 0
+        for k in range(X.shape[1]):
+            n += 1 if X[i, k] != 0.0 else 0
+        length[i] = n
+
+
+@compiled
+def fill(X: Floats, feature: Ints, value: Floats) -> None:
+    """Their numbers and values."""
+    at = 0
+    for i in range(len(X)):
+        for k in range(X.shape[1]):
+            if X[i, k] != 0.0:
+                feature[at], value[at] = k, X[i, k]
+                at += 1

@@ -1,0 +1,253 @@
+"""The estimators' equations from the rows themselves, for features of which few are active.
+
+With V(s) = x(s).w, omega(s) = x(s).beta and delta_t = r_t + gamma_{t+1} V(s_{t+1}) - V(s_t), the
+sums of a unit that the estimators ask for are sums over its rows of scalars:
+
+    beta.(b - A w) = sum_t (beta.z_t) delta_t,
+    beta.z_t = rho_t (gamma_t lam beta.z_{t-1} + M_t omega(s_t)),
+    sum_t c_t r_t - (sum_t c_t (x_t - gamma_{t+1} x_{t+1})).w = sum_t c_t delta_t.
+
+So nothing of size d x d is needed but the sparse A and G of the units that weights are solved from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.base.jit import compiled
+from steadytd.evaluation.collect.plan import TD, System, Where
+from steadytd.evaluation.collect.row_table import RowTable
+from steadytd.evaluation.collect.scan import LARGEST
+from steadytd.evaluation.collect.statistics import Statistics
+from steadytd.evaluation.estimate.estimators import Estimator, Form, Pair, Scores, Weights
+from steadytd.evaluation.estimate.inverse import Inverse
+from steadytd.evaluation.estimate.sparse_inverse import SparseInverse
+
+
+@dataclass(frozen=True, eq=False)
+class SparseEstimator(Estimator):
+    """The same equations as `Estimator`'s, from kept rows."""
+
+    @cached_property
+    def rows(self) -> RowTable:
+        """The rows of the log."""
+        return self.units.table
+
+    @cached_property
+    def X(self) -> Any:
+        """The features of all rows, a sparse matrix [n, d]."""
+        t = self.rows
+        return sparse_matrix(t.length, t.feature, t.value, self.features)
+
+    @cached_property
+    def Y(self) -> Any:
+        """x - gamma' x' of all rows."""
+        from scipy.sparse import csr_matrix, diags
+
+        t = self.rows
+        ahead = sparse_matrix(t.next_length, t.next_feature, t.next_value, self.features)
+        return csr_matrix(self.X - diags(t.discount) @ ahead)
+
+    @cached_property
+    def ends(self) -> Longs:
+        """The first row of every unit, and the number of all rows."""
+        return np.searchsorted(self.rows.piece, np.arange(self.n_units + 1))
+
+    @cached_property
+    def diagonal(self) -> bool:
+        """Whether no two features are ever active together: one-hot features."""
+        return bool((self.rows.length <= 1).all())
+
+    @cached_property
+    def kept(self) -> Longs:
+        """The numbers of the features that are independent in the log, in ascending order."""
+        if self.diagonal:
+            return self._some(np.flatnonzero(self.gram().diagonal() > 0.0))
+        return self._independent(self.gram().toarray())
+
+    def ratio(self, target: int) -> Floats:
+        """rho of all rows; of the behaviour 1."""
+        n = len(self.rows.first)
+        return np.ones(n) if target == self.behavior else np.asarray(self.rows.rho[:, target])
+
+    def emphasis(self, target: int, system: System) -> Floats:
+        """rho M of all rows."""
+        if not system.emphatic:
+            return self.ratio(target)
+        before = [s for s in self.systems if s.emphatic].index(system)
+        return np.asarray(self.rows.emphasis[:, before * self.behavior + target])
+
+    def total(self, target: int, k: int = 0, use: Weights | None = None) -> tuple[Any, Floats]:
+        """A and b of system k, the sum over all units, or over some."""
+        from scipy.sparse import csr_matrix, diags
+
+        system, counted = self.systems[k], self._by_row(use)
+        m, r = self.emphasis(target, system), self.rows.reward
+        if system.lam > 0.0:
+            Z = np.zeros((self.features, self.features + 1))
+            decay = self.ratio(target) * self.rows.gamma * system.lam
+            x, y = self.X, self.Y
+            add_traced(
+                Traced(m, decay, counted, r), Sparse(x.indptr, x.indices, x.data),
+                Sparse(y.indptr, y.indices, y.data), Z,
+            )  # fmt: skip
+            return csr_matrix(Z[:, :-1]), np.array(Z[:, -1])
+        weighed = self.X.T @ diags(m * counted)
+        return csr_matrix(weighed @ self.Y), np.asarray(weighed @ r)
+
+    def gram(self, use: Weights | None = None) -> Any:
+        """The sum of x x'."""
+        from scipy.sparse import csr_matrix, diags
+
+        return csr_matrix(self.X.T @ diags(self._by_row(use)) @ self.X)
+
+    def matrix(self, A: Any, G: Any, form: Form) -> Any:
+        """A + eta G + ridge I."""
+        from scipy.sparse import identity
+
+        return A + form.eta * G + form.ridge * identity(self.features, format="csr")
+
+    def inverse(self, M: Any, G: Any) -> SparseInverse | Inverse | None:
+        """A generalised inverse of M."""
+        return SparseInverse.of(M, G)
+
+    def solution(self, target: int, form: Form, use: Weights | None = None) -> Pair | None:
+        """w and beta of a solved form; as a full system where the sparse one does not settle."""
+        (A, b), G = self.total(target, form.system, use), self.gram(use)
+        M, start = self.matrix(A, G, form), self.start_sum(use)
+        inverse = self.inverse(M, G)
+        if isinstance(inverse, SparseInverse) and not inverse.settled(b, start):
+            inverse = SparseInverse.full(M, G)
+        return self.pair(inverse, b, start)
+
+    def corrections(self, target: int, k: int, pair: Pair, here: slice = slice(None)) -> Scores:
+        """beta.(b_u - A_u w) by unit, and beta.(sum of (1 - gamma') z)."""
+        system = self.systems[k]
+        rows, own = self._rows(here)
+        weighed = self.emphasis(target, system)[rows] * (self.X[rows] @ pair.beta)
+        if system.lam > 0.0:
+            decay = self.ratio(target)[rows] * self.rows.gamma[rows] * system.lam
+            weighed = traced(weighed, decay)
+        return self._scores(weighed, pair.w, rows, own)
+
+    def products(self, target: int, lam: float, w: Floats, here: slice = slice(None)) -> Scores:
+        """The sums of c (r - (x - gamma' x').w) and of c (1 - gamma') by unit."""
+        rows, own = self._rows(here)
+        return self._scores(self._products(target, lam)[rows], w, rows, own)
+
+    def passed(self, target: int, lam: float) -> Floats:
+        """The sum of c (x - gamma' x') over all rows [d]."""
+        return np.asarray(self.Y.T @ self._products(target, lam))
+
+    def squares(self, one: Floats, other: Floats) -> Floats:
+        """one'G_u other by unit."""
+        return self._by_unit((self.X @ one) * (self.X @ other), slice(None))
+
+    def quadratic(self, target: int, y: Floats) -> Floats:
+        """y'A_u y of TD's system by unit."""
+        by_row = self.ratio(target) * (self.X @ y) * (self.Y @ y)
+        return self._by_unit(by_row, slice(None))
+
+    def _products(self, target: int, lam: float) -> Floats:
+        every = np.ones(len(self.rows.first))
+        start = every if self.where == "states" else self.rows.first.astype(np.float64)
+        rho = self.ratio(target)
+        return traced(rho * start, rho * self.rows.gamma * lam)
+
+    def _scores(self, z: Floats, w: Floats, rows: slice, own: slice) -> Scores:
+        t = self.rows
+        error = t.reward[rows] - self.Y[rows] @ w
+        mass = z * (1.0 - t.discount[rows])
+        return Scores(self._by_unit(z * error, own), self._by_unit(mass, own))
+
+    def _rows(self, here: slice) -> tuple[slice, slice]:
+        """The rows of some units, from the beginning of an episode on, and which units they are."""
+        first, last, _ = here.indices(self.n_units)
+        begin = int(self.ends[first])
+        begins = np.flatnonzero(self.rows.first[: begin + 1])
+        lo = int(begins[-1]) if len(begins) else 0
+        return slice(lo, int(self.ends[last])), slice(first, last)
+
+    def _by_unit(self, numbers: Floats, own: slice) -> Floats:
+        """Sums over the rows of units; rows before the first of them do not count."""
+        first, last, _ = own.indices(self.n_units)
+        ends = self.ends[first : last + 1] - (int(self.ends[last]) - len(numbers))
+        inside = np.repeat(np.arange(last - first), np.diff(ends))
+        return np.bincount(inside, weights=numbers[ends[0] :], minlength=last - first)
+
+    def _by_row(self, use: Weights | None) -> Floats:
+        counted = np.ones(self.n_units) if use is None else use.astype(np.float64)
+        return np.repeat(counted, np.diff(self.ends))
+
+
+def estimator(
+    units: Statistics,
+    where: Where,
+    systems: tuple[System, ...] = (TD,),
+    lams: tuple[float, ...] = (1.0,),
+) -> Estimator:
+    """The estimator of a pass: from its rows where they were kept, else from sums."""
+    kind = SparseEstimator if len(units.table.first) else Estimator
+    return kind(units, where, systems, lams)
+
+
+def sparse_matrix(length: Longs, feature: Ints, value: Floats, d: int) -> Any:
+    """The matrix [n, d] of rows whose active features follow each other."""
+    from scipy.sparse import csr_matrix
+
+    ends = np.concatenate([[0], np.cumsum(length)])
+    return csr_matrix((value, feature, ends), shape=(len(length), d))
+
+
+class Traced(NamedTuple):
+    """What a trace is made of, by row: rho M, rho gamma lam, how often it counts, the reward."""
+
+    emphasis: Floats
+    decay: Floats
+    counted: Floats
+    reward: Floats
+
+
+class Sparse(NamedTuple):
+    """The arrays of a sparse matrix, row by row."""
+
+    ends: Any
+    feature: Any
+    value: Floats
+
+
+@compiled
+def traced(added: Floats, decay: Floats) -> Floats:
+    """z = decay z + added, down the rows; it stops at `LARGEST`."""
+    z, out = 0.0, np.empty(len(added))
+    for i in range(len(added)):
+        z = min(max(decay[i] * z + added[i], -LARGEST), LARGEST)
+        out[i] = z
+    return out
+
+
+@compiled
+def add_traced(rows: Traced, X: Sparse, Y: Sparse, total: Floats) -> None:
+    """Total += sum over rows of z (y, r)', with the full trace z = decay z + emphasis x."""
+    z = np.zeros(len(total))
+    for i in range(len(rows.reward)):
+        if rows.decay[i] == 0.0:
+            z[:] = 0.0
+        else:
+            for k in range(len(z)):
+                z[k] = min(max(rows.decay[i] * z[k], -LARGEST), LARGEST)
+        for j in range(X.ends[i], X.ends[i + 1]):
+            z[X.feature[j]] += rows.emphasis[i] * X.value[j]
+        by = rows.counted[i]
+        if by == 0.0:
+            continue
+        for k in range(len(z)):
+            if z[k] != 0.0:
+                for j in range(Y.ends[i], Y.ends[i + 1]):
+                    total[k, Y.feature[j]] += by * z[k] * Y.value[j]
+                total[k, -1] += by * z[k] * rows.reward[i]
