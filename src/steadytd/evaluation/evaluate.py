@@ -275,7 +275,7 @@ def in_units(u: Statistics, plan: Plan) -> Estimator:
         if max(map(neighbours, found)) <= 1.0 / np.sqrt(e.n_units):
             break
         u = halved(u)
-        e = replace(e, units=u, _held={})
+        e = estimator(u, plan.where, plan.systems, plan.lams)
     return e
 
 

@@ -86,6 +86,7 @@ class Estimator:
     systems: tuple[System, ...] = (TD,)
     lams: tuple[float, ...] = (1.0,)
     _held: dict[int, list[Held]] = field(default_factory=dict, repr=False)
+    _solved: dict[tuple[int, Form], Pair | None] = field(default_factory=dict, repr=False)
 
     @property
     def n_units(self) -> int:
@@ -171,6 +172,13 @@ class Estimator:
 
     def solution(self, target: int, form: Form, use: Weights | None = None) -> Pair | None:
         """w and beta of a solved form from all units, or from some; None where there are none."""
+        if use is not None:
+            return self._solution(target, form, use)
+        if (target, form) not in self._solved:
+            self._solved[target, form] = self._solution(target, form)
+        return self._solved[target, form]
+
+    def _solution(self, target: int, form: Form, use: Weights | None = None) -> Pair | None:
         (A, b), G = self.total(target, form.system, use), self.gram(use)
         return self.pair(self.inverse(self.matrix(A, G, form), G), b, self.start_sum(use))
 

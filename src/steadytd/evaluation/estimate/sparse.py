@@ -12,7 +12,7 @@ So nothing of size d x d is needed but the sparse A and G of the units that weig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -21,17 +21,20 @@ import numpy as np
 from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.jit import compiled
 from steadytd.evaluation.collect.plan import TD, System, Where
-from steadytd.evaluation.collect.row_table import RowTable
+from steadytd.evaluation.collect.row_table import RowTable, inside
 from steadytd.evaluation.collect.scan import LARGEST
 from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.estimators import Estimator, Form, Pair, Scores, Weights
 from steadytd.evaluation.estimate.inverse import Inverse
 from steadytd.evaluation.estimate.sparse_inverse import SparseInverse
+from steadytd.evaluation.estimate.sparse_pencil import OneHotPencil
 
 
 @dataclass(frozen=True, eq=False)
 class SparseEstimator(Estimator):
-    """The same equations as `Estimator`'s, from kept rows."""
+    """The same equations as `Estimator`'s, from kept rows; `pencils` are those found so far."""
+
+    pencils: dict[int, OneHotPencil] = field(default_factory=dict, repr=False)
 
     @cached_property
     def rows(self) -> RowTable:
@@ -97,14 +100,24 @@ class SparseEstimator(Estimator):
                 Sparse(y.indptr, y.indices, y.data), Z,
             )  # fmt: skip
             return csr_matrix(Z[:, :-1]), np.array(Z[:, -1])
-        weighed = self.X.T @ diags(m * counted)
-        return csr_matrix(weighed @ self.Y), np.asarray(weighed @ r)
+        weighed = m * counted
+        if self.diagonal:
+            return self.pairs.summed(weighed), np.asarray(self.X.T @ (weighed * r))
+        return csr_matrix(self.X.T @ diags(weighed) @ self.Y), np.asarray(self.X.T @ (weighed * r))
 
     def gram(self, use: Weights | None = None) -> Any:
         """The sum of x x'."""
         from scipy.sparse import csr_matrix, diags
 
-        return csr_matrix(self.X.T @ diags(self._by_row(use)) @ self.X)
+        counted = diags(self._by_row(use))
+        if self.diagonal:
+            return csr_matrix(diags(self.X.power(2).T @ counted.diagonal()))
+        return csr_matrix(self.X.T @ counted @ self.X)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Where the entries of x (x - gamma' x')' stand, of one-hot features."""
+        return Pairs.of(self.X, self.Y)
 
     def matrix(self, A: Any, G: Any, form: Form) -> Any:
         """A + eta G + ridge I."""
@@ -116,7 +129,7 @@ class SparseEstimator(Estimator):
         """A generalised inverse of M."""
         return SparseInverse.of(M, G)
 
-    def solution(self, target: int, form: Form, use: Weights | None = None) -> Pair | None:
+    def _solution(self, target: int, form: Form, use: Weights | None = None) -> Pair | None:
         """w and beta of a solved form; as a full system where the sparse one does not settle."""
         (A, b), G = self.total(target, form.system, use), self.gram(use)
         M, start = self.matrix(A, G, form), self.start_sum(use)
@@ -129,7 +142,7 @@ class SparseEstimator(Estimator):
         """beta.(b_u - A_u w) by unit, and beta.(sum of (1 - gamma') z)."""
         system = self.systems[k]
         rows, own = self._rows(here)
-        weighed = self.emphasis(target, system)[rows] * (self.X[rows] @ pair.beta)
+        weighed = self.emphasis(target, system)[rows] * dots(self.X, pair.beta, rows)
         if system.lam > 0.0:
             decay = self.ratio(target)[rows] * self.rows.gamma[rows] * system.lam
             weighed = traced(weighed, decay)
@@ -161,7 +174,7 @@ class SparseEstimator(Estimator):
 
     def _scores(self, z: Floats, w: Floats, rows: slice, own: slice) -> Scores:
         t = self.rows
-        error = t.reward[rows] - self.Y[rows] @ w
+        error = t.reward[rows] - dots(self.Y, w, rows)
         mass = z * (1.0 - t.discount[rows])
         return Scores(self._by_unit(z * error, own), self._by_unit(mass, own))
 
@@ -204,6 +217,43 @@ def sparse_matrix(length: Longs, feature: Ints, value: Floats, d: int) -> Any:
     return csr_matrix((value, feature, ends), shape=(len(length), d))
 
 
+def dots(X: Any, w: Floats, rows: slice) -> Floats:
+    """x.w of some rows of a sparse matrix."""
+    return _dots(Sparse(X.indptr, X.indices, X.data), w, rows.start, rows.stop)
+
+
+class Pairs(NamedTuple):
+    """The entries of X'diag(m) Y for one-hot X: which row gives how much to which of them."""
+
+    row: Longs
+    value: Floats
+    entry: Longs
+    places: Any  # the sparse matrix of the entries' numbers
+
+    @staticmethod
+    def of(X: Any, Y: Any) -> Pairs:
+        """The entries for any m."""
+        from scipy.sparse import csr_matrix
+
+        d = X.shape[1]
+        length = np.where(np.diff(X.indptr) > 0, np.diff(Y.indptr), 0)
+        row = np.repeat(np.arange(len(length)), length)
+        at = np.repeat(Y.indptr[:-1], length) + inside(length)
+        own = X.indptr[row]
+        value = X.data[own] * Y.data[at]
+        code, entry = np.unique(X.indices[own] * np.int64(d) + Y.indices[at], return_inverse=True)
+        ends = np.searchsorted(code, np.arange(d + 1) * np.int64(d))
+        return Pairs(row, value, entry, csr_matrix((code * 1.0, code % d, ends), shape=(d, d)))
+
+    def summed(self, m: Floats) -> Any:
+        """X'diag(m) Y."""
+        from scipy.sparse import csr_matrix
+
+        p = self.places
+        data = np.bincount(self.entry, weights=m[self.row] * self.value, minlength=p.nnz)
+        return csr_matrix((data, p.indices, p.indptr), shape=p.shape)
+
+
 class Traced(NamedTuple):
     """What a trace is made of, by row: rho M, rho gamma lam, how often it counts, the reward."""
 
@@ -219,6 +269,15 @@ class Sparse(NamedTuple):
     ends: Any
     feature: Any
     value: Floats
+
+
+@compiled
+def _dots(X: Sparse, w: Floats, lo: int, hi: int) -> Floats:
+    out = np.zeros(hi - lo)
+    for i in range(lo, hi):
+        for j in range(X.ends[i], X.ends[i + 1]):
+            out[i - lo] += X.value[j] * w[X.feature[j]]
+    return out
 
 
 @compiled

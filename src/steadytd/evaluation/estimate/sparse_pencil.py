@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, Longs
 from steadytd.theory.thresholds import Pencil
 
 FEW = 40  # features up to which full matrices are as fast
@@ -29,6 +29,14 @@ class OneHotPencil(Pencil):
     Q: Any
     A0: Any
     G: Any
+
+    @staticmethod
+    def of(A: Any, b: Floats, G: Any, kept: Longs, rows: float) -> OneHotPencil:
+        """The pencil of sums over so many rows, for the features that are seen."""
+        from scipy.sparse import identity
+
+        Q = identity(len(b), format="csc")[:, kept]
+        return OneHotPencil(Q, A[kept][:, kept] / rows, G[kept][:, kept] / rows, b[kept] / rows)
 
     def A(self, eta: float) -> Any:
         """A_0 + eta G."""

@@ -74,12 +74,10 @@ def quick_pencil(e: Estimator, target: int) -> Pencil:
     """The pencil of all units: for one-hot features a sparse one."""
     if not (isinstance(e, SparseEstimator) and e.diagonal):
         return pencil(e, target)
-    from scipy.sparse import identity
-
-    rows, kept = float(e.units.counts[:, 0].sum()), e.kept
-    (A, b), G = e.total(target), e.gram()
-    Q = identity(e.features, format="csc")[:, kept]
-    return OneHotPencil(Q, A[kept][:, kept] / rows, G[kept][:, kept] / rows, b[kept] / rows)
+    if target not in e.pencils:
+        rows, kept = float(e.units.counts[:, 0].sum()), e.kept
+        e.pencils[target] = OneHotPencil.of(*e.total(target), e.gram(), kept, rows)
+    return e.pencils[target]
 
 
 def assess(e: Estimator, target: int, name: str, counts: Floats) -> Stability:
