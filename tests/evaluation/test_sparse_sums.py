@@ -152,8 +152,8 @@ def test_batches_parts_and_files_do_not_change_a_bit(tmp_path: Path) -> None:
             e = estimator(units(one), "start", SYSTEMS, LAMS)
             assert isinstance(e, SparseEstimator)
             found.append(whole(e))
-    for one in found[1:]:
-        for a, b in zip(one, found[0], strict=True):
+    for influences in found[1:]:
+        for a, b in zip(influences, found[0], strict=True):
             np.testing.assert_array_equal(a, b)
 
 
@@ -194,8 +194,7 @@ def test_one_hot_thresholds_are_those_of_full_matrices() -> None:
         assert one == pytest.approx(other, rel=1e-8)
         a, b = (path(e, target, "t", assess(e, target, "t", counts)) for e in (sparse, full))
         assert [r["stable"] for r in a] == [r["stable"] for r in b]
-        values = ([r["value"] for r in rows] for rows in (a, b))
-        np.testing.assert_allclose(*values, rtol=1e-8)
+        np.testing.assert_allclose([r["value"] for r in a], [r["value"] for r in b], rtol=1e-8)
         r = pencil(sparse, target)
         np.testing.assert_allclose(r.A0, q.A0, atol=1e-12)
         np.testing.assert_allclose(r.G, q.G, atol=1e-12)
@@ -221,5 +220,8 @@ def test_rows_are_kept_where_few_features_are_active_and_rows_fit() -> None:
     assert not table_fits(plan, 713)
     assert not table_fits(replace(plan, features=20), 1)
     assert not table_fits(replace(plan, rows=10**8), 1)
+    many = replace(plan, features=10_000)
+    assert table_fits(many, 1) and not table_fits(many, 8)
+    assert not table_fits(replace(plan, features=10_001), 1)
     assert feature_map("tiles:8x4").fit([[0.0], [1.0]]).most_active == 8
     assert feature_map("raw").fit([[0.0, 1.0], [1.0, 0.0]]).most_active == 3

@@ -8,7 +8,7 @@ from them afterwards (`estimate.sparse`), each in time proportional to the activ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from steadytd.engine.rows import Rows
 from steadytd.evaluation.collect.plan import Plan
 
 FEWEST_FEATURES = 64  # with fewer, sums of all pairs cost less
+MOST_ONE_HOT, MOST_TOGETHER = 10_000, 1500  # features, if one is active at a time, or several
 TABLE_BYTES = 400e6  # of the rows that are kept
 SHARE = 8  # of the features at most one in so many may be active
 
@@ -70,7 +71,8 @@ def bytes_per_row(plan: Plan, active: int) -> int:
 
 def table_fits(plan: Plan, active: int) -> bool:
     """Whether rows are to be kept rather than summed: many features, few of them active."""
-    sparse = plan.features >= FEWEST_FEATURES and active * SHARE <= plan.features
+    most = MOST_ONE_HOT if active == 1 else MOST_TOGETHER
+    sparse = FEWEST_FEATURES <= plan.features <= most and active * SHARE <= plan.features
     return sparse and plan.rows * bytes_per_row(plan, active) <= TABLE_BYTES
 
 
@@ -84,7 +86,8 @@ class Active(NamedTuple):
     def added(self, which: Longs, features: int) -> Floats:
         """The sum of the features of some rows [d]."""
         some = of_rows(self, which)
-        return np.bincount(some.feature, weights=some.value, minlength=features)
+        found = np.bincount(some.feature, weights=some.value, minlength=features)
+        return np.asarray(found, dtype=np.float64)
 
 
 Features = Floats | Active  # of rows: all of them, or the active ones
@@ -117,8 +120,9 @@ class RowKeeper:
         """Keep copies of the rows of a batch."""
         n, S = len(rows.piece), rows.active
         here, ahead = of_rows(S, np.arange(n)), of_rows(S, rows.row_next[:n].astype(np.int64))
-        numbers = (np.array(array) for array in rows[:7])
-        self.batches.append(RowTable(*numbers, *here, *ahead))
+        own = {name: np.array(getattr(rows, name)) for name in RowTable._fields[:7]}
+        found: dict[str, Any] = dict(zip(RowTable._fields[7:], (*here, *ahead), strict=True))
+        self.batches.append(RowTable(**own, **found))
 
     def table(self) -> RowTable:
         """All rows that were added."""

@@ -186,7 +186,7 @@ def _joined(s: Statistics, starts: Longs) -> Statistics:
     for largest in LARGEST_OF:
         tops = np.maximum.reduceat(s.ratios[:, :, largest], starts, axis=0)
         added["ratios"][:, :, largest] = tops
-    rest = {
+    rest: dict[str, Any] = {
         f.name: getattr(s, f.name) for f in fields(s) if f.name not in (*SUMMED, *PIECEWISE[:2])
     }
     rest["table"] = in_units(s.table, starts)

@@ -86,7 +86,9 @@ class Estimator:
     systems: tuple[System, ...] = (TD,)
     lams: tuple[float, ...] = (1.0,)
     _held: dict[int, list[Held]] = field(default_factory=dict, repr=False)
-    _solved: dict[tuple[int, Form], Pair | None] = field(default_factory=dict, repr=False)
+    _solved: dict[tuple[int, Form], Pair | None] = field(
+        init=False, default_factory=dict, repr=False
+    )
 
     @property
     def n_units(self) -> int:

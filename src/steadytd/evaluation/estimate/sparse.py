@@ -34,7 +34,7 @@ from steadytd.evaluation.estimate.sparse_pencil import OneHotPencil
 class SparseEstimator(Estimator):
     """The same equations as `Estimator`'s, from kept rows; `pencils` are those found so far."""
 
-    pencils: dict[int, OneHotPencil] = field(default_factory=dict, repr=False)
+    pencils: dict[int, OneHotPencil] = field(init=False, default_factory=dict, repr=False)
 
     @cached_property
     def rows(self) -> RowTable:
@@ -190,8 +190,9 @@ class SparseEstimator(Estimator):
         """Sums over the rows of units; rows before the first of them do not count."""
         first, last, _ = own.indices(self.n_units)
         ends = self.ends[first : last + 1] - (int(self.ends[last]) - len(numbers))
-        inside = np.repeat(np.arange(last - first), np.diff(ends))
-        return np.bincount(inside, weights=numbers[ends[0] :], minlength=last - first)
+        unit = np.repeat(np.arange(last - first), np.diff(ends))
+        found = np.bincount(unit, weights=numbers[ends[0] :], minlength=last - first)
+        return np.asarray(found, dtype=np.float64)
 
     def _by_row(self, use: Weights | None) -> Floats:
         counted = np.ones(self.n_units) if use is None else use.astype(np.float64)

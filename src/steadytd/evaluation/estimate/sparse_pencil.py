@@ -31,7 +31,7 @@ class OneHotPencil(Pencil):
     G: Any
 
     @staticmethod
-    def of(A: Any, b: Floats, G: Any, kept: Longs, rows: float) -> OneHotPencil:
+    def of_sums(A: Any, b: Floats, G: Any, kept: Longs, rows: float) -> OneHotPencil:
         """The pencil of sums over so many rows, for the features that are seen."""
         from scipy.sparse import identity
 

@@ -76,7 +76,7 @@ def quick_pencil(e: Estimator, target: int) -> Pencil:
         return pencil(e, target)
     if target not in e.pencils:
         rows, kept = float(e.units.counts[:, 0].sum()), e.kept
-        e.pencils[target] = OneHotPencil.of(*e.total(target), e.gram(), kept, rows)
+        e.pencils[target] = OneHotPencil.of_sums(*e.total(target), e.gram(), kept, rows)
     return e.pencils[target]
 
 

@@ -99,12 +99,10 @@ def sizes(batch: LogBatch, X: Features) -> Sizes:
     if isinstance(X, Active):
         from scipy.sparse.linalg import norm
 
-        d = int(X.feature.max(initial=0)) + 1
-        table = sparse_matrix(*X, d)
+        table = sparse_matrix(*X, int(X.feature.max(initial=0)) + 1)
         here, ahead = table[: len(batch)], table[batch.row_next]
-        return Sizes(
-            norm(here, axis=1), norm(here - ahead.multiply(batch.discount[:, None]), axis=1)
-        )
+        moved = here - ahead.multiply(batch.discount[:, None])
+        return Sizes(*(np.asarray(norm(one, axis=1), dtype=np.float64) for one in (here, moved)))
     x = X[: len(batch)]
     moved = x - batch.discount[:, None] * X[batch.row_next]
     return Sizes(np.linalg.norm(x, axis=1), np.linalg.norm(moved, axis=1))
