@@ -134,6 +134,7 @@ def test_products_of_any_size(features: int, targets: int) -> None:
     gamma, first = rng.random(240), rng.random(240) < 0.1
     weight, rho = Padded((240, plan.columns)), Padded((240, plan.ratios))
     weight.array[:], rho.array[:] = rng.random(weight.array.shape), rng.random(rho.array.shape)
+    weight.array[:, -1] = 1.0  # the behaviour's
     along_rows = (memory_of(weight), plan.columns, memory_of(rho), plan.ratios, False)
     rows = Weighted(X, row_next, discount, reward, gamma, first, *along_rows)
     made = Products(plan)

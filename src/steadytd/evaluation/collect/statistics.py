@@ -182,7 +182,9 @@ def _joined(s: Statistics, starts: Longs) -> Statistics:
     """Units that begin at these pieces."""
     if len(starts) == len(s.block):
         return s
-    added = {name: np.add.reduceat(getattr(s, name), starts, axis=0) for name in SUMMED}
+    added: dict[str, Any] = {
+        name: np.add.reduceat(getattr(s, name), starts, axis=0) for name in SUMMED
+    }
     for largest in LARGEST_OF:
         tops = np.maximum.reduceat(s.ratios[:, :, largest], starts, axis=0)
         added["ratios"][:, :, largest] = tops
