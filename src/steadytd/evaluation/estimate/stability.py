@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval, student
 from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.sparse import SparseEstimator
 from steadytd.evaluation.estimate.sparse_pencil import OneHotPencil
@@ -147,7 +147,6 @@ def _threshold_of(H: Floats, G: Floats) -> float:
 
 def _first_order(e: Estimator, target: int, p: Pencil) -> Interval:
     import scipy.linalg
-    from scipy.stats import t
 
     if isinstance(p, OneHotPencil):
         value, vector = p.least
@@ -160,7 +159,7 @@ def _first_order(e: Estimator, target: int, p: Pencil) -> Interval:
     moved = (e.quadratic(target, y) - value * e.squares(y, y)) / rows.mean()
     n = e.n_units
     error = float(np.sqrt(moved.var(ddof=1) / n))
-    reach = float(t.ppf(0.975, n - 1)) * error
+    reach = student(0.975, n - 1) * error
     return Interval(p.eta_pd - reach, p.eta_pd + reach)
 
 

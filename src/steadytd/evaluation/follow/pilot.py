@@ -42,8 +42,9 @@ def members(
         blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
         numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
         short = replace(
-            plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=(), by_action=None
-        )
+            plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=(), by_action=None,
+            horizon=1,
+        )  # fmt: skip
         sums = Accumulator(short)
         sums.add(replace(batch, rows=numbers), X)
         e = estimator(units(sums.statistics()), "states")
