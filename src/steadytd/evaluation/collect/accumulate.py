@@ -81,12 +81,15 @@ def room_for(plan: Plan) -> dict[str, Floats]:
         "behavior": (d, d + 1),
         "weighted": (plan.ratios, len(plan.lams), d + 2),
         "ratios": (T, len(RATIO_SUMS)),
-        "numerator": (T, H),
-        "denominator": (T, H),
-        "ended": (T, H),
+        "numerator": (H, T),
+        "denominator": (H, T),
+        "ended": (H, T),
         **action_shapes(plan.by_action, plan.features),
     }
-    return {name: np.zeros((n, *shapes[name])) for name in SUMMED}
+    room = {name: np.zeros((n, *shapes[name])) for name in SUMMED}
+    for name in ("numerator", "denominator", "ended"):  # steps that no episode has stay untouched
+        room[name] = room[name].swapaxes(1, 2)
+    return room
 
 
 @dataclass
