@@ -43,6 +43,11 @@ class OneHot(ArrayMap):
             raise too_many(self.spec, size, MOST, remedy)
         return size
 
+    @property
+    def most_active(self) -> int:
+        """One feature of an observation is 1."""
+        return 1
+
     def unknown(self, obs: ArrayLike) -> Bools:
         """Which observations were not in the sample."""
         return ~self._find(self._given(obs))[1]

@@ -60,8 +60,8 @@ class Checks:
             if not self.pieces or self.pieces[-1] is not piece:
                 self.pieces.append(piece)
             stretches.append((lo, hi, len(self.pieces) - 1))
-        known = self.plan.behavior_whole and batch.probs is not None
-        whole = batch.probs[: p.n, -1] if known else None
+        probs = batch.probs if self.plan.behavior_whole else None
+        whole = None if probs is None else probs[: p.n, -1]
         self.actions.add(LoggedActions(batch.action, p.behavior, whole, X[: p.n]), stretches)
         rho = p.rho.array[:, : len(p.target)]  # the last column is the behaviour's
         self.outcomes.add(

@@ -19,7 +19,7 @@ from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.base.jit import compiled
 from steadytd.base.random import EPISODES, uniforms_of
 from steadytd.evaluation.collect.plan import Plan
-from steadytd.evaluation.collect.ratios import LARGEST
+from steadytd.evaluation.collect.scan import LARGEST
 
 MOST_EPISODES = 100_000
 OUTCOME_BYTES = 16e6

@@ -18,10 +18,10 @@ from steadytd.evaluation.estimate.baselines import (
     baselines,
     estimate,
 )
-from steadytd.evaluation.estimate.beyond import beyond_cuts
 from steadytd.evaluation.estimate.bootstrap import Interval
 from steadytd.evaluation.estimate.closed_form import mean_matrix
 from steadytd.evaluation.estimate.estimators import DRL, LSTD, NOT_KNOWN, Estimator, Form, HeldOut
+from steadytd.evaluation.estimate.methods.beyond import beyond_cuts
 from steadytd.evaluation.estimate.methods.by_action import Answer, Support, answer, support
 from steadytd.evaluation.estimate.methods.drl import curve
 from steadytd.evaluation.estimate.methods.mis import marginal_weights
@@ -261,7 +261,7 @@ def _difference(target: str, one: tuple[str, Estimate], other: tuple[str, Estima
 def _size(e: Estimator, target: int) -> float:
     """sqrt(w' G w / rows) for lstd's weights w."""
     w = e.weights(target, LSTD)
-    square = float(w @ e.units.G.sum(axis=0) @ w) / max(float(e.units.counts[:, 0].sum()), 1.0)
+    square = float(e.squares(w, w).sum()) / max(float(e.units.counts[:, 0].sum()), 1.0)
     return float(np.sqrt(max(square, 0.0)))
 
 
@@ -316,5 +316,5 @@ def _stable(
         return None
     p = pencil(e, target)
     rows = float(e.units.counts[:, 0].sum())
-    A = p.Q.T @ e.units.systems[:, target, form.system, :, :-1].sum(axis=0) @ p.Q / rows
+    A = p.Q.T @ e.total(target, form.system)[0] @ p.Q / rows
     return M.stable(A, p.G)

@@ -15,10 +15,9 @@ import numpy as np
 from steadytd.base.errors import InputError, unknown
 from steadytd.engine.learner import parse_params
 from steadytd.evaluation.collect.action_sums import shapes
-from steadytd.evaluation.collect.plan import ActionPlan, Plan
+from steadytd.evaluation.collect.plan import ActionPlan, Plan, Where
 from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval
-from steadytd.evaluation.estimate.estimators import Where
 from steadytd.evaluation.estimate.methods.drl_q import Corrected, drl_q
 from steadytd.evaluation.estimate.methods.fqe import fqe
 from steadytd.evaluation.estimate.methods.lstdq import ActionSystem, lstdq

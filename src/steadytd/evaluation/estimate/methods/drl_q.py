@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.evaluation.collect.plan import Where
 from steadytd.evaluation.collect.statistics import Statistics
-from steadytd.evaluation.estimate.estimators import Where
 from steadytd.evaluation.estimate.methods.lstdq import (
     ActionSystem,
     Solved,

@@ -21,9 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.evaluation.collect.plan import Where
 from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval
-from steadytd.evaluation.estimate.estimators import RANK, Where
+from steadytd.evaluation.estimate.inverse import RANK
 
 
 class Solved(NamedTuple):
