@@ -19,7 +19,8 @@ from steadytd.evaluation.collect.statistics import units
 from steadytd.evaluation.estimate.bootstrap import resamples
 from steadytd.evaluation.estimate.closed_form import fixed_point
 from steadytd.evaluation.estimate.requests import Request
-from steadytd.evaluation.estimate.sparse.estimator import estimator, sparse_matrix
+from steadytd.evaluation.estimate.sparse.estimator import estimator
+from steadytd.evaluation.estimate.sparse.loops import sparse_matrix
 from steadytd.evaluation.estimate.stability import Stability, assess
 from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.online import Member
