@@ -1,7 +1,8 @@
 """How fast and how large the evaluation of a log is, next to PyArrow reading the same columns.
 
-Two logs are written to a temporary directory: 10 million rows of 16 float32 numbers with four
-targets (`raw` features), and 100,000 rows like CartPole's with two targets (`rbf:300`). Reading and
+Three logs are written to a temporary directory: 10 million rows of 16 float32 numbers with four
+targets (`raw` features), 100,000 rows like CartPole's with two targets (`rbf:300`), and 28,700 rows
+of a walk over 713 states with five targets (`onehot`). Reading and
 evaluating take turns in one process of its own, and the best of each counts; for PyArrow the best
 of two ways to read (row groups, batches), neither of which holds the whole file in memory.
 
@@ -32,6 +33,7 @@ from benchmarks.timing import seconds
 ROWS, EPISODE, CHUNK, ROW_GROUP, BATCH = 10_000_000, 100, 500_000, 131_072, 65_536
 COLUMNS = ["episode_id", "t", "obs", "reward", "terminated", "truncated", "behavior_prob"]
 AGAINST_ARROW, MEGABYTES, SECONDS = Target(3.0), Target(1000.0), Target(10.0)
+STATES, STATE_ROWS, STATE_EPISODE, STATE_SECONDS = 713, 28_700, 41, Target(5.0)
 
 
 def main() -> None:
@@ -51,9 +53,11 @@ def main() -> None:
         large, small = Path(folder) / "large.parquet", Path(folder) / "small.parquet"
         write_log(large, asked.rows, numbers=16, targets=4)
         write_log(small, 100_000, numbers=4, targets=2, walk=True)
+        states = Path(folder) / "states.parquet"
+        write_states(states)
         status.update("measuring")
-        found = {kind: _child(kind, path, asked) for kind, path in
-                 (("raw", large), ("rbf:300", small))}  # fmt: skip
+        logs = {"raw": large, "rbf:300": small, "onehot": states}
+        found = {kind: _child(kind, path, asked) for kind, path in logs.items()}
     groups = [tables(asked.rows, found)]
     if asked.json:
         document = {
@@ -68,7 +72,7 @@ def main() -> None:
 
 def tables(rows: int, found: dict[str, dict[str, float]]) -> Group:
     group = Group("Evaluating a log", ("ours", "PyArrow reads", "value"))
-    raw, rbf = found["raw"], found["rbf:300"]
+    raw, rbf, onehot = found["raw"], found["rbf:300"], found["onehot"]
     ratio = raw["evaluate"] / raw["read"]
     sums = raw["sums"] / raw["read"]
     add = group.figures.append
@@ -80,6 +84,9 @@ def tables(rows: int, found: dict[str, dict[str, float]]) -> Group:
     add(Figure("100,000 rows, rbf:300, 2 targets (s)", rbf["evaluate"], rbf["read"],
                rbf["evaluate"], SECONDS))  # fmt: skip
     add(Figure("  peak memory (MB)", rbf["peak"], None, rbf["peak"]))
+    add(Figure(f"{STATE_ROWS:,} rows, {STATES} states, 5 targets (s)", onehot["evaluate"],
+               onehot["read"], onehot["evaluate"], STATE_SECONDS))  # fmt: skip
+    add(Figure("  peak memory (MB)", onehot["peak"], None, onehot["peak"]))
     group.notes.append("Values: ratio to PyArrow's time for the first three, else as they are.")
     return group
 
@@ -118,7 +125,7 @@ def measure(kind: str, path: Path, repeats: int) -> dict[str, float]:
         st.evaluate(path, discount=0.99, features=kind, **options)
 
     warm = pq.ParquetFile(path).read_row_group(0).slice(0, 20_000)
-    st.evaluate(warm, discount=0.99, features="rbf:20" if kind != "raw" else kind)
+    st.evaluate(warm, discount=0.99, features="rbf:20" if kind == "rbf:300" else kind)
     evaluate()  # first and alone, so that the peak is ours
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     solved = ["perturbed_lstd", "lstd", "drl", "snpdis", "pdis"]
@@ -162,6 +169,31 @@ def write_log(path: Path, rows: int, numbers: int, targets: int, walk: bool = Fa
         writer.write_table(table, row_group_size=ROW_GROUP)
     assert writer is not None
     writer.close()
+
+
+def write_states(path: Path) -> None:
+    """Episodes of a walk along a row of states with two actions, for five targets."""
+    rng = np.random.default_rng(0)
+    shape = STATE_ROWS // STATE_EPISODE, STATE_EPISODE
+    up, state = rng.random(shape) < 0.5, np.empty(shape)
+    state[:, 0] = rng.integers(STATES, size=shape[0])
+    for t in range(1, STATE_EPISODE):
+        step = np.where(up[:, t - 1], 1, -1) + rng.integers(-1, 2, shape[0])
+        state[:, t] = np.clip(state[:, t - 1] + step, 0, STATES - 1)
+    at = np.arange(STATE_ROWS)
+    columns: dict[str, Any] = {
+        "episode_id": at // STATE_EPISODE,
+        "t": (at % STATE_EPISODE).astype(np.int32),
+        "obs": pa.FixedSizeListArray.from_arrays(pa.array(state.reshape(-1)), 1),
+        "action": up.reshape(-1).astype(np.int32),
+        "reward": np.sin(state.reshape(-1) / 50.0) + rng.normal(0.0, 0.1, STATE_ROWS),
+        "terminated": at % STATE_EPISODE == STATE_EPISODE - 1,
+        "truncated": np.zeros(STATE_ROWS, dtype=bool),
+        "behavior_prob": np.full(STATE_ROWS, 0.5),
+    }
+    for i, chance in enumerate(np.linspace(0.3, 0.7, 5)):
+        columns[f"target_prob_{i}"] = np.where(up.reshape(-1), chance, 1.0 - chance)
+    pq.write_table(pa.table(columns), path)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import ActionPlan, Plan, Where, blocks_for
+from steadytd.evaluation.collect.rows.table import table_fits
 from steadytd.evaluation.collect.statistics import halved, units
 from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import resamples
@@ -29,6 +30,7 @@ from steadytd.evaluation.estimate.methods.drl import at, needed
 from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests, with_drl
 from steadytd.evaluation.estimate.sandwich import Estimate, neighbours
+from steadytd.evaluation.estimate.sparse.estimator import estimator
 from steadytd.evaluation.estimate.stability import assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
@@ -50,7 +52,8 @@ from steadytd.logs.log import Log, open_log
 SAMPLE = 20_000  # observations that the feature map is fitted on
 PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
-BATCH_BYTES = 40e6  # of a batch's features
+BATCH_BYTES = 40e6  # of a batch's features,
+SPARSE_BATCH_BYTES, FEWEST_ROWS = 6e6, 500  # and of those that are nearly all 0
 ENGINES = ("local", "dask")
 FEWEST_UNITS = 10  # stretches of episodes that are left however they are correlated
 
@@ -109,8 +112,8 @@ def evaluate(
         )
     fitted = _fitted(features, log, seed)
     asked = _with_action_values(asked, log, fitted, usual=learners is None)
-    log = _in_batches(log, fitted)
-    plan = _plan(log, asked, fitted, value_at)
+    plan = _plan(_in_batches(log, fitted), asked, fitted, value_at)
+    log = _in_batches(log, fitted, plan.keeps_rows)
     plan = replace(plan, seed=seed, behavior_whole=log.meaning.behavior_whole)
     usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
     number = usual if parts is None else parts
@@ -186,9 +189,15 @@ def _fitted(features: Any, log: Log, seed: int) -> FeatureMap:
     return made if made.fitted else made.fit(log.sample(SAMPLE, seed))
 
 
-def _in_batches(log: Log, features: FeatureMap) -> Log:
-    """The log in batches whose features take no more than `BATCH_BYTES`, but for the pilot's."""
-    most = max(int(BATCH_BYTES / (8 * features.n_features)), PILOT_ROWS)
+def _in_batches(log: Log, features: FeatureMap, keeps_rows: bool = False) -> Log:
+    """The log in batches whose features take no more than `BATCH_BYTES`, but for the pilot's.
+
+    Where rows are kept the features of a batch stay in the cache, and the pilot's are sparse.
+    """
+    size = 8 * features.n_features
+    most = max(int(BATCH_BYTES / size), PILOT_ROWS)
+    if keeps_rows:
+        most = max(int(SPARSE_BATCH_BYTES / size), FEWEST_ROWS)
     return replace(log, batch_rows=min(log.batch_rows, most))
 
 
@@ -201,11 +210,13 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str) -
         rows = sum(len(batch) for batch in log.batches(columns=())) + int(log.left_out or 0)
     d, by_action = features.n_features, _action_plan(log, asked)
     further = numbers_per_block(by_action, d)
-    blocks = blocks_for(len(log.targets), len(distinct), d, len(lams), further)
-    return Plan(
-        tuple(log.targets), d, rows, distinct, blocks, lams=lams, where=_where(log, value_at),
+    plan = Plan(
+        tuple(log.targets), d, rows, distinct, lams=lams, where=_where(log, value_at),
         by_action=by_action,
     )  # fmt: skip
+    plan = replace(plan, keeps_rows=table_fits(plan, features.most_active))
+    blocks = blocks_for(len(log.targets), len(distinct), plan.summed, len(lams), further)
+    return replace(plan, blocks=blocks)
 
 
 def _where(log: Log, value_at: str) -> Where:
@@ -286,7 +297,7 @@ def conclude(
 ) -> Evaluation:
     """Estimates, intervals and findings from the sums of a pass."""
     seed, threads = how
-    whole = Estimator(units(passed.statistics), plan.where, plan.systems, plan.lams)
+    whole = estimator(units(passed.statistics), plan.where, plan.systems, plan.lams)
     e = in_units(whole, plan)
     u = e.units
     counts = resamples(e.n_units, e.rank, seed)

@@ -47,6 +47,11 @@ class FeatureMap(ABC):
         return self.kind + ":" * bool(self.numbers) + "x".join(map(str, self.numbers))
 
     @property
+    def most_active(self) -> int:
+        """How many features of one observation may differ from 0."""
+        return self.n_features
+
+    @property
     def fitted(self) -> bool:
         """Whether the map has seen its sample."""
         return self.n_features > 0

@@ -52,6 +52,11 @@ class OneHot(ArrayMap):
         """
         return [", ".join(f"{value:g}" for value in row) for row in self.state["known"]]
 
+    @property
+    def most_active(self) -> int:
+        """One feature of an observation is 1."""
+        return 1
+
     def unknown(self, obs: ArrayLike) -> Bools:
         """Which observations were not in the sample."""
         return ~self._find(self._given(obs))[1]

@@ -56,6 +56,11 @@ class Tiles(ArrayMap):
             raise too_many(self.spec, size, MOST_TILES, remedy)
         return size
 
+    @property
+    def most_active(self) -> int:
+        """One feature per tiling is 1."""
+        return self.numbers[0]
+
     def active(self, obs: ArrayLike) -> Ints:
         """The numbers of the active tiles [n, tilings]."""
         from steadytd.features.kernels import active_tiles

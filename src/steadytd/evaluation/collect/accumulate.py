@@ -17,6 +17,8 @@ from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.products import Products, up
 from steadytd.evaluation.collect.ratios import Ratios, Steps
 from steadytd.evaluation.collect.room import Padded, Room, memory_of
+from steadytd.evaluation.collect.rows.active import Active, Features, active_of
+from steadytd.evaluation.collect.rows.table import BatchRows, RowKeeper, empty_table
 from steadytd.evaluation.collect.scan import Places, Weighted
 from steadytd.evaluation.collect.statistics import (
     ACTION_SUMS,
@@ -37,7 +39,7 @@ class BlockSums:
     """The sums of one block in one part of the log: place `i` of the accumulator's arrays."""
 
     def __init__(self, room: dict[str, Floats], i: int, block: int, continues: bool) -> None:
-        self.block, self.continues = block, continues
+        self.place, self.block, self.continues = i, block, continues
         self.counts, self.G, self.x, self.x_start = (
             room[name][i] for name in ("counts", "G", "x", "x_start")
         )
@@ -64,26 +66,28 @@ class BlockSums:
 
 def room_for(plan: Plan) -> dict[str, Floats]:
     """Zeros for the sums of all blocks; the system gives memory only to those that are used."""
-    n, T, K, d, H = (
-        plan.blocks, len(plan.targets), len(plan.systems), plan.features, plan.horizon,
-    )  # fmt: skip
+    n, T, K, H = plan.blocks, len(plan.targets), len(plan.systems), plan.horizon
+    d = plan.summed
     shapes: dict[str, tuple[int, ...]] = {
         "counts": (4,),
         "G": (d, d),
-        "x": (d,),
-        "x_start": (d,),
+        "x": (plan.features,),
+        "x_start": (plan.features,),
         "systems": (T, K, d, d + 1),
         "mass": (T, K, d),
         "behavior": (d, d + 1),
         "weighted": (plan.ratios, len(plan.lams), d + 2),
         "cut": (T, len(plan.lams), d + 1),
         "ratios": (T, len(RATIO_SUMS)),
-        "numerator": (T, H),
-        "denominator": (T, H),
-        "ended": (T, H),
-        **action_shapes(plan.by_action, d),
+        "numerator": (H, T),
+        "denominator": (H, T),
+        "ended": (H, T),
+        **action_shapes(plan.by_action, plan.features),
     }
-    return {name: np.zeros((n, *shapes[name])) for name in SUMMED}
+    room = {name: np.zeros((n, *shapes[name])) for name in SUMMED}
+    for name in ("numerator", "denominator", "ended"):  # steps that no episode has stay untouched
+        room[name] = room[name].swapaxes(1, 2)
+    return room
 
 
 @dataclass
@@ -147,6 +151,17 @@ class Prepared:
             self.gamma, self.rho.array,
         )  # fmt: skip
 
+    def kept(self, plan: Plan, active: Active) -> BatchRows:
+        """The rows as they are kept."""
+        T = len(plan.targets)
+        emphatic = [k for k, system in enumerate(plan.systems) if system.emphatic]
+        columns = [k * T + t for k in emphatic for t in range(T)]
+        places = [np.full(hi - lo, piece.place, dtype=np.int32) for lo, hi, piece in self.stretches]
+        return BatchRows(
+            np.concatenate(places), self.first, self.reward, self.discount, self.gamma,
+            self.rho.array[:, :T], self.weight.array[:, columns], self.row_next, active,
+        )  # fmt: skip
+
     def weighted(self, X: Floats) -> Weighted:
         """The rows with features X as the loops over weighted features take them."""
         return Weighted(
@@ -160,8 +175,9 @@ class Accumulator:
     """The sums of consecutive batches; all episodes of a part, from its first row on."""
 
     def __init__(self, plan: Plan) -> None:
-        T, K, d = len(plan.targets), len(plan.systems), plan.features
+        T, K, d = len(plan.targets), len(plan.systems), plan.summed
         self.plan = plan
+        self.keeper = RowKeeper() if plan.keeps_rows else None
         self.room = room_for(plan)
         self.pieces: list[BlockSums] = []
         self.place = np.zeros(4)
@@ -173,16 +189,16 @@ class Accumulator:
         self.violating = np.full((T, KEPT_ROWS), -1, dtype=np.int64)
         self.extent = np.array([np.inf, -np.inf, 0.0, 0.0])
         self.cuts = Cuts(plan)
-        self.products = Products(plan) if few(plan) else None
-        self.by_action = ActionSums(plan.by_action, d) if plan.by_action else None
+        self.products = Products(plan) if few(plan) and not plan.keeps_rows else None
+        self.by_action = ActionSums(plan.by_action, plan.features) if plan.by_action else None
         self.lams, self.c = np.array(plan.lams), np.zeros((len(plan.lams), plan.ratios))
         columns = plan.columns * d + self.c.size
-        self.chunk = int(np.clip(CHUNK_BYTES // (8 * columns), FEWEST_ROWS, MOST_ROWS))
+        self.chunk = int(np.clip(CHUNK_BYTES // (8 * max(columns, 1)), FEWEST_ROWS, MOST_ROWS))
         self.chunk += 8 - self.chunk % 64  # rows of U a power of two apart would share cache lines
         self.Y, self.U = np.empty((d, self.chunk)), np.empty((columns, self.chunk))
         self.V = np.empty((self.chunk, d + 2))
 
-    def add(self, batch: LogBatch, X: Floats) -> None:
+    def add(self, batch: LogBatch, X: Features) -> None:
         """Add a batch whose observations have the features X."""
         self.add_rows(self.prepare(batch, Room()), X)
 
@@ -216,8 +232,26 @@ class Accumulator:
         self.extent = widest([self.extent, np.array(seen)])
         return p
 
-    def add_rows(self, p: Prepared, X: Floats) -> None:
-        """Add the sums over features of a prepared batch."""
+    def add_rows(self, p: Prepared, X: Features) -> None:
+        """Add the sums over features of a prepared batch; active ones only where rows are kept."""
+        if self.keeper is not None:
+            self._keep(p, active_of(X))
+        elif not isinstance(X, Active):
+            self._add_sums(p, X)
+        if self.by_action is not None and not isinstance(X, Active):
+            rows_by_action = p.by_action(X)
+            for lo, hi, piece in p.stretches:
+                self.by_action.add(lo, hi, piece, rows_by_action)
+
+    def _keep(self, p: Prepared, active: Active) -> None:
+        assert self.keeper is not None
+        self.keeper.add(p.kept(self.plan, active))
+        for lo, hi, piece in p.stretches:
+            begins = np.flatnonzero(p.first[lo:hi]) + lo
+            piece.x += active.added(np.arange(lo, hi), self.plan.features)
+            piece.x_start += active.added(begins, self.plan.features)
+
+    def _add_sums(self, p: Prepared, X: Floats) -> None:
         rows = p.weighted(X)
         ends = self.cuts.begin(p.first, p.discount)
         for lo, hi, piece in p.stretches:
@@ -230,10 +264,6 @@ class Accumulator:
             piece.add(sums.systems, sums.weighted)
             piece.G += sums.G
             piece.x += sums.x
-        if self.by_action is not None:
-            rows_by_action = p.by_action(X)
-            for lo, hi, piece in p.stretches:
-                self.by_action.add(lo, hi, piece, rows_by_action)
 
     def _add(self, lo: int, hi: int, piece: BlockSums, p: Prepared, rows: Weighted) -> None:
         """Add the sums of a stretch, chunk by chunk, for any number of features and with traces."""
@@ -311,6 +341,7 @@ class Accumulator:
             violations=self.violations,
             violating=self.violating,
             extent=self.extent,
+            table=empty_table() if self.keeper is None else self.keeper.table(),
         )
 
 

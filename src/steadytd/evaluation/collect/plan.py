@@ -61,6 +61,7 @@ class Plan:
     seed: int = 0  # of the sample of episodes
     by_action: ActionPlan | None = None
     behavior_whole: bool = False  # the behaviour's probabilities of all actions are logged
+    keeps_rows: bool = False  # few features are active: rows are kept, see `collect.rows`
 
     @property
     def columns(self) -> int:
@@ -71,6 +72,11 @@ class Plan:
     def ratios(self) -> int:
         """The ratios of a row: one per target, and the behaviour's own, which is 1."""
         return len(self.targets) + 1
+
+    @property
+    def summed(self) -> int:
+        """The features over which sums of pairs are made: none where rows are kept."""
+        return 0 if self.keeps_rows else self.features
 
     def block_of(self, row: int) -> int:
         """The block in which an episode that begins at `row` is counted."""
@@ -85,7 +91,10 @@ def numbers_per_block(targets: int, systems: int, features: int, lams: int = 1) 
 
 
 def blocks_for(targets: int, systems: int, features: int, lams: int = 1, further: int = 0) -> int:
-    """As many blocks as fit into 300 MB, between 16 and 200; `further` numbers are in each."""
+    """As many blocks as fit into 300 MB, between 16 and 200; `further` numbers are in each.
+
+    `features` are those over which sums of pairs are made.
+    """
     size = 8 * (numbers_per_block(targets, systems, features, lams) + further)
     if COPIES * FEWEST_BLOCKS * size > TOO_MUCH:
         needed = COPIES * FEWEST_BLOCKS * size / 1e9

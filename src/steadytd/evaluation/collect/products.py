@@ -55,7 +55,10 @@ class Products:
 
     def __init__(self, plan: Plan) -> None:
         d, self.ratios = plan.features, plan.ratios
-        groups, wide = up(plan.columns, LANES) // LANES, up(d + 1, LANES)
+        # an eight for the behaviour's column alone costs more than its sums beside G
+        self.beside = (plan.columns - 1) % LANES == 0
+        groups = up(plan.columns - self.beside, LANES) // LANES
+        wide = up(2 * d + 3 if self.beside else d + 1, LANES)
         each = np.repeat([s.lam for s in plan.systems], len(plan.targets))
         lam = np.zeros(groups * LANES)
         lam[: len(each)] = each
@@ -92,10 +95,12 @@ class Products:
                 m = (g + e * len(self.groups)) * LANES // along.shape[1]
                 along[m, t : t + LANES] = self.C[d + e, :n].T
         self.S[:] = 0.0
-        squares(lo, hi, rows.X, self.Z, self.S.reshape(-1))
+        squares(lo, hi, rows, self.Z, self.S.reshape(-1))
         S = np.triu(self.S[: d + 1, : d + 1])
         G = S[:d, :d] + np.triu(S, 1)[:d, :d].T
         weighted = along[:, : self.ratios].swapaxes(0, 1)
+        if self.beside:
+            found = np.concatenate([found, self.S[None, :d, d + 1 : d + 1 + n]])
         return Sums(found[: self.columns], weighted, G, S[:d, d])
 
 
@@ -167,18 +172,27 @@ def multiply(n: int, k: int, m: int, U: Floats, V: Floats, C: Floats) -> None:
 
 
 @compiled_disjoint
-def squares(lo: int, hi: int, X: Floats, Z: Floats, S: Floats) -> None:
-    """S += sum of z z' with z = (x, 1), on and right of the diagonal's blocks of eight."""
+def squares(lo: int, hi: int, rows: Weighted, Z: Floats, S: Floats) -> None:
+    """S += sum of (x, 1) z' with z = (x, 1), on and right of the diagonal's blocks of eight.
+
+    Where Z is wide enough, z = (x, 1, x - gamma' x', r, 1 - gamma').
+    """
+    X = rows.X
     d, wide = X.shape[1], Z.shape[1]
-    z = Z.reshape(-1)
+    z, longer = Z.reshape(-1), wide >= 2 * d + 3
     for begin in range(lo, hi, CHUNK):
         n = min(CHUNK, hi - begin)
-        rows = X[begin : begin + n]
         for i in range(n):
+            row = begin + i
             for k in range(d):
-                Z[i, k] = rows[i, k]
+                Z[i, k] = X[row, k]
             Z[i, d] = 1.0
-        for k in range(0, wide, LANES):
+            if longer:
+                j, by_next = np.uintp(rows.row_next[row]), rows.discount[row]
+                for k in range(d):
+                    Z[i, d + 1 + k] = X[row, k] - by_next * X[j, k]
+                Z[i, 2 * d + 1], Z[i, 2 * d + 2] = rows.reward[row], 1.0 - by_next
+        for k in range(0, d + 1, LANES):
             for m in range(k, wide, LANES):
                 square(n, k, m, wide, z, S)
 

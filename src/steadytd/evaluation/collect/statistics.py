@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.files import reading_arrays, write_arrays
+from steadytd.evaluation.collect.rows.table import RowTable, empty_table, in_units, joined
 
 ACTION_SUMS = ("q_counts", "q_start", "q_G", "q_systems", "q_traced", "q_weighted")
 BINS = 62  # of rho: zero, then bins that begin at 2^e and 1.5 2^e
@@ -57,6 +58,9 @@ class Statistics:
     `violating`    [T, 20]              the first of them, -1 where there are fewer
     `extent`       [4]                  least and largest reward, largest discount, longest episode
     ============== ==================== =======================================================
+
+    Where few features are active in a row, `table` has the rows themselves, and the sums over
+    features (`G`, `systems`, `mass`, `behavior`, `weighted`, `cut`) have no entries.
     """
 
     block: Longs
@@ -85,6 +89,7 @@ class Statistics:
     q_systems: Floats = field(default_factory=_none)
     q_traced: Floats = field(default_factory=_none)
     q_weighted: Floats = field(default_factory=_none)
+    table: RowTable = field(default_factory=empty_table)
 
     def __post_init__(self) -> None:
         for name in ACTION_SUMS:
@@ -93,16 +98,20 @@ class Statistics:
 
     def save(self, path: Path, **extra: NDArray[Any]) -> None:
         """Write all sums to a NumPy archive, whole or not at all."""
-        write_arrays(path, {f.name: getattr(self, f.name) for f in fields(self)} | extra)
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "table"}
+        table = {f"table_{name}": array for name, array in self.table._asdict().items()}
+        write_arrays(path, own | table | extra)
 
     @classmethod
     def load(cls, path: Path) -> tuple[Statistics, dict[str, NDArray[Any]]]:
         """The sums of a file and what else was saved."""
         with reading_arrays(path, "pass over a log") as file:
-            names = {f.name for f in fields(cls)}
+            names = {f.name for f in fields(cls) if f.name != "table"}
             own = {name: file[name] for name in names}
-            extra = {name: file[name] for name in file.files if name not in names}
-        return cls(**own), extra
+            table = RowTable(*(file[f"table_{name}"] for name in RowTable._fields))
+            used = {*names, *(f"table_{name}" for name in RowTable._fields)}
+            extra = {name: file[name] for name in file.files if name not in used}
+        return cls(**own, table=table), extra
 
     @property
     def rows(self) -> int:
@@ -139,6 +148,7 @@ def merged(parts: Sequence[Statistics]) -> Statistics:
         violations=np.sum([p.violations for p in parts], axis=0),
         violating=np.stack([_first_rows(rows) for rows in listed]),
         extent=widest([p.extent for p in parts]),
+        table=joined([p.table for p in parts], [len(p.block) for p in parts]),
     )
 
 
@@ -174,11 +184,14 @@ def _joined(s: Statistics, starts: Longs) -> Statistics:
     """Units that begin at these pieces."""
     if len(starts) == len(s.block):
         return s
-    added = {name: np.add.reduceat(getattr(s, name), starts, axis=0) for name in SUMMED}
+    added: dict[str, Any] = {
+        name: np.add.reduceat(getattr(s, name), starts, axis=0) for name in SUMMED
+    }
     for largest in LARGEST_OF:
         tops = np.maximum.reduceat(s.ratios[:, :, largest], starts, axis=0)
         added["ratios"][:, :, largest] = tops
-    rest = {
+    rest: dict[str, Any] = {
         f.name: getattr(s, f.name) for f in fields(s) if f.name not in (*SUMMED, *PIECEWISE[:2])
     }
+    rest["table"] = in_units(s.table, starts)
     return Statistics(block=s.block[starts], continues=s.continues[starts], **added, **rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.inverse import RANK, Inverse
 from steadytd.evaluation.estimate.sandwich import Estimate
 
+Weights = Bools | Floats  # how often each unit counts
 FOLDS = 5  # of units: the sums of four give the weights for the fifth
 
 
@@ -38,11 +39,35 @@ LSTD, PDIS, SNPDIS, MIS, DRL = (
 )  # fmt: skip
 
 
+class Solver(Protocol):
+    """A generalised inverse of a matrix A."""
+
+    def solve(self, b: Floats) -> Floats:
+        """w with A w = b."""
+
+    def solve_transposed(self, p: Floats) -> Floats:
+        """beta with A' beta = p."""
+
+
+class Sides(NamedTuple):
+    """The right-hand sides of M w = b and of M' beta = start."""
+
+    b: Floats
+    start: Floats
+
+
 class Pair(NamedTuple):
     """The solution of M w = b and that of M' beta = phi0."""
 
     w: Floats
     beta: Floats
+
+
+class Scores(NamedTuple):
+    """By unit: sums of temporal differences times weights, and of 1 - gamma' times them."""
+
+    errors: Floats
+    masses: Floats
 
 
 class Held(NamedTuple):
@@ -68,6 +93,9 @@ class Estimator:
     systems: tuple[System, ...] = (TD,)
     lams: tuple[float, ...] = (1.0,)
     _held: dict[int, list[Held]] = field(default_factory=dict, repr=False)
+    _solved: dict[tuple[int, Form], Pair | None] = field(
+        init=False, default_factory=dict, repr=False
+    )
 
     @property
     def n_units(self) -> int:
@@ -82,16 +110,28 @@ class Estimator:
     @cached_property
     def kept(self) -> Longs:
         """The numbers of the features that are independent in the log, in ascending order."""
+        return self._independent(self.units.G.sum(axis=0))
+
+    def _independent(self, G: Floats) -> Longs:
+        """A largest set of features that are independent where the sum of x x' is G."""
         from scipy.linalg import lapack
 
-        G = self.units.G.sum(axis=0)
         scale = np.sqrt(np.diag(G))
         shown = np.flatnonzero(scale > 0.0)
         inner = G[np.ix_(shown, shown)] / np.outer(scale[shown], scale[shown])
-        if not len(shown):
-            raise InputError("all features are 0 in every row; nothing can be learned from them.")
+        self._some(shown)
         _, order, rank, _ = lapack.dpstrf(inner, tol=RANK)
         return np.sort(shown[order[:rank] - 1])
+
+    def _some(self, shown: Longs) -> Longs:
+        if not len(shown):
+            raise InputError("all features are 0 in every row; nothing can be learned from them.")
+        return shown
+
+    @property
+    def features(self) -> int:
+        """How many features there are."""
+        return int(self.units.x.shape[1])
 
     @property
     def rank(self) -> int:
@@ -118,26 +158,80 @@ class Estimator:
         own = target == self.behavior
         return self.units.behavior if own else np.asarray(self.units.systems[:, target, k])
 
-    def mass(self, target: int, k: int = 0) -> Floats:
-        """The sums of (1 - gamma') z of system k by unit [units, d]."""
-        return np.asarray(self.units.mass[:, target, k])
+    def total(self, target: int, k: int = 0, use: Weights | None = None) -> tuple[Any, Floats]:
+        """A and b of system k, the sum over all units, or over some."""
+        found = summed(self.system(target, k), use)
+        return found[:, :-1], found[:, -1]
 
-    def solution(self, target: int, form: Form, use: Bools | None = None) -> Pair | None:
+    def gram(self, use: Weights | None = None) -> Any:
+        """The sum of x x' over all units, or over some."""
+        return summed(self.units.G, use)
+
+    def start_sum(self, use: Weights | None = None) -> Floats:
+        """The sum of x where the value is asked for, over all units, or over some."""
+        return summed(self.start, use)
+
+    def matrix(self, A: Any, G: Any, form: Form) -> Any:
+        """A + eta G + ridge I."""
+        return A + form.eta * G + form.ridge * np.eye(len(G))
+
+    def inverse(self, M: Any, G: Any, sides: Sides | None = None) -> Solver | None:
+        """A generalised inverse of M, for features whose sum of x x' is G, and for these sides."""
+        return Inverse.of(M, G)
+
+    def solution(self, target: int, form: Form, use: Weights | None = None) -> Pair | None:
         """w and beta of a solved form from all units, or from some; None where there are none."""
-        total, G = summed(self.system(target, form.system), use), summed(self.units.G, use)
-        M = total[:, :-1] + form.eta * G + form.ridge * np.eye(len(G))
-        inverse = Inverse.of(M, G)
+        if use is not None:
+            return self._solution(target, form, use)
+        if (target, form) not in self._solved:
+            self._solved[target, form] = self._solution(target, form)
+        return self._solved[target, form]
+
+    def _solution(self, target: int, form: Form, use: Weights | None = None) -> Pair | None:
+        (A, b), G = self.total(target, form.system, use), self.gram(use)
+        sides = Sides(b, self.start_sum(use))
+        inverse = self.inverse(self.matrix(A, G, form), G, sides)
         if inverse is None:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            start = inverse.solve_transposed(summed(self.start, use))
-            pair = Pair(inverse.solve(total[:, -1]), start)
+            pair = Pair(inverse.solve(sides.b), inverse.solve_transposed(sides.start))
         return pair if np.isfinite(pair.w).all() and np.isfinite(pair.beta).all() else None
+
+    def corrections(self, target: int, k: int, pair: Pair, here: slice = slice(None)) -> Scores:
+        """beta.(b_u - A_u w) by unit, and beta.(sum of (1 - gamma') z)."""
+        errors = -(self.system(target, k)[here] @ np.append(pair.w, -1.0)) @ pair.beta
+        own = target == self.behavior  # nobody asks for its masses
+        masses = np.zeros(len(errors)) if own else self.units.mass[here, target, k] @ pair.beta
+        return Scores(np.asarray(errors), np.asarray(masses))
+
+    def products(self, target: int, lam: float, w: Floats, here: slice = slice(None)) -> Scores:
+        """The sums of c (r - (x - gamma' x').w) and of c (1 - gamma') by unit."""
+        c, d = self.units.weighted[here, target, self.lams.index(lam)], self.features
+        return Scores(np.asarray(c[:, d] - c[:, :d] @ w), np.asarray(c[:, d + 1]))
+
+    def at_cuts(self, target: int, lam: float, beta: Floats, here: slice = slice(None)) -> float:
+        """The sum of gamma' ((1 - lam) beta.z + lam c) over the rows where episodes are cut off."""
+        if target == self.behavior:  # nobody asks for its own
+            return 0.0
+        found, d = self.units.cut[here, target, self.lams.index(lam)].sum(axis=0), self.features
+        return float((1.0 - lam) * found[:d] @ beta + lam * found[d])
+
+    def passed(self, target: int, lam: float) -> Floats:
+        """The sum of c (x - gamma' x') over all rows [d]."""
+        return summed(self.units.weighted[:, target, self.lams.index(lam), : self.features])
+
+    def squares(self, one: Floats, other: Floats) -> Floats:
+        """one'G_u other by unit."""
+        return np.asarray((self.units.G @ one) @ other)
+
+    def quadratic(self, target: int, y: Floats) -> Floats:
+        """y'A_u y of TD's system by unit."""
+        return np.asarray((self.system(target) @ np.append(y, 0.0)) @ y)
 
     def weights(self, target: int, form: Form) -> Floats:
         """The weights w [d] of a solved form, from the whole log; NaN where there are none."""
         pair = self.solution(target, form)
-        return np.full(self.units.G.shape[1], np.nan) if pair is None else pair.w
+        return np.full(self.features, np.nan) if pair is None else pair.w
 
     def folds(self) -> Iterator[slice]:
         """Five folds, or as many as there are units.
@@ -184,9 +278,9 @@ class Estimator:
                 pair = self.solution(target, LSTD, ~half)
                 if pair is None:
                     return HeldOut(float("inf"), float("nan"))
-                total, G = summed(self.system(target), half), summed(self.units.G, half)
-                g = np.stack([total[:, -1] - total[:, :-1] @ pair.w, total[:, -1]])
-                inner = Inverse.of(G, G)
+                (A, b), G = self.total(target, 0, half), self.gram(half)
+                g = np.stack([b - A @ pair.w, b])
+                inner = self.inverse(G, G)
                 x = None if inner is None else [inner.solve(one) for one in g]
                 rows = self.units.counts[half, 0].sum()
                 squares += np.nan if x is None else np.einsum("ik,ik->i", g, x) / rows / 2.0
@@ -194,7 +288,7 @@ class Estimator:
         return HeldOut(error if np.isfinite(error) else float("inf"), of_zero)
 
 
-def summed(sums: Floats, use: Bools | None = None) -> Floats:
+def summed(sums: Floats, use: Weights | None = None) -> Floats:
     """The sum over all units, or over some, of numbers by unit."""
     counted = np.ones(len(sums)) if use is None else use.astype(np.float64)
     return np.asarray((counted @ sums.reshape(len(sums), -1)).reshape(sums.shape[1:]))

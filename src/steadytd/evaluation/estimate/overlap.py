@@ -9,7 +9,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.statistics import BINS, Statistics
-from steadytd.evaluation.estimate.bootstrap import NONE, Interval
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval, student
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,12 @@ def mean_interval(totals: Floats, rows: Floats) -> Interval:
     The error is the root of sum_u (total_u - mean rows_u)^2 n/(n - 1), divided by all rows. So
     high a level is beyond what some hundred resamples can show.
     """
-    from scipy.stats import t
-
     n = len(totals)
     if n < 2:
         return NONE
     mean = totals.sum() / rows.sum()
     error = np.sqrt(((totals - mean * rows) ** 2).sum() * n / (n - 1.0)) / rows.sum()
-    reach = float(t.ppf(0.9995, n - 1) * error)
+    reach = float(student(0.9995, n - 1) * error)
     return Interval(float(mean) - reach, float(mean) + reach)
 
 

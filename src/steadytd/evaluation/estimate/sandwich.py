@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.estimate.bootstrap import NONE, Interval
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval, student
 
 SAME = 1e-9  # relative difference up to which two estimates are the same number
 
@@ -84,12 +84,10 @@ def around(value: float, influence: Floats, level: float = 0.95, apart: float = 
     >>> [round(limit, 2) for limit in around(1.0, np.array([0.1, -0.1] * 50))]
     [-0.99, 2.99]
     """
-    from scipy.stats import t
-
     error = spread_of(influence)
     if not np.isfinite([value, error]).all():
         return NONE
-    reach = float(t.ppf(0.5 + level / 2.0, len(influence) - 1)) * error + apart
+    reach = student(0.5 + level / 2.0, len(influence) - 1) * error + apart
     return Interval(value - reach, value + reach)
 
 

@@ -131,12 +131,12 @@ class EpisodeRows(NamedTuple):
 
 def rows_of(sample: Sampled, target: int, kept: Longs, start: Floats) -> EpisodeRows:
     """The sampled rows with the features `kept`."""
-    rows = sample.rows.astype(np.float64)
     d = len(start)
-    targets = rows.shape[1] - RATIOS - 2 * d
-    x = rows[:, RATIOS + targets : RATIOS + targets + d][:, kept]
-    ahead = rows[:, DISCOUNT, None] * rows[:, RATIOS + targets + d :][:, kept]
-    return EpisodeRows(x, ahead - x, rows[:, REWARD], rows[:, RATIOS + target], start[kept])
+    before = sample.rows.shape[1] - 2 * d  # numbers of a row before its features
+    reward, discount, rho = sample.rows[:, [REWARD, DISCOUNT, RATIOS + target]].T.astype(np.float64)
+    x = sample.rows[:, before + kept].astype(np.float64)
+    ahead = discount[:, None] * sample.rows[:, before + d + kept].astype(np.float64)
+    return EpisodeRows(x, ahead - x, reward, rho, start[kept])
 
 
 def one_step(sample: Sampled) -> bool:

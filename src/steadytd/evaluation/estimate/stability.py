@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval, student
 from steadytd.evaluation.estimate.estimators import Estimator
+from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator
+from steadytd.evaluation.estimate.sparse.pencil import OneHotPencil
 from steadytd.theory.thresholds import Pencil
 
 RESAMPLED_RANK = 40  # up to here the threshold is found anew in every resample
@@ -48,6 +50,9 @@ def pencil(e: Estimator, target: int, counts: Floats | None = None) -> Pencil:
     """A_0, G and b of a target (or of one resample of the units), as means over rows."""
     c = np.ones(e.n_units) if counts is None else counts
     Q, rows = span(e), float(c @ e.units.counts[:, 0])
+    if isinstance(e, SparseEstimator):
+        (A, b), gram = e.total(target, 0, c), e.gram(c).toarray()
+        return Pencil(Q=Q, A0=Q.T @ (A @ Q) / rows, G=Q.T @ gram @ Q / rows, b=Q.T @ b / rows)
     sums = np.tensordot(c, e.units.systems[:, target, 0], axes=1) / rows
     G = np.tensordot(c, e.units.G, axes=1) / rows
     return Pencil(Q=Q, A0=Q.T @ sums[:, :-1] @ Q, G=Q.T @ G @ Q, b=Q.T @ sums[:, -1])
@@ -58,16 +63,26 @@ def span(e: Estimator) -> Floats:
 
     It is the range of G, found from the features that are independent: their columns of G span it.
     """
-    if e.rank == e.units.G.shape[1]:
+    if e.rank == e.features:
         return np.eye(e.rank)
-    G = e.units.G.sum(axis=0)
+    G = e.gram().toarray() if isinstance(e, SparseEstimator) else e.units.G.sum(axis=0)
     scale = np.sqrt(np.diag(G)) + (np.diag(G) == 0.0)
     return np.asarray(np.linalg.qr(G[:, e.kept] / scale[e.kept])[0])
 
 
+def quick_pencil(e: Estimator, target: int) -> Pencil:
+    """The pencil of all units: for one-hot features a sparse one."""
+    if not (isinstance(e, SparseEstimator) and e.diagonal):
+        return pencil(e, target)
+    if target not in e.pencils:
+        rows, kept = float(e.units.counts[:, 0].sum()), e.kept
+        e.pencils[target] = OneHotPencil.of_sums(*e.total(target), e.gram(), kept, rows)
+    return e.pencils[target]
+
+
 def assess(e: Estimator, target: int, name: str, counts: Floats) -> Stability:
     """The stability of one target; `counts` are the resamples of the units."""
-    p = pencil(e, target)
+    p = quick_pencil(e, target)
     slowest = p.slowest(0.0)
     limits, share = _threshold(e, target, p, counts)
     upper = limits.hi if np.isfinite(limits.hi) else p.eta_pd
@@ -80,7 +95,7 @@ def assess(e: Estimator, target: int, name: str, counts: Floats) -> Stability:
         eta_pd_lo=limits.lo,
         eta_pd_hi=limits.hi,
         slowest=slowest,
-        eta=0.0 if calm else automatic_eta(e, target, p, upper),
+        eta=0.0 if calm else automatic_eta(e, target, pencil(e, target), upper),
         ratio=automatic_ratio(p, upper),
         rank=p.rank,
     )
@@ -96,7 +111,7 @@ def _threshold(
     """
     if e.n_units < 2:
         return NONE, None
-    if e.rank > RESAMPLED_RANK:
+    if e.rank > RESAMPLED_RANK or isinstance(e, SparseEstimator):
         return _first_order(e, target, p), None
     c = counts[:FEWER]
     rows = (c @ e.units.counts[:, 0])[:, None, None]
@@ -132,18 +147,19 @@ def _threshold_of(H: Floats, G: Floats) -> float:
 
 def _first_order(e: Estimator, target: int, p: Pencil) -> Interval:
     import scipy.linalg
-    from scipy.stats import t
 
-    H = (p.A0 + p.A0.T) / 2.0
-    values, vectors = scipy.linalg.eigh(H, p.G, subset_by_index=[0, 0])
-    y = p.Q @ vectors[:, 0]
-    A = (e.units.systems[:, target, 0] @ np.append(y, 0.0)) @ y
-    G = (e.units.G @ y) @ y
+    if isinstance(p, OneHotPencil):
+        value, vector = p.least
+    else:
+        H = (p.A0 + p.A0.T) / 2.0
+        values, vectors = scipy.linalg.eigh(H, p.G, subset_by_index=[0, 0])
+        value, vector = values[0], vectors[:, 0]
+    y = np.asarray(p.Q @ vector)
     rows = e.units.counts[:, 0]
-    moved = (A - values[0] * G) / rows.mean()
+    moved = (e.quadratic(target, y) - value * e.squares(y, y)) / rows.mean()
     n = e.n_units
     error = float(np.sqrt(moved.var(ddof=1) / n))
-    reach = float(t.ppf(0.975, n - 1)) * error
+    reach = student(0.975, n - 1) * error
     return Interval(p.eta_pd - reach, p.eta_pd + reach)
 
 
@@ -170,6 +186,8 @@ def automatic_eta(e: Estimator, target: int, p: Pencil, upper: float) -> float:
 
 
 def _solution(p: Pencil, eta: float) -> Floats:
+    if isinstance(p, OneHotPencil):
+        return p.solution(eta)
     try:
         return np.asarray(np.linalg.solve(p.A(eta), p.b))
     except np.linalg.LinAlgError:
@@ -183,7 +201,7 @@ def automatic_ratio(p: Pencil, upper: float) -> float:
 
 def path(e: Estimator, target: int, name: str, stability: Stability) -> list[dict[str, Any]]:
     """The value over eta: rows of target, eta, value, stable (None: too many features to look)."""
-    p = pencil(e, target)
+    p = quick_pencil(e, target)
     top = max(1.0, 2.0 * stability.eta, 2.0 * max(stability.eta_pd, 0.0))
     etas = np.unique(np.concatenate([np.linspace(0.0, 1.0, 41) ** 2 * top, [stability.eta]]))
     start = p.Q.T @ e.start_mean

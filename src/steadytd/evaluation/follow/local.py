@@ -17,6 +17,7 @@ from steadytd.evaluation.collect.accumulate import Accumulator, Prepared
 from steadytd.evaluation.collect.checks import Checked, Checks
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Room
+from steadytd.evaluation.collect.rows.active import active_rows
 from steadytd.evaluation.collect.statistics import Statistics, merged
 from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.follow.lanes import lane_shape
@@ -120,6 +121,8 @@ def first_members(
     pilot = first_rows((batch for part in few for batch in read(part)), PILOT_ROWS)
     if pilot is None:
         return []
+    if plan.keeps_rows:
+        return members(pilot, active_rows(features.rows(pilot.obs)), plan, asked, seed)
     return members(pilot, features_of(pilot, features, Room()), plan, asked, seed)
 
 

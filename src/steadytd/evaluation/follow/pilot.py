@@ -13,12 +13,14 @@ from steadytd.base.jit import compiled
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import TD, Plan
+from steadytd.evaluation.collect.rows.active import Active, Features
 from steadytd.evaluation.collect.scan import LARGEST
 from steadytd.evaluation.collect.statistics import units
 from steadytd.evaluation.estimate.bootstrap import resamples
 from steadytd.evaluation.estimate.closed_form import fixed_point
-from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.requests import Request
+from steadytd.evaluation.estimate.sparse.estimator import estimator
+from steadytd.evaluation.estimate.sparse.loops import sparse_matrix
 from steadytd.evaluation.estimate.stability import Stability, assess
 from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.online import Member
@@ -30,7 +32,7 @@ FEWER_BLOCKS, MANY_FEATURES = 10, 64
 
 
 def members(
-    batch: LogBatch, X: Floats, plan: Plan, asked: Sequence[Request], seed: int
+    batch: LogBatch, X: Features, plan: Plan, asked: Sequence[Request], seed: int
 ) -> list[Member]:
     """Every online learner for every target, with its numbers from the pilot's rows."""
     online = [one for one in asked if one.kind == "online"]
@@ -41,11 +43,12 @@ def members(
         blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
         numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
         short = replace(
-            plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=(), by_action=None
-        )
+            plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=(), by_action=None,
+            horizon=1,
+        )  # fmt: skip
         sums = Accumulator(short)
         sums.add(replace(batch, rows=numbers), X)
-        e = Estimator(units(sums.statistics()), "states")
+        e = estimator(units(sums.statistics()), "states")
         counts = resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES]
         found = [assess(e, t, name, counts) for t, name in enumerate(plan.targets)]
     pilot = sizes(batch, X)
@@ -93,8 +96,15 @@ class Sizes(NamedTuple):
     moved: Floats
 
 
-def sizes(batch: LogBatch, X: Floats) -> Sizes:
+def sizes(batch: LogBatch, X: Features) -> Sizes:
     """The sizes of a batch with features X."""
+    if isinstance(X, Active):
+        from scipy.sparse.linalg import norm
+
+        table = sparse_matrix(*X, int(X.feature.max(initial=0)) + 1)
+        here, ahead = table[: len(batch)], table[batch.row_next]
+        moved = here - ahead.multiply(batch.discount[:, None])
+        return Sizes(*(np.asarray(norm(one, axis=1), dtype=np.float64) for one in (here, moved)))
     x = X[: len(batch)]
     moved = x - batch.discount[:, None] * X[batch.row_next]
     return Sizes(np.linalg.norm(x, axis=1), np.linalg.norm(moved, axis=1))

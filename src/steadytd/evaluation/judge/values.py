@@ -261,7 +261,7 @@ def _difference(target: str, one: tuple[str, Estimate], other: tuple[str, Estima
 def _size(e: Estimator, target: int) -> float:
     """sqrt(w' G w / rows) for lstd's weights w."""
     w = e.weights(target, LSTD)
-    square = float(w @ e.units.G.sum(axis=0) @ w) / max(float(e.units.counts[:, 0].sum()), 1.0)
+    square = float(e.squares(w, w).sum()) / max(float(e.units.counts[:, 0].sum()), 1.0)
     return float(np.sqrt(max(square, 0.0)))
 
 
@@ -316,5 +316,5 @@ def _stable(
         return None
     p = pencil(e, target)
     rows = float(e.units.counts[:, 0].sum())
-    A = p.Q.T @ e.units.systems[:, target, form.system, :, :-1].sum(axis=0) @ p.Q / rows
+    A = p.Q.T @ e.total(target, form.system)[0] @ p.Q / rows
     return M.stable(A, p.G)

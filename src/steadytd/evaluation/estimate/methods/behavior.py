@@ -13,21 +13,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from steadytd.evaluation.estimate.estimators import Estimator, summed
-from steadytd.evaluation.estimate.inverse import Inverse
+from steadytd.evaluation.estimate.estimators import LSTD, Estimator, Pair, Sides
 from steadytd.evaluation.estimate.methods import drl
-from steadytd.evaluation.estimate.methods.solved import residuals
 from steadytd.evaluation.estimate.sandwich import Estimate
 
 
 def behavior_estimate(e: Estimator) -> Estimate:
     """The value of the policy that made the log, with its influences."""
-    found, d = drl.at(e, e.behavior, 1.0), e.units.G.shape[1]
-    system = summed(e.system(e.behavior))
-    inverse = Inverse.of(system[:, :-1], summed(e.units.G))
+    found = drl.at(e, e.behavior, 1.0)
+    A, b = e.total(e.behavior)
+    at_cuts = e.start_sum() - e.passed(e.behavior, 1.0)
+    inverse = e.inverse(A, e.gram(), Sides(b, at_cuts))
     if inverse is None:
         return found
-    passed = e.units.weighted[:, e.behavior, e.lams.index(1.0), :d]
-    beta = inverse.solve_transposed(summed(e.start - passed))
-    moved = residuals(e.system(e.behavior), inverse.solve(system[:, -1])) @ beta / e.starts.sum()
+    pair = Pair(inverse.solve(b), inverse.solve_transposed(at_cuts))
+    moved = e.corrections(e.behavior, LSTD.system, pair).errors / e.starts.sum()
     return replace(found, influence=np.asarray(found.influence + moved))

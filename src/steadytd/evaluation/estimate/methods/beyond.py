@@ -16,7 +16,7 @@ from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 
 def beyond_cuts(sample: Sampled, e: Estimator, target: int, lam: float) -> float:
     """The mean per start; 0 where no whole episode could be sampled."""
-    pair, d = e.solution(target, LSTD), e.units.G.shape[1]
+    pair, d = e.solution(target, LSTD), e.features
     if pair is None or not len(sample.rows):
         return 0.0
     rows, episode = sample.rows, sample.marks[:, 1]

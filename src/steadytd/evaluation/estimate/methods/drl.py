@@ -28,7 +28,6 @@ import numpy as np
 
 from steadytd.evaluation.collect.plan import System
 from steadytd.evaluation.estimate.estimators import Estimator, Form
-from steadytd.evaluation.estimate.methods.solved import residuals
 from steadytd.evaluation.estimate.sandwich import Estimate, nothing
 
 GRID = (0.0, 0.5, 0.8, 0.95, 1.0)  # among these lam is chosen: see `estimate.rule`
@@ -48,28 +47,24 @@ def curve(e: Estimator, target: int) -> dict[float, Estimate]:
 def at(e: Estimator, target: int, lam: float) -> Estimate:
     """DRL(lam) of one lam, whose sums must be among those of the pass."""
     score, mass, cut = np.zeros(e.n_units), np.zeros(e.n_units), 0.0
-    d, own = e.units.G.shape[1], target == e.behavior
     number = e.starts.sum()
     with np.errstate(over="ignore", invalid="ignore"):
         for held in e.cross_fitted(target):
             if held.pair is None:
                 return nothing(e.n_units)
-            (w, beta), here = held.pair, held.units
-            score[here] = e.start[here] @ w
+            pair, here = held.pair, held.units
+            score[here] = e.start[here] @ pair.w
             if lam < 1.0:
-                k = e.systems.index(System(lam))
-                score[here] += (1.0 - lam) * residuals(e.system(target, k)[here], w) @ beta
-                mass[here] += (1.0 - lam) * e.mass(target, k)[here] @ beta
+                found = e.corrections(target, e.systems.index(System(lam)), pair, here)
+                score[here] += (1.0 - lam) * found.errors
+                mass[here] += (1.0 - lam) * found.masses
             if lam > 0.0:
-                m = e.lams.index(lam)
-                c = e.units.weighted[here, target, m]
-                score[here] += lam * (c[:, d] - c[:, :d] @ w)
-                mass[here] += lam * c[:, d + 1]
-                if not own:
-                    at_cuts = e.units.cut[here, target, m].sum(axis=0)
-                    cut += float((1.0 - lam) * at_cuts[:d] @ beta + lam * at_cuts[d])
-        found = e.mean_of(score)
-        return replace(found, lam=lam, masses=mass / number, cut=float(cut / number))
+                found = e.products(target, lam, pair.w, here)
+                score[here] += lam * found.errors
+                mass[here] += lam * found.masses
+                cut += e.at_cuts(target, lam, pair.beta, here)
+        one = e.mean_of(score)
+        return replace(one, lam=lam, masses=mass / number, cut=float(cut / number))
 
 
 def needed(lams: Iterable[float]) -> tuple[tuple[System, ...], tuple[float, ...]]:

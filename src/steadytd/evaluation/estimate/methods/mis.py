@@ -20,12 +20,12 @@ def mis(e: Estimator, target: int, form: Form) -> Estimate:
     pair = e.solution(target, LSTD)
     if pair is None:
         return nothing(e.n_units)
-    value = float(pair.beta @ e.system(target)[:, :, -1].sum(axis=0) / e.starts.sum())
-    masses = e.units.mass[:, target, LSTD.system] @ pair.beta / e.starts.sum()
-    return Estimate(value, solved(e, target, LSTD).influence, None, np.asarray(masses))
+    value = float(pair.beta @ e.total(target)[1] / e.starts.sum())
+    masses = e.corrections(target, LSTD.system, pair).masses / e.starts.sum()
+    return Estimate(value, solved(e, target, LSTD).influence, None, masses)
 
 
 def marginal_weights(e: Estimator, target: int) -> Floats:
     """beta [d]: omega(s) = x(s).beta; NaN where it cannot be solved for."""
     pair = e.solution(target, LSTD)
-    return np.full(e.units.G.shape[1], np.nan) if pair is None else pair.beta
+    return np.full(e.features, np.nan) if pair is None else pair.beta

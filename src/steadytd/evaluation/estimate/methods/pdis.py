@@ -6,6 +6,8 @@ is cut off, so is its return. Without episodes there is no value.
 
 from __future__ import annotations
 
+import numpy as np
+
 from steadytd.evaluation.estimate.estimators import Estimator, Form
 from steadytd.evaluation.estimate.sandwich import Estimate, nothing
 
@@ -14,4 +16,4 @@ def pdis(e: Estimator, target: int, form: Form) -> Estimate:
     """The mean with its influences: a unit's sum less its share."""
     if e.where == "states":
         return nothing(e.n_units)
-    return e.mean_of(e.units.weighted[:, target, e.lams.index(1.0), -2])
+    return e.mean_of(e.products(target, 1.0, np.zeros(e.features)).errors)

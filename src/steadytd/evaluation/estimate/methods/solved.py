@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
 from steadytd.evaluation.estimate.estimators import Estimator, Form
 from steadytd.evaluation.estimate.sandwich import Estimate, nothing
 
@@ -24,13 +23,8 @@ def solved(e: Estimator, target: int, form: Form) -> Estimate:
         return nothing(e.n_units)
     w, beta = pair.w, pair.beta
     with np.errstate(over="ignore", invalid="ignore"):
-        residual = residuals(e.system(target, form.system), w) @ beta
+        residual = e.corrections(target, form.system, pair).errors
         if form.eta:
-            residual = residual - form.eta * (e.units.G @ w) @ beta
+            residual = residual - form.eta * e.squares(w, beta)
         residual = residual - form.ridge * (w @ beta) / e.n_units
         return e.mean_of(e.start @ w + residual)
-
-
-def residuals(system: Floats, w: Floats) -> Floats:
-    """b_u - A_u w [units, d]."""
-    return np.asarray(-(system @ np.append(w, -1.0)))

@@ -1,0 +1,1 @@
+"""The rows of a log as they are, where few features are active."""

@@ -1,0 +1,1 @@
+"""The same equations where few features are active: from the rows, with sparse matrices."""
