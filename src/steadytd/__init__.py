@@ -31,6 +31,7 @@ _ROOMS = {
     ),
     "evaluation.estimate.sensitivity": ("Bound", "Sensitivity"),
     "evaluation.evaluate": ("evaluate",),
+    "evaluation.judge.decide": ("BestTarget", "Decision"),
     "evaluation.judge.recommend": ("Recommendation",),
     "evaluation.result": ("Evaluation",),
     "evaluation.value_function": ("ValueFunction", "load_value_function"),

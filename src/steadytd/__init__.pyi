@@ -14,6 +14,8 @@ from steadytd.evaluation.estimate.calibration import LogCalibration as LogCalibr
 from steadytd.evaluation.estimate.sensitivity import Bound as Bound
 from steadytd.evaluation.estimate.sensitivity import Sensitivity as Sensitivity
 from steadytd.evaluation.evaluate import evaluate as evaluate
+from steadytd.evaluation.judge.decide import BestTarget as BestTarget
+from steadytd.evaluation.judge.decide import Decision as Decision
 from steadytd.evaluation.judge.recommend import Recommendation as Recommendation
 from steadytd.evaluation.result import Evaluation as Evaluation
 from steadytd.evaluation.value_function import ValueFunction as ValueFunction

@@ -84,4 +84,4 @@ def test_options_of_the_wrong_type(options: dict[str, Any], message: str) -> Non
 def test_parts_of_a_log_of_which_every_row_is_left_out(tmp_path: Path) -> None:
     log = frame(episode_id=np.arange(N), t=np.zeros(N, dtype=int), terminated=np.zeros(N, bool))
     log.write_parquet(tmp_path / "log.parquet", row_group_size=10)
-    refused("no row that can be learned from", str(tmp_path / "log.parquet"), parts=3)
+    refused("no row can be learned from", str(tmp_path / "log.parquet"), parts=3)

@@ -97,10 +97,10 @@ def certify(
             )
     if proof is not None:
         _write_proof(problem, eta or [], policy or 0, proof)
-    _certify_problem(Asked(problem, eta or [], policy or 0, directory, cures, as_json))
+    _certify_problem(Wanted(problem, eta or [], policy or 0, directory, cures, as_json))
 
 
-class Asked(NamedTuple):
+class Wanted(NamedTuple):
     """What is asked of a problem's certificate."""
 
     problem: str
@@ -124,7 +124,7 @@ def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> No
     err.print(shown, highlight=False, soft_wrap=True)
 
 
-def _certify_problem(asked_for: Asked) -> None:
+def _certify_problem(asked_for: Wanted) -> None:
     from steadytd.base.files import require_writable
     from steadytd.base.wording import figures
     from steadytd.report.certificate.cures import cure_rows
@@ -194,3 +194,31 @@ def _certify_problem(asked_for: Asked) -> None:
         out.print(table("Penalties asked about", columns, shown))
     if directory is not None:
         out.print(f"page: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(help="A proof, written by certify --proof.")],
+    as_json: Json = False,
+) -> None:
+    """Check a proof with exact fractions, from the problem in the file.
+
+    The same check without this library: python verify.py proof.json, where verify.py is
+    steadytd/theory/proof/verify.py, a file of under 100 lines.
+
+    Examples:
+      steadytd certify three_state --eta 0.5 --proof proof.json
+
+      steadytd verify proof.json
+    """
+    from steadytd.theory.proof.verify import verify as check
+
+    try:
+        proved = check(file)
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}.") from None
+    except ValueError as error:
+        raise InputError(f"{file} proves nothing: {error}.") from None
+    if as_json:
+        print_json({"file": str(file), "proved": proved})
+        return
+    out.print(f"proved: {proved}.", highlight=False, markup=False, soft_wrap=True)

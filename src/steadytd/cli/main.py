@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli import browse, certify, evaluate, experiments, fault, lab, report, study, verify
+from steadytd.cli import browse, certify, evaluate, experiments, fault, lab, report, study
 from steadytd.cli.console import err, plain, say
 
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
@@ -29,7 +29,7 @@ app.command("run")(experiments.run)
 app.command("study")(study.study)
 app.command("report")(report.report)
 app.command("certify")(certify.certify)
-app.command("verify")(verify.verify)
+app.command("verify")(certify.verify)
 app.command("evaluate")(evaluate.evaluate)
 app.command("lab")(lab.lab)
 app.command("list")(browse.list_names)

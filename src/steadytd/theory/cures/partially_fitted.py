@@ -31,7 +31,9 @@ def cure(setting: Setting) -> Cure:
         done = U * ((1.0 - left**t) / sizes)
         return Expectation(M=done @ inner[0], g=done @ inner[1])
 
-    last = np.log(FITTED) / np.log(left[0]) if left[0] > 0.0 else 1.0
+    last = 1.0 if left[0] <= 0.0 else MOST
+    if 0.0 < left[0] < 1.0:
+        last = np.log(FITTED) / np.log(left[0])
     return Iteration(
         name=NAME, amount="t", setting=s, system=system, low=1.0, whole=True,
         high=float(np.ceil(min(max(last, 1.0), MOST))), settings={"alpha": alpha},
