@@ -48,7 +48,9 @@ def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
             numbers,
         )  # fmt: skip
     said = []
-    if not w.enough_scores:
+    if not np.any(r.estimate.influence):
+        said.append("every unit of the log has the same score, so that chance cannot be seen in it")
+    elif not w.enough_scores:
         said.append(
             f"the error of drl rests on {w.scores:.3g} of {numbers['units']} units of the log (at "
             f"least {FEW_SCORES:g} are wanted)"
