@@ -21,7 +21,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
 
-from tests.support.chromium import opened
+from tests.browser.chromium import opened
 
 from steadytd.lab.page import lab_page
 

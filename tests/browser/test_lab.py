@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 import steadytd as st
 from steadytd.lab.page import lab_page
 from steadytd.lab.server import LabServer
-from tests.support.chromium import opened
+from tests.browser.chromium import opened
 
 pytestmark = pytest.mark.browser
 STATE = "#p=three_state&l=perturbed_td:alpha=0.001,eta=0.6;tdc:alpha=0.002&n=20000&k=2"
