@@ -156,6 +156,11 @@ def brute_force_moments(p: st.Problem, learner: st.Learner, steps: int) -> tuple
     return float(p.error(np.asarray(mean))), float(np.sqrt(square))
 
 
+def test_an_error_that_overflows_is_infinite() -> None:
+    found = exact_error(st.problem("theta2theta"), st.learner("td:alpha=0.5"), 100_000)
+    assert found is not None and found.of_mean == found.root_mean_square == np.inf
+
+
 @pytest.mark.parametrize(
     "text",
     [

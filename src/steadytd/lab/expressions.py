@@ -7,6 +7,7 @@ import builtins
 import inspect
 import math
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -43,7 +44,7 @@ class Array(NamedTuple):
 Known = Mapping[str, Array | Type | int | Callable[..., Any]]
 
 
-class Expressions:
+class Expressions(ABC):
     """Translates the expressions of one function.
 
     `known` says what the arguments are, and which names are numbers.
@@ -109,9 +110,9 @@ class Expressions:
         self.emit(wasm.END)
         self.depth -= 1
 
+    @abstractmethod
     def inline(self, call: ast.Call, scope: Scope) -> list[str]:
         """Put a function's body in place of its call; see `Compiler`."""
-        raise NotImplementedError
 
     def function(self, call: ast.Call, scope: Scope) -> Any:
         """The plain Python function that is called."""

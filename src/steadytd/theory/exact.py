@@ -62,9 +62,11 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     values = problem.Phi @ Q
     spread = np.einsum("si,ij,sj->s", values, second[:rank, :rank], values)
     squares = spread - 2.0 * problem.v_pi * (values @ mean) + problem.v_pi**2
-    root = float(np.sqrt(max(0.0, float(problem.error_weights() @ squares))))
+    square = float(problem.error_weights() @ squares)
+    root = float(np.sqrt(max(0.0, square))) if np.isfinite(square) else float("inf")
     weights = Q @ mean + (problem.w0 - Q @ (Q.T @ problem.w0))
-    return ExactError(float(problem.error(weights)), root, weights)
+    of_mean = float(problem.error(weights))
+    return ExactError(of_mean if np.isfinite(of_mean) else float("inf"), root, weights)
 
 
 def closes(learner: Learner) -> bool:
