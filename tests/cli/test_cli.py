@@ -37,6 +37,19 @@ def test_list_and_show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert "def advance(" in capsys.readouterr().out
 
 
+def test_certify_at_a_step_size(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "certify", "kolter", "--alpha", "1e-4", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["at_alpha"]
+    assert found["alpha"] == 1e-4
+    assert found["learners"] == st.certify("kolter").at_alpha(1e-4).to_dicts()
+    assert call(monkeypatch, "certify", "kolter", "--alpha", "1e-4") == 0
+    assert "Single runs at alpha = 0.0001" in capsys.readouterr().out
+    assert call(monkeypatch, "certify", "kolter", "--alpha", "0") == 2
+    assert "alpha must be a positive number" in capsys.readouterr().err
+
+
 def test_show_of_a_saved_problem(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

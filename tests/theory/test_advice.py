@@ -11,7 +11,13 @@ from steadytd.learners import algorithm
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.advice import advise_on
 from steadytd.theory.words.overview import compared
-from steadytd.theory.words.recommend import SLOW, Candidate, candidates, choice
+from steadytd.theory.words.recommend import (
+    SLOW,
+    Candidate,
+    candidates,
+    choice,
+    in_mean_square,
+)
 from tests.support.draws import certified, seeds
 from tests.support.helpers import random_problem
 from tests.support.made import absorbing, with_rewards
@@ -258,8 +264,11 @@ def test_what_is_recommended_is_stable_good_and_fast(kind: str, seeds: range) ->
         assert numbers["error"] <= limit
         assert c.error(c.fixed_point(learner)) == pytest.approx(numbers["error"], abs=1e-8 * size)
         good = [x for x in calm if x.error <= limit]
-        assert numbers["speed"] == max(x.speed for x in good)
-        fastest = {x.learner.name for x in good if x.speed == numbers["speed"]}
+        bounded = {x.learner.name: in_mean_square(c, x) for x in good}
+        if all(x.bounded for x in bounded.values()):
+            good = list(bounded.values())
+        fastest = {x.learner.name for x in good if x.speed == max(y.speed for y in good)}
+        assert numbers["speed"] in [bounded[name].speed for name in fastest]
         if numbers["speed"] >= 1e-3:
             assert learner.name in fastest
         else:
@@ -274,7 +283,7 @@ def test_a_slow_learner_is_replaced_by_its_direct_solver() -> None:
     assert tdc.speed < SLOW / 10
     codes = findings(c.problem)
     assert codes["recommended"].numbers["learner"] == "lstd"
-    assert "solved directly, since tdc would take 5.3e+04 steps" in codes["recommended"].text
+    assert "solved directly, since tdc would take 1.8e+06 steps" in codes["recommended"].text
     for law in compared():
         name, direct = law.name, law.standing.solver
         eta = {"eta": 0.7} if "perturbed" in name else {}
@@ -298,7 +307,7 @@ def test_speed_is_the_contraction_of_a_step() -> None:
 
 
 def candidate(name: str, error: float, speed: float, infinite: bool = False) -> Candidate:
-    learner = Certificate(st.problem("baird")).resolved(name)
+    learner = st.learner(name, alpha=1.0, average=1)  # second moments are not known
     return Candidate(learner, error, speed, infinite, counted=error)
 
 

@@ -9,6 +9,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.mean_square import mean_square
+from steadytd.theory.words.recommend import candidates
 from tests.support.helpers import random_problem
 from tests.support.realised import drawn
 
@@ -124,3 +125,46 @@ def test_the_recommendation_says_both() -> None:
     assert numbers["spread"] == found.spread(0.01)
     assert "its mean square bounded up to alpha = 0.268" in text
     assert "at alpha = 0.01 its error is 2.548 +- 0.74" in text
+
+
+def test_the_recommendation_is_the_fastest_with_bounded_second_moments() -> None:
+    """Of two with the same fixed point, TD is faster in the mean, but not where runs stay calm."""
+    c = st.certify("nonmonotone")
+    found = {x.learner.name: x for x in candidates(c)}
+    td, perturbed = found["td"], found["perturbed_td"]
+    assert td.speed > perturbed.speed
+    speeds = {}
+    for x in (td, perturbed):
+        moments = c.mean_square(x.learner)
+        assert moments is not None
+        modes = np.linalg.eigvals(c.expectation(x.learner).M)
+        speeds[x.learner.name] = modes.real.min() * moments.largest_alpha
+    assert speeds["perturbed_td"] > speeds["td"]
+    assert c.advice[-1].numbers["learner"] == "perturbed_td"
+    assert c.advice[-1].numbers["speed"] == pytest.approx(speeds["perturbed_td"], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["three_state", "theta2theta", "kolter"])
+def test_every_learner_at_one_step_size(name: str) -> None:
+    """The table says of each learner what `mean_square` says of it."""
+    c = st.certify(name)
+    rows = c.at_alpha(1e-3).to_dicts()
+    assert [r["learner"] for r in rows] == [r["learner"] for r in c.learners]
+    for row, known in zip(rows, c.learners, strict=True):
+        found = c.mean_square(row["learner"], **known["params"])
+        assert row["largest_alpha"] == known["largest_alpha"]
+        if found is None:
+            assert (row["mean_square_alpha"], row["spread"], row["bounded"]) == (None, None, None)
+            continue
+        assert row["mean_square_alpha"] == found.largest_alpha
+        assert row["bounded"] is (found.spread(1e-3) < float("inf"))
+        assert (row["spread"] is None) is not row["bounded"]
+        if row["bounded"]:
+            assert row["spread"] == found.spread(1e-3)
+    assert sum(r["bounded"] is not None for r in rows) >= 10
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_step_size_is_positive(alpha: float) -> None:
+    with pytest.raises(st.InputError, match="alpha must be a positive number"):
+        st.certify("three_state").at_alpha(alpha)

@@ -36,6 +36,10 @@ def certify(
     cures: Annotated[
         bool, typer.Option("--cures", help="Compare every way to a stable mean update.")
     ] = False,
+    alpha: Annotated[
+        float | None,
+        typer.Option(help="Also report on single runs of every learner at this step size."),
+    ] = None,
     proof: Annotated[
         Path | None,
         typer.Option(help="Write a proof here: is A(eta) positive definite, at the one --eta?"),
@@ -52,6 +56,8 @@ def certify(
       steadytd certify baird --eta 0.1 --eta 1 --out results/baird
 
       steadytd certify three_state --cures
+
+      steadytd certify three_state --alpha 1e-4
 
       steadytd certify three_state --eta 0.5 --proof proof.json
 
@@ -76,7 +82,11 @@ def certify(
                 f"--out works with problems only, and '{problem}' is a log; for pictures of a log "
                 "use steadytd evaluate --out."
             )
-        for option, used in {"--cures": cures, "--proof": proof is not None}.items():
+        for option, used in {
+            "--cures": cures,
+            "--alpha": alpha is not None,
+            "--proof": proof is not None,
+        }.items():
             if used:
                 raise InputError(
                     f"{option} works with problems only, and '{problem}' is a log; leave it out."
@@ -97,7 +107,7 @@ def certify(
             )
     if proof is not None:
         _write_proof(problem, eta or [], policy or 0, proof)
-    _certify_problem(Wanted(problem, eta or [], policy or 0, directory, cures, as_json))
+    _certify_problem(Wanted(problem, eta or [], policy or 0, directory, cures, alpha, as_json))
 
 
 class Wanted(NamedTuple):
@@ -108,6 +118,7 @@ class Wanted(NamedTuple):
     policy: int
     directory: Path | None
     cures: bool
+    alpha: float | None
     as_json: bool
 
 
@@ -137,7 +148,7 @@ def _certify_problem(asked_for: Wanted) -> None:
     )
     from steadytd.theory.certificate import certify as do
 
-    problem, etas, policy, directory, cures, as_json = asked_for
+    problem, etas, policy, directory, cures, alpha, as_json = asked_for
     if directory is not None:
         require_writable(directory)
     c = do(find_problem(problem), policy)
@@ -145,8 +156,10 @@ def _certify_problem(asked_for: Wanted) -> None:
     if directory is not None:
         with err.status("drawing"):
             page = write_certificate(c, directory, etas, cures=cures)
+    runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
     if as_json:
-        print_json(c.to_dict(etas, cures=cures))
+        at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
+        print_json(c.to_dict(etas, cures=cures) | at)
         return
     colour = "green" if c.td_stable else "yellow"
     out.print(f"[bold {colour}]{plain(verdict(c))}[/]\n", highlight=False)
@@ -180,6 +193,24 @@ def _certify_problem(asked_for: Wanted) -> None:
         )
         heads = ("cure", "unstable", ">take", ">error", ">noise", ">alpha <")
         out.print(table(title, heads, found))
+    if runs:
+        rows = [
+            (
+                plain(r["learner"]),
+                "" if r["bounded"] is None else "bounded" if r["bounded"] else "unbounded",
+                "" if r["mean_square_alpha"] is None else f"{r['mean_square_alpha']:.3g}",
+                figures(r["error"]),
+                "" if r["spread"] is None else figures(r["spread"]),
+            )
+            for r in runs
+        ]
+        title = (
+            f"Single runs at alpha = {alpha:g}: are second moments bounded,\n"
+            "up to which alpha; error of the fixed point; how far a long\n"
+            "run is from it (empty: not known)"
+        )
+        heads = ("learner", "mean square", ">alpha <", ">error", ">spread")
+        out.print(table(title, heads, rows))
     if asked:
         shown = [
             (

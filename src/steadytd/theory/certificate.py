@@ -90,6 +90,38 @@ class Certificate(Analysis):
         """Every registered learner here: stability, fixed point's error, largest step size."""
         return overview(self)
 
+    def at_alpha(self, alpha: float) -> pl.DataFrame:
+        """Every learner at one constant step size: what single runs do around the fixed point.
+
+        Below `largest_alpha` the mean contracts; up to `mean_square_alpha` second moments stay
+        bounded. Where they are `bounded` at `alpha`, a long run is, in the root mean square,
+        `spread` away from its fixed point, whose distance from v_pi is `error`. Null where not
+        known: with traces, a memory, or a system that is too large.
+
+        >>> import steadytd as st
+        >>> rows = st.certify("three_state").at_alpha(1e-4).to_dicts()
+        >>> {r["learner"]: round(r["spread"], 3) for r in rows if r["bounded"]}["perturbed_td"]
+        0.043
+        """
+        import polars as pl
+
+        if not 0.0 < alpha < float("inf"):
+            raise InputError(f"alpha must be a positive number, got {alpha}; for example 1e-4.")
+        columns = {"learner": pl.String, "stable": pl.Boolean, "error": pl.Float64}
+        columns |= {"largest_alpha": pl.Float64, "mean_square_alpha": pl.Float64}
+        columns |= {"bounded": pl.Boolean, "spread": pl.Float64}
+        rows = []
+        for row in self.learners:
+            found = self.mean_square(row["learner"], **row["params"])
+            moments: dict[str, Any] = {}
+            if found is not None:
+                spread = found.spread(alpha)
+                bounded = bool(np.isfinite(spread))
+                moments = {"mean_square_alpha": found.largest_alpha, "bounded": bounded}
+                moments |= {"spread": spread if bounded else None}
+            rows.append({name: (row | moments).get(name) for name in columns})
+        return pl.DataFrame(rows, schema=columns)
+
     # Cures
 
     @property

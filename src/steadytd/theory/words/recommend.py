@@ -1,8 +1,8 @@
-"""Which learner to use: the least error first, then finite variance and speed."""
+"""Which learner to use: finite variance first, then the least error, then speed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,10 +22,11 @@ SLOW = 1e-3  # contraction per step from which on steps are so many that solving
 class Candidate:
     """A learner that could be recommended, with what decides it.
 
-    `speed` is the rate of the slowest mode times the largest stable step size: how much of that
-    mode a step can take away. It does not depend on the size of the learner's updates. `counted`
-    is the error that decides: on a knife edge the one with a penalty that is off by a factor of
-    two, else the error itself.
+    `speed` is the rate of the slowest mode times the largest step size: how much of that mode a
+    step can take away. It does not depend on the size of the learner's updates. The step size is
+    the largest at which the mean contracts; where `bounded` the largest at which the second
+    moments stay bounded, too. `counted` is the error that decides: on a knife edge the one with a
+    penalty that is off by a factor of two, else the error itself.
     """
 
     learner: Learner
@@ -33,6 +34,7 @@ class Candidate:
     speed: float
     infinite_variance: bool
     counted: float
+    bounded: bool = False
 
 
 def candidates(c: Analysis) -> list[Candidate]:
@@ -56,11 +58,28 @@ def candidates(c: Analysis) -> list[Candidate]:
 def choice(c: Analysis, possible: list[Candidate]) -> Candidate:
     """The least error; among equally good ones the fastest. Infinite variance only if all have it.
 
-    Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good.
+    Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good. Speeds
+    are compared at step sizes with bounded second moments if these are known for all of the
+    equally good ones, else at step sizes with a stable mean.
     """
     calm = [p for p in possible if not p.infinite_variance] or possible
     slack = CLOSE * min(p.counted for p in calm) + SOME * (1.0 + c.norm(c.moments.v_pi))
-    return max((p for p in calm if p.counted <= slack), key=lambda p: p.speed)
+    good = [p for p in calm if p.counted <= slack]
+    known: list[Candidate] = []
+    for p in good:
+        known.append(in_mean_square(c, p))
+        if not known[-1].bounded:
+            return in_mean_square(c, max(good, key=lambda p: p.speed))
+    return max(known, key=lambda p: p.speed)
+
+
+def in_mean_square(c: Analysis, p: Candidate) -> Candidate:
+    """The candidate with its speed at the largest step size that keeps second moments bounded."""
+    found = c.mean_square(p.learner)
+    if found is None:
+        return p
+    share = found.largest_alpha / c.largest_alpha(p.learner)  # at most 1
+    return replace(p, speed=p.speed * share, bounded=True)
 
 
 def recommended(c: Analysis) -> Finding | None:
@@ -77,13 +96,13 @@ def recommended(c: Analysis) -> Finding | None:
         same = {k: v for k, v in learner.values.items() if k == "eta"}
         learner = c.resolved(learner.algorithm.standing.solver, **same)
         why += (
-            f", solved directly, since {best.learner.name} would take {1.0 / best.speed:.2g} steps "
+            f", solved directly, since {best.learner.name} would take {_steps(best.speed)} steps "
             "or more to get closer by a factor e"
         )
     others = "; ".join(
         f"{p.learner.name} {p.error:.4g}{', infinite variance' if p.infinite_variance else ''}"
         for p in possible
-        if p is not best
+        if p.learner is not best.learner
     )
     zero = c.error(np.zeros(c.problem.n_features))
     why += f" (others: {others})" if others else ""
@@ -116,6 +135,10 @@ def recommended(c: Analysis) -> Finding | None:
             **bounded,
         },
     )
+
+
+def _steps(speed: float) -> str:
+    return f"{1.0 / speed:.2g}" if speed > 0.0 else "infinitely many"
 
 
 def _mean_square(c: Analysis, best: Candidate) -> dict[str, float]:
