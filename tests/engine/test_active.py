@@ -16,6 +16,7 @@ from steadytd.engine.facts import fact_table, named
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.learners import algorithm, names
 from steadytd.mdp.action_values import ActionValues
+from steadytd.theory.certificate import Certificate
 from steadytd.theory.dynamics import follow_on_growth
 from steadytd.theory.exact import exact_error
 from steadytd.theory.words.advice import advise_on
@@ -230,8 +231,8 @@ def test_mean_updates_are_those_of_the_watched_chain(name: str, lam: float) -> N
     learner = st.learner(name, **options)
     p = partly()
     share = p.d_mu[:3].sum() if law.block is None else 1.0  # a direct solution has no step size
-    mine = st.certify(p).expectation(learner)
-    theirs = st.certify(censored(p)).expectation(learner)
+    mine = Certificate(p).expectation(learner)
+    theirs = Certificate(censored(p)).expectation(learner)
     np.testing.assert_allclose(mine.M, share * theirs.M, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(mine.g, share * theirs.g, rtol=1e-9, atol=1e-12)
 

@@ -34,6 +34,7 @@ from tests.support.cases import (
     task_for,
     varied,
 )
+from tests.support.draws import examples
 from tests.support.oracle import ALPHA, MeanStep
 
 STEPS = 250
@@ -98,7 +99,7 @@ def test_every_learner_states_a_closed_form() -> None:
 
 
 @every_closed_form
-@settings(deadline=None, derandomize=True, max_examples=4)
+@settings(deadline=None, derandomize=True, max_examples=examples(2, 8))
 @given(seed=some.integers(0, 10_000), sparse=some.booleans())
 def test_mean_of_one_step_is_the_closed_form(case: Learner, seed: int, sparse: bool) -> None:
     problem = task_for(

@@ -24,6 +24,7 @@ from steadytd.studies.analysis.reading import Chapter
 from steadytd.studies.analysis.tables import Best, at_the_edge, axes_of, mean_of
 from steadytd.studies.analysis.theory import Prediction, predict
 from steadytd.studies.spec import Task, parse_spec
+from tests.support.draws import examples
 
 STUDY = """
 problem = "three_state"
@@ -50,7 +51,7 @@ name = "etd"
 alpha = [0.01]
 """
 WHAT = "error"
-DRAWS = 120
+DRAWS = examples(50, 200)
 SHARES = {"a tenth": 0.1, "a hundredth": 0.01, "a millionth": 1e-6}
 
 

@@ -64,14 +64,23 @@ class MeanStep:
         windows = {learner.window(name) for name in self.law.windows}
         assert not windows or (moving == set(self.law.windows) and len(windows) == 1)
         self.window = min(windows, default=0)
+        self.steady: list[Floats] | None = None
 
     def __call__(self, y: Floats) -> Floats:
         """The mean change at y, divided by alpha."""
         means = []
-        for phase, past in zip(self.cycle, self._steady(y), strict=True):
+        for phase, past in zip(self.cycle, self._remembered(y), strict=True):
             changes = [self._step(p, one, y, phase)[1] for p, one in enumerate(past[self.before])]
             means.append(self.frequency @ np.array(changes) / self.alpha)
         return np.asarray(np.mean(means, axis=0))
+
+    def _remembered(self, y: Floats) -> list[Floats]:
+        """`_steady`, found once where what is remembered does not depend on y."""
+        if self.trace_products or None in self.law.memory.values():
+            return self._steady(y)
+        if self.steady is None:
+            self.steady = self._steady(y)
+        return self.steady
 
     def _is_clock(self, name: str, function: Function | None) -> bool:
         return function is not None and set(arguments(function)) <= {name, *self.law.params}
@@ -109,7 +118,7 @@ class MeanStep:
         for name, function in law.memory.items():
             if function is not None and name not in clocks:
                 memory[name] = scope[name] = _call(function, scope)
-        vectors = dict(zip(law.vectors, np.split(y, len(law.vectors)), strict=True))
+        vectors = dict(zip(law.vectors, y.reshape(-1, d), strict=True))
         vectors["x"] = self.x[self.now[p]]
         vectors["x_next"] = self.x_next[self.now[p]]
         before = {**vectors, **old}

@@ -265,6 +265,7 @@ def test_on_policy_td_is_always_stable(seed: int) -> None:
     assert c.eta_pd <= c.bounds["operator_norm"] <= 0.99 - 1.0 + 1e-12  # ||P_pi||_D = 1
 
 
+@pytest.mark.slow
 def test_500_states_and_200_features() -> None:
     p = random_problem(1, states=500, features=200, gamma=0.95, sparse=True)
     c = st.certify(p)

@@ -42,7 +42,11 @@ def said_stable(t: Treatment, a: float) -> bool:
     return not any(lo <= a <= hi for lo, hi in t.found.unstable)
 
 
-@pytest.mark.parametrize("name", CURED)
+QUICK = ("three_state", "chain", "second_policy")
+REST = (pytest.param(n, marks=pytest.mark.slow) for n in CURED if n not in QUICK)
+
+
+@pytest.mark.parametrize("name", [*QUICK, *REST])
 def test_the_sets_are_those_of_the_eigenvalues(name: str) -> None:
     """And the errors along them are those of the formulas."""
     c = certificate(name)

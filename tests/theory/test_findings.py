@@ -21,10 +21,11 @@ from steadytd.theory.exact import exact_error
 from steadytd.theory.words import advice, cures, recommend
 from steadytd.theory.words.advice import advise_on
 from tests.support.cured import Formulas
+from tests.support.draws import examples
 from tests.support.made import absorbing, doubled, two_modes, with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
 
-SEEDS = range(5)
+SEEDS = range(examples(2, 8))
 ASKED = (0.0, 0.05, 0.3, 0.42, 1.0)
 NAMED = ("theta2theta", "baird", "three_state", "kolter", "nonmonotone", "collision")
 NEARLY = [(seed, power) for seed in range(3) for power in (7.5, 9, 10.5)]

@@ -18,6 +18,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.learners import names
 from steadytd.theory import dynamics
+from tests.support.draws import seeds
 from tests.support.made import doubled, with_features
 from tests.support.realised import KINDS, drawn
 
@@ -86,10 +87,11 @@ def sizes(rng: np.random.Generator, d: int) -> Floats:
     return np.asarray(10.0 ** rng.uniform(-8.0, 8.0, size=d))
 
 
+@seeds(1, 3)
 @pytest.mark.parametrize("kind", KINDS)
-def test_drawn_problems_in_any_units(kind: str) -> None:
+def test_drawn_problems_in_any_units(kind: str, seeds: range) -> None:
     """Fixed points of every law that has one at both, too, and the poles' side of stability."""
-    for seed in range(3):
+    for seed in seeds:
         p = drawn(kind, seed)
         S = sizes(np.random.default_rng([seed, 77]), p.n_features)
         q = with_features(p, p.Phi * S)
