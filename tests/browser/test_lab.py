@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 import steadytd as st
 from steadytd.lab.page import lab_page
 from steadytd.lab.server import LabServer
+from tests.browser import firefox
 from tests.browser.chromium import opened
 
 pytestmark = pytest.mark.browser
@@ -126,3 +127,20 @@ def test_a_tooltip_names_the_errors(address: str) -> None:
         wait(page)
         page.locator("#chart-curves svg").hover(position={"x": 200, "y": 80})
         expect(page.locator("#chart-curves .tip")).to_contain_text("tdc")
+
+
+@pytest.mark.skipif(firefox.executable() is None, reason="there is no Firefox on this system")
+def test_firefox_gives_the_bits_of_run_too(address: str) -> None:
+    with firefox.opened(address + STATE) as page:
+        page.wait_for("document.body.dataset.done === '1'")
+        weights, errors = (
+            page.value_of("window.curves.weights"),
+            page.value_of("window.curves.errors"),
+        )
+        assert page.value_of("document.querySelectorAll('#chart-curves path').length") >= 2
+        assert page.value_of("document.documentElement.scrollWidth <= window.innerWidth")
+    found = ["perturbed_td:alpha=0.001,eta=0.6", "tdc:alpha=0.002"]
+    r = st.run("three_state", found, steps=20_000, seeds=2)
+    for i, learner in enumerate(r.learners):
+        np.testing.assert_array_equal(r.weights(learner), [seed[i] for seed in weights])
+        assert errors[0][i][-1] == r.errors[i][0][-1]

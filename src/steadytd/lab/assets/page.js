@@ -5,7 +5,8 @@ const data = JSON.parse(document.getElementById("lab-data").textContent);
 const $ = (id) => document.getElementById(id);
 const POINTS = 201;
 const state = { problem: "three_state", learners: [], steps: 100000, seeds: 3, step: 0, onPolicy: false, own: null };
-let model, tables, analysis, curves, worker, wishes = 0, wished = 0;
+let model, tables, analysis, worker, wishes = 0, wished = 0;
+var curves; // also for whoever looks at the page from outside: a property of the window
 
 // learners as text
 
