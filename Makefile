@@ -24,12 +24,13 @@ reproduce: $(PLAIN)
 	@echo "Running the paper's experiments; report and figures go to $(OUT)"
 	@$(BIN)/steadytd reproduce --out $(OUT)
 
-test: $(STAMP)
-	$(MAKE) --jobs 2 --output-sync lint kernels
+# Loops are compiled while the development tools are installed and the linters run.
+test:
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint kernels
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow" --ignore tests/browser
 
-test-all: $(STAMP)
-	$(MAKE) --jobs 2 --output-sync lint kernels
+test-all:
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint kernels
 	STEADYTD_TEST_ALL=1 $(BIN)/pytest -n 2 --dist loadfile --ignore tests/browser
 
 # Pages in a real browser: Playwright comes from PyPI, Chromium from the system's packages.
@@ -41,8 +42,8 @@ test-browser: $(STAMP)
 	$(BIN)/pytest tests/browser
 
 # The loops of all learners, compiled once for all workers of a test run and kept on disk.
-kernels: $(STAMP)
-	$(BIN)/python -m tests.support.compile_all
+kernels: $(PLAIN)
+	PYTHONPATH=src $(BIN)/python -m tests.support.compile_all
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -78,7 +79,7 @@ endef
 $(PLAIN): pyproject.toml constraints.txt
 	$(call set_up,steadytd and what it runs with,.)
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt | $(PLAIN)
 	$(call set_up,steadytd with its development tools,'.[dev]')
 	@touch $(PLAIN)
 

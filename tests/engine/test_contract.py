@@ -359,7 +359,7 @@ def test_one_compilation_serves_all(case: Learner) -> None:
         array.flags.writeable = False
     advance(block, stream, 0, STEPS)
     block.advance(stream.events, np.ones(STEPS), stream.transitions, dense_rows(stream.Phi))
-    assert len(attribute(block.kernel, "signatures")) == 1
+    assert len(attribute(block.kernel.enter, "signatures")) == 1
 
 
 def attribute(thing: object, name: str) -> Any:

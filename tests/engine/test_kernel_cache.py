@@ -73,7 +73,7 @@ def law_of(function: Callable[..., float]) -> Law:
 
 def place(function: Callable[..., float]) -> str:
     """The name under which a kernel is kept: different names cannot be mistaken."""
-    return kernel(law_of(function), False).__module__
+    return kernel(law_of(function), False).enter.__module__
 
 
 def one_step(function: Callable[..., float]) -> Floats:
@@ -125,7 +125,10 @@ def test_another_code_has_another_place() -> None:
 
 def test_another_path_or_law_has_another_place() -> None:
     td, etd = (st.learner(name, alpha=1).law for name in ("td", "etd"))
-    assert len({kernel(x, traced).__module__ for x in (td, etd) for traced in (False, True)}) == 4
+    assert (
+        len({kernel(x, traced).enter.__module__ for x in (td, etd) for traced in (False, True)})
+        == 4
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,7 +207,7 @@ from steadytd.engine.block import Block
 
 learner = st.learner("td", alpha=0.01)
 found = st.run("three_state", learner, steps=20, points=3)
-stats = Block([learner], found.problem.w0).kernel.stats
+stats = Block([learner], found.problem.w0).kernel.enter.stats
 print(json.dumps({
     "weights": found.final_weights.tolist(),
     "hits": sum(stats.cache_hits.values()),

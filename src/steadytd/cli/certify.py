@@ -194,7 +194,7 @@ def _certify_problem(asked_for: Wanted) -> None:
         heads = ("cure", "unstable", ">take", ">error", ">noise", ">alpha <")
         out.print(table(title, heads, found))
     if runs:
-        rows = [
+        at_alpha = [
             (
                 plain(r["learner"]),
                 "" if r["bounded"] is None else "bounded" if r["bounded"] else "unbounded",
@@ -209,8 +209,8 @@ def _certify_problem(asked_for: Wanted) -> None:
             "up to which alpha; error of the fixed point; how far a long\n"
             "run is from it (empty: not known)"
         )
-        heads = ("learner", "mean square", ">alpha <", ">error", ">spread")
-        out.print(table(title, heads, rows))
+        names = ("learner", "mean square", ">alpha <", ">error", ">spread")
+        out.print(table(title, names, at_alpha))
     if asked:
         shown = [
             (

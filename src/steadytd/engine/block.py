@@ -154,16 +154,21 @@ class Block:
         records: Bools = np.zeros(len(stops), dtype=np.bool_)
         records[np.searchsorted(stops, wanted)] = True
         errors = np.empty((len(wanted), len(goal.bounds), len(self.learners)))
-        inputs: tuple[NDArray[Any], ...] = (
-            events, factor, *transitions, *rows, stops, records,
-            *goal.rows, goal.weight, goal.target, goal.bounds,
-        )  # fmt: skip
         self.kernel(
-            self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
-            *map(read_only, inputs), errors, self.diverged, self.step,
+            (
+                self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
+                self.diverged,
+            ),
+            _all_read_only(events, factor, *transitions, *rows),
+            _all_read_only(*goal.rows, goal.weight, goal.target, goal.bounds),
+            (*_all_read_only(stops, records), errors, self.step),
         )  # fmt: skip
         self.step += n
         return errors[:, 0] if goal.ends is None else errors
+
+
+def _all_read_only(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    return tuple(map(read_only, arrays))
 
 
 def group_key(learner: Settings) -> tuple[Any, ...]:

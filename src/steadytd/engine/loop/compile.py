@@ -12,7 +12,7 @@ import inspect
 import linecache
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
 
 from steadytd.base.files import file_name
@@ -20,7 +20,25 @@ from steadytd.base.identity import UnreadableError, digest, modules
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.write import loop_source
 
-HELPERS = ("Sought", "copy", "leaves_finite_range", "mark_diverged", "measure_all")
+
+class Kernel:
+    """The compiled loop of a law, with the driver that calls it; compiled when first called."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.enter, self.layout = module.enter, (module.SCRATCH, module.SHOWN)
+
+    @cached_property
+    def loop(self) -> object:
+        """The loop as the driver takes it."""
+        from steadytd.engine.loop.driver import address
+
+        return address(self.enter) or self.enter
+
+    def __call__(self, *given: object) -> None:
+        """Take steps; see `driver.run`."""
+        from steadytd.engine.loop.driver import run
+
+        run(self.loop, self.layout, *given)
 
 
 @cache
@@ -29,21 +47,20 @@ def kernel(
     traced: bool,
     averaged: bool = False,
     write: Callable[[Law, bool, bool], str] = loop_source,
-) -> Function:
+) -> Kernel:
     """The compiled loop of a law (compiled when first called); see `loop_source` for the flags."""
     from steadytd.base import jit
-    from steadytd.engine.loop import kernels
 
     functions = law_functions(law)
     source = write(law, traced, averaged)
     stamp = _stamp(source, functions)
     module = _module(law.name, source, stamp or digest(source))
-    vars(module).update({name: getattr(kernels, name) for name in HELPERS})
     vars(module).update({name: jit.not_kept(f) for name, f in functions.items()})
     vars(module)["Disjoint"] = jit.Disjoint
     exec(compile(source, str(module.__file__), "exec"), vars(module))
-    run: Function = module.run
-    return run if stamp is None else jit.keep(run, lambda: stamp)
+    if stamp is not None:
+        jit.keep(module.enter, lambda: stamp)
+    return Kernel(module)
 
 
 def law_functions(law: Law) -> dict[str, Function]:
@@ -61,7 +78,7 @@ def _stamp(source: str, functions: dict[str, Function]) -> str | None:
     if any(inspect.getmodule(function) is None for function in functions.values()):
         return None
     try:
-        return digest(source, functions, modules("steadytd.engine.loop.kernels"))
+        return digest(source, functions, modules("steadytd.engine.loop.driver"))
     except UnreadableError:
         return None
 

@@ -36,48 +36,19 @@ def advance({arrays},
             first, length, offset, feature, value, first_step, begin, end):
 '''
 
-# The driver runs `advance` from stop to stop. Where a lane has left the finite range since the last
-# stop, it goes back and repeats that stretch in pieces of FINE steps, and the piece in which the
-# lane leaves one step at a time, so that the exact step is known without a check in the inner loop.
-# A repeated stretch gives the same bits.
-FINE = 32
-DRIVER = """
+# How the driver comes in: with the same arguments for every law.
+ENTRY = """
 
-@njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def run(state, kept, V, Z, M, carry, params, event, factor, row, row_next, facts,
-        first, length, offset, feature, value, stops, records,
-        goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target,
-        ends, errors, diverged, first_step):
-    sought = Sought(goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target)
-    scratch = np.empty(({scratch}, V.shape[2]))
-    whole = np.int64(2**62)
-    begin = single_until = np.int64(0)
-    stop = 0
-    recorded = 0
-    stride = whole
-    while stop < len(stops):
-        end = min(begin + stride, stops[stop])
-        if stride > 1:
-            copy(state, kept)
-        advance({arrays},
-                carry, event, factor, row, row_next, facts,
-                first, length, offset, feature, value, first_step, begin, end)
-        if stride == 1:
-            mark_diverged(V, diverged, first_step + end)
-            if end == single_until:
-                stride = {fine}
-        elif leaves_finite_range(V, diverged):
-            copy(kept, state)
-            single_until = end
-            stride = {fine} if stride == whole else 1
-            continue
-        begin = end
-        if begin == stops[stop]:
-            stride = whole
-            if records[stop]:
-                measure_all(V[{shown}], sought, ends, diverged, errors[recorded])
-                recorded += 1
-            stop += 1
+@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def enter(V, Z, M, params, scratch, carry, event, factor, row, row_next, facts,
+          first, length, offset, feature, value, first_step, begin, end):
+    advance({arrays},
+            carry, event, factor, row, row_next, facts,
+            first, length, offset, feature, value, first_step, begin, end)
+
+
+SCRATCH = {scratch}  # rows that the driver provides
+SHOWN = {shown}  # the vector whose error is measured
 """
 
 
@@ -131,15 +102,13 @@ class Loop:
         self.lines += ["    " * (depth + 1) + line for line in lines]
 
     def module(self, path: str, shown: int) -> str:
-        """The source of the whole module: the loop and its driver."""
+        """The source of the whole module: the loop, and how the driver comes in."""
         arrays = self.arrays()
         name = file_name(self.law.name)  # the user's, and part of a program here
         header = HEADER.format(name=name, path=path, arrays=", ".join(arrays))
         scratch = len(self.scratch())
-        driver = DRIVER.format(
-            shown=shown, arrays=", ".join(arrays.values()), scratch=scratch, fine=FINE
-        )
-        return header + self.body() + driver
+        entry = ENTRY.format(shown=shown, arrays=", ".join(arrays.values()), scratch=scratch)
+        return header + self.body() + entry
 
     def arrays(self) -> dict[str, str]:
         """The arrays that `advance` works on, one argument each, and what the driver gives.

@@ -1,0 +1,127 @@
+"""Runs the loop of any law from stop to stop, and notices the step at which a lane diverges.
+
+It is compiled once for all laws: it gets the loop as the address of its machine code, so a new law
+compiles its own few lines and nothing else. Where a version of Numba lacks what that needs (it is
+not part of Numba's public interface), the loop is given as it is, and this is compiled with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.extending import intrinsic, overload
+
+from steadytd.base.jit import compiled
+from steadytd.engine.law import Function
+from steadytd.engine.loop.kernels import (
+    Sought,
+    copy,
+    leaves_finite_range,
+    mark_diverged,
+    measure_all,
+)
+
+WHOLE = np.int64(2**62)  # steps: no end but the next stop
+FINE = np.int64(32)
+
+
+def _numbers(dtype: Any, ndim: int, *, read: bool = True) -> types.Array:
+    return types.Array(dtype, ndim, "C", readonly=read, aligned=True)
+
+
+_STATE = [_numbers(types.float64, n, read=False) for n in (3, 3, 2, 2, 2, 1)]
+_STEPS = [
+    _numbers(types.int32, 1), _numbers(types.float64, 1),  # event, factor
+    _numbers(types.int32, 1), _numbers(types.int32, 1), _numbers(types.float64, 2),  # transitions
+    *[_numbers(types.int64, 1)] * 3, _numbers(types.int32, 1), _numbers(types.float64, 1),  # rows
+]  # fmt: skip
+ENTRY = (*_STATE, *_STEPS, types.int64, types.int64, types.int64)  # what `enter` is given
+
+
+def address(enter: Any) -> int | None:
+    """Where the machine code of a loop lies, compiled or taken from disk; None if not known."""
+    enter.compile(ENTRY)
+    try:
+        (found,) = enter.overloads.values()
+        return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name)) or None
+    except AttributeError:
+        return None
+
+
+def call(loop: Any, given: Any) -> None:
+    """Call a loop, which is a compiled function or the address of one."""
+    loop(*given)
+
+
+@overload(call, strict=False)  # annotations apart
+def _call(loop: Any, given: Any) -> Function:
+    if isinstance(loop, types.Integer):
+        return lambda loop, given: _call_address(loop, given)  # noqa: PLW0108
+    return lambda loop, given: loop(*given)
+
+
+@intrinsic
+def _call_address(_: Any, loop: Any, given: Any) -> Any:
+    """Jump to machine code that was compiled for exactly the types of `given`."""
+    assert tuple(given.types) == ENTRY, given
+
+    def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        kinds = list(given.types)
+        parts = [builder.extract_value(values[1], i) for i in range(len(kinds))]
+        shape = context.call_conv.get_function_type(types.none, kinds)
+        pointer = builder.inttoptr(values[0], shape.as_pointer())
+        context.call_conv.call_function(builder, pointer, types.none, kinds, parts)
+        return context.get_dummy_value()
+
+    return types.none(loop, given), generate
+
+
+# Where a lane has left the finite range since the last stop, the driver goes back and repeats that
+# stretch in pieces of FINE steps, and the piece in which the lane leaves one step at a time, so
+# that the exact step is known without a check in the inner loop. A repeated stretch gives the same
+# bits.
+@compiled
+def run(loop: Any, layout: Any, own: Any, steps: Any, goal: Any, plan: Any) -> None:
+    """Take all steps up to the last stop; fill `errors` at the stops that are recorded.
+
+    Plain tuples, not named ones: the step of an online learner is a call of its own, and these cost
+    half as much. They are what `Block.advance` gives.
+    """
+    rows_of_scratch, shown = layout
+    state, kept, V, Z, M, carry, params, diverged = own
+    event, factor, row, row_next, facts, first, length, offset, feature, value = steps
+    goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target, ends = goal
+    stops, records, errors, first_step = plan
+    sought = Sought(goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target)
+    scratch = np.empty((rows_of_scratch, V.shape[2]))
+    begin = single_until = np.int64(0)
+    stop = 0
+    recorded = 0
+    stride = WHOLE
+    while stop < len(stops):
+        end = min(begin + stride, stops[stop])
+        if stride > 1:
+            copy(state, kept)
+        given = (
+            V, Z, M, params, scratch, carry, event, factor, row, row_next, facts,
+            first, length, offset, feature, value, first_step, begin, end,
+        )  # fmt: skip
+        call(loop, given)
+        if stride == 1:
+            mark_diverged(V, diverged, first_step + end)
+            if end == single_until:
+                stride = FINE
+        elif leaves_finite_range(V, diverged):
+            copy(kept, state)
+            single_until = end
+            stride = FINE if stride == WHOLE else np.int64(1)
+            continue
+        begin = end
+        if begin == stops[stop]:
+            stride = WHOLE
+            if records[stop]:
+                measure_all(V[shown], sought, ends, diverged, errors[recorded])
+                recorded += 1
+            stop += 1

@@ -1,0 +1,59 @@
+"""The driver: one for all laws, with the address of a loop or with the loop itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.engine.block import Block
+from steadytd.engine.loop import driver
+from tests.support.cases import RandomStream
+
+STEPS = 300
+
+
+def advanced(block: Block) -> tuple[bytes, list[int]]:
+    stream = RandomStream(seed=3, steps=STEPS)
+    factor = np.ones(STEPS)
+    block.advance(stream.events, factor, stream.transitions, stream.rows)
+    return block.V.tobytes(), block.diverged.tolist()
+
+
+def fresh(*learners: str) -> Block:
+    return Block([st.learner(text) for text in learners], RandomStream(seed=3, steps=STEPS).w0)
+
+
+def test_a_loop_by_itself_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Numba does not say where machine code lies, its public ways are enough."""
+    usual = fresh("td:alpha=0.01", "td:alpha=90")
+    by_address = advanced(usual)
+    assert isinstance(usual.kernel.loop, int)
+    assert by_address[1][0] == -1 < by_address[1][1]  # the second one diverges on the way
+    alone = fresh("td:alpha=0.01", "td:alpha=90")
+    monkeypatch.setitem(vars(alone.kernel), "loop", alone.kernel.enter)
+    assert advanced(alone) == by_address
+
+
+def test_where_no_address_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Elsewhere:
+        def compile(self, kinds: object) -> None:
+            assert kinds == driver.ENTRY
+
+    assert driver.address(Elsewhere()) is None
+
+
+def test_a_new_law_does_not_compile_the_driver_again() -> None:
+    advanced(fresh("td:alpha=0.01"))
+    before = len(driver.run.signatures)  # type: ignore[attr-defined]
+    advanced(fresh("vtrace:alpha=0.01"))
+    assert len(driver.run.signatures) == before  # type: ignore[attr-defined]
+
+
+def test_machine_code_is_entered_with_its_own_types_only() -> None:
+    """Another type of array would be read as something that it is not."""
+    block = fresh("td:alpha=0.01")
+    stream = RandomStream(seed=3, steps=STEPS)
+    wrong = stream.events.astype(np.int64)
+    with pytest.raises(Exception, match=r"AssertionError|Tuple"):
+        block.advance(wrong, np.ones(STEPS), stream.transitions, stream.rows)  # type: ignore[arg-type]
