@@ -8,7 +8,18 @@ from typing import Annotated, NamedTuple
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli.console import WHOLE, err, out, plain, print_json, table
+from steadytd.cli.console import (
+    WHOLE,
+    Open,
+    err,
+    open_page,
+    out,
+    plain,
+    print_json,
+    print_page,
+    require_page,
+    table,
+)
 from steadytd.cli.evaluate import Discount, Estimate, Features, Map, Target
 from steadytd.cli.experiments import Json, find_problem
 
@@ -40,6 +51,7 @@ def certify(
         Path | None,
         typer.Option(help="Write a proof here: is A(eta) positive definite, at the one --eta?"),
     ] = None,
+    show: Open = False,
     as_json: Json = False,
 ) -> None:
     """Before any run: is the mean update stable, and how good is its fixed point?
@@ -63,6 +75,7 @@ def certify(
     """
     from steadytd.cli.certify_log import certify_log, is_log
 
+    require_page(show, directory)
     given = {
         "--discount": discount is not None,
         "--features": features is not None,
@@ -97,7 +110,7 @@ def certify(
             )
     if proof is not None:
         _write_proof(problem, eta or [], policy or 0, proof)
-    _certify_problem(Wanted(problem, eta or [], policy or 0, directory, cures, as_json))
+    _certify_problem(Wanted(problem, eta or [], policy or 0, directory, cures, show, as_json))
 
 
 class Wanted(NamedTuple):
@@ -108,6 +121,7 @@ class Wanted(NamedTuple):
     policy: int
     directory: Path | None
     cures: bool
+    show: bool
     as_json: bool
 
 
@@ -137,7 +151,7 @@ def _certify_problem(asked_for: Wanted) -> None:
     )
     from steadytd.theory.certificate import certify as do
 
-    problem, etas, policy, directory, cures, as_json = asked_for
+    problem, etas, policy, directory, cures, show, as_json = asked_for
     if directory is not None:
         require_writable(directory)
     c = do(find_problem(problem), policy)
@@ -147,6 +161,8 @@ def _certify_problem(asked_for: Wanted) -> None:
             page = write_certificate(c, directory, etas, cures=cures)
     if as_json:
         print_json(c.to_dict(etas, cures=cures))
+        if directory is not None:
+            open_page(page, show)
         return
     colour = "green" if c.td_stable else "yellow"
     out.print(f"[bold {colour}]{plain(verdict(c))}[/]\n", highlight=False)
@@ -193,7 +209,7 @@ def _certify_problem(asked_for: Wanted) -> None:
         columns = ("eta", "mean update", ">error", ">error bound")
         out.print(table("Penalties asked about", columns, shown))
     if directory is not None:
-        out.print(f"page: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
+        print_page(page, show)
 
 
 def verify(

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadytd.cli.console import WHOLE, err, out, plain, print_json, progress_bar, say
+from steadytd.cli.console import (
+    WHOLE,
+    Open,
+    err,
+    open_page,
+    out,
+    print_json,
+    print_page,
+    progress_bar,
+    require_page,
+    say,
+)
 from steadytd.cli.experiments import Json, Threads
 
 if TYPE_CHECKING:
@@ -58,6 +69,7 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(**WHOLE, help="Seed of the bootstrap and of features.")] = 0,
     threads: Threads = None,
+    show_page: Open = False,
     as_json: Json = False,
 ) -> None:
     """What is a new policy worth, from the log of another? And can you trust the answer?
@@ -78,6 +90,7 @@ def evaluate(
     if engine != "dask" and (address is not None or checkpoint is not None):
         given = "--address" if address is not None else "--checkpoint"
         raise InputError(f"{given} needs the engine dask, got '{engine}'; add --engine dask.")
+    require_page(show_page, directory)
     log = opened(logs, discount, target, columns, estimate)
     if directory is not None:
         require_writable(directory)
@@ -98,12 +111,15 @@ def evaluate(
             page = write_evaluation(e, directory, files=log.files, command=_command())
     if as_json:
         print_json(e.to_dict())
+        if page is not None:
+            open_page(page, show_page)
         return
     from steadytd.cli.evaluate_page import show
 
     show(e)
     if page is not None:
-        out.print(f"\npage: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
+        out.print()
+        print_page(page, show_page)
 
 
 def opened(

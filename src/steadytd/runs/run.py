@@ -75,7 +75,7 @@ def run(
     )  # fmt: skip
     scene = Scene(found, where, instance=instance)
     outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, progress)
-    return Result.collect(found, chosen, asked, numbers, scene.points, outcomes)
+    return Result.collect(found, chosen, asked, numbers, scene.points, outcomes, family or "")
 
 
 def _points(steps: float, points: float) -> Longs:

@@ -1,0 +1,105 @@
+"""Tables as text: on the terminal, and in what `print` shows of a result.
+
+A number is never cut or wrapped. Where there is little room names fold, and where even that is
+not enough every row becomes a short block of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+from typing import Literal
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape, render
+from rich.table import Table
+from rich.text import Text
+
+from steadytd.base.wording import visible
+
+WIDTH = 80  # of what `print` shows
+FOLD = 12  # letters of a long word that stay together where there is little room
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], width: int = WIDTH
+) -> RenderableType:
+    """A table; the first column and texts to the left, the columns marked with > to the right.
+
+    Title and cells are Rich markup: names that others chose are given escaped.
+    """
+    names = [column.removeprefix(">") for column in columns]
+    numbers = [column.startswith(">") for column in columns]
+    shown = [[visible(str(cell)) for cell in row] for row in rows]
+    cells = [[render(row[i]).plain for row in shown] for i in range(len(names))]
+    room = width - 3 * len(columns) + 1  # three characters stand between cells
+    found = widths(names, cells, numbers, room)
+    heading = visible(title, lines=True)
+    if found is None:
+        return _blocks(heading, names, shown)
+    made = Table(title=heading, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    made.pad_edge = False
+    for name, number, wide in zip(names, numbers, found, strict=True):
+        justify: Literal["left", "right"] = "right" if number else "left"
+        made.add_column(name, justify=justify, overflow="fold", width=wide)
+    for row in shown:
+        made.add_row(*row)
+    return made
+
+
+def widths(
+    names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool], room: int
+) -> list[int] | None:
+    """The columns' widths: numbers whole, texts as far as there is room; None if there is not.
+
+    Texts are wrapped between words as long as that is enough, then long words fold.
+
+    >>> widths(["name", "what"], [["td"], ["a longer text"]], [False, False], 20)
+    [4, 13]
+    >>> widths(["name", "error"], [["perturbed_td:alpha=0.001"], ["1.5 ± 0.1"]], [False, True], 28)
+    [19, 9]
+    >>> widths(["name", "error"], [["perturbed_td:alpha=0.001"], ["1.5 ± 0.1"]], [False, True], 18)
+    """
+    heads = [max(map(cell_len, (*name.split(), ""))) for name in names]
+    longest = [max(map(cell_len, (*column, ""))) for column in cells]
+    words = [max(cell_len(w) for c in column for w in (*c.split(), "")) if column else 0
+             for column in cells]  # fmt: skip
+    found = [
+        max(head, whole if number else min(word, FOLD))
+        for head, whole, word, number in zip(heads, longest, words, numbers, strict=True)
+    ]
+    left = room - sum(found)
+    if left < 0:
+        return None
+    texts = [i for i, number in enumerate(numbers) if not number]
+    unfolded = {i: max(heads[i], words[i]) for i in texts}
+    wanted = {i: max(cell_len(names[i]), longest[i]) for i in range(len(names))}
+    for goal, order in ((unfolded, texts), (wanted, range(len(names)))):
+        for i in sorted(order, key=lambda i: goal[i] - found[i]):
+            more = max(min(goal[i] - found[i], left), 0)
+            found[i] += more
+            left -= more
+    return found
+
+
+def _blocks(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
+    """Every row by itself: its first cell, then a line for every other that is not empty."""
+    parts: list[RenderableType] = [Text.from_markup(f"[bold]{title}[/]")] if title else []
+    for first, *others in rows:
+        parts.append(Text.from_markup(first, overflow="fold"))
+        for name, cell in zip(names[1:], others, strict=True):
+            if cell:
+                parts.append(Text.from_markup(f"  {escape(name)}: {cell}", overflow="fold"))
+    return Group(*parts, Text())
+
+
+def rendered(*parts: RenderableType, width: int = WIDTH) -> str:
+    """Tables and sentences as plain text. Sentences are one line each, as the terminal has them."""
+    screen = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
+    for part in parts:
+        screen.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))
+    assert isinstance(screen.file, StringIO)
+    lines = [line.rstrip() for line in screen.file.getvalue().splitlines()]
+    return "\n".join(lines).strip("\n")
