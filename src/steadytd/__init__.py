@@ -38,6 +38,7 @@ _ROOMS = {
     "features": ("FeatureMap", "feature_map"),
     "learners": ("learner", "learners", "load_learner"),
     "logs.batch": ("LogBatch",),
+    "logs.example": ("sample_log",),
     "logs.log": ("Log", "open_log"),
     "logs.write": ("write_log",),
     "mdp.action_values": ("ActionValues",),

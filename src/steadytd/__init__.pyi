@@ -26,6 +26,7 @@ from steadytd.learners import learner as learner
 from steadytd.learners import learners as learners
 from steadytd.learners import load_learner as load_learner
 from steadytd.logs.batch import LogBatch as LogBatch
+from steadytd.logs.example import sample_log as sample_log
 from steadytd.logs.log import Log as Log
 from steadytd.logs.log import open_log as open_log
 from steadytd.logs.write import write_log as write_log

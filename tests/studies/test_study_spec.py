@@ -11,7 +11,8 @@ import steadytd as st
 from steadytd.studies import grid, spec
 from steadytd.studies.grid import points, values
 from steadytd.studies.lines import line_of
-from steadytd.studies.spec import load_spec, parse_spec
+from steadytd.studies.source import load_spec
+from steadytd.studies.spec import parse_spec
 
 TEXT = """
 title = "a study"

@@ -47,7 +47,9 @@ Estimate = Annotated[
 
 
 def evaluate(
-    logs: Annotated[list[str], typer.Argument(help="Parquet or CSV files, globs, a directory.")],
+    logs: Annotated[
+        list[str] | None, typer.Argument(help="Parquet or CSV files, globs, a directory.")
+    ] = None,
     discount: Discount = None,
     target: Target = None,
     features: Features = None,
@@ -69,12 +71,17 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(**WHOLE, help="Seed of the bootstrap and of features.")] = 0,
     threads: Threads = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Evaluate a small log that is made for you.")
+    ] = False,
     show_page: Open = False,
     as_json: Json = False,
 ) -> None:
     """What is a new policy worth, from the log of another? And can you trust the answer?
 
     Examples:
+      steadytd evaluate --sample
+
       steadytd evaluate log.parquet --discount 0.99 --features rbf:300
 
       steadytd evaluate 'logs/*.parquet' --discount 0.99 --target soft5 --out results/soft5
@@ -91,6 +98,10 @@ def evaluate(
         given = "--address" if address is not None else "--checkpoint"
         raise InputError(f"{given} needs the engine dask, got '{engine}'; add --engine dask.")
     require_page(show_page, directory)
+    if sample:
+        logs, discount, features = _sample(logs, discount, features)
+    if not logs:
+        raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
     log = opened(logs, discount, target, columns, estimate)
     if directory is not None:
         require_writable(directory)
@@ -120,6 +131,22 @@ def evaluate(
     if page is not None:
         out.print()
         print_page(page, show_page)
+
+
+def _sample(
+    logs: list[str] | None, discount: float | None, features: str | None
+) -> tuple[list[str], float, str]:
+    """Make the sample log, say where it is, and with which settings it is read."""
+    from steadytd.base.errors import InputError
+    from steadytd.base.files import cache_directory, output_directory
+    from steadytd.logs.example import DISCOUNT, FEATURES, sample_log
+
+    if logs:
+        raise InputError(f"--sample makes a log of its own; leave out '{logs[0]}', or --sample.")
+    path = sample_log(output_directory(cache_directory().parent) / "sample_log.parquet")
+    discount, features = discount or DISCOUNT, features or FEATURES
+    say(f"steadytd evaluate {path} --discount {discount:g} --features {features}")
+    return [str(path)], discount, features
 
 
 def opened(

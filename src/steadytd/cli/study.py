@@ -14,8 +14,21 @@ from steadytd.cli.experiments import Json, Threads
 LONG = 10_000_000  # learner-updates that take longer than a person likes to wait without a word
 
 
+def study_names(incomplete: str) -> list[str]:
+    """The studies of the package, for the shell's completion."""
+    from steadytd.studies.source import studies
+
+    return [name for name in studies() if name.startswith(incomplete)]
+
+
 def study(
-    file: Annotated[Path, typer.Argument(help="The study, a TOML file.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The study: a TOML file, or the name of one that comes with the package.",
+            autocompletion=study_names,
+        ),
+    ],
     directory: Annotated[
         Path | None, typer.Option("--out", help="Where the results go; default: results/NAME.")
     ] = None,
@@ -32,7 +45,7 @@ def study(
     """Run a study, or continue one: finished blocks are kept.
 
     Examples:
-      steadytd study studies/quick.toml
+      steadytd study quick
 
       steadytd study studies/collision.toml --out results/collision
 

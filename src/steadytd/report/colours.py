@@ -12,7 +12,7 @@ from functools import cache
 from typing import NamedTuple
 from zlib import crc32
 
-from steadytd.learners import algorithm, names
+from steadytd.learners import algorithm, built_in
 
 PALETTE = (
     "#D55E00", "#009E73", "#0072B2", "#CC79A7", "#8B5FBF", "#E69F00", "#56B4E9", "#222222",
@@ -31,7 +31,7 @@ class Stroke(NamedTuple):
 @cache
 def _order() -> dict[str, int]:
     """The place of every registered law in the palette."""
-    places = {name: algorithm(name).standing.place for name in names()}
+    places = {name: algorithm(name).standing.place for name in built_in()}
     ordered = sorted(places, key=lambda name: (not places[name], places[name], name))
     return {name: i for i, name in enumerate(ordered)}
 

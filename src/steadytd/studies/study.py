@@ -20,7 +20,8 @@ from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
 from steadytd.studies.cluster import Address, cluster
 from steadytd.studies.local import Submit
 from steadytd.studies.results import StudyResults, choose_best, load_study
-from steadytd.studies.spec import Spec, load_spec, parse_spec
+from steadytd.studies.source import load_spec
+from steadytd.studies.spec import Spec, parse_spec
 from steadytd.studies.toml import toml
 
 ENGINES = ("local", "dask")
