@@ -1,4 +1,4 @@
-"""An algorithm and a problem of your own, in every list, study, certificate and page of steadytd."""
+"""An algorithm and a problem of your own, in all lists, studies, certificates and pages."""
 
 import numpy as np
 

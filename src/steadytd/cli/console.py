@@ -35,6 +35,10 @@ class Screen(Console):
             return found
         return ConsoleDimensions(NO_LIMIT, found.height)
 
+    @size.setter
+    def size(self, new: tuple[int, int]) -> None:
+        self._width, self._height = new
+
 
 out = Screen()
 err = Console(stderr=True)

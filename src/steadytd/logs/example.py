@@ -29,7 +29,7 @@ def sample_log(path: str | Path, seed: int = 0) -> Path:
     ['forward', 'hesitant']
     """
     rng = np.random.default_rng(seed)
-    rows: list[tuple[int, int, int, int, float, bool, bool]] = []
+    rows: list[tuple[int, int, int, int, int, float, bool, bool]] = []
     for episode in range(EPISODES):
         cell = int(rng.integers(CELLS // 2))
         for t in range(LONGEST):
@@ -38,11 +38,12 @@ def sample_log(path: str | Path, seed: int = 0) -> Path:
             new = min(max(cell + (2 * action - 1) * moved, 0), CELLS - 1)
             ends = new == CELLS - 1
             reward = 1.0 if ends else -0.02
-            rows.append((episode, t, cell, action, reward, ends, not ends and t == LONGEST - 1))
+            cut = not ends and t == LONGEST - 1
+            rows.append((episode, t, cell, new, action, reward, ends, cut))
             cell = new
             if ends:
                 break
-    names = ("episode_id", "t", "obs", "action", "reward", "terminated", "truncated")
+    names = ("episode_id", "t", "obs", "next_obs", "action", "reward", "terminated", "truncated")
     table = {
         name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
     }
@@ -50,5 +51,5 @@ def sample_log(path: str | Path, seed: int = 0) -> Path:
     table["behavior_prob"] = np.where(taken, RIGHT, 1.0 - RIGHT)
     for name, right in TARGETS.items():
         table[f"target_prob_{name}"] = np.where(taken, right, 1.0 - right)
-    table["obs"] = table["obs"][:, None].astype(np.float64)
+    table |= {name: table[name][:, None].astype(np.float64) for name in ("obs", "next_obs")}
     return write_log(path, table)

@@ -69,8 +69,10 @@ def text(shown: object) -> str:
 def chart(shown: object) -> Any:
     """An Altair chart without a configuration, so that it can stand beside others."""
     import altair as alt
+    from altair.utils.schemapi import debug_mode
 
-    made = _look(shown).chart(shown).copy()
+    with debug_mode(False):  # Altair would check every dot
+        made = _look(shown).chart(shown).copy()
     made.config = alt.Undefined
     return made
 
@@ -194,9 +196,10 @@ def _results_chart(results: StudyResults) -> Any:
         raise InputError(f"no learner of '{results.directory}' has a curve without overflow.")
     for one in parts:
         one.config = alt.Undefined
-    independent = {"color": "independent", "strokeDash": "independent", "y": "independent",
-                   "x": "independent"}  # fmt: skip
-    return parts[0] if len(parts) == 1 else alt.vconcat(*parts).resolve_scale(**independent)
+    if len(parts) == 1:
+        return parts[0]
+    own: Any = dict.fromkeys(("color", "strokeDash", "x", "y"), "independent")
+    return alt.vconcat(*parts).resolve_scale(**own)
 
 
 def _results_page(results: StudyResults, place: Path) -> Path:

@@ -25,7 +25,7 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
-from steadytd.mdp.action_values import ActionValues
+from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem
 from steadytd.theory.dynamics import fixed_point, is_stable
 
@@ -42,10 +42,8 @@ class Known(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def known(problem: object, learner: Learner) -> Known:
+def known(problem: Task, learner: Learner) -> Known:
     """Stability for all target policies, and the mean error of their fixed points."""
-    if not isinstance(problem, Problem | ActionValues):
-        return Known(None)
     try:
         policies = range(problem.n_policies)
         if not all(is_stable(problem, learner, k) for k in policies):

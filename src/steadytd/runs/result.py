@@ -192,7 +192,9 @@ class Result(Shown):
         """What theory knows of a learner on what a seed ran on."""
         if self.family:
             return known(make_problem(self.family, seed=seed), learner)
-        return known(self.problem, learner)
+        if isinstance(self.problem, Problem | ActionValues):
+            return known(self.problem, learner)
+        return Known(None)
 
     def _hyper_parameters(self) -> dict[str, pl.Series]:
         """A column per hyper-parameter: numbers, or texts where one of them is a word."""

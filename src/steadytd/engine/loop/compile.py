@@ -43,7 +43,10 @@ def kernel(
     vars(module)["Disjoint"] = jit.Disjoint
     exec(compile(source, str(module.__file__), "exec"), vars(module))
     run: Function = module.run
-    return run if stamp is None else jit.keep(run, lambda: stamp)
+    if stamp is None:
+        jit.say_compiling(kept=False)
+        return run
+    return jit.keep(run, lambda: stamp)
 
 
 def law_functions(law: Law) -> dict[str, Function]:

@@ -13,7 +13,8 @@ from steadytd.base.errors import InputError
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import Law
 
-NAME = re.compile(r"(?:NameError: name|Untyped global name) '(\w+)'")
+NAME = re.compile(r"NameError: name '(\w+)'")
+GLOBAL = re.compile(r"Untyped global name '(\w+)'")
 LINE = re.compile(r"^(?!Failed in|During|File|No implementation)\s*(\S.*)$", re.MULTILINE)
 TRIAL = 0.5  # every argument of a trial call
 
@@ -31,6 +32,12 @@ def law_error(law: Law, error: Exception) -> InputError:
         close = difflib.get_close_matches(found[1], known, n=1)
         hint = f"; did you mean '{close[0]}', as an argument?" if close else "; define it."
         return InputError(f"law {law.name} uses '{found[1]}', which is nowhere defined{hint}")
+    found = GLOBAL.search(str(error))
+    if found:
+        return InputError(
+            f"law {law.name} uses '{found[1]}', which cannot be compiled; a law works with numbers, "
+            "math and plain functions of numbers."
+        )
     wanted = ", ".join(f"{v}: {' and '.join(parts)}" for v, parts in law.writes.items())
     count = sum(map(len, law.writes.values()))
     numbers = "one number" if count == 1 else f"{count} numbers"
