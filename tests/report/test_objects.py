@@ -45,8 +45,13 @@ def certificate() -> st.Certificate:
 
 
 @pytest.fixture(scope="module")
-def evaluation(tmp_path_factory: pytest.TempPathFactory) -> st.Evaluation:
-    log = st.sample_log(tmp_path_factory.mktemp("log") / "log.parquet")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = st.sample_log(tmp_path_factory.mktemp("log") / "log.parquet")
+    return st.write_log(path, pl.read_parquet(path).filter(pl.col("episode_id") < 120))
+
+
+@pytest.fixture(scope="module")
+def evaluation(log: Path) -> st.Evaluation:
     return st.evaluate(log, discount=0.95, features="onehot", learners=["lstd", "drl"])
 
 
@@ -121,7 +126,7 @@ def test_charts_can_stand_beside_each_other() -> None:
 
 def test_the_words_are_those_of_the_command_line(
     evaluation: st.Evaluation,
-    tmp_path: Path,
+    log: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -137,9 +142,8 @@ def test_the_words_are_those_of_the_command_line(
     for finding in findings(certificate()):
         assert f"{finding.code}: {finding.text}" in str(certificate()).splitlines()
         assert f"{finding.code}  {finding.text}" in printed
-    log = str(st.sample_log(tmp_path / "log.parquet"))
     how = ["--discount", "0.95", "--features", "onehot", "--learner", "lstd", "--learner", "drl"]
-    assert call(monkeypatch, "evaluate", log, *how) == 0
+    assert call(monkeypatch, "evaluate", str(log), *how) == 0
     printed = capsys.readouterr().out.splitlines()
     for line in (*decision_lines(evaluation), *verdicts(evaluation)):
         if line.grade != "good" or line in decision_lines(evaluation):

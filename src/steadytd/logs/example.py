@@ -25,7 +25,7 @@ def sample_log(path: str | Path, seed: int = 0) -> Path:
     >>> import tempfile
     >>> import steadytd as st
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     st.open_log(st.sample_log(f"{place}/log.parquet")).targets
+    ...     st.open_log(st.sample_log(f"{place}/log.parquet"), discount=0.95).targets
     ['forward', 'hesitant']
     """
     rng = np.random.default_rng(seed)

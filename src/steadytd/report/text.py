@@ -1,11 +1,12 @@
 """Tables as text: on the terminal, and in what `print` shows of a result.
 
-A number is never cut or wrapped. Where there is little room names fold, and where even that is
-not enough every row becomes a short block of its own.
+A number is never cut or wrapped. Where there is little room names fold, between two settings of a
+learner, and where even that is not enough every row becomes a short block of its own.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from io import StringIO
 from typing import Literal
@@ -20,7 +21,8 @@ from rich.text import Text
 from steadytd.base.wording import visible
 
 WIDTH = 80  # of what `print` shows
-FOLD = 12  # letters of a long word that stay together where there is little room
+FOLD = 24  # letters of a long piece of a word that stay together where there is little room
+PIECE = re.compile(r"(?<=[,:;/])(?=\S)")  # a name folds behind these, between two settings
 
 
 def table(
@@ -45,8 +47,25 @@ def table(
         justify: Literal["left", "right"] = "right" if number else "left"
         made.add_column(name, justify=justify, overflow="fold", width=wide)
     for row in shown:
-        made.add_row(*row)
+        made.add_row(*(folded(cell, wide) for cell, wide in zip(row, found, strict=True)))
     return made
+
+
+def folded(cell: str, width: int) -> str:
+    """Plain text with line ends inside words that are too long, where they may fold.
+
+    >>> folded("perturbed_td:alpha=0.001,eta=0.5", 20).splitlines()
+    ['perturbed_td:', 'alpha=0.001,eta=0.5']
+    """
+    if "[" in cell or all(cell_len(word) <= width for word in cell.split()):
+        return cell
+    lines = [""]
+    for piece in (part for word in re.split(r"(?<= )", cell) for part in PIECE.split(word)):
+        if cell_len(lines[-1] + piece.rstrip()) <= width:
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    return "\n".join(line.rstrip() for line in lines if line)
 
 
 def widths(
@@ -64,17 +83,17 @@ def widths(
     """
     heads = [max(map(cell_len, (*name.split(), ""))) for name in names]
     longest = [max(map(cell_len, (*column, ""))) for column in cells]
-    words = [max(cell_len(w) for c in column for w in (*c.split(), "")) if column else 0
-             for column in cells]  # fmt: skip
+    words = [[word for cell in column for word in (*cell.split(), "")] for column in cells]
+    pieces = [[piece for word in some for piece in PIECE.split(word)] for some in words]
     found = [
-        max(head, whole if number else min(word, FOLD))
-        for head, whole, word, number in zip(heads, longest, words, numbers, strict=True)
+        max(head, whole if number else min(max(map(cell_len, (*some, ""))), FOLD))
+        for head, whole, some, number in zip(heads, longest, pieces, numbers, strict=True)
     ]
     left = room - sum(found)
     if left < 0:
         return None
     texts = [i for i, number in enumerate(numbers) if not number]
-    unfolded = {i: max(heads[i], words[i]) for i in texts}
+    unfolded = {i: max(heads[i], *map(cell_len, (*words[i], ""))) for i in texts}
     wanted = {i: max(cell_len(names[i]), longest[i]) for i in range(len(names))}
     for goal, order in ((unfolded, texts), (wanted, range(len(names)))):
         for i in sorted(order, key=lambda i: goal[i] - found[i]):

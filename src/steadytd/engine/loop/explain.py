@@ -35,8 +35,8 @@ def law_error(law: Law, error: Exception) -> InputError:
     found = GLOBAL.search(str(error))
     if found:
         return InputError(
-            f"law {law.name} uses '{found[1]}', which cannot be compiled; a law works with numbers, "
-            "math and plain functions of numbers."
+            f"law {law.name} uses '{found[1]}', which cannot be compiled; a law works with "
+            "numbers, math and plain functions of numbers."
         )
     wanted = ", ".join(f"{v}: {' and '.join(parts)}" for v, parts in law.writes.items())
     count = sum(map(len, law.writes.values()))
