@@ -71,7 +71,7 @@ def _print(document: dict[str, Any]) -> None:
         stage = "fresh seeds" if problem["fresh_seeds"] else "the grid's seeds"
         what = f"{document['criterion']}, {stage} (mean ± standard error)"
         title = f"\n{plain(problem['problem'])}: {what}"
-        columns = ("place", "learner", "at its best", ">of", ">error", ">final", ">predicted")
+        columns = ("#", "learner", "at its best", ">of", ">error", ">final", ">theory")
         out.print(table(title, (*columns, ">by step"), rows))
         note = (
             "of: number of configurations tried. by step: the median step by which the error had "

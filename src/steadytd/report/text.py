@@ -22,6 +22,7 @@ from steadytd.base.wording import visible
 
 WIDTH = 80  # of what `print` shows
 FOLD = 24  # letters of a long piece of a word that stay together where there is little room
+SEVERAL = re.compile(r"(?<= to) |(?<=,) ")  # between numbers that may stand below each other
 PIECE = re.compile(r"(?<=[,:;/])(?=\S)")  # a name folds behind these, between two settings
 
 
@@ -36,19 +37,28 @@ def table(
     numbers = [column.startswith(">") for column in columns]
     shown = [[visible(str(cell)) for cell in row] for row in rows]
     cells = [[render(row[i]).plain for row in shown] for i in range(len(names))]
-    room = width - 3 * len(columns) + 1  # three characters stand between cells
-    found = widths(names, cells, numbers, room)
     heading = visible(title, lines=True)
-    if found is None:
+    for parts, gap in ((False, 3), (False, 2), (True, 3), (True, 2)):
+        room = width - gap * (len(names) - 1) - 2
+        found = widths(names, cells, numbers, room, parts=parts)
+        if found is not None:
+            break
+    else:
         return _blocks(heading, names, shown)
-    made = Table(title=heading, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    made.pad_edge = False
+    made = Table(title=heading, title_justify="left", title_style="bold", box=SIMPLE_HEAD,
+                 padding=(0, 1, 0, gap - 2), pad_edge=False)  # fmt: skip
     for name, number, wide in zip(names, numbers, found, strict=True):
         justify: Literal["left", "right"] = "right" if number else "left"
         made.add_column(name, justify=justify, overflow="fold", width=wide)
     for row in shown:
-        made.add_row(*(folded(cell, wide) for cell, wide in zip(row, found, strict=True)))
+        fitted = zip(row, numbers, found, strict=True)
+        made.add_row(*((_parts if number else folded)(cell, wide) for cell, number, wide in fitted))
     return made
+
+
+def _parts(cell: str, width: int) -> str:
+    """Several numbers on a line each, if they do not stand side by side."""
+    return cell if cell_len(render(cell).plain) <= width else SEVERAL.sub("\n", cell)
 
 
 def folded(cell: str, width: int) -> str:
@@ -69,11 +79,17 @@ def folded(cell: str, width: int) -> str:
 
 
 def widths(
-    names: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool], room: int
+    names: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    numbers: Sequence[bool],
+    room: int,
+    *,
+    parts: bool = False,
 ) -> list[int] | None:
     """The columns' widths: numbers whole, texts as far as there is room; None if there is not.
 
-    Texts are wrapped between words as long as that is enough, then long words fold.
+    Texts are wrapped between words as long as that is enough, then long words fold. With `parts`
+    the ends of an interval may stand below each other.
 
     >>> widths(["name", "what"], [["td"], ["a longer text"]], [False, False], 20)
     [4, 13]
@@ -82,19 +98,21 @@ def widths(
     >>> widths(["name", "error"], [["perturbed_td:alpha=0.001"], ["1.5 ± 0.1"]], [False, True], 18)
     """
     heads = [max(map(cell_len, (*name.split(), ""))) for name in names]
-    longest = [max(map(cell_len, (*column, ""))) for column in cells]
+    lines = [[x for c in column for x in (SEVERAL.split(c) if parts else [c])] for column in cells]
+    longest = [max(map(cell_len, (*column, ""))) for column in lines]
     words = [[word for cell in column for word in (*cell.split(), "")] for column in cells]
     pieces = [[piece for word in some for piece in PIECE.split(word)] for some in words]
     found = [
-        max(head, whole if number else min(max(map(cell_len, (*some, ""))), FOLD))
-        for head, whole, some, number in zip(heads, longest, pieces, numbers, strict=True)
+        max(head, wide if number else min(max(map(cell_len, (*some, ""))), FOLD))
+        for head, wide, some, number in zip(heads, longest, pieces, numbers, strict=True)
     ]
     left = room - sum(found)
     if left < 0:
         return None
     texts = [i for i, number in enumerate(numbers) if not number]
     unfolded = {i: max(heads[i], *map(cell_len, (*words[i], ""))) for i in texts}
-    wanted = {i: max(cell_len(names[i]), longest[i]) for i in range(len(names))}
+    whole = [max(map(cell_len, (*column, ""))) for column in cells]
+    wanted = {i: max(cell_len(names[i]), whole[i]) for i in range(len(names))}
     for goal, order in ((unfolded, texts), (wanted, range(len(names)))):
         for i in sorted(order, key=lambda i: goal[i] - found[i]):
             more = max(min(goal[i] - found[i], left), 0)
