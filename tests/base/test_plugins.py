@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import steadytd as st
-from steadytd import learners, problems
+
+learners, problems = (import_module(f"steadytd.{name}") for name in ("learners", "problems"))
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
 BROKEN = {

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from steadytd.base import progress
+from steadytd.base.outside import progress
 
 
 class Terminal(io.StringIO):
@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     return now
 

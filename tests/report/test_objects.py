@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import steadytd as st
-from steadytd.base.shown import Shown
+from steadytd.base.outside.shown import Shown
 from steadytd.report.certificate.page import findings, verdict
 from steadytd.report.colours import stroke, strokes
 from steadytd.report.evaluation.words import decision_lines, verdicts
@@ -68,7 +68,7 @@ def online() -> st.OnlineLearner:
 
 @pytest.fixture(params=["result", "certificate", "evaluation", "study", "online"])
 def thing(request: pytest.FixtureRequest, evaluation: st.Evaluation, study: st.StudyResults) -> Any:
-    made = {"result": result, "certificate": certificate, "online": online}
+    made: dict[str, Any] = {"result": result, "certificate": certificate, "online": online}
     kept = {"evaluation": evaluation, "study": study}
     return kept[request.param] if request.param in kept else made[request.param]()
 

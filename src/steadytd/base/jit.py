@@ -36,7 +36,7 @@ from numba.core.compiler import Compiler
 
 from steadytd.base.files import cache_directory, read_kept, write_kept
 from steadytd.base.identity import PACKAGE, digest, modules
-from steadytd.base.progress import watched
+from steadytd.base.outside.progress import watched
 
 F = TypeVar("F", bound=Callable[..., object])
 DAY = 86_400.0  # seconds

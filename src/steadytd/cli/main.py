@@ -26,7 +26,7 @@ class Command(TyperCommand):
         return _flags(super().get_params(ctx))
 
 
-class Group(TyperGroup):
+class Commands(TyperGroup):
     """As `Command`, for `steadytd` itself."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -43,7 +43,7 @@ def _flags(params: list[Any]) -> list[Any]:
 
 app = typer.Typer(
     name="steadytd",
-    cls=Group,
+    cls=Commands,
     help="Off-policy TD learning: run, certify and compare learners, and value policies from logs.",
     no_args_is_help=True,
     rich_markup_mode="rich",

@@ -13,7 +13,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
 from steadytd.base.numbers import whole
-from steadytd.base.shown import Shown
+from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import count
 from steadytd.engine.block import Block, Transitions, make_block
 from steadytd.engine.facts import fact_table

@@ -11,7 +11,7 @@ import numpy as np
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
-from steadytd.base.shown import Shown
+from steadytd.base.outside.shown import Shown
 from steadytd.evaluation.estimate.calibration import LogCalibration
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
 from steadytd.evaluation.judge.decide import (

@@ -45,15 +45,18 @@ def table(
             break
     else:
         return _blocks(heading, names, shown)
-    made = Table(title=heading, title_justify="left", title_style="bold", box=SIMPLE_HEAD,
-                 padding=(0, 1, 0, gap - 2), pad_edge=False)  # fmt: skip
+    made = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, gap - 2), pad_edge=False)
     for name, number, wide in zip(names, numbers, found, strict=True):
         justify: Literal["left", "right"] = "right" if number else "left"
         made.add_column(name, justify=justify, overflow="fold", width=wide)
     for row in shown:
         fitted = zip(row, numbers, found, strict=True)
         made.add_row(*((_parts if number else folded)(cell, wide) for cell, number, wide in fitted))
-    return made
+    return Group(_title(heading), made) if heading else made
+
+
+def _title(heading: str) -> Text:
+    return Text.from_markup(heading, style="bold")
 
 
 def _parts(cell: str, width: int) -> str:
@@ -123,7 +126,7 @@ def widths(
 
 def _blocks(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
     """Every row by itself: its first cell, then a line for every other that is not empty."""
-    parts: list[RenderableType] = [Text.from_markup(f"[bold]{title}[/]")] if title else []
+    parts: list[RenderableType] = [_title(title)] if title else []
     for first, *others in rows:
         parts.append(Text.from_markup(first, overflow="fold"))
         for name, cell in zip(names[1:], others, strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
-from steadytd.base.shown import Shown
+from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import count
 from steadytd.engine.learner import Learner
 from steadytd.runs.outcome import Known, ended, known, outcome, worst, zero_error

@@ -13,7 +13,7 @@ from typing import Literal
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
-from steadytd.base.shown import Shown
+from steadytd.base.outside.shown import Shown
 from steadytd.engine.learner import Learner
 from steadytd.studies import dataset, local
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks

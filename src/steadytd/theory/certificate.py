@@ -16,8 +16,8 @@ import numpy as np
 from steadytd.base.errors import InputError
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
+from steadytd.base.outside.shown import Shown
 from steadytd.base.parallel import single_threaded
-from steadytd.base.shown import Shown
 from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem
