@@ -7,9 +7,13 @@ are not, and with them TD's steps are too long wherever the pole falls fast: it 
 which takes no steps, is not harmed.
 """
 
+import importlib.util
 from typing import Any
 
 import steadytd as st
+
+if importlib.util.find_spec("gymnasium") is None:
+    raise SystemExit("this example needs Gymnasium; install it with: pip install 'steadytd[gym]'")
 
 
 def leaning(noise: float) -> Any:

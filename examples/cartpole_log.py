@@ -11,6 +11,7 @@ from Gymnasium's start states, without a limit of time.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 from collections.abc import Callable
@@ -21,6 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import steadytd as st
+
+if importlib.util.find_spec("gymnasium") is None:
+    raise SystemExit("this example needs Gymnasium; install it with: pip install 'steadytd[gym]'")
 
 DISCOUNT = 0.95
 LIMIT = 200  # steps of a logged episode; 0.004 % of a return's weight is still to come then

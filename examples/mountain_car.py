@@ -5,9 +5,13 @@ behaviour policy does so only half of the time. Episodes are cut off after 200 s
 bootstrap through that, and the true values are those of the drive without a time limit.
 """
 
+import importlib.util
 from typing import Any
 
 import steadytd as st
+
+if importlib.util.find_spec("gymnasium") is None:
+    raise SystemExit("this example needs Gymnasium; install it with: pip install 'steadytd[gym]'")
 
 
 def pumping(noise: float) -> Any:

@@ -26,6 +26,7 @@ from steadytd.learners import learner as learner
 from steadytd.learners import learners as learners
 from steadytd.learners import load_learner as load_learner
 from steadytd.logs.batch import LogBatch as LogBatch
+from steadytd.logs.example import sample_log as sample_log
 from steadytd.logs.log import Log as Log
 from steadytd.logs.log import open_log as open_log
 from steadytd.logs.write import write_log as write_log
@@ -44,14 +45,18 @@ from steadytd.runs.nonlinear import Curves as Curves
 from steadytd.runs.nonlinear import nonlinear as nonlinear
 from steadytd.runs.result import Result as Result
 from steadytd.runs.run import run as run
+from steadytd.runs.saved import load_result as load_result
 from steadytd.streams.gymnasium_log import gym_log as gym_log
 from steadytd.streams.rollouts import Truth as Truth
+from steadytd.studies.grid import grid as grid
 from steadytd.studies.results import StudyResults as StudyResults
+from steadytd.studies.results import load_study as load_study
 from steadytd.studies.study import Study as Study
 from steadytd.studies.study import study as study
 from steadytd.theory.assumptions import Assumption as Assumption
 from steadytd.theory.certificate import Certificate as Certificate
 from steadytd.theory.certificate import certify as certify
+from steadytd.theory.certificate import load_certificate as load_certificate
 from steadytd.theory.cures.table import Treatment as Treatment
 from steadytd.theory.mean_square import MeanSquare as MeanSquare
 from steadytd.theory.thresholds import Pencil as Pencil

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from io import StringIO
@@ -14,7 +15,8 @@ import pytest
 from rich.console import Console
 
 import steadytd as st
-from steadytd.cli import console
+from steadytd.cli import browse, console
+from steadytd.cli.study import study_names
 from tests.support.commands import call
 
 
@@ -70,7 +72,11 @@ def test_run_prints_what_the_library_returns(
     expected = st.run("three_state", learners, steps=2000, seeds=3, points=11)
     assert [row["final"] for row in rows] == expected.summary["final"].to_list()
     assert pl.read_parquet(out / "curves.parquet").equals(expected.curves)
-    assert sorted(p.name for p in out.iterdir()) == ["curves.parquet", "summary.parquet"]
+    pictures = [f"curves.{kind}" for kind in ("pdf", "png", "svg")]
+    tables = ["curves.parquet", "problem.npz", "result.npz", "run.html", "summary.parquet"]
+    assert sorted(p.name for p in out.iterdir()) == sorted([*pictures, *tables])
+    assert st.load_result(out).summary.equals(expected.summary)
+    assert "error over 2,000 steps, 3 runs" in (out / "run.html").read_text(encoding="utf-8")
     assert call(monkeypatch, "run", "three_state", *learners, *size) == 0
     assert "perturbed_td:alpha=0.01,eta=0.5" in capsys.readouterr().out.replace("\n", "")
 
@@ -102,7 +108,7 @@ def test_a_diverged_learner_is_marked_and_json_stays_valid(
     assert 0 < row["first_divergence"] < 5000
     assert call(monkeypatch, *arguments) == 0
     text = capsys.readouterr().out
-    assert "2 of 2" in text
+    assert "td:alpha=5: overflowed in all 2 runs, first at step" in text
     assert "nan" not in text
 
 
@@ -227,3 +233,129 @@ def test_numbers_of_a_table_are_never_cut(width: int, monkeypatch: pytest.Monkey
     for word in ("alpha <", "error", "0.001228", "2.709e+04", "stable", "infinite"):
         assert word in shown
     assert "".join(shown.split()).count("(ratio") == 1
+
+
+def test_tables_that_do_not_fit_become_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Console(width=30, file=StringIO())
+    monkeypatch.setattr(console, "out", screen)
+    rows = [("td:alpha=0.0001", "1.234e+100 ± 5.6e+99", "2.345e+100 ± 6.7e+99", "growing")]
+    screen.print(console.table("Run", ("learner", ">mean", ">final", "ended"), rows))
+    assert isinstance(screen.file, StringIO)
+    lines = [line.rstrip() for line in screen.file.getvalue().splitlines()]
+    assert lines[:3] == ["Run", "td:alpha=0.0001", "  mean: 1.234e+100 ± 5.6e+99"]
+    assert "  ended: growing" in lines
+
+
+def test_a_pipe_has_no_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nobody says how wide it is, sentences and names are not wrapped."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    name = "perturbed_td:alpha=0.0001,eta=0.123456789,lam=0.987654321,power=0.123456,delay=1234567"
+    size = ["--steps", "100", "--seeds", "2"]
+    assert call(monkeypatch, "run", "three_state", name, *size) == 0
+    assert name in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "80")
+    assert call(monkeypatch, "run", "three_state", name, *size) == 0
+    shown = capsys.readouterr().out
+    assert name not in shown and max(map(len, shown.splitlines())) <= 80
+    for part in name.replace(":", ",").split(","):  # it folds between its settings
+        assert part in shown
+
+
+def test_auto_is_shown_with_its_number(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learner = "perturbed_td:alpha=0.01,eta=auto"
+    assert call(monkeypatch, "run", "three_state", learner, "--steps", "100", "--seeds", "1") == 0
+    found = st.certify("three_state").best_eta
+    assert f"{learner} ({found:.4g})" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["certify", "--help"]])
+def test_flags_have_no_value(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, *command) == 0
+    shown = capsys.readouterr().out
+    assert "--help" in shown and "bool" not in shown.lower()
+
+
+UNDERSTOOD = [
+    (["list", "learner"], "perturbed_td"), (["list", "Problems"], "three_state"),
+    (["list", "studies"], "Quick: a first look at a study"),
+    (["show", "perturbed_td"], "Perturbed off-policy TD"),
+    (["show", "perturbed_td:alpha=0.1,eta=1"], "Perturbed off-policy TD"),
+    (["show", "learners", "tdc"], "TDC, also called"),
+    (["show", "baird"], "Baird's counterexample"), (["show", "collision:seed=3"], "error at w0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "text"), UNDERSTOOD, ids=str)
+def test_names_are_understood(
+    command: list[str],
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call(monkeypatch, *command) == 0
+    assert text in capsys.readouterr().out
+
+
+def test_a_log_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log = st.sample_log(tmp_path / "log.parquet")
+    assert call(monkeypatch, "show", str(log), "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["targets"] == ["forward", "hesitant"]
+    assert facts["rows"] == len(pl.read_parquet(log))
+    assert call(monkeypatch, "show", "log", str(log)) == 0
+    assert "forward, hesitant" in capsys.readouterr().out
+
+
+NOT_UNDERSTOOD = {
+    "unknown problem or learner 'biard'; did you mean 'baird'": ["show", "biard"],
+    "unknown kind of thing to show: 'porblem'; did you mean": ["show", "porblem", "baird"],
+    "show one thing at a time, got 3": ["show", "td", "tdc", "etd"],
+    "unknown kind of thing to list: 'lerners'; did you mean 'learners'": ["list", "lerners"],
+    "there is no study file 'qick'. Studies of the package: collision": ["study", "qick"],
+    "give a log, for instance log.parquet; or --sample": ["evaluate"],
+    "--sample makes a log of its own; leave out 'x.csv'": ["evaluate", "x.csv", "--sample"],
+    "--open shows the page that --out writes": ["run", "baird", "td:alpha=0.1", "--open"],
+    "--open shows the page that --out writes; add": ["certify", "baird", "--open"],
+}
+
+
+@pytest.mark.parametrize("message", NOT_UNDERSTOOD)
+def test_what_is_not_understood_is_one_sentence(
+    message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, *NOT_UNDERSTOOD[message]) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err and shown.err.count("\n") == 1 and shown.out == ""
+
+
+def test_pages_are_opened(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    where = ["--out", str(tmp_path / "out"), "--open", "--steps", "50", "--seeds", "1"]
+    for more in ([], ["--json"]):
+        assert call(monkeypatch, "run", "three_state", "td:alpha=0.01", *where, *more) == 0
+    assert opened == [(tmp_path / "out" / "run.html").resolve().as_uri()] * 2
+    json.loads(capsys.readouterr().out.partition("\n[")[2].join(["[", ""]))
+
+
+def test_the_shell_completes_names() -> None:
+    """As bash asks: the words so far, and which of them is being written."""
+    asked = {"_STEADYTD_COMPLETE": "complete_bash", "COMP_WORDS": "steadytd show pert"}
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'steadytd'; "
+         "from steadytd.__main__ import main; main()"],
+        capture_output=True, text=True, check=False, env={**os.environ, **asked, "COMP_CWORD": "2"},
+    )  # fmt: skip
+    expected = [name for name in st.learners() if name.startswith("pert")]
+    assert done.stdout.split() == expected == browse.names("pert")
+    assert browse.kinds("l") == ["learners"] and study_names("qu") == ["quick"]

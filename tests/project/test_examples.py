@@ -178,3 +178,10 @@ def test_readme_names_all_learners() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in learner_names():
         assert f"`{name}`" in text
+
+
+@pytest.mark.parametrize("name", ["cartpole", "mountain_car", "cartpole_log"])
+def test_an_example_says_which_extra_it_needs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
+    with pytest.raises(SystemExit, match=r"^this example needs Gymnasium; .*'steadytd\[gym\]'$"):
+        runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")

@@ -143,7 +143,7 @@ def test_odd_logs_have_a_page(tmp_path: Path) -> None:
         assert "nan" not in shown.replace("finance", "")
         assert ">None<" not in shown
         assert len(verdicts(e)) == len(e.targets)
-    assert ">diverged<" in (tmp_path / "diverged/evaluation.html").read_text(encoding="utf-8")
+    assert ">overflowed<" in (tmp_path / "diverged/evaluation.html").read_text(encoding="utf-8")
     sampling = (tmp_path / "sampling/evaluation.html").read_text(encoding="utf-8")
     assert re.search("none: (pdis|drl) gives a value, not a value function", sampling)
     assert not list((tmp_path / "sampling").glob("*.npz"))

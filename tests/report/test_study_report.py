@@ -590,10 +590,10 @@ def test_the_headline_names_winner_and_lead(reading: Reading) -> None:
     assert words.headline(tied, "error").startswith("a and b cannot be told apart at the top;")
     assert words.order(tied).startswith("1. a = b; 3. c (= means")
     lost = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [np.inf, 1.0, 1.0]})
-    assert words.headline(lost, "error").endswith("while b diverged on 1 of 3 seeds.")
+    assert words.headline(lost, "error").endswith("while b overflowed on 1 of 3 seeds.")
     none = synthetic(reading, {"b": [np.inf, 1.0, 1.0], "c": [np.inf, np.inf, 1.0]})
     assert words.headline(none, "error") == (
-        "Every learner at its best diverged on some of the fresh seeds, b on the fewest: 1 of 3."
+        "Every learner at its best overflowed on some of the fresh seeds, b on the fewest: 1 of 3."
     )
     twins = dataclasses.replace(tied, same=frozenset([frozenset("ab")]))
     assert words.headline(twins, "error").startswith("a and b are the same update here and have")

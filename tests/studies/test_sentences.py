@@ -93,7 +93,8 @@ def draw(seed: int) -> Chapter:
     pair = frozenset(("tree_backup", "vtrace"))
     same = frozenset([pair]) if twins and pair <= errors.keys() else frozenset()
     return Chapter(
-        task, table, start, best, failed, errors, task.points, curves, theory, same
+        task, table, start, best, failed, errors, task.points, curves, theory, same,
+        far=int(rng.integers(0, 4)),
     )  # fmt: skip
 
 
@@ -133,6 +134,7 @@ def _best(
         never_diverged=int((own["diverged_share"] == 0.0).sum()),
         useful=int((own["error"] < start).sum()),
         edges=at_the_edge(axes, learner.values),
+        outcomes=tuple(rng.choice(["settled", "growing"], len(values), p=[0.8, 0.2]).tolist()),
     )  # fmt: skip
 
 
@@ -198,13 +200,13 @@ def check_difference(text: str, c: Chapter, a: str, b: str) -> None:
 
 def check_headline(text: str, c: Chapter) -> None:
     if not c.errors:
-        assert text == "Every configuration of every learner on three_state diverged in some run."
+        assert text == "Every configuration of every learner on three_state overflowed in some run."
         assert not np.isfinite(c.configurations["error"].to_numpy()).any()
         return
     lost = {name: int(np.isinf(values_of(c, name)).sum()) for name in c.errors}
     if min(lost.values()):
         first = min(lost, key=lost.__getitem__)
-        assert "diverged on some of the" in text
+        assert "overflowed on some of the" in text
         assert lost[first] == lost[re.search(r"seeds, (\w+) on", text)[1]]  # type: ignore[index]
         return
     means = {n: values_of(c, n).mean() for n in c.errors}
@@ -221,7 +223,7 @@ def check_headline(text: str, c: Chapter) -> None:
     if len(tied) > 1:
         second = tied[1][0]
         if lost[second]:
-            assert f"while {second} diverged on {lost[second]} of {len(c.errors[second])}" in text
+            assert f"while {second} overflowed on {lost[second]} of {len(c.errors[second])}" in text
         else:
             less = float(np.mean(values_of(c, second) - values_of(c, tied[0][0])))
             assert f"{percent(less / means[second])} less than {second} (" in text
@@ -284,7 +286,7 @@ def check_penalty(text: str, c: Chapter) -> None:
     plain = float(td["error"].to_numpy().min())
     helped = sum(e < plain for e in least.values())
     lowest = min(least.values())
-    shown = "diverged" if np.isinf(lowest) else figures(lowest)
+    shown = "overflowed" if np.isinf(lowest) else figures(lowest)
     if len(least) == 1:
         side = "below" if helped else "not below"
         assert f"with eta 0.5 is {shown}, {side} that without (td: {figures(plain)})." in text
@@ -296,11 +298,11 @@ def check_penalty(text: str, c: Chapter) -> None:
         counts += [x.filter(good)["alpha"].n_unique() for x in (td, penalised)]
     assert (
         f"Of the 3 step sizes that both have, td improves on w0 at {counts[0]} and perturbed_td, "
-        f"with the best of its penalties, at {counts[1]}; free of divergence are {counts[2]} and "
+        f"with the best of its penalties, at {counts[1]}; free of overflow are {counts[2]} and "
         f"{counts[3]}."
     ) in text
     if "perturbed_td" in c.errors and "td" not in c.errors:
-        assert "Every configuration of td diverged; perturbed_td has some that do not." in text
+        assert "Every configuration of td overflowed; perturbed_td has some that do not." in text
         assert np.isinf(plain) and np.isfinite(lowest)
     if not {"td", "perturbed_td"} <= c.errors.keys():
         return
@@ -320,7 +322,7 @@ def check_penalty(text: str, c: Chapter) -> None:
         )
         assert said in text
     if np.isinf(own).any() or np.isinf(other).any():
-        assert f"diverged {np.isinf(own).sum()} and {np.isinf(other).sum()} times" in text
+        assert f"overflowed {np.isinf(own).sum()} and {np.isinf(other).sum()} times" in text
         return
     check_difference(text, c, "perturbed_td", "td")
     apart = frozenset(("td", "perturbed_td")) in different(c)
@@ -333,11 +335,19 @@ def check_penalty(text: str, c: Chapter) -> None:
 
 def check_divergence(text: str, c: Chapter) -> None:
     table = c.configurations
+    far = re.search(
+        r"(\d+) configurations? without overflow ended some run with more than 10 t", text
+    )
+    assert (int(far[1]) if far else 0) == c.far
+    growing = re.search(r"Growing at its best setting: (.*)\.$", text)
+    said = re.findall(r"(\w+) in (\d+) of (\d+) run", growing[1]) if growing else []
+    counts = {b.algorithm: (b.outcomes.count("growing"), len(b.outcomes)) for b in c.best}
+    assert {n: (int(a), int(b)) for n, a, b in said} == {n: x for n, x in counts.items() if x[0]}
     lost = table.filter(pl.col("diverged_share") > 0.0)
     if not len(lost):
-        assert text == "No run diverged."
+        assert text.startswith("No run overflowed.")
         return
-    assert text.startswith(f"{len(lost)} of {len(table)} configurations of the grid diverged")
+    assert text.startswith(f"{len(lost)} of {len(table)} configurations of the grid overflowed")
     shares = {
         n: len(lost.filter(pl.col("algorithm") == n)) / len(table.filter(pl.col("algorithm") == n))
         for n in c.errors
@@ -395,7 +405,7 @@ CHECKS: dict[str, Callable[[str, Chapter], None]] = {
 }
 VARIANTS = {  # of each template, what at least one of the drawn sentences must say
     "Least error": ("has the least", "cannot be told apart", "are the same update", "while",
-                    "Every learner at its best diverged", "Every configuration"),
+                    "Every learner at its best overflowed", "Every configuration"),
     "Order": ("(= means", "the same update here"),
     "Speed": ("no learner in", "more by step", "not in", "per decade"),
     "Penalty of perturbed_td": ("Every configuration of td", "cannot be told apart", "above that",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,10 @@ import steadytd as st
 from steadytd.studies import grid, spec
 from steadytd.studies.grid import points, values
 from steadytd.studies.lines import line_of
-from steadytd.studies.spec import load_spec, parse_spec
+from steadytd.studies.source import load_spec, studies
+from steadytd.studies.spec import parse_spec
 
+STUDIES = Path(__file__).parents[2] / "studies"
 TEXT = """
 title = "a study"
 problem = "three_state"
@@ -256,3 +260,74 @@ def test_the_configurations_of_a_study_are_counted(monkeypatch: pytest.MonkeyPat
     text = "problem='three_state'\nsteps=10\nseeds=1\n[[learners]]\nname='td'\nalpha=[1, 2, 3, 4]"
     with pytest.raises(st.InputError, match=r"at least 4 configurations, more than 3"):
         parse_spec(text, "x")
+
+
+def test_a_dictionary_is_as_good_as_a_file(tmp_path: Path) -> None:
+    text = """
+        title = "It's \\"mine\\""
+        seeds = 3
+        errors = ["value"]
+        problems = [{name = "random_mdp", options = {states = 7, seed = 2}, steps = 100}]
+        [confirm]
+        by = "final"
+        [[learners]]
+        name = "perturbed_td"
+        alpha = {log2 = [-3, -1]}
+        eta = [0.5, "auto"]
+        """
+    (tmp_path / "mine.toml").write_text(text)
+    made = st.study(tomllib.loads(text), name="mine")
+    read = st.study(tmp_path / "mine.toml")
+    assert (made.name, made.spec.file) == (read.name, read.spec.file) == ("mine", read.spec.file)
+    assert tomllib.loads(made.spec.text) == tomllib.loads(text)
+    assert [str(x) for x in made.spec.tasks[0].learners] == [
+        str(x) for x in read.spec.tasks[0].learners
+    ]
+
+
+def test_arrays_and_numbers_of_numpy_in_a_dictionary() -> None:
+    grid = {"name": "td", "alpha": np.array([0.25, 0.5]), "lam": np.float64(0.5)}
+    made = st.study({"problem": "baird", "steps": np.int64(10), "seeds": 1, "learners": [grid]})
+    assert [str(x) for x in made.spec.tasks[0].learners] == [
+        "td:alpha=0.25,lam=0.5", "td:alpha=0.5,lam=0.5"
+    ]  # fmt: skip
+
+
+BAD_DICTIONARIES = {
+    "seeds is missing; a study needs it": {"problem": "baird", "steps": 9, "learners": []},
+    "alpha must be a number, a text, a list": {"learners": [{"name": "td", "alpha": object()}]},
+    "the keys of a study must be texts, got 3": {3: 4},
+    "unknown key 'sedes'; did you mean 'seeds'": {"problem": "baird", "sedes": 2, "steps": 9,
+                                                  "learners": [{"name": "td", "alpha": 1}],
+                                                  "seeds": 1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", BAD_DICTIONARIES)
+def test_mistakes_in_a_dictionary(message: str) -> None:
+    with pytest.raises(st.InputError, match=re.escape(message)):
+        st.study(BAD_DICTIONARIES[message])  # type: ignore[arg-type]
+
+
+def test_studies_of_the_package_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert st.study("quick").spec.text == (STUDIES / "quick.toml").read_text(encoding="utf-8")
+    assert set(studies()) == {path.stem for path in STUDIES.glob("*.toml")}
+    (tmp_path / "quick").write_text('problem = "baird"\nsteps = 5\nseeds = 1\n[[learners]]\n'
+                                    'name = "td"\nalpha = 0.5\n')  # fmt: skip
+    assert st.study("quick").spec.runs == 1  # a file of this name comes first
+
+
+def test_a_grid_in_python() -> None:
+    found = st.grid("perturbed_td", alpha=np.array([0.25, 0.5]), eta=[1, "auto"], lam=0)
+    slow = [
+        st.learner("perturbed_td", alpha=alpha, eta=eta)
+        for alpha in (0.25, 0.5)
+        for eta in (1, "auto")
+    ]
+    assert found == slow
+    assert len(st.grid("td", alpha={"log2": [-18, 0]}, lam=range(2))) == 38
+    with pytest.raises(st.InputError, match="alpha is an empty list"):
+        st.grid("td", alpha=[])
+    with pytest.raises(st.InputError, match="did you mean 'alpha'"):
+        st.grid("td", alpa=[0.1])

@@ -36,6 +36,7 @@ from numba.core.compiler import Compiler
 
 from steadytd.base.files import cache_directory, read_kept, write_kept
 from steadytd.base.identity import PACKAGE, digest, modules
+from steadytd.base.outside.progress import watched
 
 F = TypeVar("F", bound=Callable[..., object])
 DAY = 86_400.0  # seconds
@@ -93,10 +94,11 @@ def can_keep(dispatcher: Any) -> bool:
 
 
 @cache
-def say_compiling() -> None:
+def say_compiling(kept: bool = True) -> None:
     """Tell who waits at a terminal or in a notebook, once, what the first seconds are spent on."""
-    if sys.stderr.isatty() or "ipykernel" in sys.modules:
-        print("steadytd: compiling; the machine code is kept for the next time", file=sys.stderr)
+    if watched():
+        more = "; the machine code is kept for the next time" if kept else ""
+        print(f"steadytd: compiling ...{more}", file=sys.stderr)
 
 
 @cache

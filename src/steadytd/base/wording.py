@@ -93,7 +93,7 @@ def figures(value: float | None, stderr: float | None = None) -> str:
     if value is None:
         return ""
     if value == float("inf"):
-        return "diverged"
+        return "overflowed"
     if value == 0.0:
         return "0"
     if abs(value) < TINY:

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from steadytd.base.errors import InputError, unknown
+from steadytd.cli.certify_log import is_log
 from steadytd.cli.console import out, plain, print_json, print_prose, table
 from steadytd.cli.experiments import Json, find_problem
 
-
-class Kinds(StrEnum):
-    """What can be listed."""
-
-    problems = "problems"
-    learners = "learners"
+KINDS = ("problems", "learners", "studies")
+SHOWN = {"problem": "problem", "learner": "learner", "log": "log"}
 
 
-class Kind(StrEnum):
-    """What can be shown."""
+def kinds(incomplete: str) -> list[str]:
+    """What can be listed, for the shell's completion."""
+    return [kind for kind in KINDS if kind.startswith(incomplete)]
 
-    problem = "problem"
-    learner = "learner"
+
+def names(incomplete: str) -> list[str]:
+    """What can be shown, for the shell's completion."""
+    from steadytd.learners import names as learners
+    from steadytd.problems import names as problems
+
+    return [name for name in (*problems(), *learners()) if name.startswith(incomplete)]
 
 
 def list_names(
-    kind: Annotated[Kinds, typer.Argument(help="problems or learners.")], as_json: Json = False
+    kind: Annotated[
+        str, typer.Argument(help="problems, learners or studies.", autocompletion=kinds)
+    ],
+    as_json: Json = False,
 ) -> None:
-    """List the problems or the learners.
+    """List the problems, the learners or the studies that come with the package.
 
     Examples:
       steadytd list problems
@@ -37,39 +44,106 @@ def list_names(
     """
     from steadytd.learners import learners
     from steadytd.problems import problems
+    from steadytd.studies.source import studies
 
-    found = problems() if kind is Kinds.problems else learners()
+    listed = {"problem": problems, "learner": learners, "study": studies}
+    word = kind.lower().replace("studies", "study").removesuffix("s")
+    if word not in listed:
+        raise unknown("kind of thing to list:", kind, KINDS)
+    found = listed[word]()
     if as_json:
         print_json([{"name": name, "summary": text} for name, text in found.items()])
-    else:
-        out.print(table(kind.value, ("name", "what it is"), list(found.items())))
+        return
+    rows = [(plain(name), plain(text)) for name, text in found.items()]
+    out.print(table(KINDS[list(listed).index(word)], ("name", "what it is"), rows))
 
 
 def show(
-    kind: Annotated[Kind, typer.Argument(help="problem or learner.")],
-    name: Annotated[
-        str, typer.Argument(help="Its name; for a problem also name:key=value or .npz.")
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            help="The name of a problem, a learner or a log; perhaps its kind before it.",
+            metavar="[KIND] NAME",
+            autocompletion=names,
+        ),
     ],
     kernel: Annotated[
         bool, typer.Option("--kernel", help="The loop that is compiled for the learner.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show one problem or learner in full.
+    """Show one problem, learner or log in full.
 
     Examples:
-      steadytd show problem baird
+      steadytd show perturbed_td
 
       steadytd show problem random_mdp:states=50,seed=3
 
-      steadytd show learner perturbed_td
+      steadytd show tdc --kernel
 
-      steadytd show learner tdc --kernel
+      steadytd show log.parquet
     """
-    if kind is Kind.problem:
+    kind, name = _kind(what)
+    if kind == "problem":
         _show_problem(name, as_json)
+    elif kind == "log":
+        _show_log(name, as_json)
     else:
         _show_learner(name, kernel, as_json)
+
+
+def _kind(what: list[str]) -> tuple[str, str]:
+    """What is meant: its kind, said or found, and its name."""
+    from steadytd.learners import names as learners
+    from steadytd.problems import names as problems
+
+    *said, name = what
+    if len(said) > 1:
+        raise InputError(f"show one thing at a time, got {len(what)}: {', '.join(what)}.")
+    if said:
+        kind = said[0].lower().removesuffix("s")
+        if kind not in SHOWN:
+            raise unknown("kind of thing to show:", said[0], SHOWN)
+        return kind, name
+    bare = name.partition(":")[0].strip()
+    if name.endswith(".npz") or bare in problems():
+        return "problem", name
+    if bare in learners():
+        return "learner", bare
+    if is_log(name) or Path(name).exists():
+        return "log", name
+    raise unknown("problem or learner", bare, (*problems(), *learners()))
+
+
+def _show_log(name: str, as_json: bool) -> None:
+    from steadytd.logs.log import open_log
+
+    try:
+        log = open_log(name)
+    except InputError:  # most logs leave the discount to whoever reads them
+        log = open_log(name, discount=1.0)
+    facts: dict[str, Any] = {
+        "files": log.files,
+        "rows": log.rows,
+        "numbers_per_observation": log.n_obs,
+        "targets": log.targets,
+        "behavior_probabilities": log.has_behavior,
+        "notes": list(log.notes),
+    }
+    if as_json:
+        print_json(facts)
+        return
+    rows = [(key.replace("_", " "), plain(_said(value))) for key, value in facts.items()]
+    out.print(table(plain(repr(log)), ("quantity", "value"), rows))
+
+
+def _said(value: object) -> str:
+    """A fact for reading."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "not counted" if value is None else f"{value:,}"
 
 
 def _show_problem(name: str, as_json: bool) -> None:
@@ -119,7 +193,7 @@ def _show_learner(name: str, kernel: bool, as_json: bool) -> None:
     from steadytd.engine.block import Block
     from steadytd.learners import algorithm
 
-    law = algorithm(name)
+    law = algorithm(name.partition(":")[0].strip())
     if kernel:
         typer.echo((law.block or Block).source(law, False, False), nl=False)
         return
@@ -138,7 +212,7 @@ def _show_learner(name: str, kernel: bool, as_json: bool) -> None:
             }
         )
     if as_json:
-        print_json({"name": name, "summary": law.summary, "params": params, "doc": law.doc})
+        print_json({"name": law.name, "summary": law.summary, "params": params, "doc": law.doc})
         return
     print_prose(law.doc)
     rows = [

@@ -8,7 +8,18 @@ from typing import Annotated, NamedTuple
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli.console import WHOLE, err, out, plain, print_json, table
+from steadytd.cli.console import (
+    WHOLE,
+    Open,
+    err,
+    open_page,
+    out,
+    plain,
+    print_json,
+    print_page,
+    require_page,
+    table,
+)
 from steadytd.cli.evaluate import Discount, Estimate, Features, Map, Target
 from steadytd.cli.experiments import Json, find_problem
 
@@ -44,6 +55,7 @@ def certify(
         Path | None,
         typer.Option(help="Write a proof here: is A(eta) positive definite, at the one --eta?"),
     ] = None,
+    show: Open = False,
     as_json: Json = False,
 ) -> None:
     """Before any run: is the mean update stable, and how good is its fixed point?
@@ -69,6 +81,7 @@ def certify(
     """
     from steadytd.cli.certify_log import certify_log, is_log
 
+    require_page(show, directory)
     given = {
         "--discount": discount is not None,
         "--features": features is not None,
@@ -107,7 +120,9 @@ def certify(
             )
     if proof is not None:
         _write_proof(problem, eta or [], policy or 0, proof)
-    _certify_problem(Wanted(problem, eta or [], policy or 0, directory, cures, alpha, as_json))
+    _certify_problem(
+        Wanted(problem, eta or [], policy or 0, directory, cures, alpha, show, as_json)
+    )
 
 
 class Wanted(NamedTuple):
@@ -119,6 +134,7 @@ class Wanted(NamedTuple):
     directory: Path | None
     cures: bool
     alpha: float | None
+    show: bool
     as_json: bool
 
 
@@ -148,7 +164,7 @@ def _certify_problem(asked_for: Wanted) -> None:
     )
     from steadytd.theory.certificate import certify as do
 
-    problem, etas, policy, directory, cures, alpha, as_json = asked_for
+    problem, etas, policy, directory, cures, alpha, show, as_json = asked_for
     if directory is not None:
         require_writable(directory)
     c = do(find_problem(problem), policy)
@@ -160,6 +176,8 @@ def _certify_problem(asked_for: Wanted) -> None:
     if as_json:
         at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
         print_json(c.to_dict(etas, cures=cures) | at)
+        if directory is not None:
+            open_page(page, show)
         return
     colour = "green" if c.td_stable else "yellow"
     out.print(f"[bold {colour}]{plain(verdict(c))}[/]\n", highlight=False)
@@ -224,7 +242,7 @@ def _certify_problem(asked_for: Wanted) -> None:
         columns = ("eta", "mean update", ">error", ">error bound")
         out.print(table("Penalties asked about", columns, shown))
     if directory is not None:
-        out.print(f"page: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
+        print_page(page, show)
 
 
 def verify(

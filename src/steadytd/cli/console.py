@@ -2,61 +2,101 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.console import Console
-from rich.markup import escape, render
+from rich.console import Console, ConsoleDimensions, RenderableType
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
+from steadytd.base.errors import InputError
 from steadytd.base.json import json_text
 from steadytd.base.numbers import from_text
 from steadytd.base.wording import visible
+from steadytd.report import text
 
-out = Console()
+NO_LIMIT = 10_000  # columns of a pipe or a file: nothing is wrapped there
+
+
+class Screen(Console):
+    """As wide as the terminal, or as COLUMNS says; a pipe or a file has no width."""
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """Columns and lines."""
+        found = super().size
+        if self.is_terminal or "COLUMNS" in os.environ:
+            return found
+        return ConsoleDimensions(NO_LIMIT, found.height)
+
+    @size.setter
+    def size(self, new: tuple[int, int]) -> None:
+        self._width, self._height = new
+
+
+out = Screen()
 err = Console(stderr=True)
 
 
-def whole_number(text: str | int) -> int:
+def whole_number(given: str | int) -> int:
     """What a user writes for a whole number: 1000000, 1_000_000 or 1e6.
 
     >>> whole_number("1e6"), whole_number("1_000_000")
     (1000000, 1000000)
     """
     try:
-        number = from_text(str(text))
+        number = from_text(str(given))
         if number == int(number):
             return int(number)
     except (ValueError, OverflowError):
         pass
     raise typer.BadParameter(
-        f"{text!r} is not a whole number; write it as 1000000, 1_000_000 or 1e6."
+        f"{given!r} is not a whole number; write it as 1000000, 1_000_000 or 1e6."
     )
 
 
-NAME = 32  # characters of a name that are kept on one line
 WHOLE: dict[str, Any] = {"parser": whole_number, "metavar": "N"}
+Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
 
 
-def plain(text: object) -> str:
+def require_page(show: bool, directory: Path | None) -> None:
+    """`--open` needs a page to open."""
+    if show and directory is None:
+        raise InputError("--open shows the page that --out writes; add --out DIR.")
+
+
+def print_page(page: Path, show: bool, what: str = "page") -> None:
+    """Say where the page is, and open it if that is wanted."""
+    out.print(f"{what}: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
+    open_page(page, show)
+
+
+def open_page(page: Path, show: bool) -> None:
+    """Open the page in a browser, if that is wanted."""
+    if show:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+
+
+def plain(given: object) -> str:
     r"""Text as it is: not as Rich markup, and with nothing that a terminal would obey.
 
     >>> print(plain("[red]\x1b[31m"))
     \[red]\x1b[31m
     """
-    return escape(visible(str(text)))
+    return escape(visible(str(given)))
 
 
-def say(text: str) -> None:
+def say(remark: str) -> None:
     """A remark on standard error."""
-    err.print(plain(text), highlight=False, soft_wrap=True)
+    err.print(plain(remark), highlight=False, soft_wrap=True)
 
 
 def print_json(document: object) -> None:
@@ -65,9 +105,9 @@ def print_json(document: object) -> None:
     sys.stdout.flush()
 
 
-def print_prose(text: str) -> None:
+def print_prose(given: str) -> None:
     """A module's text: paragraphs as wide as the terminal, equations and examples as they are."""
-    for i, block in enumerate(prose(text)):
+    for i, block in enumerate(prose(given)):
         if i:
             out.print()
         seen = visible(block, lines=True)
@@ -75,13 +115,13 @@ def print_prose(text: str) -> None:
     out.print()
 
 
-def prose(text: str) -> list[str]:
+def prose(given: str) -> list[str]:
     r"""The blocks of a text, each paragraph on one line; indented blocks keep their lines.
 
     >>> prose("A law: the\nfirst::\n\n    w += x\n    h += y\n")
     ['A law: the first:', '    w += x\n    h += y']
     """
-    blocks = [block.rstrip() for block in text.strip("\n").split("\n\n") if block.strip()]
+    blocks = [block.rstrip() for block in given.strip("\n").split("\n\n") if block.strip()]
     return [
         block if any(line.startswith(" ") for line in block.splitlines())
         else re.sub(r"::$", ":", " ".join(block.split()))
@@ -89,49 +129,9 @@ def prose(text: str) -> list[str]:
     ]  # fmt: skip
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A table; the first column and texts to the left, the columns marked with > to the right.
-
-    Title and cells are Rich markup: names that others chose are given as `plain`.
-    """
-    made = Table(
-        title=visible(title, lines=True), title_justify="left", title_style="bold", box=SIMPLE_HEAD
-    )
-    made.pad_edge = False
-    names = [column.removeprefix(">") for column in columns]
-    numbers = [column.startswith(">") for column in columns]
-    shown = [[visible(str(cell)) for cell in row] for row in rows]
-    cells = [[name, *(render(row[i]).plain for row in shown)] for i, name in enumerate(names)]
-    room = out.width - 3 * len(columns) + 1  # three characters stand between cells
-    for name, number, width in zip(names, numbers, _widths(cells, numbers, room), strict=True):
-        justify: Literal["left", "right"] = "right" if number else "left"
-        made.add_column(name, justify=justify, overflow="fold", width=width)
-    for row in shown:
-        made.add_row(*row)
-    return made
-
-
-def _widths(cells: list[list[str]], numbers: list[bool], room: int) -> list[int]:
-    """As wide as the longest cells; if there is no room for that, some cells are wrapped.
-
-    Long texts are wrapped first, and all between words; only names in the first column that are
-    longer than `NAME` are cut where the line ends.
-
-    >>> _widths([["a name"], ["a longer text"], ["1.5 ± 0.1"]], [False, False, True], 20)
-    [5, 6, 9]
-    """
-    wanted = [max(map(cell_len, column)) for column in cells]
-    widths = [
-        max(cell_len(word) for cell in column for word in (*cell.split(), "")) for column in cells
-    ]
-    widths[0] = min(widths[0], NAME)
-    left = room - sum(widths)
-    for i in sorted(range(len(cells)), key=lambda i: (not numbers[i], i > 0, wanted[i])):
-        more = min(wanted[i] - widths[i], max(left, 0))
-        widths[i] += more
-        left -= more
-    widths[0] = max(widths[0] + min(left, 0), 1)
-    return widths
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> RenderableType:
+    """A table as wide as the terminal; see `report.text`. Names that others chose are `plain`."""
+    return text.table(title, columns, rows, out.width)
 
 
 @contextmanager

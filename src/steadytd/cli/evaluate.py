@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadytd.cli.console import WHOLE, err, out, plain, print_json, progress_bar, say
+from steadytd.cli.console import (
+    WHOLE,
+    Open,
+    err,
+    open_page,
+    out,
+    print_json,
+    print_page,
+    progress_bar,
+    require_page,
+    say,
+)
 from steadytd.cli.experiments import Json, Threads
 
 if TYPE_CHECKING:
@@ -36,7 +47,9 @@ Estimate = Annotated[
 
 
 def evaluate(
-    logs: Annotated[list[str], typer.Argument(help="Parquet or CSV files, globs, a directory.")],
+    logs: Annotated[
+        list[str] | None, typer.Argument(help="Parquet or CSV files, globs, a directory.")
+    ] = None,
     discount: Discount = None,
     target: Target = None,
     features: Features = None,
@@ -58,11 +71,17 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(**WHOLE, help="Seed of the bootstrap and of features.")] = 0,
     threads: Threads = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Evaluate a small log that is made for you.")
+    ] = False,
+    show_page: Open = False,
     as_json: Json = False,
 ) -> None:
     """What is a new policy worth, from the log of another? And can you trust the answer?
 
     Examples:
+      steadytd evaluate --sample
+
       steadytd evaluate log.parquet --discount 0.99 --features rbf:300
 
       steadytd evaluate 'logs/*.parquet' --discount 0.99 --target soft5 --out results/soft5
@@ -78,6 +97,11 @@ def evaluate(
     if engine != "dask" and (address is not None or checkpoint is not None):
         given = "--address" if address is not None else "--checkpoint"
         raise InputError(f"{given} needs the engine dask, got '{engine}'; add --engine dask.")
+    require_page(show_page, directory)
+    if sample:
+        logs, discount, features = _sample(logs, discount, features)
+    if not logs:
+        raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
     log = opened(logs, discount, target, columns, estimate)
     if directory is not None:
         require_writable(directory)
@@ -98,12 +122,31 @@ def evaluate(
             page = write_evaluation(e, directory, files=log.files, command=_command())
     if as_json:
         print_json(e.to_dict())
+        if page is not None:
+            open_page(page, show_page)
         return
     from steadytd.cli.evaluate_page import show
 
     show(e)
     if page is not None:
-        out.print(f"\npage: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
+        out.print()
+        print_page(page, show_page)
+
+
+def _sample(
+    logs: list[str] | None, discount: float | None, features: str | None
+) -> tuple[list[str], float, str]:
+    """Make the sample log, say where it is, and with which settings it is read."""
+    from steadytd.base.errors import InputError
+    from steadytd.base.files import cache_directory, output_directory
+    from steadytd.logs.example import DISCOUNT, FEATURES, sample_log
+
+    if logs:
+        raise InputError(f"--sample makes a log of its own; leave out '{logs[0]}', or --sample.")
+    path = sample_log(output_directory(cache_directory().parent) / "sample_log.parquet")
+    discount, features = discount or DISCOUNT, features or FEATURES
+    say(f"steadytd evaluate {path} --discount {discount:g} --features {features}")
+    return [str(path)], discount, features
 
 
 def opened(

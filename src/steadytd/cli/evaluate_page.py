@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from steadytd.base.finding import Finding
 from steadytd.cli.console import out, plain, table
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.tables import (
+    POLICY_COLUMNS,
     calibration_rows,
     overlap_rows,
     policy_rows,
@@ -20,9 +22,10 @@ from steadytd.report.evaluation.tables import (
 from steadytd.report.evaluation.words import (
     Verdict,
     by_level,
+    conditions,
     decision_lines,
+    decision_texts,
     grouped,
-    verdicts,
 )
 
 COLOURS = {"good": "green", "care": "yellow", "bad": "red"}
@@ -50,24 +53,19 @@ def show(e: Evaluation) -> None:
 
 def print_decisions(e: Evaluation) -> None:
     """Is a target better than the policy that made the log? And which is best?"""
-    for line in decision_lines(e):
-        out.print(f"[bold {COLOURS[line.grade]}]{plain(line.text)}[/]", highlight=False)
-    if len(e.targets) > 1:
-        out.print(plain(e.best.text), highlight=False)
+    grades = [line.grade for line in decision_lines(e)]
+    for text, grade in zip_longest(decision_texts(e), grades):  # the last may be about all
+        style = f"bold {COLOURS[grade]}" if grade else "none"
+        out.print(f"[{style}]{plain(text)}[/]", highlight=False)
     out.print()
 
 
 def print_policies(e: Evaluation) -> None:
     """What each policy is worth, and the conditions under which that can be used."""
-    names = {
-        "policy": "policy", "value": ">value", "interval": ">95 % interval",
-        "difference": ">difference", "difference_interval": ">95 % interval", "trust": "trusted",
-    }  # fmt: skip
-    rows = [[plain(row[key]) for key in names] for row in policy_rows(e)]
-    out.print(table("Policies", tuple(names.values()), rows))
-    for line in verdicts(e):
-        if line.grade == "care":
-            out.print(f"[yellow]{plain(line.target)}: {plain(line.text)}[/]", highlight=False)
+    rows = [[plain(row[key]) for key in POLICY_COLUMNS] for row in policy_rows(e)]
+    out.print(table("Policies", tuple(POLICY_COLUMNS.values()), rows))
+    for text in conditions(e):
+        out.print(f"[yellow]{plain(text)}[/]", highlight=False)
 
 
 def print_verdicts(lines: list[Verdict]) -> None:

@@ -10,11 +10,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steadytd.base.numbers import from_text
-from steadytd.cli.console import WHOLE, err, out, plain, print_json, progress_bar, table
+from steadytd.cli.console import (
+    WHOLE,
+    Open,
+    err,
+    open_page,
+    out,
+    plain,
+    print_json,
+    print_page,
+    progress_bar,
+    require_page,
+    table,
+)
 
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
     from steadytd.reproduction.verdict import Row
+    from steadytd.runs.result import Result
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Threads = Annotated[
@@ -35,6 +48,7 @@ def reproduce(
     directory: Annotated[
         Path, typer.Option("--out", help="Where figures, curves and report go.")
     ] = Path("results/reproduce"),
+    show: Open = False,
     as_json: Json = False,
 ) -> None:
     """Run the paper's Figures 1 to 4 and its supplement; compare with theory and paper.
@@ -69,6 +83,7 @@ def reproduce(
         report = write_reproduction(done, directory)
     if as_json:
         print_json([row.to_dict() for row in done.rows])
+        open_page(report, show)
     else:
         _print_rows([row for row in done.rows if row.figure], "Figures of the paper")
         _print_rows(
@@ -76,7 +91,7 @@ def reproduce(
             "Supplement (a: alpha 1e-3, b: 1e-4, c: 1e-5, d: 1e-6)",
         )
         out.print(f"\n{done.summary}", highlight=False)
-        out.print(f"report: [bold]{plain(report)}[/]", highlight=False, soft_wrap=True)
+        print_page(report, show, "report")
 
 
 def _print_rows(rows: list[Row], title: str) -> None:
@@ -120,8 +135,9 @@ def run(
     ] = 1000,
     threads: Threads = None,
     directory: Annotated[
-        Path | None, typer.Option("--out", help="Write curves.parquet and summary.parquet here.")
+        Path | None, typer.Option("--out", help="Write run.html, its picture and all numbers here.")
     ] = None,
+    show: Open = False,
     as_json: Json = False,
 ) -> None:
     """Run learners on a problem and print their errors.
@@ -136,6 +152,7 @@ def run(
     from steadytd.base.files import require_writable
     from steadytd.runs.run import run as do
 
+    require_page(show, directory)
     found = find_problem(problem)
     named = problem if problem == found.name else found  # a family's name draws instances
     if directory is not None:
@@ -146,30 +163,32 @@ def run(
             named, learners, steps=steps, seeds=seeds, points=points, threads=threads,
             progress=update,
         )  # fmt: skip
+    page = None
     if directory is not None:
-        result.save(directory)
+        from steadytd.report.run.page import write_run
+
+        with err.status("drawing"):
+            page = write_run(result, directory)
     if as_json:
         print_json(result.summary.to_dicts())
-        return
-    from steadytd.base.wording import figures
+    else:
+        _print_run(result)
+    if page is not None:
+        (open_page if as_json else print_page)(page, show)
 
-    lines = [
-        (
-            plain(row["learner"]),
-            figures(row["auc"], row["auc_stderr"]),
-            figures(row["final"], row["final_stderr"]),
-            f"{row['diverged']} of {seeds}" if row["diverged"] else "none",
-            row["first_divergence"] if row["diverged"] else "",
-        )
-        for row in result.summary.iter_rows(named=True)
-    ]
-    title = f"{plain(found.name)}: error over {steps:,} steps, {seeds} runs (mean ± standard error)"
-    columns = ("learner", ">mean", ">final", ">diverged", ">at step")
-    out.print(table(title, columns, lines))
-    if directory is not None:
-        out.print(
-            f"curves and summary: [bold]{plain(directory)}[/]", highlight=False, soft_wrap=True
-        )
+
+def _print_run(result: Result) -> None:
+    from steadytd.report.run import words
+
+    lines = [(plain(row["learner"]), row["mean"], row["final"], _coloured(row["ended"]))
+             for row in words.rows(result)]  # fmt: skip
+    out.print(table(plain(words.title(result)), words.COLUMNS, lines))
+    for text in words.sentences(result):
+        out.print(plain(text), highlight=False)
+
+
+def _coloured(ended: str) -> str:
+    return f"[{'green' if ended == 'settled' else 'yellow'}]{ended}[/]"
 
 
 def find_problem(text: str) -> Problem:

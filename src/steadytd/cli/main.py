@@ -6,9 +6,10 @@ import contextlib
 import os
 import sys
 import warnings
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from steadytd.base.errors import InputError
 from steadytd.cli import browse, certify, evaluate, experiments, fault, lab, report, study
@@ -16,24 +17,48 @@ from steadytd.cli.console import err, plain, say
 
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
 
+
+class Command(TyperCommand):
+    """A command whose flags have no value in its help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options and arguments."""
+        return _flags(super().get_params(ctx))
+
+
+class Commands(TyperGroup):
+    """As `Command`, for `steadytd` itself."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options."""
+        return _flags(super().get_params(ctx))
+
+
+def _flags(params: list[Any]) -> list[Any]:
+    for one in params:
+        if getattr(one, "is_flag", False):
+            one.metavar = ""
+    return params
+
+
 app = typer.Typer(
     name="steadytd",
+    cls=Commands,
     help="Off-policy TD learning: run, certify and compare learners, and value policies from logs.",
     no_args_is_help=True,
     rich_markup_mode="rich",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("reproduce")(experiments.reproduce)
-app.command("run")(experiments.run)
-app.command("study")(study.study)
-app.command("report")(report.report)
-app.command("certify")(certify.certify)
-app.command("verify")(certify.verify)
-app.command("evaluate")(evaluate.evaluate)
-app.command("lab")(lab.lab)
-app.command("list")(browse.list_names)
-app.command("show")(browse.show)
+app.command("reproduce", cls=Command)(experiments.reproduce)
+app.command("run", cls=Command)(experiments.run)
+app.command("study", cls=Command)(study.study)
+app.command("report", cls=Command)(report.report)
+app.command("certify", cls=Command)(certify.certify)
+app.command("verify", cls=Command)(certify.verify)
+app.command("evaluate", cls=Command)(evaluate.evaluate)
+app.command("lab", cls=Command)(lab.lab)
+app.command("list", cls=Command)(browse.list_names)
+app.command("show", cls=Command)(browse.show)
 
 
 @app.callback(invoke_without_command=True)

@@ -7,13 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytd.cli.console import err, out, plain, print_json, table
+from steadytd.cli.console import (
+    Open,
+    err,
+    open_page,
+    out,
+    plain,
+    print_json,
+    print_page,
+    table,
+)
 from steadytd.cli.experiments import Json
 
 
 def report(
     directory: Annotated[Path, typer.Argument(help="The directory that `steadytd study` wrote.")],
-    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    show: Open = False,
     as_json: Json = False,
 ) -> None:
     """Write tables, figures and a page with the findings of a study, finished or not.
@@ -34,13 +43,10 @@ def report(
         page, document = write_study_report(directory, say=lambda text: status.update(plain(text)))
     if as_json:
         print_json(document)
+        open_page(page, show)
     else:
         _print(document)
-        out.print(f"page: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
-    if show:
-        import webbrowser
-
-        webbrowser.open(page.resolve().as_uri())
+        print_page(page, show)
 
 
 def _print(document: dict[str, Any]) -> None:
@@ -65,7 +71,7 @@ def _print(document: dict[str, Any]) -> None:
         stage = "fresh seeds" if problem["fresh_seeds"] else "the grid's seeds"
         what = f"{document['criterion']}, {stage} (mean ± standard error)"
         title = f"\n{plain(problem['problem'])}: {what}"
-        columns = ("place", "learner", "at its best", ">of", ">error", ">final", ">predicted")
+        columns = ("#", "learner", "at its best", ">of", ">error", ">final", ">theory")
         out.print(table(title, (*columns, ">by step"), rows))
         note = (
             "of: number of configurations tried. by step: the median step by which the error had "
@@ -82,5 +88,5 @@ def _mean(mean: dict[str, Any]) -> str:
     from steadytd.base.wording import figures
 
     if mean["diverged"]:
-        return f"diverged on {mean['diverged']} of {mean['seeds']}"
+        return f"overflowed on {mean['diverged']} of {mean['seeds']}"
     return figures(mean["value"], mean["stderr"])

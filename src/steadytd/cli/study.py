@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,8 +14,21 @@ from steadytd.cli.experiments import Json, Threads
 LONG = 10_000_000  # learner-updates that take longer than a person likes to wait without a word
 
 
+def study_names(incomplete: str) -> list[str]:
+    """The studies of the package, for the shell's completion."""
+    from steadytd.studies.source import studies
+
+    return [name for name in studies() if name.startswith(incomplete)]
+
+
 def study(
-    file: Annotated[Path, typer.Argument(help="The study, a TOML file.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The study: a TOML file, or the name of one that comes with the package.",
+            autocompletion=study_names,
+        ),
+    ],
     directory: Annotated[
         Path | None, typer.Option("--out", help="Where the results go; default: results/NAME.")
     ] = None,
@@ -33,12 +45,14 @@ def study(
     """Run a study, or continue one: finished blocks are kept.
 
     Examples:
-      steadytd study studies/quick.toml
+      steadytd study quick
 
       steadytd study studies/collision.toml --out results/collision
 
       steadytd study studies/rooms.toml --engine dask --address tcp://head:8786
     """
+    from steadytd.report.study.words import best_table
+    from steadytd.studies.results import best_rows
     from steadytd.studies.study import study as load
 
     made = load(file)
@@ -56,52 +70,9 @@ def study(
             progress=update,
             say=say,
         )
-    rows = best_rows(results)
     if as_json:
-        print_json(rows)
+        print_json(best_rows(results))
         return
-    from steadytd.base.wording import figures
-
-    lines = [
-        (
-            plain(row["problem"]),
-            plain(row["run"]),
-            f"{row['configurations']:,}",
-            figures(row["auc"], row["auc_stderr"]),
-            figures(row["final"], row["final_stderr"]),
-        )
-        for row in rows
-    ]
-    where = "on fresh seeds" if results.confirmation is not None else "on the grid"
-    measure = spec.file.confirm.measure
-    title = f"Best configuration of each learner, {where} ({measure}); of: number tried"
-    out.print(table(title, ("problem", "run", ">of", ">mean", ">final"), lines))
+    out.print(table(*best_table(results)))
     out.print(f"results: [bold]{plain(results.directory)}[/]", highlight=False)
     out.print(f"next: steadytd report {plain(results.directory)}", highlight=False)
-
-
-def best_rows(results: Any) -> list[dict[str, Any]]:
-    """The best configurations, best first, with their errors on fresh seeds (or in the grid)."""
-    confirm = results.spec.file.confirm
-    stage = "grid" if results.confirmation is None else "confirm"
-    found = results.summary if results.confirmation is None else results.confirmation
-    tasks = results.spec.tasks
-    best = {(tasks[i].label, str(learner)) for i, learner in results.best}
-    tried = Counter((task.label, learner.name) for task in tasks for learner in task.learners)
-    rows = [
-        {
-            "problem": row["problem"],
-            "run": row["run"],
-            "configurations": tried[row["problem"], row["algorithm"]],
-            "stage": stage,
-            "seeds": row["seeds"],
-            "auc": row[f"auc_{confirm.measure}"],
-            "auc_stderr": row[f"auc_{confirm.measure}_stderr"],
-            "final": row[f"final_{confirm.measure}"],
-            "final_stderr": row[f"final_{confirm.measure}_stderr"],
-        }
-        for row in found.iter_rows(named=True)
-        if (row["problem"], row["run"]) in best
-    ]
-    order = [task.label for task in results.spec.tasks]
-    return sorted(rows, key=lambda row: (order.index(row["problem"]), row[confirm.by]))

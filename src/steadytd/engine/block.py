@@ -13,6 +13,7 @@ from steadytd.base.arrays import Bools, Floats, Ints, Longs, on_cache_line, read
 from steadytd.engine.facts import CARRIED, GAMMA
 from steadytd.engine.law import Law
 from steadytd.engine.loop.compile import kernel
+from steadytd.engine.loop.explain import law_error, ours
 from steadytd.engine.loop.write import lane_params, loop_source
 from steadytd.engine.rows import Rows, no_rows
 from steadytd.engine.settings import Settings
@@ -154,15 +155,22 @@ class Block:
         records: Bools = np.zeros(len(stops), dtype=np.bool_)
         records[np.searchsorted(stops, wanted)] = True
         errors = np.empty((len(wanted), len(goal.bounds), len(self.learners)))
-        self.kernel(
-            (
-                self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
-                self.diverged,
-            ),
-            _all_read_only(events, factor, *transitions, *rows),
-            _all_read_only(*goal.rows, goal.weight, goal.target, goal.bounds),
-            (*_all_read_only(stops, records), errors, self.step),
-        )  # fmt: skip
+        try:
+            self.kernel(
+                (
+                    self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
+                    self.diverged,
+                ),
+                _all_read_only(events, factor, *transitions, *rows),
+                _all_read_only(*goal.rows, goal.weight, goal.target, goal.bounds),
+                (*_all_read_only(stops, records), errors, self.step),
+            )  # fmt: skip
+        except MemoryError:
+            raise
+        except Exception as error:  # compiled code raises nothing: the law cannot be compiled
+            if ours(self.law):
+                raise
+            raise law_error(self.law, error) from None
         self.step += n
         return errors[:, 0] if goal.ends is None else errors
 

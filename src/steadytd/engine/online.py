@@ -13,6 +13,8 @@ from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
 from steadytd.base.numbers import whole
+from steadytd.base.outside.shown import Shown
+from steadytd.base.wording import count
 from steadytd.engine.block import Block, Transitions, make_block
 from steadytd.engine.facts import fact_table
 from steadytd.engine.rows import sparse_rows
@@ -24,7 +26,7 @@ EVENT = np.zeros(1, dtype=np.int32)
 ROW, ROW_NEXT = np.array([0], dtype=np.int32), np.array([1], dtype=np.int32)
 
 
-class OnlineLearner:
+class OnlineLearner(Shown):
     """A running learner. Feed it transitions with `update`, ask it with `predict`.
 
     An episode ends with a transition of discount 0, or with `end_episode` where it was cut off.
@@ -45,6 +47,10 @@ class OnlineLearner:
         self.n_features = int(n_features)
         start = np.zeros(n_features) if w0 is None else self._vector("w0", w0)
         self._block = make_block([learner], start)
+
+    def __repr__(self) -> str:
+        size = f"{count(self.n_features, 'feature')}, {count(self.step, 'update')}"
+        return f"<online learner {self.learner}: {size}{', overflowed' if self.diverged else ''}>"
 
     @property
     def block(self) -> Block:

@@ -11,6 +11,7 @@ import numpy as np
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
+from steadytd.base.outside.shown import Shown
 from steadytd.evaluation.estimate.calibration import LogCalibration
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
 from steadytd.evaluation.judge.decide import (
@@ -48,11 +49,12 @@ OF_ACTIONS = (
     "Intervals of values of actions are not by bootstrap, but by the sandwich over the same units; "
     "these values are a second opinion."
 )
+SHOWN = 3  # targets that the short form names
 DIVIDED = "Here units are stretches of episodes, which the intervals treat as independent."
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
     """What every target policy is worth, by every learner asked for, and how far to trust it.
 
     `values`, `overlap`, `stability`, `path`, `visits`, `agreement` and `histogram` are frames;
@@ -73,6 +75,13 @@ class Evaluation:
     settings: dict[str, Any]
     probabilities: Probabilities
     places: Visits | None = None
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{d.target} {d.decision if d.trusted else 'not trusted'}"
+                         for d in self.decisions[:SHOWN])  # fmt: skip
+        more = f" and {len(self.targets) - SHOWN} more" if len(self.targets) > SHOWN else ""
+        log = f"{self.log.rows:,} rows, {self.log.episodes:,} episodes"
+        return f"<evaluation of {said}{more}; {log}>"
 
     @property
     def targets(self) -> list[str]:

@@ -1,4 +1,7 @@
-"""The algorithms, one file each. The registry is the directory: `name.py` holds the law `name`."""
+"""The algorithms, one file each. The registry is the directory: `name.py` holds the law `name`.
+
+Other packages add theirs by the entry point `steadytd.laws` (see `base.outside.plugins`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays
 from steadytd.base.numbers import whole
+from steadytd.base.outside.plugins import plugins
 from steadytd.base.package import make_callable
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params
@@ -22,15 +26,37 @@ EVALUATED = ("perturbed_lstd", "lstd", "perturbed_td", "tdc")
 
 
 @cache
-def names() -> tuple[str, ...]:
-    """The names of all algorithms, in alphabetical order."""
+def built_in() -> tuple[str, ...]:
+    """The names of the library's own algorithms, in alphabetical order."""
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name[0] != "_"))
+
+
+@cache
+def _plugged() -> dict[str, Law]:
+    """The algorithms of other packages, by name."""
+
+    def check(name: str, loaded: object) -> Law:
+        if not isinstance(loaded, Law):
+            raise ValueError(f"it must be a law, made by @st.law, got {type(loaded).__name__}")
+        if loaded.name != name:
+            raise ValueError(f"the law is called '{loaded.name}'; call the entry point so")
+        return loaded
+
+    return {n: x for n, x in plugins("steadytd.laws", built_in(), check).items()
+            if isinstance(x, Law)}  # fmt: skip
+
+
+def names() -> tuple[str, ...]:
+    """The names of all algorithms, those of other packages too, in alphabetical order."""
+    return tuple(sorted([*built_in(), *_plugged()]))
 
 
 def algorithm(name: str) -> Law:
     """The law registered under a name."""
     if name not in names():
         raise unknown("learner", name, names())
+    if name in _plugged():
+        return _plugged()[name]
     found: Law = getattr(importlib.import_module(f"{__name__}.{name}"), name)
     return found
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from steadytd.base.arrays import Bools, Floats, Longs, frozen
 from steadytd.base.errors import InputError
@@ -213,9 +214,12 @@ class Problem:
 
     def save(self, path: str | Path) -> Path:
         """Save to an `.npz` file; `steadytd.load_problem` reads it back."""
+        return write_arrays(Path(path), self.content(), compressed=True)
+
+    def content(self) -> dict[str, NDArray[Any]]:
+        """All that a file keeps of it."""
         keys = (*TEXTS, *ARRAYS, *LATER)
-        content = {key: np.array(getattr(self, key)) for key in keys}
-        return write_arrays(Path(path), {"format": np.array(FORMAT), **content}, compressed=True)
+        return {"format": np.array(FORMAT), **{key: np.array(getattr(self, key)) for key in keys}}
 
 
 def value_error(

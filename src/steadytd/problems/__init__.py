@@ -3,6 +3,8 @@
 A file with `FAMILY = True` describes a family: `make(seed)` is a new instance for every seed, and
 instances differ in the features `Phi` only. So the stream, the values and the start weights are
 those of all instances alike.
+
+Other packages add theirs by the entry point `steadytd.problems` (see `base.outside.plugins`).
 """
 
 from __future__ import annotations
@@ -10,24 +12,53 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 from functools import cache
 from types import ModuleType
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.outside.plugins import plugins
 from steadytd.base.package import make_callable
 from steadytd.mdp.problem import Problem
 
 
 @cache
-def names() -> tuple[str, ...]:
-    """The names of all problems, in alphabetical order."""
+def built_in() -> tuple[str, ...]:
+    """The names of the library's own problems, in alphabetical order."""
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name[0] != "_"))
+
+
+@cache
+def _plugged() -> dict[str, ModuleType]:
+    """The problems of other packages, by name: a module with `make`, or the function itself."""
+
+    def check(name: str, loaded: object) -> ModuleType:
+        if isinstance(loaded, ModuleType):
+            if not callable(getattr(loaded, "make", None)):
+                raise ValueError("the module must have a function `make` that returns a problem")
+            return loaded
+        if not callable(loaded):
+            raise ValueError(f"it must be a function that returns a problem, got {loaded!r}")
+        made = ModuleType(loaded.__module__, loaded.__doc__)
+        vars(made).update(make=loaded, __file__=getattr(sys.modules.get(loaded.__module__),
+                                                        "__file__", None))  # fmt: skip
+        return made
+
+    return {n: x for n, x in plugins("steadytd.problems", built_in(), check).items()
+            if isinstance(x, ModuleType)}  # fmt: skip
+
+
+def names() -> tuple[str, ...]:
+    """The names of all problems, those of other packages too, in alphabetical order."""
+    return tuple(sorted([*built_in(), *_plugged()]))
 
 
 def module(name: str) -> ModuleType:
     """The module that defines a problem."""
     if name not in names():
         raise unknown("problem", name, names())
+    if name in _plugged():
+        return _plugged()[name]
     return importlib.import_module(f"{__name__}.{name}")
 
 

@@ -7,7 +7,8 @@ import re
 
 from steadytd.engine.law import Law
 from steadytd.engine.learner import plain
-from steadytd.learners import algorithm, names
+from steadytd.learners import algorithm
+from steadytd.learners import built_in as names
 
 SECTIONS = {
     "Background": "Background",

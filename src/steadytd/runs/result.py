@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,16 +13,22 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs, frozen
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.files import filling, write_frame
+from steadytd.base.files import filling, write_arrays, write_frame
+from steadytd.base.outside.shown import Shown
+from steadytd.base.wording import count
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params, plain
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem
+from steadytd.problems import problem as make_problem
+from steadytd.runs.outcome import GROWING, WORDS, Known, known, outcome, worst, zero_error
 
 if TYPE_CHECKING:
     import polars as pl
 
     from steadytd.runs.lanes import Outcome
+
+KEPT = ("seeds", "steps", "errors", "final_weights", "first_divergence")
 
 
 class Subject(Protocol):
@@ -40,9 +47,11 @@ class Subject(Protocol):
         """The number of features."""
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Shown):
     """The errors and final weights of every learner and seed.
+
+    `print` it, `plot` it, `report` it as a page; `curves` and `summary` are Polars frames.
 
     `learners` are the learners that ran, with a number wherever `asked` (their texts as they were
     given) says "auto".
@@ -50,7 +59,8 @@ class Result:
     `errors` is [learner, seed, point]: the error after `steps[point]` updates, the mean over the
     target policies where there are several, infinite from the point on at which a learner has
     diverged. `first_divergence` [learner, seed] is the number of updates after which a weight
-    first left the finite range, or -1.
+    first left the finite range, or -1. `family` is the name of the problem where each seed drew its
+    own instance; `problem` is then instance 0.
     """
 
     problem: Subject
@@ -61,6 +71,7 @@ class Result:
     errors: Floats
     final_weights: Floats
     first_divergence: Longs
+    family: str = ""
 
     @staticmethod
     def collect(
@@ -70,6 +81,7 @@ class Result:
         seeds: list[int],
         steps: Longs,
         outcomes: Sequence[Outcome],
+        family: str = "",
     ) -> Result:
         """Put the parts of all seeds in their places, whatever order they came in."""
         K = problem.n_policies
@@ -95,7 +107,14 @@ class Result:
             errors=frozen(errors.reshape(*shape, -1).mean(axis=2).swapaxes(0, 1)),
             final_weights=frozen(weights.reshape(*shape, -1).swapaxes(0, 1)),
             first_divergence=frozen(np.where(first == never, -1, first).T, np.int64),
+            family=family,
         )
+
+    def __repr__(self) -> str:
+        size = f"{int(self.steps[-1]):,} steps, {count(len(self.seeds), 'seed')}"
+        words = [worst(found) for found in self.outcomes]
+        counts = ", ".join(f"{words.count(w)} {w}" for w in WORDS if w in words)
+        return f"<result on {self.problem.name}: {count(len(words), 'learner')}, {size}; {counts}>"
 
     @property
     def task(self) -> Task:
@@ -126,14 +145,18 @@ class Result:
 
         `auc` is the mean error over the recording points, `final` the error after the last step,
         both averaged over the seeds; `diverged` counts seeds, `first_divergence` is the earliest
-        step at which one of them left the finite range.
+        step at which one of them left the finite range. `outcome` is the word for the learner,
+        "overflowed", "growing" or "settled" (`runs.outcome` defines them), the worst of its seeds;
+        `growing` counts seeds. Printed it shows what matters in 80 columns; all columns are in it.
         """
         import polars as pl
+
+        from steadytd.runs.summary import Summary
 
         auc, final = self.errors.mean(axis=2), np.ascontiguousarray(self.errors[:, :, -1])
         gone = self.first_divergence >= 0
         first = np.where(gone, self.first_divergence, np.iinfo(np.int64).max).min(axis=1)
-        return pl.DataFrame(
+        frame = pl.DataFrame(
             {
                 "learner": [str(learner) for learner in self.learners],
                 "algorithm": [learner.name for learner in self.learners],
@@ -146,8 +169,32 @@ class Result:
                 "first_divergence": pl.select(
                     pl.when(pl.Series(gone.any(axis=1))).then(pl.Series(first))
                 ).to_series(),
+                "growing": [words.count(GROWING) for words in self.outcomes],
+                "outcome": [worst(words) for words in self.outcomes],
             }
         )
+        return Summary.of(frame, self)
+
+    @cached_property
+    def outcomes(self) -> list[list[str]]:
+        """How every learner ended with every seed: "overflowed", "growing" or "settled"."""
+        zero = zero_error(self.problem)
+        gone = self.first_divergence >= 0
+        return [
+            [
+                outcome(self.errors[i, j], gone[i, j], zero, partial(self._known, learner, seed))
+                for j, seed in enumerate(self.seeds)
+            ]
+            for i, learner in enumerate(self.learners)
+        ]
+
+    def _known(self, learner: Learner, seed: int) -> Known:
+        """What theory knows of a learner on what a seed ran on."""
+        if self.family:
+            return known(make_problem(self.family, seed=seed), learner)
+        if isinstance(self.problem, Problem | ActionValues):
+            return known(self.problem, learner)
+        return Known(None)
 
     def _hyper_parameters(self) -> dict[str, pl.Series]:
         """A column per hyper-parameter: numbers, or texts where one of them is a word."""
@@ -199,12 +246,32 @@ class Result:
         return found
 
     def save(self, directory: str | Path) -> list[Path]:
-        """Write `curves.parquet` and `summary.parquet` into a directory, both or none."""
-        frames = {"curves.parquet": self.curves, "summary.parquet": self.summary}
+        """Write the result into a directory, all or nothing; `steadytd.load_result` reads it back.
+
+        `curves.parquet` and `summary.parquet` are for other programs.
+        """
         with filling(directory) as made:
-            for name, frame in frames.items():
-                write_frame(made / name, frame)
-        return [Path(directory) / name for name in frames]
+            names = self.write(made)
+        return [Path(directory) / name for name in names]
+
+    def write(self, made: Path) -> list[str]:
+        """Write the files of `save` into a directory that exists; their names."""
+        write_frame(made / "curves.parquet", self.curves)
+        write_frame(made / "summary.parquet", self.summary)
+        about = {
+            "name": self.problem.name,
+            "n_policies": self.problem.n_policies,
+            "n_features": self.problem.n_features,
+            "family": self.family,
+            "learners": [str(learner) for learner in self.learners],
+            "asked": self.asked,
+            "outcomes": self.outcomes,
+        }
+        arrays = {name: getattr(self, name) for name in KEPT}
+        write_arrays(made / "result.npz", {"about": np.array(json.dumps(about)), **arrays})
+        if isinstance(self.problem, Problem):
+            self.problem.save(made / "problem.npz")
+        return sorted(path.name for path in made.iterdir())
 
 
 def standard_error(values: Floats) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import numpy as np
 from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import all_seeds, require_room, whole
+from steadytd.base.outside.progress import Progress, shown
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
@@ -25,8 +26,6 @@ from steadytd.runs.result import Result
 
 if TYPE_CHECKING:
     from steadytd.runs.gym_stream import GymStream
-
-Progress = Callable[[int, int], None]
 
 
 def run(
@@ -47,7 +46,8 @@ def run(
     result does not depend on `threads`, nor a learner's numbers on the other learners. A family's
     name (collision) means that each seed draws its own instance; a problem object means that one.
     A Gymnasium stream (`gym_stream`) may stand in the place of a problem. `progress(done, total)`
-    is called with learner-updates.
+    is called with learner-updates; without it, a run of more than two seconds says on a terminal
+    or in a notebook how far it is.
 
     >>> r = run("three_state", ["perturbed_td:alpha=0.01,eta=0.6"], steps=1000, seeds=2, points=3)
     >>> r.curves["step"].to_list()
@@ -56,10 +56,11 @@ def run(
     if not isinstance(problem, str | Problem | ActionValues):
         from steadytd.runs.gym_run import run_gym
 
-        return run_gym(
-            problem, _learners(learners), all_seeds(seeds), _points(steps, points),
-            _threads(threads), progress,
-        )  # fmt: skip
+        with shown(progress, "running") as report:
+            return run_gym(
+                problem, _learners(learners), all_seeds(seeds), _points(steps, points),
+                _threads(threads), report,
+            )  # fmt: skip
     found = make_problem(problem) if isinstance(problem, str) else problem
     family = problem if isinstance(problem, str) and is_family(problem) else None
     chosen = _learners(learners)
@@ -74,8 +75,9 @@ def run(
         "record fewer points, or run fewer learners or seeds",
     )  # fmt: skip
     scene = Scene(found, where, instance=instance)
-    outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, progress)
-    return Result.collect(found, chosen, asked, numbers, scene.points, outcomes)
+    with shown(progress, "running") as report:
+        outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, report)
+    return Result.collect(found, chosen, asked, numbers, scene.points, outcomes, family or "")
 
 
 def _points(steps: float, points: float) -> Longs:

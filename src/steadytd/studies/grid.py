@@ -20,6 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.engine.law import Law
+from steadytd.engine.learner import Learner
+from steadytd.learners import learner as make_learner
 
 Point = dict[str, float | str]
 Axis = object
@@ -27,6 +30,22 @@ FORMS = ("log2", "linear")
 LARGEST_EXPONENT = 1000  # of a power of two
 LARGEST = 1e300  # end of a range
 MOST = 1_000_000  # points of one grid: beyond that it is a slip of the pen
+
+
+def grid(algorithm: str | Law, /, **axes: object) -> list[Learner]:
+    """All learners of a grid: the product of the axes, the last one fastest.
+
+    An axis is a value, a list, an array, or a range as in a study file: `{"log2": [-18, 0]}`,
+    `{"linear": [0, 1, 6]}`.
+
+    >>> [str(x) for x in grid("perturbed_td", alpha=[1e-4, 1e-3], eta=1)]
+    ['perturbed_td:alpha=0.0001,eta=1', 'perturbed_td:alpha=0.001,eta=1']
+    """
+    spread = {
+        key: np.asarray(axis).tolist() if isinstance(axis, range | np.ndarray) else axis
+        for key, axis in axes.items()
+    }
+    return [make_learner(algorithm, **point) for point in points(spread, ())]
 
 
 class GridError(InputError):

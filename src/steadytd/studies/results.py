@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,10 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
+from steadytd.base.outside.shown import Shown
+from steadytd.base.wording import count
 from steadytd.engine.learner import Learner
+from steadytd.runs.outcome import Known, ended, known, outcome, worst, zero_error
 from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
 from steadytd.studies.spec import Spec, parse_spec
@@ -22,11 +26,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True, eq=False)
-class StudyResults:
+@dataclass(frozen=True, eq=False, repr=False)
+class StudyResults(Shown):
     """What is in a result directory, finished or not. Reads the blocks of its own study only."""
 
     directory: Path
+
+    def __repr__(self) -> str:
+        done = f"{len(self.finished)} of {count(len(self.blocks), 'block')}"
+        return f"<results of the study {self.spec.name} in '{self.directory}': {done}>"
 
     @classmethod
     def of(cls, directory: Path, spec: Spec, blocks: list[StudyBlock]) -> StudyResults:
@@ -223,3 +231,61 @@ def _mean_errors(results: StudyResults) -> Iterator[tuple[int, str, pl.DataFrame
         frame = pl.DataFrame(pl.from_arrow(rows.replace_schema_metadata(None)))
         means = frame.group_by("run", maintain_order=True).agg(pl.col(column).mean())
         yield task, blocks[0].learners[0].name, means
+
+
+def best_rows(results: StudyResults) -> list[dict[str, Any]]:
+    """The best configurations, best first, with their errors on fresh seeds (or in the grid)."""
+    confirm = results.spec.file.confirm
+    stage = "grid" if results.confirmation is None else "confirm"
+    found = results.summary if results.confirmation is None else results.confirmation
+    tasks = results.spec.tasks
+    best = {(tasks[i].label, str(learner)) for i, learner in results.best}
+    tried = Counter((task.label, learner.name) for task in tasks for learner in task.learners)
+    rows = [
+        {
+            "problem": row["problem"],
+            "run": row["run"],
+            "configurations": tried[row["problem"], row["algorithm"]],
+            "stage": stage,
+            "seeds": row["seeds"],
+            "auc": row[f"auc_{confirm.measure}"],
+            "auc_stderr": row[f"auc_{confirm.measure}_stderr"],
+            "final": row[f"final_{confirm.measure}"],
+            "final_stderr": row[f"final_{confirm.measure}_stderr"],
+            **_ends(results, row["problem"], row["run"], stage),
+        }
+        for row in found.iter_rows(named=True)
+        if (row["problem"], row["run"]) in best
+    ]
+    order = [task.label for task in results.spec.tasks]
+    return sorted(rows, key=lambda row: (order.index(row["problem"]), row[confirm.by]))
+
+
+def _ends(results: StudyResults, problem: str, run: str, stage: str) -> dict[str, str]:
+    """How a configuration's runs ended: the worst word, and all of them for reading."""
+    found = outcomes(results, problem, run, stage)
+    return {"outcome": worst(found), "ended": ended(found)}
+
+
+def outcomes(results: StudyResults, problem: str, run: str, stage: str) -> list[str]:
+    """The word for every seed of a configuration; see `runs.outcome`."""
+    measure = results.spec.file.confirm.measure
+    task = next(task for task in results.spec.tasks if task.label == problem)
+    learner = next(x for x in task.learners if str(x) == run)
+    seeds, curves = results.curves(problem, run, measure, stage)
+    by_value = measure == "value"  # of another error no yardstick is known but the start's
+
+    def theory(seed: int) -> Known:
+        found = known(task.instance(seed) if task.family else task.problem, learner)
+        return found if by_value else Known(found.stable)
+
+    zero = zero_error(task.problem) if by_value else 0.0
+    return [outcome(e, False, zero, partial(theory, seed))
+            for seed, e in zip(seeds, curves, strict=True)]  # fmt: skip
+
+
+def load_study(directory: str | Path) -> StudyResults:
+    """The results of a study, finished or not, from the directory that it was run into."""
+    found = StudyResults(Path(directory))
+    found.spec  # noqa: B018 (says so now if there is no study)
+    return found

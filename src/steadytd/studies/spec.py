@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -217,18 +216,6 @@ class Spec:
         return self.file.seeds * sum(
             len(task.learners) * task.problem.n_policies * task.steps for task in self.tasks
         )
-
-
-def load_spec(path: str | Path) -> Spec:
-    """Read and check a study file."""
-    source = Path(path)
-    try:
-        text = source.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"there is no study file '{source}'.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the study file '{source}': {error}.") from None
-    return parse_spec(text, source.stem, str(source))
 
 
 def parse_spec(text: str, name: str, where: str = "the study") -> Spec:

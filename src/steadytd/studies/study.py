@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
+from steadytd.base.outside.shown import Shown
 from steadytd.engine.learner import Learner
 from steadytd.studies import dataset, local
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
 from steadytd.studies.cluster import Address, cluster
 from steadytd.studies.local import Submit
-from steadytd.studies.results import StudyResults, choose_best
-from steadytd.studies.spec import Spec, load_spec, parse_spec
+from steadytd.studies.results import StudyResults, choose_best, load_study
+from steadytd.studies.source import load_spec
+from steadytd.studies.spec import Spec, parse_spec
+from steadytd.studies.toml import toml
 
 ENGINES = ("local", "dask")
 LOCK = ".lock"
@@ -27,13 +30,25 @@ Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
 
 
-def study(source: str | Path) -> Study:
-    """A study from a TOML file: `study("studies/quick.toml").run(out="results/quick")`."""
-    return Study(load_spec(source))
+def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
+    """A study from a TOML file, from one of the package's by name, or from a dictionary.
+
+    `study("quick").run(out="results/quick")`. A dictionary has the keys of a file; `name` names
+    it (default: that of the file, or "study").
+
+    >>> s = study({"problem": "baird", "steps": 1000, "seeds": 2,
+    ...            "learners": [{"name": "td", "alpha": [0.01, 0.1]}]}, name="mine")
+    >>> s
+    <study mine: 2 configurations on baird>
+    """
+    if isinstance(source, Mapping):
+        return Study(parse_spec(toml(source), name or "study", "the study"))
+    spec = load_spec(source)
+    return Study(replace(spec, name=name) if name else spec)
 
 
-@dataclass(frozen=True)
-class Study:
+@dataclass(frozen=True, repr=False)
+class Study(Shown):
     """A checked study: `run` it, then read its `results`."""
 
     spec: Spec
@@ -46,6 +61,17 @@ class Study:
     def __repr__(self) -> str:
         tasks = ", ".join(task.label for task in self.spec.tasks)
         return f"<study {self.name}: {self.spec.runs:,} configurations on {tasks}>"
+
+    def save(self, path: str | Path) -> Path:
+        """Write the study file; `steadytd.study` reads it back."""
+        return write_whole(Path(path), self.spec.text)
+
+    def results(self, out: str | Path | None = None) -> StudyResults:
+        """What is in a directory (default: results/NAME) of this study, finished or not."""
+        return load_study(self._directory(out))
+
+    def _directory(self, out: str | Path | None) -> Path:
+        return Path("results") / file_name(self.name) if out is None else Path(out)
 
     def run(
         self,
@@ -69,7 +95,7 @@ class Study:
         if address is not None and engine != "dask":
             raise InputError("address is for a Dask cluster; give engine='dask' too.")
         workers = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
-        directory = Path("results") / file_name(self.name) if out is None else Path(out)
+        directory = self._directory(out)
         self._require_usable(directory, fresh)  # before anything is made there
         output_directory(directory)
         with _only_run(directory):

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steadytd.base.errors import InputError
+from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
+from steadytd.base.outside.shown import Shown
 from steadytd.base.parallel import single_threaded
 from steadytd.mdp.action_values import ActionValues
-from steadytd.mdp.problem import Problem
+from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem
 from steadytd.theory.analysis import Analysis
 from steadytd.theory.cures.table import Treatment, treatments
@@ -50,8 +53,26 @@ def certify(problem: Problem | str, policy: int = 0) -> Certificate:
     return certificate
 
 
-class Certificate(Analysis):
+def load_certificate(path: str | Path) -> Certificate:
+    """Read a certificate that `Certificate.save` wrote, and compute it again."""
+    with reading_arrays(Path(path), "certificate") as file:
+        policy = int(file["policy"])
+    return certify(load_problem(path), policy)
+
+
+class Certificate(Shown, Analysis):
     """What is certain about learning on this problem. Made by `certify`."""
+
+    def __repr__(self) -> str:
+        p = self.problem
+        policy = f", policy {self.policy}" if p.n_policies > 1 else ""
+        td = "stable" if self.td_stable else f"unstable; eta from {self.eta_hurwitz:.4g} on is not"
+        return f"<certificate of {p.name}{policy}: off-policy TD's mean update is {td}>"
+
+    def save(self, path: str | Path) -> Path:
+        """Save problem and policy, from which all else follows; see `load_certificate`."""
+        content = {**self.problem.content(), "policy": np.array(self.policy)}
+        return write_arrays(Path(path), content, compressed=True)
 
     @cached_property
     def advice(self) -> list[Finding]:

@@ -58,7 +58,9 @@ def kernel(
     vars(module).update({name: jit.not_kept(f) for name, f in functions.items()})
     vars(module)["Disjoint"] = jit.Disjoint
     exec(compile(source, str(module.__file__), "exec"), vars(module))
-    if stamp is not None:
+    if stamp is None:
+        jit.say_compiling(kept=False)
+    else:
         jit.keep(module.enter, lambda: stamp)
     return Kernel(module)
 

@@ -13,6 +13,11 @@ from steadytd.report.evaluation.words import limits, number, penalties, verdicts
 LOGGED = "(as logged)"  # the policy that made the log, in tables of policies
 OFF_BY = (1.1, 1.25, 1.5)  # factors for which the range of values is shown
 
+POLICY_COLUMNS = {
+    "policy": "policy", "value": ">value", "interval": ">95 % interval",
+    "difference": ">difference", "difference_interval": ">95 % interval", "trust": "trusted",
+}  # fmt: skip
+
 
 def policy_rows(e: Evaluation) -> list[dict[str, str]]:
     """The policy that made the log, then every target: value, and the difference to it."""
@@ -60,7 +65,7 @@ def value_rows(e: Evaluation, *, recommended_only: bool = False) -> list[dict[st
                 "target": v["target"],
                 "learner": v["learner"],
                 "kind": v["kind"],
-                "value": number(fixed, hi - lo) if ended else "diverged",
+                "value": number(fixed, hi - lo) if ended else "overflowed",
                 "interval": limits(lo, hi),
                 "reached": number(v["value"], hi - lo) if online else "",
                 "choices": choices(v),

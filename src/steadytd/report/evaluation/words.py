@@ -184,6 +184,23 @@ def by_level(e: Evaluation) -> tuple[list[Finding], list[Finding]]:
     return warnings, [w for w in e.warnings if w.level != "warning"]
 
 
+def decision_texts(e: Evaluation) -> list[str]:
+    """The decision about every target, and which is best, in the words that come first."""
+    lines = [line.text for line in decision_lines(e)]
+    return [*lines, e.best.text] if len(e.targets) > 1 else lines
+
+
+def conditions(e: Evaluation) -> list[str]:
+    """Under which condition a target's value can be used, where there is one."""
+    return [f"{line.target}: {line.text}" for line in verdicts(e) if line.grade == "care"]
+
+
+def warning_texts(e: Evaluation) -> list[str]:
+    """Conditions and warnings, each with its remedy."""
+    warnings, _ = by_level(e)
+    return [*conditions(e), *map(str, warnings)]
+
+
 def grouped(found: list[Finding]) -> list[dict[str, Any]]:
     """Findings of one code together: code, remedy, items of target and text."""
     groups: dict[str, dict[str, Any]] = {}

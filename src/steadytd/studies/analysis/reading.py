@@ -18,6 +18,7 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
+from steadytd.runs.outcome import FAR
 from steadytd.studies.analysis.speed import Reach, reaches
 from steadytd.studies.analysis.tables import (
     SOLVED,
@@ -31,7 +32,7 @@ from steadytd.studies.analysis.tables import (
     ranking,
 )
 from steadytd.studies.analysis.theory import Prediction, instances, predict
-from steadytd.studies.results import StudyResults
+from steadytd.studies.results import StudyResults, outcomes
 from steadytd.studies.spec import Task
 from steadytd.theory.same import same_update
 
@@ -46,9 +47,11 @@ class Chapter:
     """What a study found on one problem. `best` is in order, the least error first.
 
     `configurations` has one row per finished configuration: its settings, `error` (the study's
-    criterion, infinite if a seed diverged), `stderr`, `diverged_share` and `seeds`. `start` is the
-    error at w0. `failed` are the algorithms with a diverged seed in every configuration. `same` are
-    the pairs of algorithms that are the same update here, at their best settings.
+    criterion, infinite if a seed overflowed), `stderr`, `diverged_share` (of seeds that overflowed)
+    and `seeds`. `start` is the error at w0. `failed` are the algorithms with an overflowed seed in
+    every configuration. `same` are the pairs of algorithms that are the same update here, at their
+    best settings. `far` counts the configurations in which no seed overflowed but some ended far
+    above the error at w0.
     """
 
     task: Task
@@ -61,6 +64,7 @@ class Chapter:
     curves: dict[str, Floats] = field(default_factory=dict)
     theory: dict[str, Prediction | None] = field(default_factory=dict)
     same: frozenset[frozenset[str]] = frozenset()
+    far: int = 0
 
     @property
     def label(self) -> str:
@@ -215,6 +219,7 @@ def _chapter(
                 final=_mean(own, f"final_{confirm.measure}"),
                 fresh=stage == "confirm",
                 edges=at_the_edge(axes_of(grid), learner.values),
+                outcomes=tuple(outcomes(results, task.label, run, stage)),
                 **_counts(configurations.filter(pl.col("algorithm") == learner.name), start),
             )
         )
@@ -228,7 +233,19 @@ def _chapter(
         theory = {x.name: predict(problems, x, task.steps) for x in learners if x.name in errors}
     names = dict.fromkeys(str(name) for name in configurations["algorithm"])
     failed = [name for name in names if name not in errors]
-    return Chapter(task, configurations, start, best, failed, errors, points, curves, theory, same)
+    far = _far(rows, f"final_{confirm.measure}", start)
+    return Chapter(
+        task, configurations, start, best, failed, errors, points, curves, theory, same, far
+    )
+
+
+def _far(rows: pl.DataFrame, final: str, start: float) -> int:
+    import polars as pl
+
+    ends = rows.group_by("run").agg(
+        pl.col("diverged").is_null().all().alias("finite"), pl.col(final).max().alias("last")
+    )
+    return len(ends.filter(pl.col("finite") & (pl.col("last") > FAR * start)))
 
 
 def _same(

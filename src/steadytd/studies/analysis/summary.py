@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.wording import count, figures, large, listed, ordinal, percent
+from steadytd.runs.outcome import FAR, GROWING
 from steadytd.studies.analysis.penalty import Penalty, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading
 from steadytd.studies.analysis.speed import LEVELS, fastest, resolution
@@ -52,13 +53,13 @@ def size(reading: Reading) -> str:
 def headline(chapter: Chapter, what: str) -> str:
     """Who wins, by how much."""
     if not chapter.best:
-        return f"Every configuration of every learner on {chapter.label} diverged in some run."
+        return f"Every configuration of every learner on {chapter.label} overflowed in some run."
     groups, first = chapter.groups, chapter.best[0]
     fresh = "fresh " if chapter.fresh else ""
     if first.measured.diverged:
         return (
-            f"Every learner at its best diverged on some of the {fresh}seeds, {first.algorithm} on "
-            f"the fewest: {first.measured.diverged} of {first.measured.seeds}."
+            f"Every learner at its best overflowed on some of the {fresh}seeds, {first.algorithm} "
+            f"on the fewest: {first.measured.diverged} of {first.measured.seeds}."
         )
     value = figures(first.measured.value, first.measured.stderr)
     tried = count(first.configurations, "configuration")
@@ -99,7 +100,7 @@ def _merged(chapter: Chapter, names: list[str]) -> list[str]:
 def _lead(found: Paired, second: Best) -> str:
     if found.difference is None:
         lost = second.measured
-        return f"while {second.algorithm} diverged on {lost.diverged} of {lost.seeds} seeds"
+        return f"while {second.algorithm} overflowed on {lost.diverged} of {lost.seeds} seeds"
     less = percent(found.difference / second.measured.value)
     return f"{less} less than {second.algorithm} ({_interval(found)})"
 
@@ -161,14 +162,33 @@ def speed(chapter: Chapter) -> str:
 
 
 def divergence(chapter: Chapter) -> str:
-    """Who diverges where."""
+    """Who overflows where, and who is growing: `runs.outcome` has the words."""
+    return " ".join(text for text in (_overflow(chapter), _far(chapter), _growing(chapter)) if text)
+
+
+def _far(chapter: Chapter) -> str:
+    """How many other configurations ended far above the error at w0."""
+    if not chapter.far:
+        return ""
+    others = f"{count(chapter.far, 'configuration')} without overflow"
+    return f"{others} ended some run with more than {FAR:g} times the error at w0."
+
+
+def _growing(chapter: Chapter) -> str:
+    """Whose best configuration is growing."""
+    found = [(b.algorithm, b.outcomes.count(GROWING), len(b.outcomes)) for b in chapter.best]
+    parts = [f"{name} in {some} of {count(runs, 'run')}" for name, some, runs in found if some]
+    return f"Growing at its best setting: {listed(parts)}." if parts else ""
+
+
+def _overflow(chapter: Chapter) -> str:
     import polars as pl
 
     lost = chapter.configurations.filter(pl.col("diverged_share") > 0.0)
     if not len(lost):
-        return "No run diverged."
+        return "No run overflowed."
     total = len(chapter.configurations)
-    text = f"{len(lost):,} of {count(total, 'configuration')} of the grid diverged in some run"
+    text = f"{len(lost):,} of {count(total, 'configuration')} of the grid overflowed in some run"
     shares = {b.algorithm: 1.0 - b.never_diverged / b.configurations for b in chapter.best}
     never = [name for name, share in shares.items() if share == 0.0]
     most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
@@ -185,7 +205,7 @@ def divergence(chapter: Chapter) -> str:
 
 
 def diverges_from(chapter: Chapter, algorithm: str) -> str:
-    """The smallest step size at which some configuration of a learner diverged, for reading."""
+    """The smallest step size at which some configuration of a learner overflowed, for reading."""
     import polars as pl
 
     own = chapter.configurations.filter(pl.col("algorithm") == algorithm)
@@ -219,7 +239,7 @@ def penalty_words(chapter: Chapter, found: Penalty) -> list[str]:
         texts.append(_versus_plain(chapter, found, plain, penalised))
     elif penalised is not None:
         texts.append(
-            f"Every configuration of {found.plain} diverged; {found.penalised} has some that do "
+            f"Every configuration of {found.plain} overflowed; {found.penalised} has some that do "
             "not."
         )
     texts.append(_by_eta(found))
@@ -228,7 +248,7 @@ def penalty_words(chapter: Chapter, found: Penalty) -> list[str]:
         texts.append(
             f"Of the {sizes} that both have, {found.plain} improves on w0 at "
             f"{found.plain_useful} and {found.penalised}, with the best of its penalties, at "
-            f"{found.penalised_useful}; free of divergence are {found.plain_steady} and "
+            f"{found.penalised_useful}; free of overflow are {found.plain_steady} and "
             f"{found.penalised_steady}."
         )
     fixed = _fixed_points(chapter, found)
@@ -239,7 +259,7 @@ def _by_eta(found: Penalty) -> str:
     """How many of the penalties did better on the grid than none, and the best of them."""
     tried, without = found.rows[1:], found.without
     best = min(tried, key=lambda row: row.error)
-    least = "diverged" if np.isinf(best.error) else figures(best.error)
+    least = "overflowed" if np.isinf(best.error) else figures(best.error)
     none = f"without ({found.plain}: {figures(without.error)})"
     if len(tried) == 1:
         side = "below" if found.helpful else "not below"
@@ -284,7 +304,7 @@ def _versus_plain(chapter: Chapter, found: Penalty, plain: Best, penalised: Best
         return text + f"it is the same update as {found.plain} at its best here."
     if pair.difference is None:
         lost = f"{penalised.measured.diverged} and {plain.measured.diverged}"
-        return text + f"on {pair.seeds} seeds it and {found.plain} diverged {lost} times."
+        return text + f"on {pair.seeds} seeds it and {found.plain} overflowed {lost} times."
     if pair.verdict in ("same", "unknown"):
         return text + f"it cannot be told apart from {found.plain} at its best ({_interval(pair)})."
     share = percent(abs(pair.difference) / plain.measured.value)

@@ -34,7 +34,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Mean(NamedTuple):
-    """A mean over seeds: infinite if a seed diverged, without standard error then or for one."""
+    """A mean over seeds: infinite if a seed overflowed, without standard error then or for one."""
 
     value: float
     stderr: float | None
@@ -46,8 +46,8 @@ class Paired(NamedTuple):
     """The mean difference of a learner's error to a reference's, over their common seeds.
 
     `p` is the p-value, adjusted for the number of `comparisons`. `verdict` is "better" or "worse"
-    (p below 0.05, or fewer or more diverged seeds), "same" (cannot be told apart), "identical" (the
-    same update on this problem) or "unknown" (one seed, or equally many diverged).
+    (p below 0.05, or fewer or more overflowed seeds), "same" (cannot be told apart), "identical"
+    (the same update on this problem) or "unknown" (one seed, or equally many overflowed).
     """
 
     learner: str
@@ -66,7 +66,7 @@ class Best:
     """The best configuration of one learner on one problem, and how its whole grid fared.
 
     `measured` is on fresh seeds if there are any. `never_diverged` and `useful` count
-    configurations: without a diverged seed, and with a mean error below that of w0.
+    configurations: without an overflowed seed, and with a mean error below that of w0.
     """
 
     algorithm: str
@@ -80,6 +80,7 @@ class Best:
     never_diverged: int
     useful: int
     edges: tuple[tuple[str, str], ...]
+    outcomes: tuple[str, ...] = ()  # a word for every seed; see `runs.outcome`
 
     @property
     def bias(self) -> float | None:

@@ -1,0 +1,1 @@
+"""What meets the outside: results that show themselves, progress, packages that plug in."""

@@ -1,0 +1,47 @@
+"""What other packages add: laws and problems, announced by their entry points.
+
+    [project.entry-points."steadytd.laws"]
+    my_td = "my_package:my_td"
+
+A plug-in that cannot be used is named once, in a warning, with its package and the reason; all else
+works as if it were not there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection
+from importlib.metadata import EntryPoint, entry_points
+
+
+def plugins(
+    group: str, taken: Collection[str], check: Callable[[str, object], object]
+) -> dict[str, object]:
+    """What the entry points of a group hold, by name.
+
+    `check(name, loaded)` returns what is to be kept, or raises ValueError with the rule that was
+    broken. The library's own names, `taken`, stay its own.
+    """
+    found: dict[str, object] = {}
+    for point in sorted(entry_points(group=group), key=lambda p: (p.name, p.value)):
+        try:
+            if point.name in taken:
+                raise ValueError("the library has something of this name; choose another")
+            if point.name in found:
+                raise ValueError("another package has something of this name")
+            if not point.name.isidentifier():
+                raise ValueError("a name must be letters, digits and _")
+            found[point.name] = check(point.name, point.load())
+        except Exception as error:  # whatever another package does, the rest goes on
+            _warn(group, point, error)
+    return found
+
+
+def _warn(group: str, point: EntryPoint, error: Exception) -> None:
+    package = "an unknown package" if point.dist is None else f"package '{point.dist.name}'"
+    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+    warnings.warn(
+        f"the plug-in '{point.name}' of {package} ({group}) cannot be used: {kind}{error}. "
+        "Update or remove the package.",
+        stacklevel=2,
+    )

@@ -1,0 +1,79 @@
+"""Learning curves of a run: the mean over its seeds, with a band, one line per learner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from steadytd.report.colours import strokes
+from steadytd.report.figures import POINTS, THOUSANDS, as_text
+from steadytd.report.run.words import labels
+from steadytd.report.study.axes import LEAST, error_axis, tick_axis
+from steadytd.runs.result import Result, standard_errors
+
+WIDE, TALL = 620, 360
+REACH = 1e4  # times the error at the start: what grows further leaves the picture at its top
+
+
+def run_chart(r: Result) -> Any:
+    """Error over steps; a line ends where a run of it overflows.
+
+    The band is the 95 % interval of the mean (with one seed there is none).
+    """
+    import altair as alt
+
+    names = labels(r)
+    chosen = np.unique(np.linspace(0, len(r.steps) - 1, POINTS).astype(int))
+    rows = _rows(r, names, chosen)
+    top = REACH * max(row["mean"] for row in rows if row["step"] == 0)
+    means = np.array([row["mean"] for row in rows])
+    log, low, high = error_axis(means[means <= top])
+    for row in rows:  # what is out of the picture has no band in it
+        inside = row["mean"] <= high
+        row["low"] = max(row["low"], low) if inside else row["mean"]
+        row["high"] = min(row["high"], high) if inside else row["mean"]
+    drawn = strokes([learner.name for learner in r.learners])
+    legend = alt.Legend(title=None, orient="bottom", columns=1 if len(names) < 5 else 2,
+                        labelLimit=0, symbolType="stroke", symbolSize=400,
+                        symbolOpacity=1, symbolStrokeWidth=3)  # fmt: skip
+    colours = alt.Scale(domain=names, range=[one.colour for one in drawn])
+    dashes = alt.Scale(domain=names, range=[list(one.dash) for one in drawn])
+    colour = alt.Color("learner:N", sort=names, scale=colours, legend=legend)
+    dash = alt.StrokeDash("learner:N", sort=names, scale=dashes, legend=legend)
+    scale = alt.Scale(type="log" if log else "linear", domain=[low, high], nice=False)
+    x = alt.X("step:Q", title="step", axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6),
+              scale=alt.Scale(domain=[0, int(r.steps[-1])], nice=False))  # fmt: skip
+    y = alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=tick_axis(log, low, high))
+    base = alt.Chart(as_text(rows))
+    band = base.mark_area(opacity=0.16, clip=True).encode(
+        x=x, y=alt.Y("low:Q", scale=scale, title="error (RMSE)"), y2="high:Q", color=colour
+    )
+    line = base.mark_line(strokeWidth=2, clip=True).encode(
+        x=x, y=y, color=colour, strokeDash=dash, tooltip=["learner:N", "step:Q", "mean:Q"]
+    )
+    many = len(r.seeds) > 1
+    note = f"mean of {len(r.seeds)} runs, band: 95 % interval of the mean" if many else "one run"
+    heading = alt.TitleParams(r.problem.name, subtitle=note, anchor="start", offset=12)
+    layers = [band, line] if many else [line]
+    return alt.layer(*layers).properties(width=WIDE, height=TALL, title=heading)
+
+
+def _rows(r: Result, names: list[str], chosen: Any) -> list[dict[str, Any]]:
+    """The points of all lines: learner, step, mean, low, high."""
+    seeds = len(r.seeds)
+    quantile = float(stdtrit(seeds - 1, 0.975)) if seeds > 1 else 0.0
+    rows: list[dict[str, Any]] = []
+    for name, errors in zip(names, r.errors, strict=True):
+        shown = np.ascontiguousarray(errors[:, chosen].T)  # [point, seed]
+        finite = np.isfinite(shown).all(axis=1)
+        last = len(finite) if finite.all() else int(np.argmin(finite))
+        spread = standard_errors(shown[:last])
+        for i, values, stderr in zip(chosen[:last], shown[:last], spread, strict=True):
+            mean = float((values / seeds).sum())
+            half = quantile * (stderr or 0.0)
+            point = {"mean": mean, "low": mean - half, "high": mean + half}
+            clipped = {key: max(value, LEAST) for key, value in point.items()}
+            rows.append({"learner": name, "step": int(r.steps[i]), **clipped})
+    return rows

@@ -1,0 +1,237 @@
+"""Results show themselves: repr, print, notebooks, charts, pages, files."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import steadytd as st
+from steadytd.base.outside.shown import Shown
+from steadytd.report.certificate.page import findings, verdict
+from steadytd.report.colours import stroke, strokes
+from steadytd.report.evaluation.words import decision_lines, verdicts
+from steadytd.report.run import words as run_words
+from tests.support.commands import call
+
+LEARNERS = ["td:alpha=0.0001", "perturbed_td:alpha=0.0001,eta=1", "perturbed_td:alpha=0.0001,eta=2",
+            "etd:alpha=0.5"]  # fmt: skip
+STUDY = {
+    "problem": "three_state", "steps": 300, "seeds": 2, "title": "Tiny",
+    "learners": [{"name": "td", "alpha": [0.001, 0.01]}, {"name": "tdc", "alpha": 0.01}],
+}  # fmt: skip
+
+
+@st.law(writes={"w": "x"})
+def own(reward, alpha):  # type: ignore[no-untyped-def]
+    """Adds up rewards."""
+    return alpha * reward
+
+
+@cache
+def result() -> st.Result:
+    return st.run("baird", LEARNERS, steps=2000, seeds=3, points=41)
+
+
+@cache
+def certificate() -> st.Certificate:
+    return st.certify("three_state")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = st.sample_log(tmp_path_factory.mktemp("log") / "log.parquet")
+    return st.write_log(path, pl.read_parquet(path).filter(pl.col("episode_id") < 120))
+
+
+@pytest.fixture(scope="module")
+def evaluation(log: Path) -> st.Evaluation:
+    return st.evaluate(log, discount=0.95, features="onehot", learners=["lstd", "drl"])
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> st.StudyResults:
+    return st.study(STUDY, name="tiny").run(out=tmp_path_factory.mktemp("study") / "tiny")
+
+
+def online() -> st.OnlineLearner:
+    a = st.learner("td", alpha=0.5).start(n_features=2)
+    a.update([1, 0], reward=1.0, x_next=[0, 1], rho=1.0, gamma=0.9)
+    return a
+
+
+@pytest.fixture(params=["result", "certificate", "evaluation", "study", "online"])
+def thing(request: pytest.FixtureRequest, evaluation: st.Evaluation, study: st.StudyResults) -> Any:
+    made: dict[str, Any] = {"result": result, "certificate": certificate, "online": online}
+    kept = {"evaluation": evaluation, "study": study}
+    return kept[request.param] if request.param in kept else made[request.param]()
+
+
+class Page(HTMLParser):
+    """Whether every tag is closed, and what is linked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [str(value) for name, value in attrs if name in ("href", "src") and value]
+
+
+def test_everything_shows_itself(
+    thing: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not isinstance(thing, st.OnlineLearner):  # of one kind the pictures are drawn, too
+        drawn = dict.fromkeys(("svg", "png", "pdf"), np.frombuffer(b"<svg></svg>", np.uint8))
+        monkeypatch.setattr("steadytd.report.figures._draw", lambda text: drawn)
+    assert len(repr(thing)) < 200 and repr(thing).count("\n") < 3 and repr(thing)[0] == "<"
+    text = str(thing)
+    assert len(text) > 40 and str(thing) == f"{thing}" == text
+    html = thing._repr_html_()
+    assert html.startswith("<div><pre>") and html.count("<svg") == 1 and "http" not in _bare(html)
+    spec = thing.plot().properties(title="mine").to_dict(validate=False)
+    assert spec["title"] == "mine" and "config" not in _own(spec)
+    page = thing.report(tmp_path / "new" / "out.html")
+    assert page == tmp_path / "new" / "out.html"
+    content = page.read_text(encoding="utf-8")
+    seen = Page()
+    seen.feed(content)
+    beside = [link for link in seen.links if not link.startswith(("#", "data:", "http"))]
+    assert all((page.parent / link).is_file() for link in beside)
+    assert content.count("<svg") >= 1
+    table = pl.read_csv(thing.to_csv(tmp_path / "table.csv"))
+    assert len(table) > 0
+
+
+def _bare(html: str) -> str:
+    return re.sub(r'xmlns(:\w+)?="http://www.w3.org/[^"]*"', "", html)
+
+
+def _own(spec: dict[str, Any]) -> set[str]:
+    """What the chart says beyond Altair's own theme."""
+    config = spec.get("config", {})
+    return {"config"} if set(config) - {"view"} else set()
+
+
+def test_charts_can_stand_beside_each_other() -> None:
+    both = (result().plot() | certificate().plot()).to_dict()
+    assert len(both["hconcat"]) == 2
+
+
+def test_the_words_are_those_of_the_command_line(
+    evaluation: st.Evaluation,
+    log: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    size = ["--steps", "2000", "--seeds", "3", "--points", "41"]
+    assert call(monkeypatch, "run", "baird", *LEARNERS, *size) == 0
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert str(result()).splitlines()[0] == printed[0]
+    for text in run_words.sentences(result()):
+        assert text in str(result()).splitlines() and text in printed
+    assert call(monkeypatch, "certify", "three_state") == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert str(certificate()).splitlines()[0] == verdict(certificate()) == printed[0]
+    for finding in findings(certificate()):
+        assert f"{finding.code}: {finding.text}" in str(certificate()).splitlines()
+        assert f"{finding.code}  {finding.text}" in printed
+    how = ["--discount", "0.95", "--features", "onehot", "--learner", "lstd", "--learner", "drl"]
+    assert call(monkeypatch, "evaluate", str(log), *how) == 0
+    printed = capsys.readouterr().out.splitlines()
+    for line in (*decision_lines(evaluation), *verdicts(evaluation)):
+        if line.grade != "good" or line in decision_lines(evaluation):
+            assert line.text in printed and line.text in str(evaluation)
+    assert evaluation.best.text in printed and evaluation.best.text in str(evaluation)
+
+
+def test_a_run_in_eighty_columns() -> None:
+    text = str(result().summary)
+    assert repr(result().summary) == text
+    table = [line for line in text.splitlines() if line.startswith(" ")]
+    assert max(map(len, table)) <= 80
+    for row in run_words.rows(result()):
+        assert row["mean"] in text and row["final"] in text and row["ended"] in text
+    for name in result().summary.columns:
+        assert name in text
+    assert isinstance(result().summary.head(2), pl.DataFrame)
+    assert "shape: (2," in str(pl.DataFrame(result().summary).head(2))
+
+
+def test_the_chart_of_a_run_has_the_means_and_a_line_per_learner() -> None:
+    spec = result().plot().to_dict(validate=False)
+    names = spec["layer"][1]["encoding"]["color"]["scale"]["domain"]
+    assert names == LEARNERS
+    assert spec["layer"][1]["encoding"]["y"]["scale"]["type"] == "log"
+    (data,) = spec["datasets"].values()
+    rows = pl.read_csv(data.encode()).filter(pl.col("learner") == LEARNERS[1])
+    errors = result().errors[1]
+    assert rows["step"].to_list() == result().steps.tolist()
+    assert rows["mean"].to_numpy() == pytest.approx(errors.mean(axis=0), rel=1e-12)
+    half = 4.302652729911275 * errors.std(axis=0, ddof=1) / np.sqrt(3)  # t(0.975, 2)
+    assert (rows["high"] - rows["mean"]).to_numpy() == pytest.approx(half, rel=1e-6, abs=1e-12)
+
+
+def test_a_learner_has_one_colour() -> None:
+    alone, pair = strokes(["perturbed_td"]), strokes(["td", "perturbed_td", "perturbed_td"])
+    assert alone[0] == pair[1] == stroke("perturbed_td")
+    assert pair[1].colour == pair[2].colour and pair[1].dash != pair[2].dash
+    names = list(st.learners())
+    assert len({stroke(name) for name in names}) == len(names)
+    first = [stroke(name).colour for name in ("td", "tdc", "perturbed_td", "etd")]
+    assert len(set(first)) == 4
+    scale = result().plot().to_dict(validate=False)["layer"][0]["encoding"]["color"]["scale"]
+    assert dict(zip(scale["domain"], scale["range"], strict=True))[LEARNERS[1]] == alone[0].colour
+
+
+def test_saved_and_read_again(study: st.StudyResults, tmp_path: Path) -> None:
+    r = result()
+    r.save(tmp_path / "run")
+    again = st.load_result(tmp_path / "run")
+    for name in ("errors", "final_weights", "first_divergence", "steps"):
+        assert np.array_equal(getattr(again, name), getattr(r, name))
+    assert (str(again), repr(again), again.asked) == (str(r), repr(r), r.asked)
+    assert again.curves.equals(r.curves) and not again.errors.flags.writeable
+    c = certificate()
+    kept = c.save(tmp_path / "c.npz")
+    assert str(st.load_certificate(kept)) == str(c)
+    assert st.load_problem(kept).name == "three_state"
+    assert str(st.load_study(study.directory)) == str(study)
+    s = st.study(STUDY, name="tiny")
+    assert st.study(s.save(tmp_path / "tiny.toml")).spec.file == s.spec.file
+    with pytest.raises(st.InputError, match="there is no file"):
+        st.load_result(tmp_path / "nothing")
+    with pytest.raises(st.InputError, match="holds no study"):
+        st.load_study(tmp_path)
+
+
+def test_a_run_with_a_law_of_ones_own_is_read_with_it(tmp_path: Path) -> None:
+    r = st.run("three_state", [own_learner := st.learner(own, alpha=0.1)], steps=10)
+    r.save(tmp_path / "run")
+    with pytest.raises(st.InputError, match="unknown learner 'own'"):
+        st.load_result(tmp_path / "run")
+    assert st.load_result(tmp_path / "run", laws=[own]).learners == [own_learner]
+
+
+def test_a_study_that_has_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    s = st.study(STUDY, name="tiny")
+    assert str(s).splitlines() == ["tiny: Tiny", "3 configurations, 2 seeds, 1,800 updates",
+                                   "three_state: 300 steps of td, tdc"]  # fmt: skip
+    assert "<svg" not in s._repr_html_()
+    with pytest.raises(st.InputError, match="holds no study"):
+        s.plot()
+
+
+def test_an_overflowed_online_learner_says_so() -> None:
+    a = st.learner("td", alpha=1e200).start(n_features=1)
+    for _ in range(4):
+        a.update([1.0], reward=1.0, x_next=[1.0], rho=1.0, gamma=0.5)
+    assert "overflowed" in repr(a) and "It overflowed at update" in str(a)
+    assert a.plot().to_dict()["mark"]["type"] == "bar"

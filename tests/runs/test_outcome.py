@@ -1,0 +1,111 @@
+"""Overflowed, growing or settled: the words against their definition, on drawn problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.engine.learner import Learner
+from steadytd.mdp.problem import Problem
+from steadytd.runs.outcome import Known, ended, known, outcome
+from steadytd.studies.results import best_rows
+from tests.support.draws import seeds as some_seeds
+from tests.support.realised import drawn
+
+LEARNERS = ["td:alpha=0.05", "perturbed_td:alpha=0.05,eta=0.5", "tdc:alpha=0.05,ratio=1",
+            "etd:alpha=0.02", "gtd2:alpha=0.5,ratio=1"]  # fmt: skip
+
+
+def by_hand(p: Problem, learner: Learner, errors: Floats, overflowed: bool) -> str:
+    """The definition, word by word, with eigenvalues and a linear solve of its own."""
+    if overflowed or not np.isfinite(errors[-1]):
+        return "overflowed"
+    assert learner.law.expectation is not None
+    numbers = {k: v for k, v in learner.values.items() if not isinstance(v, str)}
+    e = learner.law.expectation(p.moments(), numbers)
+    Q = np.linalg.svd(p.Phi, full_matrices=False)[2][: np.linalg.matrix_rank(p.Phi)].T
+    blocks = np.kron(np.eye(len(e.g) // p.n_features), Q)
+    M, g = blocks.T @ e.M @ blocks, blocks.T @ e.g
+    stable = np.linalg.eigvals(M).real.min() > 0.0
+    yardstick = [errors[0], p.error(np.zeros(p.n_features))]
+    if stable:
+        yardstick.append(p.error((blocks @ np.linalg.solve(M, g))[: p.n_features]))
+    tenth = len(errors) // 10
+    rising = sum(errors[-tenth:]) > sum(errors[-2 * tenth : -tenth])
+    far = errors[-1] > 10.0 * max(yardstick)
+    return "growing" if far or (rising and not stable) else "settled"
+
+
+@some_seeds(12, 120)
+def test_the_words_are_what_they_are_defined_to_be(seeds: range) -> None:
+    seen = set()
+    for seed in seeds:
+        p = drawn(("off_policy", "chain", "constant")[seed % 3], seed)
+        r = st.run(p, LEARNERS, steps=2000, seeds=2, points=101)
+        for i, learner in enumerate(r.learners):
+            for j in range(2):
+                word = by_hand(p, learner, r.errors[i, j], bool(r.first_divergence[i, j] >= 0))
+                assert r.outcomes[i][j] == word, (seed, str(learner))
+                seen.add(word)
+        worst = [min(words, key=["overflowed", "growing", "settled"].index) for words in r.outcomes]
+        assert r.summary["outcome"].to_list() == worst
+        assert r.summary["growing"].to_list() == [words.count("growing") for words in r.outcomes]
+    assert seen >= {"growing", "settled"}
+
+
+def test_theory_decides_where_the_errors_do_not() -> None:
+    """Near a pole the fixed point itself is far away: who goes there is not growing."""
+    c = st.certify("three_state")
+    far = known(c.problem, st.learner("perturbed_td", alpha=0.1, eta=0.42))
+    assert far.stable and far.error > 150.0
+    assert far.error == pytest.approx(c.path([0.42])["error"][0])
+    rises = np.linspace(1.0, 2.0, 101)
+    towards = 0.9 * far.error * (rises - 1.0) + 10.0
+    assert outcome(towards, False, 10.0, lambda: far) == "settled"
+    assert outcome(towards, False, 10.0, lambda: Known(True, 9.0)) == "growing"
+    r = st.run("baird", "td:alpha=0.0001", steps=5000, points=101)  # unstable, and not far yet
+    assert 5.0 * r.errors[0, 0, 0] > r.errors[0, 0, -1] and r.outcomes == [["growing"]]
+    asked = []
+
+    def theory() -> Known:
+        asked.append(1)
+        return Known(None)
+
+    assert outcome(rises[::-1], False, 1.0, theory) == "settled" and not asked
+    assert outcome(rises, False, 1.0, theory) == "settled" and asked  # nothing is known: no verdict
+    assert outcome(11.0 * rises**5 / 32, False, 1.0, theory) == "growing"
+
+
+def test_overflow_and_words_for_reading() -> None:
+    r = st.run("theta2theta", "td:alpha=5", steps=5000, seeds=2)
+    assert r.outcomes == [["overflowed", "overflowed"]] and r.summary["diverged"][0] == 2
+    assert "overflowed in all 2 runs, first at step" in str(r)
+    assert ended(["growing", "settled"]) == "growing 1 of 2"
+
+
+def test_a_family_is_judged_by_the_instance_of_each_seed(tmp_path: Path) -> None:
+    r = st.run("collision", ["td:alpha=0.05", "etd:alpha=0.5"], steps=3000, seeds=4, points=101)
+    assert r.family == "collision"
+    for i, learner in enumerate(r.learners):
+        for j, seed in enumerate(r.seeds):
+            p = st.problem("collision", seed=seed)
+            gone = bool(r.first_divergence[i, j] >= 0)
+            assert r.outcomes[i][j] == by_hand(p, learner, r.errors[i, j], gone)
+    r.save(tmp_path / "kept")
+    again = st.load_result(tmp_path / "kept")
+    assert (again.family, again.outcomes) == (r.family, r.outcomes)
+
+
+@pytest.mark.parametrize("word", ["settled", "growing"])
+def test_studies_use_the_same_words(word: str, tmp_path: Path) -> None:
+    name, alpha = ("td", 0.001) if word == "growing" else ("tdc", 0.01)
+    learners = [{"name": name, "alpha": alpha}]
+    text = {"problem": "baird", "steps": 4000, "seeds": 3, "every": 40, "confirm": {"seeds": 0}}
+    (row,) = best_rows(st.study({**text, "learners": learners}).run(out=tmp_path / "s"))
+    r = st.run("baird", f"{name}:alpha={alpha}", steps=4000, seeds=3, points=101)
+    assert row["outcome"] == r.summary["outcome"][0] == word
+    assert row["final"] == pytest.approx(r.summary["final"][0], rel=1e-5)
