@@ -35,7 +35,7 @@ def lab(srgb: NDArray[np.float64], eye: NDArray[np.float64]) -> NDArray[np.float
 
 
 def in_the_dark(srgb: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The filter of dark pages: invert(0.92), then hue-rotate(180deg), by CSS's own matrices."""
+    """The filter of dark pages: invert(0.92) and hue-rotate(180deg), by CSS's own matrices."""
     turned = np.array([[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430, -0.856]])
     return np.clip(turned @ (0.92 - 0.84 * srgb), 0.0, 1.0)
 
