@@ -360,7 +360,7 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_work(
 
 
 @pytest.mark.parametrize(
-    ("where", "what"), [(run, "follow"), (evaluation_page, "save_figure")], ids=["read", "draw"]
+    ("where", "what"), [(run, "follow"), (evaluation_page, "save_figures")], ids=["read", "draw"]
 )
 def test_interrupt_leaves_nothing(
     where: Any,

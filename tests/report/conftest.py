@@ -1,4 +1,4 @@
-"""Drawing a page: most of its time is the PNG files, which few tests look at."""
+"""Drawing a page: most of its time is the PNG files and the script, which few tests look at."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from steadytd.report import draw, pages
+
 DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_pngs() -> Iterator[None]:
-    """Every PNG is one pixel; `test_reproduce` draws real ones."""
+def light_pages() -> Iterator[None]:
+    """Every PNG is one pixel, drawn in this process; `test_reproduce` draws real ones."""
     import vl_convert
 
     pixel = vl_convert.svg_to_png(DOT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vl_convert, "svg_to_png", lambda svg, scale=1.0: pixel)
+        patch.setattr(draw, "PROCESSES", 1)
+        patch.setattr(pages, "library", lambda: "/* the script that draws */")
         yield

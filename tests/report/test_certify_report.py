@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.base.wording import figures
 from steadytd.report.certificate.cures import cure_rows
-from steadytd.report.certificate.page import threshold_rows
+from steadytd.report.certificate.figures import largest_eta, marked, path_chart
+from steadytd.report.certificate.moves import moves, stop
+from steadytd.report.certificate.page import (
+    certificate_page,
+    learner_rows,
+    threshold_rows,
+    write_certificate,
+)
+from steadytd.report.live import Live
 from steadytd.report.pages import page
+from steadytd.report.palette import PALE
 from steadytd.theory.certificate import Certificate
 from tests.support.commands import call
 from tests.support.helpers import random_problem
+from tests.support.html import read_page
 
 
 def test_json_is_the_certificate(
@@ -63,9 +76,11 @@ def test_a_scan_is_called_a_scan(features: int) -> None:
     words = " ".join(row["text"] for row in threshold_rows(c))
     assert ("found by a scan" in words) is (features > 40)
     assert c.pencil.exact is (features <= 40)
+    nothing = Live("", "", [], [], [], "{}", False)
+    figures = dict.fromkeys(("path", "eigenvalues", "states"), nothing)
     shown = page("certify.html", c=c, thresholds=[], learners=[], findings=[], path=[], cures=[],
-                 pictures={"path": "", "eigenvalues": "", "states": ""}, verdict="", name="x",
-                 summary="", rank=features, features=features, command="")  # fmt: skip
+                 figures=figures, verdict="", name="x", summary="", rank=features, first=(),
+                 features=features, command="", choice="", moves="[]", start=0, last=0)  # fmt: skip
     assert ("searched for by a" in shown) is (features > 40)
     assert "variance of its traces" in shown
 
@@ -87,10 +102,10 @@ def test_page(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         f"{n}.{k}" for n in ("eigenvalues", "path", "states") for k in ("svg", "png", "pdf")
     }
     assert {p.name for p in out.iterdir()} == pictures | {"certificate.html"}
-    html = (out / "certificate.html").read_text(encoding="utf-8")
-    assert html.count("<svg") == 3
-    assert "http" not in html.replace("http://www.w3.org", "")
-    assert "recommended" in html
+    shown = read_page((out / "certificate.html").read_text(encoding="utf-8"))
+    assert set(shown.figures) == {"eigenvalues", "path", "states"}
+    assert {link for link in shown.links if not link.startswith("#")} == pictures
+    assert "recommended" in shown.text
 
 
 def test_the_cures_fit_a_narrow_terminal(
@@ -107,18 +122,91 @@ def test_the_cures_fit_a_narrow_terminal(
     assert "cheapest_cure the cheapest cure is etd_beta with beta = 0.3" in " ".join(text.split())
 
 
+def ways(html: str) -> str:
+    """The table of cures."""
+    start = html.index('id="ways"')
+    return html[html.index("<tbody>", start) : html.index("</tbody>", start)]
+
+
 def test_the_page_of_cures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A fourth picture, one panel per cure; here all values are zero."""
     assert call(monkeypatch, "certify", "theta2theta", "--cures", "--out", str(tmp_path)) == 0
-    html = (tmp_path / "certificate.html").read_text(encoding="utf-8")
-    assert html.count("<svg") == 4
-    assert "Every way to stability, and its price" in html
-    assert "steadytd certify theta2theta --cures" in html
+    shown = read_page((tmp_path / "certificate.html").read_text(encoding="utf-8"))
+    assert "Every way to stability, and its price" in shown.text
+    assert "steadytd certify theta2theta --cures" in shown.text
+    views = shown.figures["cures"]["views"]
+    assert len(views) == len(cure_rows(Certificate(st.problem("theta2theta"))))
     picture = (tmp_path / "cures.svg").read_text(encoding="utf-8")
     for row in cure_rows(Certificate(st.problem("theta2theta"))):
         assert row["name"] in picture
     assert picture.count(": cheapest<") == 1
-    assert "#bbbbbb" in picture  # what is not stable
+    assert PALE in picture  # what is not stable
+    html = (tmp_path / "certificate.html").read_text(encoding="utf-8")
+    first, *others = re.findall(r"<tr[^>]*><td>([^<]*)(<span class=.badge.>cheapest)?", ways(html))
+    assert first[1] and not any(mark for _, mark in others)
+    assert f"the cheapest cure is {first[0].split()[0]}" in shown.text
+
+
+def test_the_page_alone_has_no_links_to_files() -> None:
+    shown = read_page(certificate_page(Certificate(st.problem("three_state"))))
+    assert all(link.startswith("#") for link in shown.links)
+
+
+def test_without_pictures_only_the_page_is_written(tmp_path: Path) -> None:
+    path = write_certificate(Certificate(st.problem("baird")), tmp_path, pictures=False)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name] == ["certificate.html"]
+
+
+@pytest.mark.parametrize("name", ["three_state", "baird", "theta2theta"])
+def test_the_dial_says_what_certify_says(name: str) -> None:
+    """Every stop: the error, the verdict and the eigenvalues of the certificate at that penalty."""
+    c = Certificate(st.problem(name))
+    asked = [0.42, 1.0]
+    shown = read_page(certificate_page(c, asked))
+    said, stops = shown.other["moves"], moves(c, asked, largest_eta(c))
+    assert [row["eta"] for row in said] == [figures(move.eta) for move in stops]
+    assert said[stop(c, stops)]["eta"] == figures(c.best_eta)
+    assert {figures(eta) for eta in (0.0, *asked)} <= {row["eta"] for row in said}
+    for row, move in zip(said, stops, strict=True):
+        (known,) = c.path([move.eta]).to_dicts()
+        assert row["stable"] == ("stable" if known["stable"] else "unstable")
+        assert row["error"] == ("none" if known["error"] is None else figures(known["error"]))
+        A = c.pencil.A(move.eta)
+        if c.pencil.sizes is None:
+            assert sorted(move.rates.real) == pytest.approx(sorted(np.linalg.eigvals(A).real))
+    drawn = [row for row in shown.rows("path") if row.get("i") is not None]
+    assert {row["i"] for row in drawn} == {i for i, m in enumerate(stops) if m.error is not None}
+    for i, move in enumerate(stops):
+        here = [r for r in shown.rows("eigenvalues") if r.get("i") == i]
+        assert sorted(r["re"] for r in here) == pytest.approx(
+            sorted(move.rates.real), rel=1e-4, abs=1e-5
+        )
+
+
+@pytest.mark.parametrize("name", ["three_state", "baird", "kolter", "nonmonotone"])
+def test_names_of_thresholds_lie_on_no_curve(name: str) -> None:
+    """In the frame there are no words; letters above it stand for the thresholds, all explained."""
+    c = Certificate(st.problem(name))
+    chart = path_chart(c).to_dict(validate=False)
+    texts = [layer for layer in chart["layer"] if layer["mark"]["type"] == "text"]
+    assert [layer["encoding"]["y"] for layer in texts] == [{"value": 0}]
+    assert texts[0]["mark"]["dy"] < 0
+    known = marked(c, largest_eta(c))
+    notes = " ".join(chart["title"]["subtitle"])
+    for letter, what, value in known:
+        assert f"{letter}: {what} {figures(value)}" in notes
+    shown = "".join(row["text"] for row in chart["datasets"][texts[0]["data"]["name"]])
+    assert shown == "".join(letter for letter, *_ in known)
+
+
+def test_the_recommended_learner_comes_first(tmp_path: Path) -> None:
+    c = Certificate(st.problem("three_state"))
+    (choice,) = [f.numbers["learner"] for f in c.advice if f.code == "recommended"]
+    html = certificate_page(c)
+    table = html[html.index('id="learners"') :]
+    order = [table.index(f"<td>{row['name']}") for row in learner_rows(c)]
+    names = [row["learner"] for row in learner_rows(c)]
+    assert names[order.index(min(order))] == choice == "perturbed_td"
 
 
 def test_cures_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

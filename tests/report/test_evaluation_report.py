@@ -11,19 +11,20 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 import pytest
-from markupsafe import escape
 
 import steadytd as st
 from steadytd.base.files import file_name
 from steadytd.evaluation.estimate.calibration import ByBin, LogCalibration
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation import page as evaluation_page
+from steadytd.report import draw
+from steadytd.report.evaluation import page
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
 from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
-from steadytd.report.evaluation.page import write_evaluation
+from steadytd.report.evaluation.page import evaluation_page, write_evaluation
 from steadytd.report.evaluation.tables import (
     calibration_rows,
     policy_rows,
@@ -41,7 +42,7 @@ from steadytd.report.evaluation.words import (
     stability_verdicts,
     verdicts,
 )
-from steadytd.report.figures import save_figure
+from tests.support.html import read_page
 from tests.support.log_helpers import log_table
 from tests.support.logged_worlds import episodic, tabular
 
@@ -67,8 +68,8 @@ def evaluation() -> Evaluation:
 def written(evaluation: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("page") / "out"
     files = [f"part-{i}.parquet" for i in range(7)]
-    page = write_evaluation(evaluation, out, files=files, command="steadytd evaluate '<i>'")
-    assert page == out / "evaluation.html"
+    made = write_evaluation(evaluation, out, files=files, command="steadytd evaluate '<i>'")
+    assert made == out / "evaluation.html"
     return out
 
 
@@ -95,36 +96,76 @@ def test_the_value_functions_predict(written: Path, evaluation: Evaluation) -> N
 
 def test_the_page_stands_alone_and_names_are_text(written: Path) -> None:
     html = (written / "evaluation.html").read_text(encoding="utf-8")
-    assert html.count("<svg") == 14
-    assert "http" not in html.replace("http://www.w3.org", "")
-    for outside in ("<script", "<link", "<img", "src=", "@import", "url("):
-        assert outside not in html.replace("url(#clip", "")
-    assert "<b>" not in html
+    shown = read_page(html)
+    assert len(shown.figures) == 14
+    assert {link for link in shown.links if not link.startswith("#")} == {
+        *(f"{name}.{kind}" for name in shown.figures for kind in ("svg", "png", "pdf")),
+        *(f"value_{name}.npz" for name in (file_name(NASTY), "calm")),
+        "evaluation.json",
+    }
+    assert "<b>[" not in html
     assert "<i>" not in html
     assert "&lt;b&gt;[red]a&lt;/b&gt;&amp;" in html
+    assert NASTY in json.dumps(shown.rows("targets")).replace('\\"', '"')  # in data, as it is
     assert "steadytd evaluate &#39;&lt;i&gt;&#39;" in html
     assert "part-4.parquet and 2 more" in html
-    assert "prefers-color-scheme: dark" in html
+
+
+def test_the_page_alone(evaluation: Evaluation) -> None:
+    shown = read_page(evaluation_page(evaluation))
+    assert len(shown.figures) == 14
+    assert all(link.startswith("#") for link in shown.links)
+
+
+def test_without_pictures_the_page_is_whole(evaluation: Evaluation, tmp_path: Path) -> None:
+    path = write_evaluation(evaluation, tmp_path, pictures=False)
+    assert {p.suffix for p in tmp_path.iterdir()} == {".html", ".json", ".npz"}
+    assert len(read_page(path.read_text(encoding="utf-8")).figures) == 14
+
+
+def test_what_is_worth_is_the_fixed_point_where_the_interval_is_its(
+    evaluation: Evaluation, tmp_path: Path
+) -> None:
+    """Of an online learner the value is its fixed point, and what it reached is said."""
+    v = next(
+        row
+        for row in evaluation.values.to_dicts()
+        if row["kind"] == "online" and row["target"] == "calm"
+    )
+    assert v["fixed_point"] != v["value"]
+    old = evaluation.recommended["calm"]
+    online = replace(old, learner=v["learner"], value=v["value"], lo=v["lo"], hi=v["hi"])
+    e = replace(evaluation, recommended={**evaluation.recommended, "calm": online})
+    width = v["hi"] - v["lo"]
+    shown = {row["policy"]: row for row in policy_rows(e)}["calm"]
+    assert shown["value"] == number(v["fixed_point"], width)
+    assert shown["reached"] == number(v["value"], width)
+    (line,) = [x for x in verdicts(e) if x.target == "calm"]
+    assert number(v["fixed_point"], width) in line.text
+    assert f"this is the fixed point, reached was {number(v['value'], width)}" in line.text
+    assert all(row["reached"] == "" for row in policy_rows(evaluation))  # drl is not online
 
 
 def test_the_page_says_what_matters(written: Path, evaluation: Evaluation) -> None:
     html = (written / "evaluation.html").read_text(encoding="utf-8")
-    text = " ".join(re.sub(r"<[^>]*>", " ", html).split())
+    text = read_page(html).text
     for line in decision_lines(evaluation):
-        assert str(escape(line.text)) in text
+        assert line.text in text
     for policy in policy_rows(evaluation):
-        assert str(escape(policy["policy"])) in text
+        assert policy["policy"] in text
         assert policy["difference_interval"] in text
-    assert str(escape(evaluation.best.text)) in text
+    assert evaluation.best.text in text
     for row in value_rows(evaluation):
         assert row["interval"] in text
     headings = ("What it rests on", "All learners", "Overlap and stability", "Settings")
     for heading in (*headings, "Are the logged probabilities right?", "Beyond the mean"):
         assert heading in text
     for note in evaluation.notes:
-        assert note.replace("'", "&#39;") in text
+        assert note in text
     assert html.count('<tr class="best">') == 2
-    assert html.index("<h1") < html.index('<p class="decision') < html.index("<svg")
+    assert html.index("<h1") < html.index('<p class="verdict') < html.index("<figure")
+    learners = re.findall(r'<tr class="best"><td>[^<]*</td><td>(\w+) <span class="badge">', html)
+    assert learners == [evaluation.recommended[name].learner for name in evaluation.targets]
 
 
 def test_odd_logs_have_a_page(tmp_path: Path) -> None:
@@ -138,10 +179,10 @@ def test_odd_logs_have_a_page(tmp_path: Path) -> None:
         "short": st.evaluate(log_table(problem, episodes=1, length=200, seed=2)),
     }
     for name, e in cases.items():
-        html = write_evaluation(e, tmp_path / name).read_text(encoding="utf-8")
-        shown = re.sub(r"<svg.*?</svg>", "", html, flags=re.DOTALL)
+        html = write_evaluation(e, tmp_path / name, pictures=False).read_text(encoding="utf-8")
+        shown = read_page(html).text
         assert "nan" not in shown.replace("finance", "")
-        assert ">None<" not in shown
+        assert ">None<" not in html
         assert len(verdicts(e)) == len(e.targets)
     assert ">overflowed<" in (tmp_path / "diverged/evaluation.html").read_text(encoding="utf-8")
     sampling = (tmp_path / "sampling/evaluation.html").read_text(encoding="utf-8")
@@ -158,14 +199,14 @@ def test_a_failure_while_drawing_changes_nothing(
     (old / "evaluation.html").write_text("earlier")
     calls = 0
 
-    def fails_the_second_time(chart: Any, directory: Path, name: str) -> str:
+    def fails_the_second_time(text: str) -> dict[str, bytes]:
         nonlocal calls
         calls += 1
         if calls % 2 == 0:
             raise RuntimeError("no space left")
-        return save_figure(chart, directory, name)
+        return {"svg": b""}
 
-    monkeypatch.setattr(evaluation_page, "save_figure", fails_the_second_time)
+    monkeypatch.setattr(draw, "drawn", fails_the_second_time)
     for out in (old, tmp_path / "new"):
         with pytest.raises(RuntimeError, match="no space"):
             write_evaluation(evaluation, out)
@@ -243,7 +284,7 @@ def test_no_episode_is_small_enough_for_a_picture_of_visits(
 ) -> None:
     e = replace(evaluation, places=None)
     assert visits_chart(e, "calm") is None
-    html = write_evaluation(e, tmp_path).read_text(encoding="utf-8")
+    html = write_evaluation(e, tmp_path, pictures=False).read_text(encoding="utf-8")
     assert "No picture of visits" in html
     assert len(e.visits) == 0
 
@@ -351,7 +392,9 @@ def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Re
     ],
 )
 def test_verdicts(given: Recommendation, grade: str, text: str) -> None:
-    stub = SimpleNamespace(targets=["t"], recommended={"t": given}, warnings=[])
+    stub = SimpleNamespace(
+        targets=["t"], recommended={"t": given}, warnings=[], values=pl.DataFrame()
+    )
     (line,) = verdicts(cast(Evaluation, stub))
     assert line.grade == grade
     assert text in line.text
@@ -361,7 +404,7 @@ def test_every_warning_of_the_library_has_a_reason() -> None:
     """A new code must not reach the verdict as a bare word."""
     from steadytd.report.evaluation.words import REASONS
 
-    source = Path(evaluation_page.__file__).parents[2] / "evaluation" / "judge"
+    source = Path(page.__file__).parents[2] / "evaluation" / "judge"
     texts = [p.read_text(encoding="utf-8") for p in source.glob("*findings.py")]
     codes: set[str] = set()
     for text in texts:
@@ -387,7 +430,7 @@ def test_calibration_is_shown_where_behaviour_is_estimated(
     e = st.evaluate(table, learners=["lstd", "drl"], behavior="estimate")
     rows = calibration_rows(e)
     assert sum(int(row["pairs"].replace(",", "")) for row in rows) == 3 * e.log.rows
-    html = write_evaluation(e, tmp_path).read_text(encoding="utf-8")
+    html = write_evaluation(e, tmp_path, pictures=False).read_text(encoding="utf-8")
     assert "estimated chance of an action" in html
     assert "see behavior_estimated" in html
     assert "estimated from the log" in html

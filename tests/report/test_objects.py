@@ -15,8 +15,8 @@ import pytest
 import steadytd as st
 from steadytd.base.outside.shown import Shown
 from steadytd.report.certificate.page import findings, verdict
-from steadytd.report.colours import stroke, strokes
 from steadytd.report.evaluation.words import decision_lines, verdicts
+from steadytd.report.palette import look
 from steadytd.report.run import words as run_words
 from tests.support.commands import call
 
@@ -179,15 +179,11 @@ def test_the_chart_of_a_run_has_the_means_and_a_line_per_learner() -> None:
 
 
 def test_a_learner_has_one_colour() -> None:
-    alone, pair = strokes(["perturbed_td"]), strokes(["td", "perturbed_td", "perturbed_td"])
-    assert alone[0] == pair[1] == stroke("perturbed_td")
-    assert pair[1].colour == pair[2].colour and pair[1].dash != pair[2].dash
-    names = list(st.learners())
-    assert len({stroke(name) for name in names}) == len(names)
-    first = [stroke(name).colour for name in ("td", "tdc", "perturbed_td", "etd")]
-    assert len(set(first)) == 4
     scale = result().plot().to_dict(validate=False)["layer"][0]["encoding"]["color"]["scale"]
-    assert dict(zip(scale["domain"], scale["range"], strict=True))[LEARNERS[1]] == alone[0].colour
+    assert (
+        dict(zip(scale["domain"], scale["range"], strict=True))[LEARNERS[1]]
+        == look("perturbed_td").colour
+    )
 
 
 def test_saved_and_read_again(study: st.StudyResults, tmp_path: Path) -> None:

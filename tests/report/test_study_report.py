@@ -17,12 +17,14 @@ from typer.testing import CliRunner
 
 from steadytd.base.errors import InputError
 from steadytd.base.json import plain
+from steadytd.base.wording import listed
 from steadytd.cli.main import app
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.report.study import page as study_report
 from steadytd.report.study.axes import shelf, spread, ticks
 from steadytd.report.study.figures import _band, curves_chart, curves_shown
+from steadytd.report.study.leaders import leaders_words
 from steadytd.report.study.overview import overview_chart
 from steadytd.report.study.page import study_document, summary_table, write_study_report
 from steadytd.report.study.sensitivity import envelope, grid_axes, sensitivity_chart
@@ -32,6 +34,7 @@ from steadytd.studies.analysis.reading import Chapter, Reading, read_study
 from steadytd.studies.analysis.tables import at_the_edge, compare, mean_of, paired, ranking
 from steadytd.studies.analysis.theory import Prediction
 from steadytd.studies.study import study
+from tests.support.html import read_page
 
 STUDY = """
 title = "Half <b>open</b> & {{ title }}"
@@ -369,25 +372,53 @@ def test_sensitivity_takes_the_best_of_the_other_parameters(reading: Reading) ->
 
 def test_page_stands_alone_and_escapes_texts(written: Path) -> None:
     html = written.read_text()
+    page = read_page(html)
     assert "<b>open</b>" not in html
     assert "Half &lt;b&gt;open&lt;/b&gt; &amp; {{ title }}" in html
-    assert "<script" not in html
-    addresses = set(
-        re.findall(r'(?:https?:)?//[^"\'\s<>)]+', re.sub(r'xmlns(:\w+)?="[^"]*"', "", html))
+    assert "<script>alert" not in html
+    assert len(page.figures) == 3 * 2 + 3 * 2 + 1
+    files = {link for link in page.links if not link.startswith("#")}
+    assert {f"{name}.{kind}" for name in page.figures for kind in ("svg", "png", "pdf")} < files
+    assert files <= {path.name for path in written.parent.iterdir()}
+
+
+def test_the_page_leads_with_a_sentence_and_a_picture(written: Path, reading: Reading) -> None:
+    html = written.read_text()
+    start = html[html.index("<h1") : html.index("<h2")]
+    text = leaders_words(reading.chapters, "mean value error over the run")
+    assert text in start and start.count("<figure") == 1 and 'id="leaders"' in start
+    firsts = {own.label: own.groups[0] for own in reading.chapters}
+    for label, group in firsts.items():
+        assert f"{listed(group)} on" in text and label in text
+    rows = [row for row in read_page(html).rows("leaders") if row.get("share")]
+    for own in reading.chapters:
+        shares = {r["learner"]: r["share"] for r in rows if r["problem"] == own.label}
+        assert shares == pytest.approx(
+            {b.algorithm: b.measured.value / own.start for b in own.best}, rel=1e-4
+        )
+    best = re.findall(r'<tr class="best"><td[^>]*>1</td><td>(\w+) <span class="badge">', html)
+    assert best == [name for group in firsts.values() for name in group]
+
+
+def test_who_leads_where(reading: Reading) -> None:
+    apart = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [1.9, 2.1, 2.0]})
+    tied = synthetic(reading, {n: [1.0 + 0.01 * i, 1.1, 0.9] for i, n in enumerate("pqrst")})
+    lost = synthetic(reading, {"b": [np.inf, 1.0, 1.0]})
+    labels = {"one": apart, "two": apart, "three": tied, "four": lost}
+    named = [
+        dataclasses.replace(own, task=dataclasses.replace(own.task, label=label))
+        for label, own in labels.items()
+    ]
+    assert leaders_words(named, "error") == (
+        "Least error: a on one and two; p, q, r and others on three; no learner on four."
     )
-    assert addresses == set()
-    assert not re.search(r"<(link|img|iframe)\b|@import|url\((?!#)", html)
-    assert len(html) < 5_000_000
-    assert html.count("<svg") == 3 * 2 + 3 * 2
-    assert "prefers-color-scheme: dark" in html
-    assert "@media print" in html
 
 
 def test_files_are_whole(written: Path) -> None:
     folder = written.parent
     names = {p.name for p in folder.iterdir()}
     stems = {n.rpartition(".")[0] for n in names if n.endswith(".svg")}
-    assert len(stems) == 12
+    assert len(stems) == 13
     assert {f"{s}.{kind}" for s in stems for kind in ("svg", "png", "pdf")} < names
     assert {"crash_curves", "crash_best", "crash_overview", "crash_sensitivity_td"} < stems
     rest = {n for n in names if n.rpartition(".")[0] not in stems}
@@ -424,7 +455,7 @@ def test_a_failed_report_leaves_the_old_page(copied: Path, monkeypatch: pytest.M
         raise RuntimeError("full stop")
 
     monkeypatch.setattr(study_report, "page", broken)
-    monkeypatch.setattr(study_report, "save_figure", lambda chart, directory, name: "<svg/>")
+    monkeypatch.setattr(study_report, "save_figures", lambda charts, directory: None)
     with pytest.raises(RuntimeError, match="full stop"):
         write_study_report(copied)
     assert (copied / "report" / "report.html").read_text() == "old"
@@ -556,7 +587,7 @@ def test_nothing_but_divergence(tmp_path: Path) -> None:
     (only,) = found["summary"]
     assert only["text"].startswith("Every configuration of every learner on baird")
     assert not found["fresh_seeds"]
-    assert "baird: all 4 configurations" in page.read_text()
+    assert set(read_page(page.read_text()).figures) > {"baird_overview"}
     assert pl.read_parquet(tmp_path / "out" / "report" / "summary.parquet").is_empty()
 
 
@@ -677,7 +708,7 @@ def run_cli(*arguments: object) -> tuple[int, str]:
 def test_command_prints_tables_or_json(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setattr(study_report, "save_figure", lambda chart, directory, name: "<svg/>")
+    monkeypatch.setattr(study_report, "save_figures", lambda charts, directory: None)
     code, text = run_cli(copied, "--open")
     assert code == 0
     assert opened == [(copied / "report" / "report.html").resolve().as_uri()]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.files import kept_arrays, write_whole
+from steadytd.base.files import kept_arrays, read_kept, write_whole
 from steadytd.base.identity import digest
 from steadytd.base.wording import visible
+from steadytd.report.draw import FORMATS, SHARPNESS, draw_files
+from steadytd.report.palette import HUES as COLOURS
+from steadytd.report.palette import Look, looks
 
-FORMATS = ("svg", "png", "pdf")
-COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#E69F00", "#56B4E9", "#222222")
-DASHES = ([1, 0], [1, 0], [1, 0], [1, 0], [5, 3], [1, 0], [1, 0], [5, 3])
+__all__ = ["COLOURS", "FORMATS", "Curve", "learning_curves", "save_figure", "save_figures"]
+
 POINTS = 250  # per curve: more cannot be told apart on paper
-SHARPNESS = 1.5  # pixels per point of a PNG
 FLOOR = 1e-16  # the least error shown on a logarithmic axis
 THOUSANDS = "datum.value >= 1000 ? format(datum.value / 1000, ',') + 'k' : datum.value"
 FONT = "DejaVu Sans, Helvetica, Arial, sans-serif"
@@ -33,12 +35,14 @@ FONT = "DejaVu Sans, Helvetica, Arial, sans-serif"
 class Curve:
     """One curve: its legend, its errors [run, point], and where its mean likely lies.
 
-    `likely` are steps, lower and upper ends, drawn as thin lines.
+    `likely` are steps, lower and upper ends, drawn as thin lines. `learner` is the name that
+    decides the colour; without it the label is.
     """
 
     label: str
     errors: Floats
     likely: tuple[Longs, Floats, Floats] | None = None
+    learner: str = ""
 
 
 def learning_curves(
@@ -54,31 +58,9 @@ def learning_curves(
     """Error over steps: a line for the mean of the runs, a band from least to largest."""
     import altair as alt
 
-    labels = [curve.label for curve in curves]
     data = as_text(curve_rows(steps, curves, FLOOR if log else 0.0))
     scale = alt.Scale(type="log" if log else "linear", domain=domain or alt.Undefined, nice=False)
-    legend = alt.Legend(
-        title=None,
-        orient="bottom",
-        columns=3,
-        labelLimit=320,
-        symbolType="stroke",
-        symbolOpacity=1,
-        symbolSize=500,
-        symbolStrokeWidth=3,
-    )
-    colour = alt.Color(
-        "label:N",
-        sort=labels,
-        scale=alt.Scale(domain=labels, range=COLOURS[: len(labels)]),
-        legend=legend,
-    )
-    dash = alt.StrokeDash(
-        "label:N",
-        sort=labels,
-        scale=alt.Scale(domain=labels, range=list(DASHES[: len(labels)])),
-        legend=legend,
-    )
+    colour, dash = channels("label", looks({c.label: c.learner or c.label for c in curves}))
     x = alt.X(
         "step:Q",
         title="step",
@@ -92,7 +74,7 @@ def learning_curves(
         x=x, y=alt.Y("low:Q", scale=scale, title="error (RMSE)"), y2="high:Q", color=colour
     )
     line = base.mark_line(strokeWidth=2, clip=True).encode(
-        x=x, y=y, color=colour, strokeDash=dash, tooltip=["label:N", "step:Q", "mean:Q"]
+        x=x, y=y, color=colour, strokeDash=dash, tooltip=curve_tooltip("label")
     )
     layers = [band, line]
     ends = [
@@ -116,7 +98,37 @@ def learning_curves(
             ),
         ]
     heading = alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
-    return styled(alt.layer(*layers).properties(width=620, height=360, title=heading))
+    size = {"width": 620, "height": 360, "title": heading}
+    return styled(alt.layer(*layers).properties(**size, usermeta={"toggle": "label"}))
+
+
+def channels(field: str, found: Mapping[str, Look], columns: int = 3) -> tuple[Any, Any]:
+    """Colour and dash of a field's series, with one legend for both."""
+    import altair as alt
+
+    labels = list(found)
+    legend = alt.Legend(
+        title=None, orient="bottom", columns=columns, labelLimit=320, symbolType="stroke",
+        symbolOpacity=1, symbolSize=500, symbolStrokeWidth=3,
+    )  # fmt: skip
+    colours = alt.Scale(domain=labels, range=[look.colour for look in found.values()])
+    dashes = alt.Scale(domain=labels, range=[list(look.dash) for look in found.values()])
+    return (
+        alt.Color(f"{field}:N", sort=labels, scale=colours, legend=legend),
+        alt.StrokeDash(f"{field}:N", sort=labels, scale=dashes, legend=legend),
+    )
+
+
+def curve_tooltip(field: str, low: str = "least", high: str = "largest") -> list[Any]:
+    """What a point of a curve says."""
+    import altair as alt
+
+    ends = {"mean": "mean", "low": low, "high": high}
+    return [
+        alt.Tooltip(f"{field}:N", title="learner"),
+        alt.Tooltip("step:Q", format=","),
+        *(alt.Tooltip(f"{key}:Q", title=text, format=".4~g") for key, text in ends.items()),
+    ]
 
 
 def styled(chart: Any) -> Any:
@@ -139,32 +151,43 @@ def warm_up() -> None:
 
 
 def save_figure(chart: Any, directory: Path, name: str, keep: bool = False) -> str:
-    """Write NAME.svg, NAME.png and NAME.pdf; return the SVG for embedding in a page.
+    """Write NAME.svg, NAME.png and NAME.pdf; return the SVG."""
+    save_figures({name: chart}, directory, keep)
+    return (directory / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def save_figures(charts: Mapping[str, Any], directory: Path, keep: bool = False) -> None:
+    """Write NAME.svg, NAME.png and NAME.pdf of each chart or description.
 
     With `keep`, a description that was drawn before is not drawn again.
     """
-    text = json.dumps(drawable(chart.to_dict(validate=False)))
-    if keep:
-        identity = digest(text, metadata.version("vl-convert-python"), SHARPNESS)
-        drawn = kept_arrays("figure", identity, lambda: _draw(text))
-    else:
-        drawn = _draw(text)
-    for kind in FORMATS:
-        write_whole(directory / f"{name}.{kind}", drawn[kind].tobytes())
-    return drawn["svg"].tobytes().decode()
+    texts = {name: json.dumps(described(chart)) for name, chart in charts.items()}
+    if not keep:
+        draw_files(texts, directory)
+        return
+    installed = metadata.version("vl-convert-python")
+    ids = {name: digest(text, installed, SHARPNESS) for name, text in texts.items()}
+    new = {n: texts[n] for n, i in ids.items() if read_kept(f"figure-{i[:24]}.npz", i) is None}
+    draw_files(new, directory)
+    for name, identity in ids.items():
+        found = kept_arrays("figure", identity, partial(_read, directory, name))
+        for kind in FORMATS:
+            write_whole(directory / f"{name}.{kind}", found[kind].tobytes())
 
 
-def _draw(text: str) -> dict[str, NDArray[np.uint8]]:
-    """The files of a description in Vega-Lite, as bytes."""
-    import vl_convert
+def _read(directory: Path, name: str) -> dict[str, NDArray[np.uint8]]:
+    """The files of a figure, as bytes."""
+    return {k: np.fromfile(directory / f"{name}.{k}", np.uint8) for k in FORMATS}
 
-    svg = vl_convert.vegalite_to_svg(text)
-    files = {
-        "svg": svg.encode(),
-        "png": vl_convert.svg_to_png(svg, scale=SHARPNESS),
-        "pdf": vl_convert.svg_to_pdf(svg),
-    }
-    return {kind: np.frombuffer(content, np.uint8) for kind, content in files.items()}
+
+def described(chart: Any) -> dict[str, Any]:
+    """The description of a chart in Vega-Lite; a description is one already."""
+    return chart if isinstance(chart, dict) else dict(drawable(chart.to_dict(validate=False)))
+
+
+def descriptions(charts: Mapping[Any, Any]) -> dict[Any, dict[str, Any]]:
+    """The descriptions of those charts that there are."""
+    return {key: described(chart) for key, chart in charts.items() if chart is not None}
 
 
 def drawable(part: Any) -> Any:
@@ -184,6 +207,13 @@ def _decades(domain: tuple[float, float] | None) -> float:
     return float(np.log10(domain[1] / domain[0])) if domain else 10.0
 
 
+def data_of(rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows inside a figure's description."""
+    import altair as alt
+
+    return alt.InlineData(values=list(rows))
+
+
 def as_text(rows: Sequence[dict[str, Any]]) -> Any:
     """Rows as one CSV text: of a list Altair checks every entry, which takes half a second."""
     import altair as alt
@@ -191,8 +221,13 @@ def as_text(rows: Sequence[dict[str, Any]]) -> Any:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({k: _short(v) for k, v in row.items()} for row in rows)
     return alt.InlineData(values=text.getvalue(), format=alt.CsvDataFormat(type="csv"))
+
+
+def _short(value: Any) -> Any:
+    """Seven digits are more than a picture shows."""
+    return float(f"{value:.7g}") if isinstance(value, float) else value
 
 
 def curve_rows(steps: Longs, curves: Sequence[Curve], floor: float) -> list[dict[str, Any]]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from steadytd.base.wording import count, figures
 from steadytd.engine.online import OnlineLearner
-from steadytd.report.colours import stroke
 from steadytd.report.figures import as_text
+from steadytd.report.palette import look
 
 WIDE, TALL = 620, 240
 BARS = 60  # features beyond which weights are drawn as a line
@@ -36,7 +36,7 @@ def online_chart(a: OnlineLearner) -> Any:
         y=alt.Y("weight:Q", title="weight"),
         tooltip=["feature:Q", "weight:Q"],
     )
-    colour = stroke(a.learner.name).colour
+    colour = look(a.learner.name).colour
     drawn = base.mark_bar(color=colour) if len(rows) <= BARS else base.mark_line(color=colour)
     title = alt.TitleParams(str(a.learner), subtitle=count(a.step, "update"), anchor="start")
     return drawn.properties(width=WIDE, height=TALL, title=title)

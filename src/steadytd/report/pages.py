@@ -1,4 +1,4 @@
-"""HTML pages that stand alone: styles and pictures inside, nothing fetched from a network."""
+"""HTML pages that stand alone: styles, scripts and data inside, nothing fetched from a network."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from steadytd.base.files import kept_arrays
+from steadytd.base.identity import digest
 from steadytd.base.wording import figures, interval, visible
 
 if TYPE_CHECKING:
@@ -36,8 +40,27 @@ def _seen(value: object) -> object:
 
 
 def page(template: str, **content: object) -> str:
-    """A page from a template of this package. Text is escaped; SVG is marked safe in templates."""
-    return _environment().get_template(template).render(versions=versions(), **content)
+    """A page from a template of this package. Text is escaped; what is marked safe is our own."""
+    rendered = _environment().get_template(template)
+    return rendered.render(versions=versions(), library=library(), **content)
+
+
+@cache
+def library() -> str:
+    """The script that draws Vega-Lite in a page, from the drawing library that is installed.
+
+    It is put together once per version and kept, since that takes seconds.
+    """
+
+    def make() -> dict[str, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+        import vl_convert
+
+        text = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        return {"script": np.frombuffer(text.encode(), np.uint8)}
+
+    identity = digest("vegaEmbed of Vega-Lite", version("vl-convert-python"))
+    script = kept_arrays("script", identity, make)["script"].tobytes().decode()
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def versions() -> dict[str, str]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from steadytd.base.wording import figures
-from steadytd.report.figures import COLOURS, as_text, styled
+from steadytd.report.figures import as_text, data_of, styled
+from steadytd.report.palette import GOOD, HUES, INK, PALE, SHADE
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.cures.table import Treatment, equals
 
-SHADE, PANEL, COLUMNS = "#d9480f", (250, 150), 3
+PANEL, COLUMNS = (250, 150), 3
+PLAIN = HUES[2]
 CLOSE_TO_ZERO = 1e-3  # of the largest error shown
 
 
-def cure_rows(c: Certificate) -> list[dict[str, str]]:
+def cure_rows(
+    c: Certificate, treatments: Sequence[Treatment] | None = None
+) -> list[dict[str, str]]:
     """Each cure: what is unstable, the best amount, and its error, noise and largest step size."""
     rows = []
-    for t in c.treatments:
+    for t in treatments or c.treatments:
         row = t.row
         alpha = row["mean_square_alpha"]
         rows.append(
@@ -60,6 +65,12 @@ def unstable(t: Treatment) -> str:
     return (", ".join(parts) or "none") + ("" if t.found.exact else "*")
 
 
+def ordered(c: Certificate) -> list[Treatment]:
+    """The cures as pages show them: the cheapest first."""
+    cheapest = equals(c.treatments)[0]
+    return [cheapest, *(t for t in c.treatments if t is not cheapest)]
+
+
 def cures_chart(c: Certificate) -> Any:
     """Error of the fixed point over the amount of each cure, on one axis of error."""
     import altair as alt
@@ -71,7 +82,7 @@ def cures_chart(c: Certificate) -> Any:
     high = 5.0 * max(zero, c.best_error)
     low = max(0.7 * lowest, CLOSE_TO_ZERO * high)
     scale = alt.Scale(domain=[-0.1, 1.0]) if flat else alt.Scale(type="log", domain=[low, high])
-    panels = [_panel(t, scale, 0.0 if flat else low, t is cheapest) for t in c.treatments]
+    panels = [_panel(t, scale, 0.0 if flat else low, t is cheapest) for t in ordered(c)]
     heading = alt.TitleParams(
         "What each cure costs: error of the fixed point over its amount",
         subtitle=[
@@ -100,40 +111,49 @@ def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
         before = point["stable"]
         if point["error"] is not None:
             shown = {"amount": point["amount"], "error": max(point["error"], low)}
-            rows.append({**shown, "stable": int(point["stable"]), "piece": piece})
-    rows = rows or [{"amount": t.cure.low, "error": low, "stable": 0, "piece": 0}]
+            verdict = "stable" if point["stable"] else "not stable"
+            stable = int(point["stable"])
+            rows.append({**shown, "stable": stable, "piece": piece, "verdict": verdict})
+    nothing = {"amount": t.cure.low, "error": low, "stable": 0, "piece": 0, "verdict": "none"}
+    rows = rows or [nothing]
     amounts = [row["amount"] for row in rows]
     kind: Any = "linear" if t.cure.high <= 1.0 else "symlog" if not t.cure.whole else "log"
     if t.cure.whole and t.cure.low == 0.0:
         kind = "symlog"
+    first, last = min(amounts), max(*amounts, t.cure.low + 1e-9)
+    if t.cure.whole:  # room for the dots at the ends
+        first, last = (first / 1.1, last * 1.1) if kind == "log" else (first - 0.1, last * 1.1)
     x = alt.X(
         "amount:Q",
         title=t.cure.amount,
-        scale=alt.Scale(
-            type=kind, domain=[min(amounts), max(*amounts, t.cure.low + 1e-9)], nice=False
-        ),
+        scale=alt.Scale(type=kind, domain=[first, last], nice=False),
         axis=alt.Axis(grid=False, tickCount=4, format=".3~r", labelOverlap=True),
     )
     y = alt.Y("error:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
     lines = alt.Chart(as_text(rows)).encode(x=x, y=y, detail="piece:N")
-    stable = lines.transform_filter("datum.stable == 1")
+    good = lines.transform_filter("datum.stable == 1")
+    says = [
+        alt.Tooltip("amount:Q", title=t.cure.amount, format=".4~g"),
+        alt.Tooltip("error:Q", format=".4~g"),
+        alt.Tooltip("verdict:N", title="mean update"),
+    ]
     mark: dict[str, Any] = {"clip": True, "strokeWidth": 2.2}
     dots: dict[str, Any] = {"clip": True, "size": 40 if t.cure.whole else 14, "opacity": 1.0}
-    colour = COLOURS[2] if cheapest else COLOURS[1]
+    colour = GOOD if cheapest else PLAIN
     layers = [
-        lines.transform_filter("datum.stable == 0").mark_line(color="#bbbbbb", **mark),
-        lines.transform_filter("datum.stable == 0").mark_circle(color="#bbbbbb", **dots),
-        stable.mark_line(color=colour, **mark),
-        stable.mark_circle(color=colour, **dots),
+        lines.transform_filter("datum.stable == 0").mark_line(color=PALE, **mark),
+        lines.transform_filter("datum.stable == 0").mark_circle(color=PALE, **dots),
+        good.mark_line(color=colour, **mark).encode(tooltip=says),
+        good.mark_circle(color=colour, **dots),
     ]
     start = t.found.stable_from(t.cure)
     if start is not None and start > t.cure.low:
-        rule = alt.Chart(alt.InlineData(values=[{"amount": start}])).encode(x=x)
+        rule = alt.Chart(data_of([{"amount": start}])).encode(x=x)
         layers.append(rule.mark_rule(color=SHADE, strokeDash=[4, 3]))
     if t.best is not None:
         best = [{"amount": t.best, "error": max(t.error or 0.0, low)}]
-        chosen = alt.Chart(alt.InlineData(values=best)).encode(x=x, y=y)
-        layers.append(chosen.mark_point(size=110, filled=True, color=colour, opacity=1.0))
+        chosen = alt.Chart(data_of(best)).encode(x=x, y=y)
+        layers.append(chosen.mark_point(size=110, filled=True, color=colour, opacity=1, clip=False))
     name = f"{t.title}: cheapest" if cheapest else t.title
-    title = alt.TitleParams(name, fontSize=12, color=COLOURS[2] if cheapest else "#222222")
+    title = alt.TitleParams(name, fontSize=12, color=GOOD if cheapest else INK)
     return alt.layer(*layers).properties(width=width, height=height, title=title)

@@ -1,22 +1,43 @@
-"""The certificate's three pictures: eigenvalues, error over eta, values per state."""
+"""The certificate's three pictures: eigenvalues, error over eta, values per state.
+
+In a page they follow a dial: `moves` are the penalties at which it stops, and the parameter `at`
+is the number of its stop.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.wording import figures
 from steadytd.learners import algorithm
-from steadytd.report.figures import COLOURS, styled
+from steadytd.report.certificate.moves import Move, stop
+from steadytd.report.figures import channels, data_of, styled
+from steadytd.report.palette import GOOD, INK, PALE, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
+from steadytd.theory.words.overview import compared
 
-SHADE = "#d9480f"
-SHAPES = ("square", "circle", "triangle", "diamond", "cross", "triangle-down", "arrow", "wedge")
+SHAPES = ("stroke", "circle", "square", "triangle", "diamond", "cross", "triangle-down", "wedge")
 NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines
 EIGENVALUE_STEPS = 61
 PATH_STEPS = 400
+NEAR = 0.028  # of the axis: marks that are closer share a place
+ERROR, BOUND, ZERO, BEST = "its error", "bound of it", "predicting zero", "best linear fit"
+
+
+def penalised() -> Look:
+    """The look of the compared learner that has a penalty: these pictures are about it."""
+    return look(next(law.name for law in compared() if "eta" in law.params))
+
+
+def _dot() -> dict[str, Any]:
+    """The mark that follows the dial."""
+    return {"filled": True, "opacity": 1, "stroke": "white", "color": penalised().colour}
 
 
 def largest_eta(c: Certificate) -> float:
@@ -24,7 +45,21 @@ def largest_eta(c: Certificate) -> float:
     return 1.15 * max(1.0, c.bounds["paper"], c.best_eta)
 
 
-def eigenvalue_chart(c: Certificate) -> Any:
+def _titled(layers: Sequence[Any], title: str, notes: Any, size: tuple[int, int]) -> Any:
+    import altair as alt
+
+    heading = alt.TitleParams(title, subtitle=notes, anchor="start", offset=12)
+    return alt.layer(*layers).properties(width=size[0], height=size[1], title=heading)
+
+
+def _followed(chart: Any, c: Certificate, moves: Sequence[Move]) -> Any:
+    """The chart with the parameter that the page's dial moves."""
+    import altair as alt
+
+    return chart.add_params(alt.param(name="at", value=stop(c, moves))) if moves else chart
+
+
+def eigenvalue_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     """Eigenvalues of A(eta) in the complex plane, from eta = 0 to a little above eta_pd."""
     import altair as alt
 
@@ -39,35 +74,38 @@ def eigenvalue_chart(c: Certificate) -> Any:
     pad = 0.06 * (right - left)
     x = alt.Scale(domain=[left - pad, right + pad], nice=False)
     y = alt.Scale(domain=[-1.25 * tall, 1.25 * tall], nice=False)
-    area = alt.InlineData(
-        values=[{"x": left - pad, "x2": 0.0, "y": -1.25 * tall, "y2": 1.25 * tall}]
-    )
-    unstable = (
-        alt.Chart(area)
-        .mark_rect(opacity=0.10, color=SHADE)
-        .encode(x=alt.X("x:Q", scale=x), x2="x2:Q", y=alt.Y("y:Q", scale=y), y2="y2:Q")
-    )
-    axis = alt.Chart(area).mark_rule(color="#555555").encode(x=alt.datum(0.0, scale=x))
-    points = alt.Chart(alt.InlineData(values=rows))
+    area = data_of([{"x": left - 9.0 * (right - left), "x2": 0.0}])
+    unstable = alt.Chart(area).mark_rect(opacity=0.10, color=SHADE, clip=True)
+    axis = alt.Chart(area).mark_rule(color=SOFT).encode(x=alt.datum(0.0, scale=x))
     position = {
         "x": alt.X("re:Q", title="real part", scale=x),
         "y": alt.Y("im:Q", title="imaginary part", scale=y),
     }
-    moving = points.mark_circle(size=26, opacity=0.9).encode(
-        **position,
-        color=alt.Color("eta:Q", title="eta", scale=alt.Scale(scheme="viridis")),
-        tooltip=["eta:Q", "re:Q", "im:Q"],
-    )
+    says = [alt.Tooltip(f"{n}:Q", title=t, format=".4~g")
+            for n, t in (("eta", "eta"), ("re", "real"), ("im", "imaginary"))]  # fmt: skip
+    legend = alt.Legend(orient="bottom", gradientLength=180, gradientThickness=9, title="eta")
+    ramp = alt.Color("eta:Q", scale=alt.Scale(scheme="viridis"), legend=legend)
+    points = alt.Chart(data_of(rows))
+    moving = points.mark_circle(size=30, opacity=0.9).encode(**position, color=ramp, tooltip=says)
     first = points.transform_filter("datum.eta == 0")
-    start = first.mark_point(size=90, color="#111111", strokeWidth=1.6).encode(**position)
-    heading = alt.TitleParams(
-        "Eigenvalues of A(eta) as the penalty grows",
-        subtitle="circles: eta = 0, plain TD; stable where no eigenvalue lies in the shade",
-        anchor="start",
-        offset=12,
-    )
-    layers = alt.layer(unstable, axis, moving, start)
-    return styled(layers.properties(width=560, height=320, title=heading))
+    start = first.mark_point(size=90, color=INK, strokeWidth=1.6, filled=False)
+    layers = [unstable.encode(x=alt.X("x:Q", scale=x, title="real part"), x2="x2:Q"), axis, moving]
+    layers.append(start.encode(**position, tooltip=says))
+    if moves:
+        now = [
+            {"i": i, "eta": move.eta, "re": float(z.real), "im": float(z.imag)}
+            for i, move in enumerate(moves)
+            for z in move.rates
+        ]
+        here = alt.Chart(data_of(now)).transform_filter("datum.i == at")
+        dots = here.mark_point(
+            size=170, filled=True, opacity=1, stroke="white", color=penalised().colour
+        )
+        layers.append(dots.encode(**position, tooltip=says))
+    title = "Eigenvalues of A(eta) as the penalty grows"
+    notes = "circles: eta = 0, plain TD; stable where no eigenvalue lies in the shade"
+    chart = _titled(layers, title, notes, (560, 320))
+    return styled(_followed(chart, c, moves))
 
 
 def path_grid(c: Certificate, top: float) -> Floats:
@@ -77,8 +115,11 @@ def path_grid(c: Certificate, top: float) -> Floats:
     return np.unique(grid[grid <= top])
 
 
-def path_chart(c: Certificate) -> Any:
-    """Error of the fixed point over eta: the unstable set shaded, thresholds and bounds marked."""
+def path_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
+    """Error of the fixed point over eta: the unstable set shaded, thresholds and bounds marked.
+
+    Thresholds have letters above the frame, explained below the title: names would lie on curves.
+    """
     import altair as alt
 
     top = largest_eta(c)
@@ -89,60 +130,81 @@ def path_chart(c: Certificate) -> Any:
     flat = zero < 1e-12
     y_scale = alt.Scale(domain=[-0.1, 1.0]) if flat else alt.Scale(type="log", domain=[low, high])
     x_scale = alt.Scale(type="sqrt", domain=[0.0, top], nice=False)
-    x = alt.X("eta:Q", title="eta", scale=x_scale, axis=alt.Axis(grid=False, tickCount=10))
+    x = alt.X("eta:Q", title="eta", scale=x_scale, axis=alt.Axis(grid=False, tickCount=8))
     y = alt.Y(
-        "error:Q", title="error of the fixed point", scale=y_scale, axis=alt.Axis(format="~g")
+        "error:Q",
+        title="error of the fixed point",
+        scale=y_scale,
+        axis=alt.Axis(format="~g", tickCount=6),
     )
-    segments = np.searchsorted(c.poles, frame["eta"].to_numpy())
-    rows = [
-        {**row, "branch": f"{segment}{row['stable']}"}
-        for row, segment in zip(frame.to_dicts(), segments, strict=True)
-    ]
-    data = alt.InlineData(values=[r for r in rows if r["error"] is not None])
+    rows = _path_rows(c, frame.to_dicts(), top, {} if flat else _levels(c, zero, low))
+    shown = {ERROR: penalised(), BOUND: Look(SOFT, (5, 4)),
+             ZERO: Look(INK, (2, 3)), BEST: Look(GOOD, (2, 3))}  # fmt: skip
+    present = {row["what"] for row in rows}
+    colour, dash = channels("what", {k: v for k, v in shown.items() if k in present}, columns=4)
     layers = []
     if c.unstable_etas:
-        spans = [{"lo": lo, "hi": hi} for lo, hi in c.unstable_etas]
-        layers.append(
-            alt.Chart(alt.InlineData(values=spans))
-            .mark_rect(opacity=0.13, color=SHADE)
-            .encode(x=alt.X("lo:Q", scale=x_scale), x2="hi:Q")
+        spans = data_of([{"lo": lo, "hi": min(hi, top)} for lo, hi in c.unstable_etas if lo < top])
+        shade = alt.Chart(spans).mark_rect(opacity=0.13, color=SHADE, clip=True)
+        says = [alt.Tooltip("lo:Q", title="unstable from", format=".4~g"),
+                alt.Tooltip("hi:Q", title="to", format=".4~g")]  # fmt: skip
+        layers.append(shade.encode(x=alt.X("lo:Q", scale=x_scale), x2="hi:Q", tooltip=says))
+    line = alt.Chart(data_of(rows)).mark_line(clip=True, strokeWidth=2.2)
+    layers.append(
+        line.encode(
+            x=x, y=y, color=colour, strokeDash=dash, detail="branch:N",
+            tooltip=[
+                alt.Tooltip("what:N", title=" "),
+                alt.Tooltip("eta:Q", format=".4~g"),
+                alt.Tooltip("error:Q", format=".4~g"),
+            ],
         )
-    line = alt.Chart(data).mark_line(clip=True, strokeWidth=2.2, color=COLOURS[1])
-    bounded = alt.InlineData(values=[r for r in rows if r["error_bound"] is not None])
-    dashed = alt.Chart(bounded).mark_line(clip=True, strokeDash=[5, 4], color="#777777")
-    layers += [
-        line.encode(x=x, y=y, detail="branch:N"),
-        dashed.encode(x=x, y=alt.Y("error_bound:Q", scale=y_scale)),
-    ]
+    )  # fmt: skip
     layers += _marks(c, top, x_scale)
     best = {"eta": c.best_eta, "error": 0.0 if flat else c.error(c.pencil.fixed_point(c.best_eta))}
-    chosen = alt.Chart(alt.InlineData(values=[best])).encode(x=x, y=y)
-    layers.append(chosen.mark_point(size=110, filled=True, color=COLOURS[2], opacity=1))
-    if not flat:
-        levels = [{"error": zero, "text": f"predicting zero: {zero:.4g}"}]
-        if c.best_error > low:
-            levels.append({"error": c.best_error, "text": f"best linear fit: {c.best_error:.4g}"})
-        rule = alt.Chart(alt.InlineData(values=levels)).encode(y=y)
-        layers += [
-            rule.mark_rule(strokeDash=[2, 3], color="#444444"),
-            rule.mark_text(align="right", dx=-4, dy=-6, color="#444444").encode(
-                x=alt.value(620), text="text:N"
-            ),
+    chosen = alt.Chart(data_of([best])).encode(x=x, y=y, tooltip=["eta:Q", "error:Q"])
+    layers.append(chosen.mark_point(size=110, filled=True, color=GOOD, opacity=1, clip=False))
+    if moves:
+        now = [
+            {"i": i, "eta": m.eta, "error": min(max(m.error, low), high)}
+            for i, m in enumerate(moves)
+            if m.error is not None
         ]
-    note = "shaded: unstable; dot: best eta; dashed grey: the error bound"
-    heading = alt.TitleParams(
-        "Error of perturbed TD's fixed point over the penalty",
-        subtitle=f"{note}; the value is zero, so every stable eta is right" if flat else note,
-        anchor="start",
-        offset=12,
-    )
-    return styled(alt.layer(*layers).properties(width=620, height=340, title=heading))
+        here = alt.Chart(data_of(now)).transform_filter("datum.i == at").encode(x=x)
+        dot = here.mark_point(
+            size=190, filled=True, opacity=1, stroke="white", color=penalised().colour
+        )
+        layers += [here.mark_rule(color=penalised().colour, strokeWidth=1.2), dot.encode(y=y)]
+    note = "shaded: unstable; dot: best eta"
+    notes = [f"{note}; the value is zero, so every stable eta is right" if flat else note]
+    title = "Error of perturbed TD's fixed point over the penalty"
+    chart = _titled(layers, title, notes + _keys(c, top), (620, 340))
+    return styled(_followed(chart, c, moves).properties(usermeta={"toggle": "what", "above": 20}))
 
 
-def _marks(c: Certificate, top: float, x_scale: Any) -> list[Any]:
-    """Vertical lines for the pole, thresholds and bounds, each with its name along it."""
-    import altair as alt
+def _levels(c: Certificate, zero: float, low: float) -> dict[str, float]:
+    """Errors to compare with, as lines across."""
+    return {ZERO: zero} | ({BEST: c.best_error} if c.best_error > low else {})
 
+
+def _path_rows(
+    c: Certificate, found: list[dict[str, Any]], top: float, levels: dict[str, float]
+) -> list[dict[str, Any]]:
+    """The curve, which begins anew beyond a pole and where stability changes; its bound; levels."""
+    segments = np.searchsorted(c.poles, [row["eta"] for row in found])
+    rows = []
+    for row, segment in zip(found, segments, strict=True):
+        if row["error"] is not None:
+            branch = f"{segment}{row['stable']}"
+            rows.append({"what": ERROR, "branch": branch, "eta": row["eta"], "error": row["error"]})
+    bounded = [(row["eta"], row["error_bound"]) for row in found if row["error_bound"] is not None]
+    rows += [{"what": BOUND, "branch": "", "eta": eta, "error": error} for eta, error in bounded]
+    ends = [(name, eta, error) for name, error in levels.items() for eta in (0.0, top)]
+    return rows + [{"what": n, "branch": "", "eta": eta, "error": e} for n, eta, e in ends]
+
+
+def marked(c: Certificate, top: float) -> list[tuple[str, str, float]]:
+    """Letter, name and place of the pole, the thresholds and the bounds, from left to right."""
     named = {
         "Hurwitz": c.eta_hurwitz,
         "positive definite": c.eta_pd,
@@ -150,31 +212,53 @@ def _marks(c: Certificate, top: float, x_scale: Any) -> list[Any]:
     }
     if c.poles:
         named["pole"] = c.poles[-1]
-    together: dict[float, list[str]] = {}
-    for name, value in named.items():
-        if 0.0 < value <= top:
-            near = next((v for v in together if abs(np.sqrt(v) - np.sqrt(value)) < 0.02), value)
-            together.setdefault(near, []).append(name)
-    rows = [{"eta": v, "text": ", ".join(names)} for v, names in together.items()]
-    marks = alt.Chart(alt.InlineData(values=rows)).encode(x=alt.X("eta:Q", scale=x_scale))
+    places = sorted((value, name) for name, value in named.items() if 0.0 < value <= top)
+    return [(letter, name, v) for letter, (v, name) in zip(ascii_lowercase, places, strict=False)]
+
+
+def _keys(c: Certificate, top: float) -> list[str]:
+    """What the letters mean, in lines that fit."""
+    texts = [f"{letter}: {name} {figures(value)}" for letter, name, value in marked(c, top)]
+    return ["; ".join(texts[i : i + 4]) for i in range(0, len(texts), 4)]
+
+
+def _marks(c: Certificate, top: float, x_scale: Any) -> list[Any]:
+    """Vertical lines for the pole, thresholds and bounds, with their letters above the frame."""
+    import altair as alt
+
+    groups: list[dict[str, Any]] = []
+    for letter, name, value in marked(c, top):
+        near = groups and np.sqrt(value / top) - np.sqrt(groups[-1]["eta"] / top) < NEAR
+        if near:
+            groups[-1]["text"] += letter
+            groups[-1]["names"] += f", {name}"
+        else:
+            groups.append({"eta": value, "text": letter, "names": name})
+    if not groups:
+        return []
+    base = alt.Chart(data_of(groups)).encode(x=alt.X("eta:Q", scale=x_scale))
+    says = [alt.Tooltip("names:N", title=" "), alt.Tooltip("eta:Q", format=".4~g")]
+    text = base.mark_text(dy=-8, fontSize=12, color=SOFT, fontWeight="bold")
     return [
-        marks.mark_rule(color="#999999", strokeWidth=1),
-        marks.mark_text(
-            angle=270, align="right", dy=-6, dx=-4, fontSize=10, color="#555555"
-        ).encode(text="text:N", y=alt.value(0)),
+        base.mark_rule(color=PALE, strokeWidth=1.5).encode(tooltip=says),
+        text.encode(text="text:N", y=alt.value(0), tooltip=says),
     ]
 
 
 def _shortened(names: list[str]) -> str:
     """The best known names first, and how many more there are."""
-    known = sorted(
-        names, key=lambda name: (not algorithm(name.split()[0]).standing.place, names.index(name))
-    )
+    known = _known(names)
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(known[:NAMED]) + more
 
 
-def values_chart(c: Certificate) -> Any:
+def _known(names: list[str]) -> list[str]:
+    return sorted(
+        names, key=lambda name: (not algorithm(name.split()[0]).standing.place, names.index(name))
+    )
+
+
+def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     """The learners' fixed points, state by state, beside the true values."""
     import altair as alt
 
@@ -187,6 +271,7 @@ def values_chart(c: Certificate) -> Any:
             shown = name if row["stable"] else f"{name} (unstable)"
             kinds.setdefault(tuple(np.round(row["values"], 9)), []).append(shown)
     series = {"true value": tuple(m.v_pi)} | {_shortened(n): v for v, n in kinds.items()}
+    own = looks({_shortened(n): _known(n)[0].split()[0] for n in kinds.values()})
     rows = [
         {"learner": name, "state": s, "value": float(v)}
         for name, values in series.items()
@@ -194,29 +279,43 @@ def values_chart(c: Certificate) -> Any:
         if active[s]
     ]
     names = list(series)
-    colours = ["#111111", *COLOURS][: len(names)]
-    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=420)
-    colour = alt.Color(
-        "learner:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend
-    )
-    shapes = alt.Scale(domain=names, range=list(SHAPES[: len(names)]))
-    base = alt.Chart(alt.InlineData(values=rows))
-    y = alt.Y("value:Q", title="value")
-    if active.sum() > MANY_STATES:
-        x = alt.X("state:Q", title="state", scale=alt.Scale(nice=False))
-        picture = base.mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour)
+    many = active.sum() > MANY_STATES
+    colour, dash = channels("learner", {"true value": Look(INK)} | own, columns=2)
+    ends = [v for values in series.values() for s, v in enumerate(values) if active[s]]
+    pad = 0.08 * (max(ends) - min(ends)) or 1.0
+    scale = alt.Scale(domain=[min(ends) - pad, max(ends) + pad], nice=False)
+    y = alt.Y("value:Q", title="value", scale=scale)
+    says = ["learner:N", "state:Q", alt.Tooltip("value:Q", format=".4~g")]
+    base = alt.Chart(data_of(rows))
+    x: Any = alt.X("state:Q", title="state", scale=alt.Scale(nice=False))
+    if many:
+        lines = base.mark_line(strokeWidth=1.6, clip=True)
+        layers = [lines.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=says)]
     else:
-        picture = base.mark_point(filled=True, size=95, opacity=1).encode(
-            x=alt.X("state:O", title="state", axis=alt.Axis(labelAngle=0)),
-            xOffset=alt.XOffset("learner:N", sort=names),
-            y=y,
-            color=colour,
-            shape=alt.Shape("learner:N", sort=names, scale=shapes, legend=legend),
-        )
-    heading = alt.TitleParams(
-        "Values at the fixed points, beside the true ones",
-        subtitle="learners with the same fixed point share a mark",
-        anchor="start",
-        offset=12,
-    )
-    return styled(picture.properties(width=620, height=280, title=heading))
+        x = alt.X("state:O", title="state", axis=alt.Axis(labelAngle=0, grid=True))
+        true = base.transform_filter("datum.learner == 'true value'")
+        others = base.transform_filter("datum.learner != 'true value'")
+        offset = alt.XOffset("learner:N", sort=names[1:])
+        tick = true.mark_tick(thickness=3, size=46)
+        dots = others.mark_point(filled=True, size=75, opacity=1)
+        layers = [
+            tick.encode(x=x, y=y, color=colour, tooltip=says),
+            dots.encode(x=x, y=y, color=colour, xOffset=offset, tooltip=says),
+        ]
+    if moves:
+        now = [
+            {"i": i, "eta": m.eta, "state": s, "value": float(v)}
+            for i, m in enumerate(moves)
+            if m.values is not None
+            for s, v in enumerate(m.values)
+            if active[s] and scale.domain[0] <= v <= scale.domain[1]
+        ]
+        here = alt.Chart(data_of(now)).transform_filter("datum.i == at")
+        mark = here.mark_point(shape="diamond", size=170 if not many else 40, filled=False,
+                               strokeWidth=2.4, opacity=1, color=penalised().colour)  # fmt: skip
+        layers.append(mark.encode(x=x, y=y, tooltip=["eta:Q", "state:Q", "value:Q"]))
+    notes = ["learners with the same fixed point share a mark"]
+    if moves:
+        notes.append("open diamond: perturbed TD with the eta of the dial")
+    chart = _titled(layers, "Values at the fixed points, beside the true ones", notes, (620, 280))
+    return styled(_followed(chart, c, moves).properties(usermeta={"toggle": "learner"}))

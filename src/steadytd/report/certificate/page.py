@@ -9,13 +9,22 @@ from typing import Any
 from steadytd.base.files import filling, write_whole
 from steadytd.base.finding import Finding
 from steadytd.base.wording import figures
-from steadytd.report.certificate.cures import cure_rows, cures_chart
-from steadytd.report.certificate.figures import eigenvalue_chart, path_chart, values_chart
-from steadytd.report.figures import save_figure
+from steadytd.report.certificate.cures import cure_rows, cures_chart, ordered
+from steadytd.report.certificate.figures import (
+    eigenvalue_chart,
+    largest_eta,
+    path_chart,
+    values_chart,
+)
+from steadytd.report.certificate.moves import moves, stop
+from steadytd.report.figures import save_figures
+from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.advice import advise_on
 
+CHARTS = {"path": path_chart, "eigenvalues": eigenvalue_chart, "states": values_chart}
+FIRST = ("recommended", "cheapest_cure")  # what to do stands first
 BOUNDS = {
     "numerical_range": "enough: lambda_max(sym T) - 1; does not use the features",
     "operator_norm": "enough: ||T|| - 1",
@@ -87,6 +96,7 @@ def learner_rows(c: Certificate) -> list[dict[str, Any]]:
         error = row["error"] if row["error"] is None or row["error"] > size else 0.0
         rows.append(
             {
+                "learner": row["learner"],
                 "name": f"{row['learner']}{f' ({shown})' if shown else ''}",
                 "stable": row["stable"],
                 "variance": "finite" if row["finite_variance"] else "infinite",
@@ -98,43 +108,61 @@ def learner_rows(c: Certificate) -> list[dict[str, Any]]:
 
 
 def write_certificate(
-    c: Certificate, out: str | Path, etas: Sequence[float] = (), *, cures: bool = False
+    c: Certificate,
+    out: str | Path,
+    etas: Sequence[float] = (),
+    *,
+    cures: bool = False,
+    pictures: bool = True,
 ) -> Path:
     """Write `certificate.html` and its pictures (SVG, PNG, PDF); return the page's path."""
-    charts = {"eigenvalues": eigenvalue_chart, "path": path_chart, "states": values_chart}
-    if cures:
-        charts["cures"] = cures_chart
-    with filling(out) as made:
-        pictures = {name: save_figure(draw(c), made, name) for name, draw in charts.items()}
-        write_whole(made / "certificate.html", _html(c, etas, pictures, cures))
+    from altair.utils.schemapi import debug_mode
+
+    with filling(out) as made, debug_mode(False):
+        charts = {name: draw(c) for name, draw in CHARTS.items()} if pictures else {}
+        save_figures(charts | ({"cures": cures_chart(c)} if pictures and cures else {}), made)
+        html = certificate_page(c, etas, cures=cures, files=pictures)
+        write_whole(made / "certificate.html", html)
     return Path(out) / "certificate.html"
 
 
-def _html(c: Certificate, etas: Sequence[float], pictures: dict[str, str], cures: bool) -> str:
+def certificate_page(
+    c: Certificate, etas: Sequence[float] = (), *, cures: bool = False, files: bool = False
+) -> str:
+    """The page alone; with `files` it has links to the pictures' files beside it."""
+    from altair.utils.schemapi import debug_mode
+
+    dial = moves(c, etas, largest_eta(c))
+    with debug_mode(False):  # Altair would check every dot
+        shown = {name: live(name, draw(c, dial), files) for name, draw in CHARTS.items()}
+        if cures:
+            shown["cures"] = live("cures", cures_chart(c), files)
     path = [
         {**row, "move": None if row["sensitivity"] is None else 0.01 * row["sensitivity"]}
         for row in (c.path(etas).to_dicts() if etas else [])
     ]
+    said = findings(c, etas, cures=cures)
+    choice = next((f.numbers["learner"] for f in said if f.code == "recommended"), None)
+    rows = sorted(learner_rows(c), key=lambda row: row["learner"] != choice)
+    asked = [*["--cures"] * cures, *(f"--eta {eta:g}" for eta in etas)]
     return page(
         "certify.html",
         c=c,
         name=c.problem.name,
         summary=c.problem.summary,
         verdict=verdict(c),
-        findings=findings(c, etas, cures=cures),
+        findings=sorted(said, key=lambda finding: finding.code not in FIRST),
+        first=FIRST,
         thresholds=threshold_rows(c),
-        learners=learner_rows(c),
+        learners=rows,
+        choice=choice,
         path=path,
-        cures=cure_rows(c) if cures else [],
-        pictures=pictures,
+        cures=cure_rows(c, ordered(c)) if cures else [],
+        figures=shown,
+        moves=as_json([move.texts for move in dial]),
+        start=stop(c, dial),
+        last=len(dial) - 1,
         rank=c.pencil.rank,
         features=c.problem.n_features,
-        command=" ".join(
-            [
-                "steadytd certify",
-                c.problem.name,
-                *["--cures"] * cures,
-                *(f"--eta {e:g}" for e in etas),
-            ]
-        ),
+        command=" ".join(["steadytd certify", c.problem.name, *asked]),
     )

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.panels import data, framed
+from steadytd.report.evaluation.panels import data, framed, says
 
 CAP = 10.0  # standard errors apart: beyond, a difference looks no stronger
 
@@ -39,6 +39,9 @@ def _matrix(name: str, rows: list[dict[str, Any]], learners: list[str]) -> Any:
                 "learner": r["learner"],
                 "other": r["other"],
                 "text": short(r["difference"]),
+                "level": level,
+                "difference": r["difference"],
+                "stderr": error,
                 "colour": _cell_colour(level, sure),
                 "ink": "white" if level == "apart" and sure > 0.75 * CAP else "#222222",
             }
@@ -48,7 +51,10 @@ def _matrix(name: str, rows: list[dict[str, Any]], learners: list[str]) -> Any:
     )
     y = alt.Y("learner:N", sort=order, title=None, axis=alt.Axis(labelLimit=110, grid=False))
     base = alt.Chart(data(cells)).encode(x=x, y=y)
-    box = base.mark_rect(stroke="white").encode(color=alt.Color("colour:N", scale=None))
+    told = says("learner", "other", "level", difference="difference", stderr="standard error")
+    box = base.mark_rect(stroke="white").encode(
+        color=alt.Color("colour:N", scale=None), tooltip=told
+    )
     text = base.mark_text(fontSize=9).encode(text="text:N", color=alt.Color("ink:N", scale=None))
     return framed([box, text], f"{name}: row minus column", 150 + 21 * len(order))
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.panels import DRAWN, data, framed
-from steadytd.report.figures import COLOURS
+from steadytd.report.evaluation.panels import DRAWN, TARGET, data, framed, says
+from steadytd.report.palette import GOOD, PALE, SHADE, SOFT
 
-SHADE = "#d9480f"
 TAIL, FLOOR = 0.01, -8.0  # share of the least ratios, and power of two, that share a bar
 
 
@@ -29,7 +28,13 @@ def overlap_chart(e: Evaluation, name: str) -> Any:
         ends = zero if c["hi"] == 0.0 else _bar(c["lo"], c["hi"], low)
         shares[ends] = shares.get(ends, 0.0) + c["rows"] / total
     rows = [
-        {"x": x, "x2": x2, "share": share, "kind": "ratio 0" if x < low else "ratio"}
+        {
+            "x": x,
+            "x2": x2,
+            "share": share,
+            "kind": "ratio 0" if x < low else "ratio",
+            "ratios": "0" if x < low else f"{2.0**x:.3g} to {2.0**x2:.3g}",
+        }
         for (x, x2), share in shares.items()
     ]
     return _histogram(rows, name, (low - 3.6 * gap, high + gap / 2), low - 2.5 * gap)
@@ -79,12 +84,16 @@ def _histogram(
     y = alt.Y("share:Q", title="share of rows", axis=alt.Axis(format="~%", tickCount=4))
     colour = alt.Color(
         "kind:N",
-        scale=alt.Scale(domain=["ratio", "ratio 0"], range=[COLOURS[1], COLOURS[0]]),
+        scale=alt.Scale(domain=["ratio", "ratio 0"], range=[TARGET, SHADE]),
         legend=None,
     )
     bars = alt.Chart(data(rows)).mark_rect(stroke="white", strokeWidth=0.5)
-    one = alt.Chart(data([{"x": 0.0}])).mark_rule(strokeDash=[3, 3], color="#444444")
-    boxes = bars.encode(x=x, x2="x2:Q", y=y, y2=alt.datum(0.0), color=colour)
+    one = alt.Chart(data([{"x": 0.0}])).mark_rule(strokeDash=[3, 3], color=SOFT)
+    told = [
+        alt.Tooltip("ratios:N", title="ratio"),
+        alt.Tooltip("share:Q", title="share of rows", format=".2~%"),
+    ]
+    boxes = bars.encode(x=x, x2="x2:Q", y=y, y2=alt.datum(0.0), color=colour, tooltip=told)
     return framed([boxes, one.encode(x=x)], f"{name}: how often each ratio occurs", 240)
 
 
@@ -105,7 +114,7 @@ def path_chart(e: Evaluation, name: str) -> Any:
     )
     y = alt.Y("value:Q", title="value", scale=y_scale)
     layers = []
-    for stable, colour, opacity in ((False, SHADE, 0.16), (None, "#777777", 0.12)):
+    for stable, colour, opacity in ((False, SHADE, 0.16), (None, PALE, 0.12)):
         spans = _spans(rows, stable)
         layers.append(
             alt.Chart(data(spans))
@@ -118,11 +127,11 @@ def path_chart(e: Evaluation, name: str) -> Any:
         threshold = alt.Chart(data([ends]))
         if len(ends) == 3:
             layers.append(
-                threshold.mark_rect(opacity=0.25, color="#999999").encode(
+                threshold.mark_rect(opacity=0.25, color=PALE).encode(
                     x=alt.X("lo:Q", scale=x_scale, title="eta"), x2="hi:Q"
                 )
             )
-        layers.append(threshold.mark_rule(color="#666666").encode(x=x))
+        layers.append(threshold.mark_rule(color=SOFT).encode(x=x))
     drawn = [
         {**r, "branch": str(r["stable"])}  # a pole lies where stability changes
         for r in rows
@@ -130,15 +139,15 @@ def path_chart(e: Evaluation, name: str) -> Any:
     ]
     layers.append(
         alt.Chart(data(drawn))
-        .mark_line(clip=True, strokeWidth=2.2, color=COLOURS[1])
-        .encode(x=x, y=y, detail="branch:N")
+        .mark_line(clip=True, strokeWidth=2.2, color=TARGET)
+        .encode(x=x, y=y, detail="branch:N", tooltip=says(eta="eta", value="value"))
     )
     solved = alt.Chart(data(drawn[:1]))
-    layers.append(solved.mark_rule(strokeDash=[5, 4], color="#444444", clip=True).encode(y=y))
+    layers.append(solved.mark_rule(strokeDash=[5, 4], color=SOFT, clip=True).encode(y=y))
     chosen = [r for r in drawn if r["eta"] == s["eta"]]
     layers.append(
         alt.Chart(data(chosen[:1]))
-        .mark_point(size=100, filled=True, color=COLOURS[2], stroke="white", opacity=1, clip=True)
+        .mark_point(size=100, filled=True, color=GOOD, stroke="white", opacity=1, clip=True)
         .encode(x=x, y=y)
     )
     return framed(layers, f"{name}: value over the penalty eta", 240)

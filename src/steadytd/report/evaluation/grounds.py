@@ -7,12 +7,12 @@ from typing import Any
 
 from steadytd.evaluation.estimate.calibration import LogCalibration
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.panels import BEHAVIOR, TARGET, data, framed
-from steadytd.report.figures import COLOURS
+from steadytd.report.evaluation.panels import BEHAVIOR, TARGET, data, framed, says
+from steadytd.report.palette import GOOD, INK, PALE, SHADE, SOFT
 
 MOST_ACTIONS = 14  # that are drawn: those furthest from what is expected
 STATES = {"fine": "as said", "few": "too few rows", "above": "off", "below": "off"}
-SHADES = {"as said": COLOURS[2], "too few rows": "#9aa5b1", "off": COLOURS[0]}
+SHADES = {"as said": GOOD, "too few rows": PALE, "off": SHADE}
 
 
 def lam_chart(e: Evaluation, name: str) -> Any | None:
@@ -35,16 +35,19 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     scale = alt.Scale(zero=False, domain=_visible([*rows, *best], behavior), nice=False)
     y = alt.Y("value:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
     ends = {"x": x, "y": alt.Y("lo:Q", scale=scale, title="value"), "y2": "hi:Q"}
+    told = says("lam", value="value", lo="95 % from", hi="to")
     layers = [
-        base.mark_rule(strokeWidth=3, color=TARGET, clip=True).encode(**ends),
+        base.mark_rule(strokeWidth=3, color=TARGET, clip=True).encode(**ends, tooltip=told),
         base.mark_line(color=TARGET, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(x=x, y=y),
-        base.mark_point(filled=True, size=60, opacity=1, color=TARGET, clip=True).encode(x=x, y=y),
+        base.mark_point(filled=True, size=60, opacity=1, color=TARGET, clip=True).encode(
+            x=x, y=y, tooltip=told
+        ),
     ]
-    layers.append(alt.Chart(data(best)).mark_rule(color="#111111", clip=True).encode(**ends))
+    layers.append(alt.Chart(data(best)).mark_rule(color=INK, clip=True).encode(**ends))
     layers.append(
         alt.Chart(data(best))
-        .mark_point(shape="diamond", filled=True, size=150, fill="#111111")
-        .encode(x=x, y=y, opacity=alt.value(1))
+        .mark_point(shape="diamond", filled=True, size=150, fill=INK)
+        .encode(x=x, y=y, opacity=alt.value(1), tooltip=told)
     )
     if math.isfinite(behavior):
         own = alt.Chart(data([{"value": behavior}]))
@@ -70,11 +73,12 @@ def calibration_chart(c: LogCalibration) -> Any | None:
     return _actions(c) if c.actions else None
 
 
-def _colour() -> Any:
+def _colour(rows: list[dict[str, Any]]) -> Any:
     import altair as alt
 
     legend = alt.Legend(title=None, orient="bottom")
-    scale = alt.Scale(domain=list(SHADES), range=list(SHADES.values()))
+    present = [state for state in SHADES if state in {row["state"] for row in rows}]
+    scale = alt.Scale(domain=present, range=[SHADES[state] for state in present])
     return alt.Color("state:N", scale=scale, legend=legend)
 
 
@@ -96,16 +100,19 @@ def _bins(c: LogCalibration) -> Any:
     x = alt.X("said:Q", title="logged probability of an action", scale=scale, axis=percent)
     y = alt.Y("happened:Q", title="how often it was taken", scale=scale, axis=percent)
     base = alt.Chart(data(rows))
+    told = says("state", said="said", happened="happened", lo="95 % from", hi="to")
     right = alt.Chart(data([{"said": v, "happened": v} for v in (0.0, 1.0)]))
     layers = [
-        right.mark_line(strokeDash=[4, 4], color="#777777", strokeWidth=1).encode(x=x, y=y),
+        right.mark_line(strokeDash=[4, 4], color=SOFT, strokeWidth=1).encode(x=x, y=y),
         base.mark_rule(strokeWidth=3).encode(
             x=x, y=alt.Y("lo:Q", scale=scale, title="how often it was taken"), y2="hi:Q",
-            color=_colour(),
+            color=_colour(rows), tooltip=told,
         ),
-        base.mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=_colour()),
+        base.mark_point(filled=True, size=60, opacity=1).encode(
+            x=x, y=y, color=_colour(rows), tooltip=told
+        ),
     ]  # fmt: skip
-    return framed(layers, "What the log says, and what was done", 330)
+    return framed(layers, "What the log says, and what was done", 330, "state")
 
 
 def _actions(c: LogCalibration) -> Any:
@@ -129,15 +136,19 @@ def _actions(c: LogCalibration) -> Any:
     y = alt.Y("action:N", sort=order, title=None, axis=alt.Axis(grid=False, labelLimit=110))
     base = alt.Chart(data(rows))
     bars = alt.Chart(data([r for r in rows if math.isfinite(r["lo"])]))
+    told = says("action", "state", mean="mean", lo="95 % from", hi="to")
     layers = [
-        alt.Chart(data([{"mean": 1.0}])).mark_rule(strokeDash=[4, 4], color="#777777").encode(x=x),
+        alt.Chart(data([{"mean": 1.0}])).mark_rule(strokeDash=[4, 4], color=SOFT).encode(x=x),
         bars.mark_rule(strokeWidth=3).encode(
             x=alt.X("lo:Q", scale=scale, title="1{action} / logged probability, mean"),
-            x2="hi:Q", y=y, color=_colour(),
+            x2="hi:Q", y=y, color=_colour(rows), tooltip=told,
         ),
-        base.mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=_colour()),
+        base.mark_point(filled=True, size=60, opacity=1).encode(
+            x=x, y=y, color=_colour(rows), tooltip=told
+        ),
     ]  # fmt: skip
-    return framed(layers, "What the log says, and what was done", 130 + 20 * len(rows))
+    title = "What the log says, and what was done"
+    return framed(layers, title, 130 + 20 * len(rows), "state")
 
 
 def calibration_words(c: LogCalibration) -> str:

@@ -17,7 +17,8 @@ from steadytd.report.evaluation.grounds import calibration_chart, calibration_wo
 from steadytd.report.evaluation.panels import DRAWN
 from steadytd.report.evaluation.values import targets_chart, values_chart
 from steadytd.report.evaluation.visits import visits_chart, visits_words
-from steadytd.report.figures import save_figure
+from steadytd.report.figures import descriptions, save_figures
+from steadytd.report.live import Live, live
 from steadytd.report.pages import page
 
 BY_TARGET = {
@@ -31,34 +32,61 @@ BY_TARGET = {
 
 
 def write_evaluation(
-    e: Evaluation, out: str | Path, *, files: Sequence[str] = (), command: str = ""
+    e: Evaluation,
+    out: str | Path,
+    *,
+    files: Sequence[str] = (),
+    command: str = "",
+    pictures: bool = True,
 ) -> Path:
     """Write `evaluation.html`, `evaluation.json`, pictures and value functions; the page's path.
 
-    All of them appear together, or none does.
+    All of them appear together, or none does. Without `pictures` these are in the page only.
     """
     with filling(out) as made:
         stems = {target: file_name(target, e.targets) for target in e.targets}
-        pictures = _draw(e, made, stems)
+        drawn = _drawn(e, stems)
+        save_figures(dict(drawn.values()) if pictures else {}, made)
         models = _save_models(e, made, stems)
         write_whole(made / "evaluation.json", json_text(e.to_dict()))
-        write_whole(made / "evaluation.html", _html(e, pictures, models, files, command))
+        shown = _shown(drawn, pictures)
+        write_whole(made / "evaluation.html", _html(e, shown, models, files, command))
     return Path(out) / "evaluation.html"
 
 
-def _draw(e: Evaluation, where: Path, stems: dict[str, str]) -> dict[str, dict[str, str]]:
-    """The pictures as SVG, by kind and target ("" where they concern all)."""
-    found: dict[str, dict[str, str]] = {"targets": {}, "calibration": {}}
-    for kind, chart in (("targets", targets_chart(e)), ("calibration", _calibration(e))):
-        if chart is not None:
-            found[kind][""] = save_figure(chart, where, kind)
-    for kind, draw in BY_TARGET.items():
-        charts = {name: draw(e, name) for name in e.targets[:DRAWN]}
-        found[kind] = {
-            name: save_figure(chart, where, f"{kind}_{stems[name]}")
-            for name, chart in charts.items()
-            if chart is not None
+def evaluation_page(e: Evaluation, *, files: Sequence[str] = (), command: str = "") -> str:
+    """The page alone, without files beside it."""
+    stems = {target: file_name(target, e.targets) for target in e.targets}
+    return _html(e, _shown(_drawn(e, stems), False), [], files, command)
+
+
+def _drawn(
+    e: Evaluation, stems: dict[str, str]
+) -> dict[tuple[str, str], tuple[str, dict[str, Any]]]:
+    """By kind and target ("" where they concern all): the name of a picture, its description."""
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):  # Altair would check every dot
+        charts: dict[tuple[str, str], Any] = {
+            ("targets", ""): targets_chart(e),
+            ("calibration", ""): _calibration(e),
         }
+        for kind, draw in BY_TARGET.items():
+            charts |= {(kind, name): draw(e, name) for name in e.targets[:DRAWN]}
+        found = descriptions(charts)
+    names = {
+        (kind, target): f"{kind}_{stems[target]}" if target else kind for kind, target in found
+    }
+    return {key: (names[key], spec) for key, spec in found.items()}
+
+
+def _shown(
+    drawn: dict[tuple[str, str], tuple[str, dict[str, Any]]], files: bool
+) -> dict[str, dict[str, Live]]:
+    """The figures of the page, by kind and target."""
+    found: dict[str, dict[str, Live]] = {k: {} for k in ("targets", "calibration", *BY_TARGET)}
+    for (kind, target), (name, spec) in drawn.items():
+        found[kind][target] = live(name, spec, files)
     return found
 
 
@@ -84,7 +112,7 @@ def _save_models(e: Evaluation, where: Path, stems: dict[str, str]) -> list[dict
 
 def _html(
     e: Evaluation,
-    pictures: dict[str, dict[str, str]],
+    pictures: dict[str, dict[str, Live]],
     models: list[dict[str, str]],
     files: Sequence[str],
     command: str,
@@ -97,7 +125,7 @@ def _html(
         decisions=words.decision_lines(e),
         conditions=[line for line in words.verdicts(e) if line.grade == "care"],
         policies=tables.policy_rows(e),
-        values=tables.value_rows(e),
+        values=_first_the_recommended(tables.value_rows(e)),
         reasons={r.target: r.reason for r in e.recommended.values()},
         overlap=tables.overlap_rows(e),
         stability=tables.stability_rows(e),
@@ -113,9 +141,22 @@ def _html(
         covers=e.notes,
         pictures=pictures,
         models=models,
+        files=_files(models),
         facts=_facts(e, files),
         command=command,
     )
+
+
+def _files(models: list[dict[str, str]]) -> list[tuple[str, str]]:
+    """What stands beside the page, if anything does."""
+    values = [(m["file"], f"values of {m['target']}") for m in models if m["file"]]
+    return [("evaluation.json", "what this page says"), *values] if models else []
+
+
+def _first_the_recommended(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Within each target the recommended learner comes first."""
+    places = {target: i for i, target in enumerate(dict.fromkeys(row["target"] for row in rows))}
+    return sorted(rows, key=lambda row: (places[row["target"]], not row["recommended"]))
 
 
 def _facts(e: Evaluation, files: Sequence[str]) -> list[tuple[str, str]]:

@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from steadytd.report.figures import COLOURS, styled
+from steadytd.report.figures import styled
+from steadytd.report.palette import HUES, PALE, SOFT
 
 DRAWN = 6  # targets that have panels of their own
 WIDTH = 420
-LOG, TARGET, BEHAVIOR = "#9aa5b1", COLOURS[1], "#444444"
+LOG, TARGET, BEHAVIOR = PALE, HUES[2], SOFT
 
 
 def data(rows: Sequence[dict[str, Any]]) -> Any:
@@ -28,11 +29,22 @@ def _clean(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def framed(layers: Sequence[Any], title: str, height: int) -> Any:
-    """Layers as one panel; everything, names and legend included, fits into its width."""
+def framed(layers: Sequence[Any], title: str, height: int, toggle: str = "") -> Any:
+    """Layers as one panel; everything, names and legend included, fits into its width.
+
+    The series of the field `toggle` can be switched off in a page.
+    """
     import altair as alt
 
     heading = alt.TitleParams(title, anchor="start", frame="bounds", fontSize=13, limit=WIDTH - 30)
     fit = alt.AutoSizeParams(type="fit", contains="padding")
     chart = alt.layer(*layers).properties(width=WIDTH, height=height, title=heading, autosize=fit)
-    return styled(chart)
+    return styled(chart.properties(usermeta={"toggle": toggle}) if toggle else chart)
+
+
+def says(*fields: str, **titles: str) -> list[Any]:
+    """A tooltip: names as they are, and numbers by their titles."""
+    import altair as alt
+
+    numbers = (alt.Tooltip(f"{k}:Q", title=t, format=".4~g") for k, t in titles.items())
+    return [*(alt.Tooltip(f"{name}:N") for name in fields), *numbers]

@@ -8,7 +8,7 @@ from typing import Any
 from steadytd.evaluation.estimate.quantiles import ReturnLevel
 from steadytd.evaluation.estimate.sensitivity import MOST, Sensitivity
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.words import limits, number, penalties, verdicts
+from steadytd.report.evaluation.words import limits, number, penalties, verdicts, worth
 
 LOGGED = "(as logged)"  # the policy that made the log, in tables of policies
 OFF_BY = (1.1, 1.25, 1.5)  # factors for which the range of values is shown
@@ -26,6 +26,7 @@ def policy_rows(e: Evaluation) -> list[dict[str, str]]:
         {
             "policy": LOGGED,
             "value": number(own.value, own.hi - own.lo),
+            "reached": "",
             "interval": limits(own.lo, own.hi),
             "difference": "",
             "difference_interval": "",
@@ -34,10 +35,12 @@ def policy_rows(e: Evaluation) -> list[dict[str, str]]:
     ]
     for d, line in zip(e.decisions, verdicts(e), strict=True):
         r = e.recommended[d.target]
+        value, reached = worth(e, d.target)
         rows.append(
             {
                 "policy": d.target,
-                "value": number(r.value, r.hi - r.lo),
+                "value": number(value, r.hi - r.lo),
+                "reached": "" if reached is None else number(reached, r.hi - r.lo),
                 "interval": limits(r.lo, r.hi),
                 "difference": number(d.difference, d.hi - d.lo),
                 "difference_interval": limits(d.lo, d.hi),

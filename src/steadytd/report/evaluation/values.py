@@ -6,17 +6,17 @@ import math
 from typing import Any, Literal
 
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.panels import BEHAVIOR, data, framed
+from steadytd.report.evaluation.panels import BEHAVIOR, data, framed, says
 from steadytd.report.evaluation.words import number
-from steadytd.report.figures import COLOURS
+from steadytd.report.palette import HUES, INK, SOFT
 
 KINDS = {
-    "solved": ("solved", COLOURS[1]),
-    "online": ("online, step by step", COLOURS[5]),
-    "sampling": ("importance sampling", COLOURS[2]),
-    "action": ("values of actions", COLOURS[3]),
+    "solved": ("solved", HUES[2]),
+    "online": ("online, step by step", HUES[1]),
+    "sampling": ("importance sampling", HUES[3]),
+    "action": ("values of actions", HUES[4]),
 }
-MARKED, QUIET = "#111111", "#555555"
+MARKED, QUIET = INK, SOFT
 REACH = 2.0  # times the recommended intervals' span: how far the values' axis looks beyond it
 
 
@@ -72,7 +72,7 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
 
     domain = _domain(given, behavior)
     rows = [_placed(row, domain) for row in given]
-    order = [row[names] for row in rows]
+    order = [row[names] for row in sorted(rows, key=lambda row: not row["recommended"])]
     scale = alt.Scale(domain=list(domain), nice=False, zero=False)
     x = alt.X("at:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
     y = alt.Y(f"{names}:N", sort=order, title=None, axis=alt.Axis(labelLimit=130, grid=False))
@@ -83,6 +83,10 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
         scale=alt.Scale(domain=list(shown), range=list(shown.values())),
         legend=alt.Legend(title=None, orient="bottom", columns=2) if names == "learner" else None,
     )
+    told = says(
+        names, *(["learner"] if names != "learner" else []), at="value", lo="95 % from", hi="to",
+        ended="reached online",
+    )  # fmt: skip
     has = [r for r in rows if r["at"] is not None]
     inside = [r for r in has if not r["beyond"]]
     best = [r for r in inside if r["recommended"]]
@@ -97,12 +101,20 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
     bars = alt.Chart(data([r for r in has if r["lo"] is not None]))
     layers.append(
         bars.mark_rule(strokeWidth=3, clip=True).encode(
-            x=alt.X("lo:Q", scale=scale, title="value"), x2="hi:Q", y=y, color=colour
+            x=alt.X("lo:Q", scale=scale, title="value"),
+            x2="hi:Q",
+            y=y,
+            color=colour,
+            tooltip=told,
         )
     )
     dots = alt.Chart(data([r for r in inside if not r["recommended"]]))
-    layers.append(dots.mark_point(size=60, filled=True, opacity=1).encode(x=x, y=y, color=colour))
-    marked = alt.Chart(data(best)).encode(x=x, y=y)
+    layers.append(
+        dots.mark_point(size=60, filled=True, opacity=1).encode(
+            x=x, y=y, color=colour, tooltip=told
+        )
+    )
+    marked = alt.Chart(data(best)).encode(x=x, y=y, tooltip=told)
     layers.append(
         marked.mark_point(
             shape="diamond", size=150, filled=True, fill=MARKED, stroke="white", opacity=1
@@ -115,8 +127,8 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
     ]
     layers.append(
         alt.Chart(data(ended))
-        .mark_point(size=55, strokeWidth=1.6, opacity=1)
-        .encode(x=alt.X("ended:Q", scale=scale, title="value"), y=y, color=colour)
+        .mark_point(size=55, strokeWidth=1.6, opacity=1, clip=False)
+        .encode(x=alt.X("ended:Q", scale=scale, title="value"), y=y, color=colour, tooltip=told)
     )
     beyond = [r for r in has if r["beyond"]]
     sides: list[tuple[int, str, Literal["left", "right"], int]] = [
@@ -125,9 +137,13 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
     ]
     for side, shape, align, dx in sides:
         there = [r for r in beyond if r["edge"] == domain[side]]
-        outside = alt.Chart(data(there)).encode(x=alt.X("edge:Q", scale=scale, title="value"), y=y)
+        outside = alt.Chart(data(there)).encode(
+            x=alt.X("edge:Q", scale=scale, title="value"), y=y, tooltip=told
+        )
         layers += [
-            outside.mark_point(shape=shape, size=60, filled=True, opacity=1).encode(color=colour),
+            outside.mark_point(shape=shape, size=60, filled=True, opacity=1, clip=False).encode(
+                color=colour
+            ),
             outside.mark_text(align=align, dx=dx, dy=-7, fontSize=10, color=QUIET).encode(
                 text="beyond:N"
             ),
@@ -135,4 +151,5 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
     if domain[0] <= behavior <= domain[1]:
         own = alt.Chart(data([{"at": behavior}]))
         layers.insert(0, own.mark_rule(strokeDash=[5, 4], color=BEHAVIOR).encode(x=x))
-    return framed(layers, title, (120 if names == "learner" else 90) + 21 * len(order))
+    tall = (120 if names == "learner" else 90) + 21 * len(order)
+    return framed(layers, title, tall, "kind" if names == "learner" else "")

@@ -7,8 +7,8 @@ from typing import Any
 
 from steadytd.evaluation.result import Evaluation
 from steadytd.evaluation.visits import Visits
-from steadytd.report.evaluation.panels import LOG, TARGET, data, framed
-from steadytd.report.figures import COLOURS
+from steadytd.report.evaluation.panels import LOG, TARGET, data, framed, says
+from steadytd.report.palette import SHADE
 
 MOST_STATES = 14  # that are drawn: those with the largest shares
 FURTHEST = 3.0  # powers of two: beyond, colours do not change
@@ -67,10 +67,12 @@ def _bars(v: Visits, name: str) -> Any:
     layers = [
         alt.Chart(data([r for r in rows if r["whose"] == whose]))
         .mark_bar(size=size)
-        .encode(x=x, y=y, color=colour)
+        .encode(x=x, y=y, color=colour, tooltip=says("state", "whose", share="share of visits"))
         for whose, size in (("the log", 13), ("the target", 5))
     ]
-    return framed(layers, f"Where {name} goes, and where the log went", 110 + 18 * len(order))
+    return framed(
+        layers, f"Where {name} goes, and where the log went", 110 + 18 * len(order), "whose"
+    )
 
 
 def _plane(v: Visits, name: str) -> Any:
@@ -85,6 +87,7 @@ def _plane(v: Visits, name: str) -> Any:
                 "y": y,
                 "share": float(max(log, mine)),
                 "ratio": min(max(ratio, -FURTHEST), FURTHEST),
+                "times": 2.0 ** min(ratio, 60.0),
             }
         )
     rows.sort(key=lambda r: r["ratio"] or 0.0)  # what the log lacks is drawn last
@@ -96,7 +99,7 @@ def _plane(v: Visits, name: str) -> Any:
     bare = alt.Axis(grid=False, labels=False, ticks=False)
     scale = alt.Scale(
         domain=[-FURTHEST, 0.0, FURTHEST],
-        range=[COLOURS[1], "#dfe3e8", COLOURS[0]],
+        range=[TARGET, "#dfe3e8", SHADE],
         clamp=True,
         interpolate="lab",
     )
@@ -117,5 +120,6 @@ def _plane(v: Visits, name: str) -> Any:
         y=alt.Y("y:Q", title=titles[1], axis=bare, scale=alt.Scale(zero=False, padding=10)),
         size=alt.Size("share:Q", scale=alt.Scale(range=[6, 330], zero=True), legend=None),
         color=alt.Color("ratio:Q", scale=scale, legend=legend),
+        tooltip=says(share="share of visits", times="by the target, per visit by the log"),
     )
     return framed([dots], f"Where {name} goes, against the log", 360)

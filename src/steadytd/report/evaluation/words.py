@@ -107,15 +107,29 @@ def _because(codes: tuple[str, ...]) -> str:
 
 def verdicts(e: Evaluation) -> list[Verdict]:
     """One line per target, in the evaluation's order."""
-    return [_verdict(e.recommended[name]) for name in e.targets]
+    return [_verdict(e.recommended[name], *worth(e, name)) for name in e.targets]
 
 
-def _verdict(r: Recommendation) -> Verdict:
-    if not math.isfinite(r.value):
+def worth(e: Evaluation, target: str) -> tuple[float, float | None]:
+    """What the recommended learner says: the value that its interval is about, and what it reached.
+
+    The interval of an online learner is that of its fixed point; None: it is not online.
+    """
+    r = e.recommended[target]
+    for v in e.values.iter_rows(named=True):
+        if (v["target"], v["learner"], v["kind"]) == (target, r.learner, "online"):
+            return (r.value if v["fixed_point"] is None else v["fixed_point"]), r.value
+    return r.value, None
+
+
+def _verdict(r: Recommendation, at: float, reached: float | None) -> Verdict:
+    if not math.isfinite(at):
         return Verdict(r.target, "bad", "do not trust anything here: no learner found a value.")
-    value = number(r.value, r.hi - r.lo)
+    value = number(at, r.hi - r.lo)
     known = limits(r.lo, r.hi)
     interval = "no interval" if known == "none" else f"95 % interval {known}"
+    if reached is not None and math.isfinite(reached):
+        interval += f"; this is the fixed point, reached was {number(reached, r.hi - r.lo)}"
     if not set(r.warnings) <= CONDITIONAL:
         text = f"do not trust {value} ({interval}, by {r.learner}): {_because(r.warnings)}."
         return Verdict(r.target, "bad", text)

@@ -8,15 +8,16 @@ import numpy as np
 
 from steadytd.learners import learner as make_learner
 from steadytd.report.figures import (
-    COLOURS,
-    DASHES,
     THOUSANDS,
     Curve,
     as_text,
+    channels,
     curve_rows,
+    curve_tooltip,
     learning_curves,
     styled,
 )
+from steadytd.report.palette import looks
 from steadytd.reproduction.paper import Figure
 from steadytd.reproduction.reproduce import Reproduction
 from steadytd.reproduction.statements import LIKELY
@@ -66,7 +67,8 @@ def _curves(figure: Figure, done: Reproduction) -> list[Curve]:
         if spread is not None:
             low, high = np.quantile(spread.means, LIKELY, axis=0, method="nearest")
             likely = spread.steps, low, high
-        curves.append(Curve(claim.label, result.errors[texts.index(text)], likely))
+        name = text.partition(":")[0]
+        curves.append(Curve(claim.label, result.errors[texts.index(text)], likely, name))
     return curves
 
 
@@ -76,7 +78,8 @@ def panel_chart(panel: Figure, done: Reproduction) -> Any:
 
     result, curves = done.results[panel.problem], _curves(panel, done)
     assert panel.axis is not None
-    rows = curve_rows(result.steps, curves, floor=LOWEST)
+    every = curve_rows(result.steps, curves, floor=LOWEST)
+    rows = [{name: row[name] for name in ("label", "step", "mean")} for row in every]
     finite = [row["mean"] for row in rows]
     high = min(HIGHEST, 2.0 * max(finite))
     low = max(LOWEST, min(finite))
@@ -87,6 +90,7 @@ def panel_chart(panel: Figure, done: Reproduction) -> Any:
             _panel_half(curves, cut, "as in the supplement", panel.axis, log=False),
             _panel_half(curves, rows, "on a logarithmic axis", (low / 1.5, high), log=True),
             title=alt.TitleParams(f"{panel.name}: {panel.title}", anchor="start", offset=8),
+            usermeta={"toggle": "label"},
         )
     )
 
@@ -100,13 +104,7 @@ def _panel_half(
 ) -> Any:
     import altair as alt
 
-    labels = [curve.label for curve in curves]
-    legend = alt.Legend(
-        title=None, orient="bottom", columns=3, labelLimit=320, symbolType="stroke",
-        symbolSize=400, symbolStrokeWidth=3,
-    )  # fmt: skip
-    colours = alt.Scale(domain=labels, range=COLOURS[: len(labels)])
-    dashes = alt.Scale(domain=labels, range=list(DASHES[: len(labels)]))
+    colour, dash = channels("label", looks({c.label: c.learner for c in curves}))
     wide = log and domain[1] / domain[0] > 1e3
     axis = alt.Axis(format=".0e" if wide else alt.Undefined, tickCount=6)
     scale = alt.Scale(type="log" if log else "linear", domain=list(domain), nice=False)
@@ -117,8 +115,9 @@ def _panel_half(
             x=alt.X("step:Q", title="step",
                     axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=5)),
             y=alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=axis),
-            color=alt.Color("label:N", sort=labels, scale=colours, legend=legend),
-            strokeDash=alt.StrokeDash("label:N", sort=labels, scale=dashes, legend=legend),
+            color=colour,
+            strokeDash=dash,
+            tooltip=curve_tooltip("label")[:3],
         )
         .properties(width=360, height=240, title=alt.TitleParams(title, fontSize=12))
     )  # fmt: skip

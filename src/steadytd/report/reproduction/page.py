@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.files import filling, write_frame, write_whole
-from steadytd.report.figures import save_figure
+from steadytd.report.figures import described, save_figures
+from steadytd.report.live import live, untitled
 from steadytd.report.pages import page
 from steadytd.report.reproduction.figures import figure_chart, panel_chart
 from steadytd.reproduction.reproduce import Reproduction
@@ -15,25 +16,37 @@ from steadytd.reproduction.statements import SHOWN_AS_ZERO, TEXT_TOLERANCE
 from steadytd.reproduction.verdict import STANDARD_ERRORS, ZERO
 
 
-def write_reproduction(done: Reproduction, out: str | Path) -> Path:
-    """Write figures (SVG, PNG, PDF), curves and table (Parquet) and `report.html`; return that."""
-    with filling(out) as made:
-        _write(done, made)
+def write_reproduction(done: Reproduction, out: str | Path, *, pictures: bool = True) -> Path:
+    """Write figures (SVG, PNG, PDF), curves and table (Parquet) and `report.html`; return that.
+
+    Without `pictures` the figures are in the page only.
+    """
+    from altair.utils.schemapi import debug_mode
+
+    with filling(out) as made, debug_mode(False):  # Altair would check every part of every figure
+        _write(done, made, pictures)
     return Path(out) / "report.html"
 
 
-def _write(done: Reproduction, directory: Path) -> None:
+def _write(done: Reproduction, directory: Path, pictures: bool) -> None:
     import polars as pl
 
     write_frame(directory / "curves.parquet", done.curves)
     table = pl.DataFrame([row.to_dict() for row in done.rows], infer_schema_length=None)
     write_frame(directory / "table.parquet", table)
-    shown: list[dict[str, Any]] = []
-    for figure in done.figures:
-        chart = figure_chart(figure, done) if figure.axis is None else panel_chart(figure, done)
-        svg = save_figure(chart, directory, figure.file_name, keep=True)
-        rows = [row for row in done.rows if row.name == figure.name]
-        shown.append({"figure": figure, "svg": svg, "rows": rows})
+    drawn = {
+        f.file_name: described((figure_chart if f.axis is None else panel_chart)(f, done))
+        for f in done.figures
+    }
+    save_figures(drawn if pictures else {}, directory, keep=True)
+    shown: list[dict[str, Any]] = [
+        {
+            "figure": f,
+            "live": untitled(live(f.file_name, drawn[f.file_name], pictures)),
+            "rows": [row for row in done.rows if row.name == f.name],
+        }
+        for f in done.figures
+    ]
     html = page(
         "reproduce.html",
         figures=[one for one in shown if one["figure"].axis is None],

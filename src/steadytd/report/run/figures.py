@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from steadytd.report.colours import strokes
 from steadytd.report.figures import POINTS, THOUSANDS, as_text
+from steadytd.report.palette import looks
 from steadytd.report.run.words import labels
 from steadytd.report.study.axes import LEAST, error_axis, tick_axis
 from steadytd.runs.result import Result, standard_errors
@@ -34,7 +34,8 @@ def run_chart(r: Result) -> Any:
         inside = row["mean"] <= high
         row["low"] = max(row["low"], low) if inside else row["mean"]
         row["high"] = min(row["high"], high) if inside else row["mean"]
-    drawn = strokes([learner.name for learner in r.learners])
+    laws = [learner.name for learner in r.learners]
+    drawn = looks(dict(zip(names, laws, strict=True))).values()
     legend = alt.Legend(title=None, orient="bottom", columns=1 if len(names) < 5 else 2,
                         labelLimit=0, symbolType="stroke", symbolSize=400,
                         symbolOpacity=1, symbolStrokeWidth=3)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,15 @@ def error_axis(values: Floats) -> tuple[bool, float, float]:
         return True, low / room, high * room
     room = 0.06 * (high - low) or 0.05 * high
     return False, max(0.0, low - room), high + room
+
+
+def error_scale(log: bool, low: float, high: float) -> Any:
+    """Altair's scale between two errors."""
+    import altair as alt
+
+    if log:
+        return alt.Scale(type="log", domain=[low, high], nice=False)
+    return alt.Scale(domain=[low, high], nice=False, zero=False)
 
 
 def share_of(value: float, log: bool, low: float, high: float) -> float:
@@ -63,16 +73,22 @@ class Shelf:
 
     def scale(self) -> Any:
         """Altair's scale."""
+        return error_scale(self.log, self.low, self.top)
+
+    def axis(self, *shelves: str) -> Any:
+        """Altair's axis; in place of numbers, the room above has the shelves' names."""
         import altair as alt
 
-        ends = [self.low, self.top]
-        if self.log:
-            return alt.Scale(type="log", domain=ends, nice=False)
-        return alt.Scale(domain=ends, nice=False, zero=False)
-
-    def axis(self) -> Any:
-        """Altair's axis, without ticks on the shelf."""
-        return tick_axis(self.log, self.low, self.clip, labelFontSize=10)
+        axis = tick_axis(self.log, self.low, self.clip, labelFontSize=11, labelOverlap="greedy")
+        label = str(axis.labelExpr)
+        high = self.room / max(len(shelves), 1)
+        for i, name in enumerate(shelves):
+            here = f"datum.value > {self.place((i + 0.01) * high)}"
+            label = f"{here} ? {json.dumps(name)} : {label}"
+            axis.values.append(self.place((i + 0.5) * high))
+        axis.labelExpr = label
+        axis.gridOpacity = alt.ExprRef(f"datum.value > {self.clip * (1 + 1e-9)} ? 0 : 1")
+        return axis
 
 
 def shelf(errors: Sequence[float], start: float, reach: float, height: float, room: float) -> Shelf:
@@ -90,7 +106,7 @@ def tick_axis(log: bool, low: float, high: float, **more: Any) -> Any:
     import altair as alt
 
     small = "datum.value != 0 && (abs(datum.value) < 0.0009 || abs(datum.value) > 99999)"
-    label = f"format(datum.value, {small} ? '~e' : '~g')"
+    label = f"format(datum.value, ({small}) ? '~e' : '~g')"
     return alt.Axis(values=ticks(log, low, high), labelExpr=label, **more)
 
 

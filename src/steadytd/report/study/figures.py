@@ -8,27 +8,24 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.report.figures import POINTS, THOUSANDS, styled
-from steadytd.report.study.axes import LEAST, error_axis, share_of, spread, tick_axis, value_at
+from steadytd.report.figures import POINTS, THOUSANDS, channels, curve_tooltip, data_of, styled
+from steadytd.report.palette import INK, SOFT, look
+from steadytd.report.study.axes import (
+    LEAST,
+    error_axis,
+    error_scale,
+    share_of,
+    spread,
+    tick_axis,
+    value_at,
+)
 from steadytd.studies.analysis.penalty import plain_and_penalised
 from steadytd.studies.analysis.reading import Chapter
 from steadytd.studies.analysis.tables import half_width
 
 LINES = 12  # more cannot be told apart
-PALETTE = (
-    "#222222", "#D9480F", "#0072B2", "#009E73", "#CC79A7", "#8B5FBF", "#B8860B", "#2AA5C9",
-    "#8C3B1E", "#6B8E23", "#C2185B", "#5C6BC0",
-)  # fmt: skip
-DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3])
 WIDE, TALL = 620, 380
 GAP = 15.0  # pixels between two labels
-INK, SOFT = "#1d2329", "#5b6570"
-
-
-def colours(chapter: Chapter) -> dict[str, str]:
-    """A colour for each learner, the same in all figures; the pairs of `always` come first."""
-    names = dict.fromkeys([*always(chapter), *(x.name for x in chapter.task.learners)])
-    return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
 def heading(title: str, subtitle: str | list[str]) -> Any:
@@ -80,16 +77,15 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     x = alt.X("step:Q", title="step", scale=x_scale, axis=marks)
     y_axis = tick_axis(log, low, high)
     y = alt.Y("mean:Q", title=what, scale=y_scale, axis=y_axis)
-    known = colours(chapter)
-    colour = alt.Color("learner:N", legend=None,
-                       scale=alt.Scale(domain=names, range=[known[n] for n in names]))  # fmt: skip
-    dash = alt.StrokeDash("learner:N", legend=None,
-                          scale=alt.Scale(domain=names, range=_dashes(names, known)))  # fmt: skip
-    base = alt.Chart(alt.InlineData(values=rows))
+    colour, dash = shades(names)
+    base = alt.Chart(data_of(rows))
     band = base.mark_area(opacity=0.16, clip=True).encode(
         x=x, y=alt.Y("low:Q", scale=y_scale), y2="high:Q", color=colour
     )
-    line = base.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour, strokeDash=dash)
+    says = curve_tooltip("learner", "95 % from", "to")
+    line = base.mark_line(strokeWidth=2, clip=True).encode(
+        x=x, y=y, color=colour, strokeDash=dash, tooltip=says
+    )
     ends = {name: float(max(bands[name][1, -1], LEAST)) for name in names}
     layers = [
         band,
@@ -102,7 +98,15 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     if any(band[1].min() < LEAST for band in bands.values()):
         note += f"; errors below {LEAST:g} are drawn as that"
     title = heading(f"{chapter.label}: each learner at its best", note)
-    return styled(alt.layer(*layers).properties(width=WIDE, height=TALL, title=title))
+    size = {"width": WIDE, "height": TALL, "title": title}
+    return styled(alt.layer(*layers).properties(**size, usermeta={"toggle": "learner"}))
+
+
+def shades(names: Sequence[str]) -> tuple[Any, Any]:
+    """Colour and dash of learners; no legend, since their names stand beside them."""
+    colour, dash = channels("learner", {name: look(name) for name in names})
+    colour.legend, dash.legend = None, None
+    return colour, dash
 
 
 def _band(errors: Floats) -> Floats:
@@ -110,12 +114,6 @@ def _band(errors: Floats) -> Floats:
     mean = errors.mean(axis=0)
     half = np.array([half_width(column) for column in errors.T]) if len(errors) > 1 else 0.0 * mean
     return np.stack([mean - half, mean, mean + half])
-
-
-def _dashes(names: Sequence[str], known: Mapping[str, str]) -> list[list[int]]:
-    """Solid first; a second learner of the same colour is dashed."""
-    order = [list(known).index(name) for name in names]
-    return [list(DASHES[i // len(PALETTE) % len(DASHES)]) for i in order]
 
 
 def _labels(
@@ -154,7 +152,8 @@ def _labels(
         x=x2, y=y1, text="learner:N"
     )
     anchor = base.mark_point(opacity=0).encode(x=x1, y=y1)
-    return [tie, anchor, text]
+    layers = {"paper_ties": tie, "paper_anchors": anchor, "paper_names": text}
+    return [layer.properties(name=name) for name, layer in layers.items()]
 
 
 def best_chart(chapter: Chapter, what: str, reference: str | None) -> Any | None:
@@ -181,22 +180,23 @@ def best_chart(chapter: Chapter, what: str, reference: str | None) -> Any | None
     values = np.array([r[k] for r in rows for k in ("grid", "mean", "low", "high") if r[k]])
     log, low, high = error_axis(values)
     low = max(low, 1e-2 * min(r["mean"] for r in rows)) if log else low
-    scale = alt.Scale(type="log" if log else "linear", domain=[low, high], nice=False, zero=False)
-    known = colours(chapter)
-    colour = alt.Color("learner:N", legend=None,
-                       scale=alt.Scale(domain=names, range=[known[n] for n in names]))  # fmt: skip
+    scale = error_scale(log, low, high)
+    colour, _ = shades(names)
     y = alt.Y("learner:N", sort=names, title=None, axis=alt.Axis(labelFontSize=12, grid=True))
     base = alt.Chart(alt.InlineData(values=rows))
     ends = tick_axis(log, low, high)
     x = alt.X("mean:Q", scale=scale, title=what, axis=ends)
+    says = _says({"mean": "error", "low": "95 % from", "high": "to", "grid": "on the grid"})
     bar = base.mark_rule(strokeWidth=2, clip=True).encode(
-        x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour
+        x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour, tooltip=says
     )
-    dot = base.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour)
+    dot = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=x, y=y, color=colour, tooltip=says
+    )
     layers = [bar, dot]
     if chapter.fresh:
         hollow = base.mark_point(filled=False, size=70, strokeWidth=1.4).encode(
-            x=alt.X("grid:Q", scale=scale), y=y, color=colour
+            x=alt.X("grid:Q", scale=scale), y=y, color=colour, tooltip=says
         )
         layers.append(hollow)
     tall = 24 * len(names) + 10
@@ -209,7 +209,16 @@ def best_chart(chapter: Chapter, what: str, reference: str | None) -> Any | None
         f"{chapter.label}: best configurations compared",
         note if chapter.fresh else "on the grid's seeds: there was no rerun on fresh seeds",
     )
-    return styled(alt.hconcat(*parts, spacing=24).properties(title=title))
+    whole = alt.hconcat(*parts, spacing=24).properties(title=title)
+    return styled(whole.properties(usermeta={"toggle": "learner"}))
+
+
+def _says(fields: Mapping[str, str]) -> list[Any]:
+    """A tooltip: the learner, and fields by their titles."""
+    import altair as alt
+
+    numbers = (alt.Tooltip(f"{key}:Q", title=text, format=".4~g") for key, text in fields.items())
+    return ["learner:N", *numbers]
 
 
 def _differences(
@@ -223,15 +232,20 @@ def _differences(
         if p.low is not None and p.learner in names
     ]
     y = alt.Y("learner:N", sort=list(names), title=None, scale=alt.Scale(domain=list(names)),
-              axis=alt.Axis(labels=False, ticks=False, grid=True))  # fmt: skip
+              axis=alt.Axis(labelFontSize=12, grid=True))  # fmt: skip
     base = alt.Chart(alt.InlineData(values=rows or [{"learner": names[0]}]))
     x = alt.X("difference:Q", title="difference of the errors",
               axis=alt.Axis(tickCount=5), scale=alt.Scale(zero=True))  # fmt: skip
-    zero = alt.Chart(alt.InlineData(values=[{"zero": 0.0}])).mark_rule(color=INK)
+    zero = alt.Chart(data_of([{"zero": 0.0}])).mark_rule(color=INK)
+    says = _says({"difference": f"minus {reference}", "low": "95 % from", "high": "to"})
     layers = [
         zero.encode(x="zero:Q"),
-        base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q", y=y, color=colour),
-        base.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour),
+        base.mark_rule(strokeWidth=2).encode(
+            x="low:Q", x2="high:Q", y=y, color=colour, tooltip=says
+        ),
+        base.mark_point(filled=True, size=70, opacity=1).encode(
+            x=x, y=y, color=colour, tooltip=says
+        ),
     ]
     side = alt.TitleParams(
         f"paired difference to {reference}, 95 % interval", fontSize=12, color=SOFT, anchor="start"

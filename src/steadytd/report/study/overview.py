@@ -6,13 +6,15 @@ round ends), so ten thousand configurations take a few hundred kilobytes.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steadytd.report.figures import styled
+from steadytd.report.figures import data_of, styled
+from steadytd.report.palette import SHADE, SOFT
 from steadytd.report.study.axes import Shelf, shelf
-from steadytd.report.study.figures import INK, SOFT, colours, heading
+from steadytd.report.study.figures import heading, shades
 from steadytd.studies.analysis.reading import Chapter
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 TALL, BAND = 340.0, 46.0
 REACH = 20.0  # errors beyond this multiple of the error at w0 go to a shelf of their own
+MOST_TOLD = 2000  # configurations of a learner whose settings a page can hold
 GOLDEN = 0.6180339887498949  # multiples of it, modulo 1, are spread evenly
 
 
@@ -41,32 +44,29 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
         rows += _dots(own, name, i, frame)
         lost = int((own["diverged_share"] > 0.0).sum())
         counts.append({"x": i, "y": frame.place(2.0 * BAND), "text": f"{lost} / {len(own)}"})
-    known = colours(chapter)
-    colour = alt.Color("learner:N", legend=None,
-                       scale=alt.Scale(domain=names, range=[known[n] for n in names]))  # fmt: skip
-    labels = ", ".join(f"'{i}': '{name}'" for i, name in enumerate(names))
+    colour, _ = shades(names)
     x = alt.X("x:Q", title=None, scale=x_scale, axis=alt.Axis(
-        values=list(range(len(names))), labelExpr=f"({{{labels}}})[datum.value]", grid=False,
+        values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", grid=False,
         ticks=False, labelAngle=-35, labelFontSize=12, labelOverlap=False))  # fmt: skip
-    y = alt.Y("y:Q", title=what, scale=scale, axis=frame.axis())
+    y = alt.Y("y:Q", title=what, scale=scale, axis=frame.axis("off the scale", "diverged"))
     size = 2.2 if len(table) > 3000 else 3.4 if len(table) > 600 else 4.5
     dots = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(data_of(rows))
         .mark_line(
             strokeCap="round", strokeWidth=size, opacity=0.75, invalid="break-paths-filter-domains"
         )
-        .encode(x=x, y=y, color=colour, order="order:Q")
+        .encode(x=x, y=y, color=colour, order="order:Q", tooltip=_says())
     )
     best = [
         {"x": names.index(b.algorithm), "y": min(b.grid.value, frame.clip), "learner": b.algorithm}
         for b in chapter.best
     ]
-    marked = alt.Chart(alt.InlineData(values=best or [{}]))
+    marked = alt.Chart(data_of(best or [{}]))
     ring = marked.mark_point(shape="diamond", filled=True, size=120, stroke="white",
                              strokeWidth=1.5, opacity=1)  # fmt: skip
-    number = alt.Chart(alt.InlineData(values=counts))
+    number = alt.Chart(data_of(counts))
     layers = [
-        *_shelves(frame, scale, width, chapter.start),
+        *_shelves(frame, scale, chapter.start),
         dots,
         ring.encode(x=x, y=y, color=colour),
         number.mark_text(dy=-8, fontSize=10, color=SOFT).encode(
@@ -77,18 +77,31 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
         f"{chapter.label}: all {len(table):,} configurations",
         [
             "a dot is one configuration, its error the mean over the seeds; diamond: the best one",
-            "above the columns: how many have a diverged run, of how many",
+            "above the columns: how many have a diverged run, of how many; "
+            f"dashed: the error at w0, {chapter.start:.4g}",
         ],
     )
     chart = alt.layer(*layers).properties(width=width, height=TALL + 2 * BAND, title=title)
-    return styled(chart)
+    return styled(chart.properties(usermeta={"toggle": "learner", "above": 22}))
+
+
+def _says() -> list[Any]:
+    import altair as alt
+
+    return [
+        "learner:N",
+        alt.Tooltip("settings:N"),
+        alt.Tooltip("error:Q", format=".4~g"),
+        alt.Tooltip("diverged:N", title="diverged seeds"),
+    ]
 
 
 def _dots(own: pl.DataFrame, name: str, column: int, frame: Shelf) -> list[dict[str, Any]]:
     """Point, gap, point, gap; on the shelves the height is the share of diverged seeds."""
     rows: list[dict[str, Any]] = []
     noise = np.random.default_rng(column).random((len(own), 2))
-    for i, (error, share) in enumerate(own.select("error", "diverged_share").iter_rows()):
+    told = own.select("error", "diverged_share", "run").iter_rows()
+    for i, (error, share, run) in enumerate(told):
         x = column + 0.76 * ((i * GOLDEN + 0.5) % 1.0 - 0.5)  # the best one in the middle
         if share > 0.0:
             x = column + 0.76 * (noise[i, 0] - 0.5)
@@ -99,28 +112,24 @@ def _dots(own: pl.DataFrame, name: str, column: int, frame: Shelf) -> list[dict[
         else:
             y = error
         point = {"learner": name, "x": round(x, 4), "y": float(f"{y:.5g}")}
-        rows += [{**point, "order": 2 * i}, {**point, "y": None, "order": 2 * i + 1}]
+        said: dict[str, Any] = {"error": None if np.isinf(error) else float(f"{error:.4g}")}
+        if len(own) <= MOST_TOLD:
+            said["settings"] = run.partition(":")[2].replace(",", ", ") or "no grid"
+        said["diverged"] = f"{share:.0%}" if share > 0.0 else None
+        rows += [{**point, **said, "order": 2 * i}, {"learner": name, "order": 2 * i + 1}]
     return rows
 
 
-def _shelves(frame: Shelf, scale: Any, width: float, start: float) -> list[Any]:
+def _shelves(frame: Shelf, scale: Any, start: float) -> list[Any]:
     import altair as alt
 
     bands = [
-        {"y": frame.clip, "y2": frame.place(BAND), "text": "finite, off the scale", "shade": 0.05},
-        {"y": frame.place(BAND), "y2": frame.place(2 * BAND), "text": "diverged", "shade": 0.12},
+        {"y": frame.clip, "y2": frame.place(BAND), "shade": 0.05},
+        {"y": frame.place(BAND), "y2": frame.place(2 * BAND), "shade": 0.12},
     ]
-    base = alt.Chart(alt.InlineData(values=bands))
-    rect = base.mark_rect(color="#d9480f").encode(
+    rect = alt.Chart(data_of(bands)).mark_rect(color=SHADE).encode(
         y=alt.Y("y:Q", scale=scale), y2="y2:Q",
         opacity=alt.Opacity("shade:Q", scale=None, legend=None),
     )  # fmt: skip
-    side = base.mark_text(align="left", baseline="bottom", dx=6, dy=-4, fontSize=11, color=INK)
-    rule = alt.Chart(alt.InlineData(values=[{"y": start, "text": f"error at w0: {start:.4g}"}]))
-    place = {"x": alt.value(width + 6), "y": alt.Y("y:Q", scale=scale), "text": "text:N"}
-    return [
-        rect,
-        side.encode(**place),
-        rule.mark_rule(strokeDash=[4, 3], color=SOFT).encode(y=alt.Y("y:Q", scale=scale)),
-        rule.mark_text(align="left", dx=6, fontSize=11, color=SOFT).encode(**place),
-    ]
+    rule = alt.Chart(data_of([{"y": start}])).mark_rule(strokeDash=[4, 3], color=SOFT)
+    return [rect, rule.encode(y=alt.Y("y:Q", scale=scale))]

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from steadytd.base.files import file_name, filling, write_frame, write_whole
 from steadytd.base.json import json_text
-from steadytd.report.figures import save_figure
+from steadytd.report.figures import descriptions, save_figures
+from steadytd.report.live import Live, live, untitled
 from steadytd.report.pages import page
 from steadytd.report.study.figures import LINES, best_chart, curves_chart
+from steadytd.report.study.leaders import leaders_chart, leaders_words
 from steadytd.report.study.overview import overview_chart
-from steadytd.report.study.sensitivity import grid_axes, sensitivity_chart
+from steadytd.report.study.sensitivity import sensitivity_chart
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 Say = Callable[[str], None]
+FILES = (
+    ("summary.parquet", "best configurations"),
+    ("configurations.parquet", "all configurations"),
+    ("summary.json", "what this page says"),
+)
 
 
 def study_document(reading: Reading) -> dict[str, Any]:
@@ -157,15 +164,20 @@ def summary_table(document: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def write_study_report(
-    directory: str | Path, say: Say = lambda text: None
+    directory: str | Path, say: Say = lambda text: None, *, pictures: bool = True
 ) -> tuple[Path, dict[str, Any]]:
-    """Write DIR/report: the page, figures (SVG, PNG, PDF) and tables. Return page and document."""
+    """Write DIR/report: the page, figures (SVG, PNG, PDF) and tables. Return page and document.
+
+    Without `pictures` the figures are in the page only.
+    """
     say("reading")
     reading = read_study(directory)
     document = study_document(reading)
     place = Path(directory) / "report"
     with filling(place) as made:
-        html = _html(reading, document, made, say)
+        html, figures = _html(reading, document, say, pictures)
+        say("drawing")
+        save_figures(figures if pictures else {}, made)
         write_whole(made / "summary.json", json_text(document))
         write_frame(made / "summary.parquet", summary_table(document))
         write_frame(made / "configurations.parquet", _configurations(reading))
@@ -173,8 +185,10 @@ def write_study_report(
     return place / "report.html", document
 
 
-def _html(reading: Reading, document: Mapping[str, Any], out: Path, say: Say) -> str:
-    """The page; its figures are saved in `out`."""
+def _html(
+    reading: Reading, document: Mapping[str, Any], say: Say, files: bool
+) -> tuple[str, dict[str, Any]]:
+    """The page, and the descriptions of its figures by their names."""
     from altair.utils.schemapi import debug_mode
 
     spec, directory = reading.results.spec, reading.results.directory
@@ -182,18 +196,27 @@ def _html(reading: Reading, document: Mapping[str, Any], out: Path, say: Say) ->
     measure = words.MEASURES[spec.file.confirm.measure]
     labels = [chapter.label for chapter in reading.chapters]
     shown: list[dict[str, Any]] = []
+    drawn: dict[str, Any] = {}
     with debug_mode(False):  # Altair would check every dot of every figure
         for chapter, content in zip(reading.chapters, document["problems"], strict=True):
-            say(f"drawing {chapter.label}")
-            place = out / file_name(chapter.label, labels)
+            say(f"describing {chapter.label}")
+            charts = _charts(chapter, file_name(chapter.label, labels), (what, measure))
+            drawn |= {name: spec for (_, name), spec in charts.items()}
             link = f"problem-{len(shown) + 1}"
-            shown.append({"key": link, **_shown(chapter, content, (what, measure), place)})
-    return page(
+            shown.append({"key": link, **_shown(chapter, content, charts, files)})
+        leaders = leaders_chart(reading.chapters, what) if len(shown) > 1 else None
+    name = file_name("leaders", [*labels, "leaders"])
+    drawn |= descriptions({name: leaders})
+    first = untitled(live(name, drawn[name], files)) if name in drawn else None
+    html = page(
         "study.html",
         title=spec.file.title or spec.name,
         about=spec.file.about.strip(),
         document=document,
         what=what,
+        leading=_leading(reading, document, what),
+        first=first,
+        files=FILES,
         chapters=shown,
         short=short,
         levels=list(LEVELS),
@@ -202,30 +225,46 @@ def _html(reading: Reading, document: Mapping[str, Any], out: Path, say: Say) ->
         command=f"steadytd study study.toml --out {directory.resolve().name}",
         provenance=_provenance(directory),
     )
+    return html, drawn
+
+
+def _leading(reading: Reading, document: Mapping[str, Any], what: str) -> str:
+    """The sentence that stands first: of one problem its headline, of several who leads where."""
+    if len(reading.chapters) > 1:
+        return leaders_words(reading.chapters, what)
+    return next((str(line["text"]) for p in document["problems"] for line in p["summary"]), "")
+
+
+def _charts(
+    chapter: Chapter, key: str, named: tuple[str, str]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """The descriptions of a chapter's figures, by their kind and the names of their files."""
+    what, measure = named
+    names = [*(b.algorithm for b in chapter.best), *chapter.failed]
+    charts = {
+        ("curves", f"{key}_curves"): curves_chart(chapter, measure),
+        ("best", f"{key}_best"): best_chart(chapter, what, _beside(chapter)),
+        ("overview", f"{key}_overview"): overview_chart(chapter, what),
+    }
+    for name in names:
+        file = f"{key}_sensitivity_{file_name(name, names)}"
+        charts["sensitivity", file] = sensitivity_chart(chapter, name, what)
+    return descriptions(charts)
 
 
 def _shown(
-    chapter: Chapter, content: Mapping[str, Any], named: tuple[str, str], place: Path
+    chapter: Chapter,
+    content: Mapping[str, Any],
+    charts: Mapping[tuple[str, str], Any],
+    files: bool,
 ) -> dict[str, Any]:
-    """One chapter of the page: its figures are saved as PLACE_..., and embedded as SVG."""
-    what, measure = named
-    out, key = place.parent, place.name
+    """One chapter of the page."""
     references = _references(chapter)
-    charts: dict[str, Any] = {
-        f"{key}_curves": curves_chart(chapter, measure),
-        f"{key}_best": best_chart(chapter, what, _beside(chapter)),
-        f"{key}_overview": overview_chart(chapter, what),
-    }
-    names = [*(b.algorithm for b in chapter.best), *chapter.failed]
-    files = {n: f"{key}_sensitivity_{file_name(n, names)}" for n in names}
-    grids = {files[n]: sensitivity_chart(chapter, n, what) for n in names}
-    pictures = {
-        name: save_figure(chart, out, name)
-        for name, chart in (charts | grids).items()
-        if chart is not None
-    }
     lams, rows = by_lam(chapter)
-    curves, best, overview = (pictures.get(f"{key}_{n}") for n in ("curves", "best", "overview"))
+    figures: dict[str, list[Live]] = {}
+    for (kind, name), spec in charts.items():
+        figures.setdefault(kind, []).append(live(name, spec, files))
+    first = {kind: untitled(found[0]) for kind, found in figures.items()}
     return {
         "family": chapter.task.family,
         "about": chapter.task.problem.summary,
@@ -236,12 +275,11 @@ def _shown(
         "penalties": penalties(chapter),
         "lams": lams,
         "by_lam": rows,
-        "curves": curves,
+        "curves": first.get("curves"),
         "left_out": max(0, len(chapter.best) - LINES),
-        "best_picture": best,
-        "overview": overview,
-        "wide": [name for name in names if len(grid_axes(chapter, name)[1]) > 1],
-        "sensitivity": {n: pictures[files[n]] for n in names if files[n] in pictures},
+        "best_picture": first.get("best"),
+        "overview": first.get("overview"),
+        "sensitivity": figures.get("sensitivity", []),
     }
 
 

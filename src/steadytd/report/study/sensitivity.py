@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steadytd.report.figures import styled
+from steadytd.report.figures import data_of, styled
+from steadytd.report.palette import INK, PALE, SOFT
 from steadytd.report.study.axes import Shelf, power_labels, shelf
-from steadytd.report.study.figures import INK, SOFT, heading
+from steadytd.report.study.figures import heading
 from steadytd.studies.analysis.reading import Chapter
 from steadytd.studies.analysis.tables import axes_of, short
 
@@ -47,7 +48,8 @@ def sensitivity_chart(chapter: Chapter, algorithm: str, what: str) -> Any | None
     seconds: list[str | None] = [*others] or [None]
     longest = max(1 if name is None else own[name].n_unique() for name in seconds)
     every = chapter.configurations["error"].to_list()  # one scale for all learners
-    frame = shelf(every, chapter.start, REACH, TALL, ROW * longest + 8.0)
+    room = max(ROW * longest + 8.0, 24.0)  # for the word "diverged"
+    frame = shelf(every, chapter.start, REACH, TALL, room)
     panels = [_panel(chapter.start, own, frame, along, second, what) for second in seconds]
     best = chapter.of(algorithm)
     if best is None:
@@ -87,12 +89,13 @@ def _panel(
     power = min(spots) > 0.0 and max(spots) >= 8.0 * min(spots)
     rows = [
         {**row, "x": float(np.log2(row[along])) if power else row[along],
+         "along": short(row[along]),
          "line": lines[values.index(row[second])] if second else along}
         for row in points.iter_rows(named=True)
     ]  # fmt: skip
     x = _x(along, sorted({r["x"] for r in rows}), power)
     scale = frame.scale()
-    y = alt.Y("y:Q", scale=scale, axis=frame.axis(), title=what)
+    y = alt.Y("y:Q", scale=scale, axis=frame.axis("diverged"), title=what)
     ramp = alt.Scale(domain=lines, scheme=alt.SchemeParams("viridis", extent=[0.0, 0.88]))
     legend = None if second is None else alt.Legend(
         title=second, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1, labelFontSize=11
@@ -111,14 +114,14 @@ def _panel(
     ]
     layers = [
         *_references(start, frame, scale),
-        alt.Chart(alt.InlineData(values=drawn))
+        alt.Chart(data_of(drawn))
         .mark_line(strokeWidth=1.8, point=alt.OverlayMarkDef(size=14))
-        .encode(x=x, y=y, color=colour),
+        .encode(x=x, y=y, color=colour, tooltip=_says(along, second)),
     ]
     if squares:
         shade = alt.Opacity("share:Q", scale=alt.Scale(domain=[0, 1], range=[0.2, 1]), legend=None)
         layers.append(
-            alt.Chart(alt.InlineData(values=squares))
+            alt.Chart(data_of(squares))
             .mark_square(size=26)
             .encode(x=x, y=alt.Y("y:Q", scale=scale), color=colour, opacity=shade)
         )
@@ -127,7 +130,7 @@ def _panel(
         layers.append(_note("every error is off the scale"))
     else:
         layers.append(
-            alt.Chart(alt.InlineData(values=[{"x": least["x"], "y": least["error"]}]))
+            alt.Chart(data_of([{"x": least["x"], "y": least["error"]}]))
             .mark_point(size=130, color=INK, strokeWidth=1.5, filled=False)
             .encode(x=x, y=y)
         )
@@ -138,27 +141,28 @@ def _references(start: float, frame: Shelf, scale: Any) -> list[Any]:
     """The error at w0, and the line above which runs have diverged."""
     import altair as alt
 
-    rows = [
-        {"y": start, "text": "error at w0", "dash": 1},
-        {"y": frame.clip, "text": "diverged", "dash": 0},
-    ]
-    base = alt.Chart(alt.InlineData(values=rows))
-    y = alt.Y("y:Q", scale=scale)
+    rows = [{"y": start, "dash": 1}, {"y": frame.clip, "dash": 0}]
     dash = alt.StrokeDash("dash:O", legend=None,
                           scale=alt.Scale(domain=[0, 1], range=[[1, 0], [4, 3]]))  # fmt: skip
-    text = base.mark_text(align="left", baseline="bottom", dx=4, dy=-2, fontSize=9, color=SOFT)
-    return [
-        base.mark_rule(color="#999999").encode(y=y, strokeDash=dash),
-        text.encode(y=y, x=alt.value(0), text="text:N"),
-    ]
+    rule = alt.Chart(data_of(rows)).mark_rule(color=PALE)
+    return [rule.encode(y=alt.Y("y:Q", scale=scale), strokeDash=dash)]
+
+
+def _says(along: str, second: str | None) -> list[Any]:
+    import altair as alt
+
+    first = [alt.Tooltip("line:N", title=second)] if second else []
+    error = alt.Tooltip("error:Q", format=".4~g")
+    return [*first, alt.Tooltip("along:N", title=along), error]
 
 
 def _note(text: str) -> Any:
     import altair as alt
 
-    base = alt.Chart(alt.InlineData(values=[{"text": text}]))
-    place = {"x": alt.value(WIDE / 2), "y": alt.value(TALL * 0.6)}
-    return base.mark_text(fontSize=11, color=SOFT).encode(**place, text="text:N")
+    base = alt.Chart(data_of([{"text": text}]))
+    place = {"x": alt.value(12), "y": alt.value(TALL * 0.6)}
+    mark = base.mark_text(fontSize=11, color=SOFT, align="left")
+    return mark.encode(**place, text="text:N")
 
 
 def _x(along: str, spots: Sequence[float], power: bool) -> Any:
@@ -180,5 +184,6 @@ def _line(rows: Sequence[Mapping[str, Any]], frame: Shelf) -> list[dict[str, Any
     for i, row in enumerate(rows):
         near = any(not above[j] for j in (i - 1, i + 1) if 0 <= j < len(rows))
         y = min(row["error"], frame.clip) if not above[i] or near else None
-        drawn.append({"x": row["x"], "line": row["line"], "y": y})
+        said = {"along": row["along"], "error": None if above[i] else row["error"]}
+        drawn.append({"x": row["x"], "line": row["line"], "y": y, **said})
     return drawn
