@@ -29,6 +29,7 @@ from steadytd.report.evaluation.tables import POLICY_COLUMNS, policy_rows
 from steadytd.report.evaluation.values import targets_chart, values_chart
 from steadytd.report.evaluation.words import decision_texts, warning_texts
 from steadytd.report.figures import save_figure, styled
+from steadytd.report.live import live
 from steadytd.report.pages import page
 from steadytd.report.run import words as run_words
 from steadytd.report.run.figures import run_chart
@@ -67,13 +68,13 @@ def text(shown: object) -> str:
 
 
 def chart(shown: object) -> Any:
-    """An Altair chart without a configuration, so that it can stand beside others."""
+    """An Altair chart without what only a whole figure may have, so it can stand beside others."""
     import altair as alt
     from altair.utils.schemapi import debug_mode
 
     with debug_mode(False):  # Altair would check every dot
         made = _look(shown).chart(shown).copy()
-    made.config = alt.Undefined
+    made.config = made.usermeta = alt.Undefined
     return made
 
 
@@ -195,7 +196,7 @@ def _results_chart(results: StudyResults) -> Any:
     if not parts:
         raise InputError(f"no learner of '{results.directory}' has a curve without overflow.")
     for one in parts:
-        one.config = alt.Undefined
+        one.config = one.usermeta = alt.Undefined
     if len(parts) == 1:
         return parts[0]
     own: Any = dict.fromkeys(("color", "strokeDash", "x", "y"), "independent")
@@ -215,7 +216,12 @@ def _results_page(results: StudyResults, place: Path) -> Path:
 def _online_page(a: OnlineLearner, place: Path) -> Path:
     words = online.online_words(a)
     output_directory(place)
-    content = page("object.html", title=str(a.learner), words=words, picture=_svg(chart(a)))
+    content = page(
+        "object.html",
+        title=str(a.learner),
+        words=words,
+        picture=live("weights", styled(chart(a)), files=False),
+    )
     return write_whole(place / "learner.html", content)
 
 

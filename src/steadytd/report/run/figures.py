@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from steadytd.report.figures import POINTS, THOUSANDS, as_text
+from steadytd.report.figures import POINTS, THOUSANDS, as_text, channels, curve_tooltip
 from steadytd.report.palette import looks
 from steadytd.report.run.words import labels
 from steadytd.report.study.axes import LEAST, error_axis, tick_axis
@@ -35,14 +35,8 @@ def run_chart(r: Result) -> Any:
         row["low"] = max(row["low"], low) if inside else row["mean"]
         row["high"] = min(row["high"], high) if inside else row["mean"]
     laws = [learner.name for learner in r.learners]
-    drawn = looks(dict(zip(names, laws, strict=True))).values()
-    legend = alt.Legend(title=None, orient="bottom", columns=1 if len(names) < 5 else 2,
-                        labelLimit=0, symbolType="stroke", symbolSize=400,
-                        symbolOpacity=1, symbolStrokeWidth=3)  # fmt: skip
-    colours = alt.Scale(domain=names, range=[one.colour for one in drawn])
-    dashes = alt.Scale(domain=names, range=[list(one.dash) for one in drawn])
-    colour = alt.Color("learner:N", sort=names, scale=colours, legend=legend)
-    dash = alt.StrokeDash("learner:N", sort=names, scale=dashes, legend=legend)
+    found = looks(dict(zip(names, laws, strict=True)))
+    colour, dash = channels("learner", found, columns=1 if len(names) < 5 else 2)
     scale = alt.Scale(type="log" if log else "linear", domain=[low, high], nice=False)
     x = alt.X("step:Q", title="step", axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6),
               scale=alt.Scale(domain=[0, int(r.steps[-1])], nice=False))  # fmt: skip
@@ -52,13 +46,15 @@ def run_chart(r: Result) -> Any:
         x=x, y=alt.Y("low:Q", scale=scale, title="error (RMSE)"), y2="high:Q", color=colour
     )
     line = base.mark_line(strokeWidth=2, clip=True).encode(
-        x=x, y=y, color=colour, strokeDash=dash, tooltip=["learner:N", "step:Q", "mean:Q"]
+        x=x, y=y, color=colour, strokeDash=dash, tooltip=curve_tooltip("learner", "low", "high")
     )
     many = len(r.seeds) > 1
     note = f"mean of {len(r.seeds)} runs, band: 95 % interval of the mean" if many else "one run"
     heading = alt.TitleParams(r.problem.name, subtitle=note, anchor="start", offset=12)
     layers = [band, line] if many else [line]
-    return alt.layer(*layers).properties(width=WIDE, height=TALL, title=heading)
+    return alt.layer(*layers).properties(
+        width=WIDE, height=TALL, title=heading, usermeta={"toggle": "learner"}
+    )
 
 
 def _rows(r: Result, names: list[str], chosen: Any) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from steadytd.base.files import filling, write_whole
-from steadytd.report.figures import save_figure, styled
+from steadytd.report.figures import save_figures, styled
+from steadytd.report.live import live, untitled
 from steadytd.report.pages import page
 from steadytd.report.run import words
 from steadytd.report.run.figures import run_chart
@@ -18,7 +19,8 @@ def write_run(r: Result, out: str | Path) -> Path:
     All of them appear together, or none does.
     """
     with filling(out) as made:
-        picture = save_figure(styled(run_chart(r)), made, "curves")
+        chart = styled(run_chart(r))
+        save_figures({"curves": chart}, made)
         r.write(made)
         html = page(
             "run.html",
@@ -27,8 +29,7 @@ def write_run(r: Result, out: str | Path) -> Path:
             rows=words.rows(r),
             sentences=words.sentences(r),
             meaning=words.MEANING,
-            picture=picture,
-            learners=" ".join(r.asked),
+            curves=untitled(live("curves", chart)),
         )
         write_whole(made / "run.html", html)
     return Path(out) / "run.html"
