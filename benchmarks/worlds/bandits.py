@@ -60,3 +60,24 @@ def session(moods: int = 6, items: int = 5) -> Dynamics:
     moods_of = np.append(np.tile(np.arange(moods), 2), 0).astype(float)
     paid = np.append(np.repeat([0.0, 1.0], moods), 2.0)
     return Dynamics(P, r, np.arange(S) == S - 1, start, np.stack([moods_of, paid], axis=1))
+
+
+def kinds(number: int, change: float, seed: int, actions: int = 4) -> Dynamics:
+    """A customer of some kind is served in one of several ways: pays, and stays or leaves.
+
+    The better served, the longer they stay, and the kind hardly changes: a number of the kind, seen
+    as it is, says little of the value, and the episodes that decide it are rare in a log.
+    """
+    rng = np.random.default_rng(seed)
+    S = number + 1
+    fit = rng.beta(1.0, 2.0, size=(number, actions))
+    stay = 0.65 + 0.32 * fit
+    P, r = np.zeros((S, actions, S)), np.zeros((S, actions, S))
+    for k in range(number):
+        to = np.full(number, change / number)
+        to[k] += 1.0 - change
+        P[k, :, :number], P[k, :, -1] = stay[k][:, None] * to, 1.0 - stay[k]
+        r[k] = fit[k][:, None]
+    P[-1, :, -1] = 1.0
+    start = np.append(np.full(number, 1.0 / number), 0.0)
+    return Dynamics(P, r, np.arange(S) == S - 1, start, np.arange(S, dtype=float)[:, None], 0.3)

@@ -104,6 +104,12 @@ def ratios() -> World:
     return World(d, even, even, 0.9, "raw", 2000, logged=stated)
 
 
+def kinds(change: float, seed: int, episodes: int) -> World:
+    d = bandits.kinds(8, change, seed)
+    mu, pi = soft(d, 0.95, 0.5, 0.3), soft(d, 0.95, 2.0, 0.05)
+    return World(d, mu, pi, 0.95, "raw", episodes, length=300)
+
+
 def wrong(world: World, how: str) -> World:
     mu = world.mu
     ways: dict[str, Callable[[], Floats]] = {
@@ -157,6 +163,10 @@ DEVELOPMENT: dict[str, Callable[[], World]] = {
     "rooms poly:2": lambda: rooms("poly:2", 1.5, 300),
     "short queue onehot": lambda: short_queue("onehot", 0.5, 300),
     "short queue raw": lambda: short_queue("raw", 3.0, 500),
+    "kinds raw": lambda: kinds(0.0, 71, 1000),
+    "kinds raw many": lambda: kinds(0.0, 71, 3000),
+    "kinds raw other": lambda: kinds(0.0, 72, 1500),
+    "kinds slowly raw": lambda: kinds(0.1, 72, 1500),
     "queue endless onehot": lambda: queue("onehot", 0.5, 10_000),
     "queue endless raw": lambda: queue("raw", 1.5, 20_000),
     "line endless poly:2": lambda: line("poly:2", 0.5, 5_000),

@@ -38,6 +38,10 @@ def test_shares_are_those_of_the_policies() -> None:
     assert log == pytest.approx(exact(problem, problem.mu), abs=0.02)
     assert pi == pytest.approx(exact(problem, problem.pi), abs=0.02)
     assert abs(exact(problem, problem.pi) - exact(problem, problem.mu)).max() > 0.03
+    said = e.to_dict()["visits"]  # the same numbers, by place
+    assert said["states"] == e.visits.filter(target="pi")["state"].to_list()
+    assert said["log"] == e.visits.filter(target="pi")["log"].to_list()
+    assert said["targets"]["mu"] == e.visits.filter(target="mu")["visits"].to_list()
     same, mu = np.array([shares["mu", s] for s in range(6)]).T
     assert mu == pytest.approx(same, abs=0.005)  # a target that acts like the log, up to its sample
 

@@ -169,7 +169,7 @@ class Evaluation(Shown):
 
     @cached_property
     def best(self) -> BestTarget:
-        """The best target, if that can be told: all pairs compared at once (Bonferroni)."""
+        """The best trusted target, if that can be told: all pairs compared at once (Bonferroni)."""
         return best(self.sides, self.data)
 
     @property
@@ -252,6 +252,7 @@ class Evaluation(Shown):
             ],
             "agreement": [d.to_dict() for j in self.judged for d in j.differences],
             "path": self.path_rows,
+            "visits": None if self.places is None else self.places.to_dict(),
             "calibration": self.calibration.to_dict(),
             "sensitivity": [s.to_dict() for s in self.probabilities.sensitivity.values()],
             "quantiles": [

@@ -55,6 +55,16 @@ class Visits(NamedTuple):
             for i in range(len(self.log))
         ]
 
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: shares in the order of the places, which are states or points of cells."""
+        return {
+            "states": list(self.names),
+            "points": self.points.tolist(),
+            "explained": list(self.explained),
+            "log": self.log.tolist(),
+            "targets": {name: share.tolist() for name, share in self.targets.items()},
+        }
+
 
 def visits(
     sample: Sampled, omegas: Mapping[str, Floats], features: FeatureMap, continuing: bool

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from steadytd.base.errors import InputError, unknown
 
@@ -140,6 +141,11 @@ class _Finder:
             raise self.missing(name)
         return column
 
+    @cached_property
+    def stems(self) -> set[str]:
+        """The names of numbered columns without their numbers: many targets ask for theirs."""
+        return {re.sub(r"_\d+$", "", name) for name in self.present}
+
     def wide(self, name: str, *, required: bool) -> tuple[str, ...]:
         """One column of lists (or numbers), or the numbered columns name_0, name_1, ..."""
         mapped = self.given.get(name, name)
@@ -149,6 +155,8 @@ class _Finder:
             return ()
         if mapped in self.present:
             return (mapped,)
+        if not required and mapped not in self.stems:
+            return ()
         pattern = re.compile(re.escape(mapped) + r"_(\d+)")
         numbered = {int(m[1]): m[0] for m in map(pattern.fullmatch, self.present) if m}
         if not numbered:

@@ -346,12 +346,12 @@ class Accumulator:
 
 
 def few(plan: Plan) -> bool:
-    """Whether `Products` is the faster way: few features, and eight columns in use.
+    """Whether `Products` is the faster way: few features, and half of its eight weights in use.
 
     It makes its traces from the weights, which are the ratios unless a system is emphatic.
     """
     traced = any(system.lam > 0.0 and system.emphatic for system in plan.systems)
-    used = plan.columns / up(plan.columns, LANES)
+    used = (plan.columns - 1) / up(plan.columns - 1, LANES)
     return plan.features <= FEW and used >= 0.5 and not traced
 
 

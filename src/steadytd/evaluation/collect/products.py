@@ -1,8 +1,10 @@
 """The sums over weighted features and traces, for few features: eight weights at a time.
 
 A product of matrices as long and thin as here is slow in BLAS, which first copies them. This one
-keeps 6 sums in registers, each for eight weights (targets and systems), while it goes down a chunk
-of rows. A trace is made from that of the row before, which stands above it in the chunk.
+goes down the rows chunk by chunk. The traces of four features are made in registers for eight
+weights (targets and systems) at a time, and written to a memory that stays in the first cache;
+there they meet six columns of (x - gamma' x', r, 1 - gamma') at a time, whose sums are in registers
+too. So nearly all the time the processor multiplies and adds.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from steadytd.engine.loop.vectors import LANES, eight, least, most, put, same, s
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.scan import LARGEST, Weighted
 
-CHUNK = 96  # rows whose weighted features stay in the cache
-LONG = (CHUNK + 1) * LANES  # numbers of a row of U
+CHUNK = 96  # rows whose traces, of four features, stay in the first cache
+LONG = CHUNK * LANES  # numbers of the traces of one feature
+DEEP = 4  # features whose traces are made together
 ACROSS = 6  # sums that are kept in registers: with eight numbers each, twelve of AVX2's sixteen
 
 
@@ -40,182 +43,171 @@ class Sums(NamedTuple):
     x: Floats  # [d]
 
 
-class EightColumns(NamedTuple):
-    """Eight columns of weights, from column `first` on, and the products of ratios beside them."""
+class Eights(NamedTuple):
+    """Which traces there are: of eight weights each, and of eight products of ratios each."""
 
-    first: int
-    traced: bool
-    lam: Floats  # [8], of the columns' systems
+    lam: Floats  # [groups * 8], of every weight's system
     decay: Floats  # lam of each eight products of ratios
     ratio: Longs  # the first ratio of each
 
 
+class Memory(NamedTuple):
+    """What a chunk is made in, the traces of the row before it, and the sums."""
+
+    V: Floats  # [CHUNK, across]: x - gamma' x', r, 1 - gamma', 0 ...
+    Z: Floats  # [CHUNK, wide]: x, 1, 0 ...
+    U: Floats  # [DEEP, CHUNK, 8]: traces of some features, or products of ratios
+    state: Floats  # [groups, features up to a multiple of DEEP, 8], then [eights of products, 8]
+    C: Floats  # [groups * d + eights of products, across, 8]: sums of U V'
+    S: Floats  # [eights of features, across + across of Z, 8]: sums of x V' and x Z'
+
+
 class Products:
-    """The memory that the sums are made in; `state` holds the traces of the row before."""
+    """The memory that the sums are made in.
+
+    The behaviour's weights are 1: its sums are made beside G, without a trace.
+    """
 
     def __init__(self, plan: Plan) -> None:
-        d, self.ratios = plan.features, plan.ratios
-        # an eight for the behaviour's column alone costs more than its sums beside G
-        self.beside = (plan.columns - 1) % LANES == 0
-        groups = up(plan.columns - self.beside, LANES) // LANES
-        wide = up(2 * d + 3 if self.beside else d + 1, LANES)
-        each = np.repeat([s.lam for s in plan.systems], len(plan.targets))
-        lam = np.zeros(groups * LANES)
-        lam[: len(each)] = each
+        d, self.ratios, self.lams = plan.features, plan.ratios, plan.lams
+        self.columns = plan.columns - 1
+        lam = np.zeros(up(self.columns, LANES))
+        lam[: self.columns] = np.repeat([s.lam for s in plan.systems], len(plan.targets))
         along = [(m, t) for m in plan.lams for t in range(0, plan.ratios, LANES)]
-        self.groups = [
-            EightColumns(
-                g * LANES, bool(part.any()), part.copy(),
-                np.array([m for m, _ in along[g::groups]]),
-                np.array([t for _, t in along[g::groups]], dtype=np.int64),
-            )
-            for g, part in enumerate(lam.reshape(groups, LANES))
-        ]  # fmt: skip
-        self.lams, self.columns = plan.lams, plan.columns
-        down = d + -(-len(along) // groups)
-        across = up(d + 2, ACROSS)
-        self.Z, self.S = on_cache_line((CHUNK, wide)), on_cache_line((wide, wide))
-        self.U = on_cache_line((down, CHUNK + 1, LANES))
-        self.V = on_cache_line((CHUNK, across))
-        self.C = on_cache_line((down, across, LANES))
-        self.state = np.zeros((groups, down, LANES))
+        self.eights = Eights(
+            lam, np.array([m for m, _ in along]), np.array([t for _, t in along], dtype=np.int64)
+        )
+        groups, across, of_x = len(lam) // LANES, up(d + 2, ACROSS), up(d + 1, ACROSS)
+        self.memory = Memory(
+            V=on_cache_line((CHUNK, across)),
+            Z=on_cache_line((CHUNK, max(of_x, up(d, LANES)))),
+            U=on_cache_line((DEEP * LONG,)),
+            state=on_cache_line(((groups * up(d, DEEP) + len(along)) * LANES,)),
+            C=on_cache_line(((groups * d + len(along)) * across * LANES,)),
+            S=on_cache_line((up(d, LANES) * (across + of_x),)),
+        )
+        self.memory.Z[:, d] = 1.0
 
     def sums(self, lo: int, hi: int, rows: Weighted) -> Sums:
         """Over rows lo..hi, which follow those of the last call."""
-        d, n = rows.X.shape[1], rows.X.shape[1] + 2
-        found = np.empty((len(self.groups) * LANES, d, n))
-        along = np.empty((len(self.lams), up(self.ratios, LANES), n))
-        for g, group in enumerate(self.groups):
-            self.C[:] = 0.0
-            self.U[:, 0] = self.state[g]
-            add(lo, hi, rows, group, self.U.reshape(-1), self.V, self.C.reshape(-1))
-            self.state[g] = self.U[:, 0]
-            found[group.first : group.first + LANES] = self.C[:d, :n].transpose(2, 0, 1)
-            for e, t in enumerate(group.ratio.tolist()):
-                m = (g + e * len(self.groups)) * LANES // along.shape[1]
-                along[m, t : t + LANES] = self.C[d + e, :n].T
-        self.S[:] = 0.0
-        squares(lo, hi, rows, self.Z, self.S.reshape(-1))
-        S = np.triu(self.S[: d + 1, : d + 1])
-        G = S[:d, :d] + np.triu(S, 1)[:d, :d].T
-        weighted = along[:, : self.ratios].swapaxes(0, 1)
-        if self.beside:
-            found = np.concatenate([found, self.S[None, :d, d + 1 : d + 1 + n]])
-        return Sums(found[: self.columns], weighted, G, S[:d, d])
+        d, across = rows.X.shape[1], self.memory.V.shape[1]
+        self.memory.C[:] = self.memory.S[:] = 0.0
+        add(lo, hi, rows, self.eights, self.memory)
+        groups = len(self.eights.lam) // LANES
+        C = self.memory.C.reshape(-1, across, LANES)[:, : d + 2]
+        traced = C[: groups * d].reshape(groups, d, d + 2, LANES).transpose(0, 3, 1, 2)
+        S = self.memory.S.reshape(-1, across + up(d + 1, ACROSS), LANES).swapaxes(1, 2)
+        beside = S.reshape(up(d, LANES), -1)[:d].copy()
+        systems = traced.reshape(-1, d, d + 2)[: self.columns]
+        along = C[groups * d :].swapaxes(1, 2)
+        along = along.reshape(len(self.lams), up(self.ratios, LANES), d + 2).copy()
+        return Sums(
+            np.concatenate([systems, beside[None, :, : d + 2]]),
+            along[:, : self.ratios].swapaxes(0, 1),
+            beside[:, across : across + d], beside[:, across + d],
+        )  # fmt: skip
+
+
+class Factor(NamedTuple):
+    """Eight numbers of each of n rows, from place `first` on and `apart` places apart."""
+
+    n: int
+    first: int
+    apart: int
 
 
 @compiled_disjoint
-def add(
-    lo: int, hi: int, rows: Weighted, group: EightColumns, U: Floats, V: Floats, C: Floats
-) -> None:
-    """C[k, l] += sum_i U[k, i + 1] V[i, l] for eight columns; U and V as in `fill`."""
-    down = len(U) // LONG
+def add(lo: int, hi: int, rows: Weighted, eights: Eights, memory: Memory) -> None:
+    """C += sum_i U[i] V[i] over rows lo..hi for all traces; S += sum_i x V' and x Z'."""
+    d, across, wide = rows.X.shape[1], memory.V.shape[1], memory.Z.shape[1]
+    v, z = memory.V.reshape(-1), memory.Z.reshape(-1)
+    U, C, S = memory.U, memory.C, memory.S
+    each, of_x = across * LANES, -(-(d + 1) // ACROSS) * ACROSS
     for begin in range(lo, hi, CHUNK):
-        end = min(begin + CHUNK, hi)
-        fill(begin, end, rows, group, U, V)
-        for k in range(down):
-            for m in range(0, V.shape[1], ACROSS):
-                multiply(end - begin, k, m, U, V, C)
-        for k in range(down):
-            put(U, LONG * k, eight(U, LONG * k + LANES * (end - begin)))
+        n, at = min(CHUNK, hi - begin), 0
+        fill(n, begin, rows, memory.V, memory.Z)
+        for k in range(0, d, LANES):
+            s = k * (across + of_x)
+            multiply(Factor(n, k, wide), z, across, v, across, S, s)
+            multiply(Factor(n, k, wide), z, of_x, z, wide, S, s + each)
+        for g in range(0, len(eights.lam), LANES):
+            for k in range(0, d, DEEP):
+                trace(n, begin, rows, eights, memory, g, k)
+                for j in range(min(DEEP, d - k)):
+                    multiply(Factor(n, j * LONG, LANES), U, across, v, across, C, at)
+                    at += each
+        for e in range(len(eights.decay)):
+            product(n, begin, rows, eights, memory, e)
+            multiply(Factor(n, 0, LANES), U, across, v, across, C, at)
+            at += each
 
 
 @compiled_disjoint
-def fill(lo: int, hi: int, rows: Weighted, group: EightColumns, U: Floats, V: Floats) -> None:
-    """V[i] = (x - gamma' x', r, 1 - gamma'); U[:, i + 1] = (z, c); row lo is i = 0.
-
-    z = weight (x + gamma lam z) and c = rho (gamma lam c + 1 at a start), from U[:, i].
-    """
+def fill(n: int, begin: int, rows: Weighted, V: Floats, Z: Floats) -> None:
+    """V = (x - gamma' x', r, 1 - gamma') and Z = (x, 1) of n rows."""
     X, d = rows.X, rows.X.shape[1]
-    lam, top, bottom = eight(group.lam, 0), spread(LARGEST), spread(-LARGEST)
-    for row in range(lo, hi):
-        i, j = np.uintp(row - lo), np.uintp(rows.row_next[row])
-        at = LANES * (row - lo + 1)
-        before = at - LANES
-        gamma = rows.gamma[row]
-        w = eight(rows.weight, row * rows.columns + group.first)
-        if group.traced:
-            by = lam * spread(gamma)
-            for k in range(d):
-                z = w * (spread(X[row, k]) + by * eight(U, before + LONG * k))
-                put(U, at + LONG * k, most(least(z, top), bottom))
-        else:
-            for k in range(d):
-                put(U, at + LONG * k, w * spread(X[row, k]))
-        start = 1.0 if rows.every or rows.first[row] else 0.0
-        for e in range(len(group.decay)):
-            r = eight(rows.rho, row * rows.ratios + group.ratio[e])
-            k = LONG * (d + e)
-            c = r * (spread(gamma * group.decay[e]) * eight(U, before + k) + spread(start))
-            put(U, at + k, least(c, top))
-        by_next = rows.discount[row]
+    for i in range(n):
+        row = np.uintp(begin + i)
+        j, by_next = np.uintp(rows.row_next[row]), rows.discount[row]
         for k in range(d):
+            Z[i, k] = X[row, k]
             V[i, k] = X[row, k] - by_next * X[j, k]
         V[i, d], V[i, d + 1] = rows.reward[row], 1.0 - by_next
 
 
 @compiled_disjoint
-def multiply(n: int, k: int, m: int, U: Floats, V: Floats, C: Floats) -> None:
-    """C[k, m] += sum_i U[k, i + 1] V[i, m] over n rows, for six m."""
-    a = LANES * (k * V.shape[1] + m)
-    a0, a1, a2 = eight(C, a), eight(C, a + 8), eight(C, a + 16)
-    a3, a4, a5 = eight(C, a + 24), eight(C, a + 32), eight(C, a + 40)
-    at = LONG * k
+def trace(
+    n: int, begin: int, rows: Weighted, eights: Eights, memory: Memory, first: int, k: int
+) -> None:
+    """U = z, z = weight (x + gamma lam z), of eight weights and the features k, ..., k + 3."""
+    x, wide, U, state = memory.Z.reshape(-1), memory.Z.shape[1], memory.U, memory.state
+    s = first * (-(-rows.X.shape[1] // DEEP) * DEEP) + k * LANES
+    lam, top, bottom = eight(eights.lam, first), spread(LARGEST), spread(-LARGEST)
+    z0, z1 = eight(state, s), eight(state, s + LANES)
+    z2, z3 = eight(state, s + 2 * LANES), eight(state, s + 3 * LANES)
     for i in range(n):
-        at += LANES  # the first row is the one before
-        x = eight(U, at)
-        a0, a1 = a0 + x * spread(V[i, m]), a1 + x * spread(V[i, m + 1])
-        a2, a3 = a2 + x * spread(V[i, m + 2]), a3 + x * spread(V[i, m + 3])
-        a4, a5 = a4 + x * spread(V[i, m + 4]), a5 + x * spread(V[i, m + 5])
-    put(C, a, a0), put(C, a + 8, a1), put(C, a + 16, a2)
-    put(C, a + 24, a3), put(C, a + 32, a4), put(C, a + 40, a5)
+        at, to = i * wide + k, i * LANES
+        w = eight(rows.weight, (begin + i) * rows.columns + first)
+        by = lam * same(rows.gamma, begin + i)
+        z0 = most(least(w * (same(x, at) + by * z0), top), bottom)
+        z1 = most(least(w * (same(x, at + 1) + by * z1), top), bottom)
+        z2 = most(least(w * (same(x, at + 2) + by * z2), top), bottom)
+        z3 = most(least(w * (same(x, at + 3) + by * z3), top), bottom)
+        put(U, to, z0), put(U, to + LONG, z1)
+        put(U, to + 2 * LONG, z2), put(U, to + 3 * LONG, z3)
+    put(state, s, z0), put(state, s + LANES, z1)
+    put(state, s + 2 * LANES, z2), put(state, s + 3 * LANES, z3)
 
 
 @compiled_disjoint
-def squares(lo: int, hi: int, rows: Weighted, Z: Floats, S: Floats) -> None:
-    """S += sum of (x, 1) z' with z = (x, 1), on and right of the diagonal's blocks of eight.
-
-    Where Z is wide enough, z = (x, 1, x - gamma' x', r, 1 - gamma').
-    """
-    X = rows.X
-    d, wide = X.shape[1], Z.shape[1]
-    z, longer = Z.reshape(-1), wide >= 2 * d + 3
-    for begin in range(lo, hi, CHUNK):
-        n = min(CHUNK, hi - begin)
-        for i in range(n):
-            row = begin + i
-            for k in range(d):
-                Z[i, k] = X[row, k]
-            Z[i, d] = 1.0
-            if longer:
-                j, by_next = np.uintp(rows.row_next[row]), rows.discount[row]
-                for k in range(d):
-                    Z[i, d + 1 + k] = X[row, k] - by_next * X[j, k]
-                Z[i, 2 * d + 1], Z[i, 2 * d + 2] = rows.reward[row], 1.0 - by_next
-        for k in range(0, d + 1, LANES):
-            for m in range(k, wide, LANES):
-                square(n, k, m, wide, z, S)
+def product(n: int, begin: int, rows: Weighted, eights: Eights, memory: Memory, e: int) -> None:
+    """U = c, c = rho (gamma lam c + 1 at a start), of the e-th eight products of ratios."""
+    U, state, s = memory.U, memory.state, len(memory.state) - LANES * (len(eights.decay) - e)
+    c, top = eight(state, s), spread(LARGEST)
+    for i in range(n):
+        row = np.uintp(begin + i)
+        start = 1.0 if rows.every or rows.first[row] else 0.0
+        r = eight(rows.rho, (begin + i) * rows.ratios + eights.ratio[e])
+        c = least(r * (spread(rows.gamma[row] * eights.decay[e]) * c + spread(start)), top)
+        put(U, i * LANES, c)
+    put(state, s, c)
 
 
 @compiled_disjoint
-def square(n: int, k: int, m: int, wide: int, z: Floats, S: Floats) -> None:
-    """S[k, m] += sum_i Z[i, k] Z[i, m] over n rows, for eight k and eight m."""
-    at = k * wide + m
-    s0, s1, s2, s3 = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
-    s4, s5, s6, s7 = s0, s1, s2, s3
-    for i in range(n):
-        row = i * wide
-        v = eight(z, row + m)
-        row += k
-        s0, s1 = s0 + same(z, row) * v, s1 + same(z, row + 1) * v
-        s2, s3 = s2 + same(z, row + 2) * v, s3 + same(z, row + 3) * v
-        s4, s5 = s4 + same(z, row + 4) * v, s5 + same(z, row + 5) * v
-        s6, s7 = s6 + same(z, row + 6) * v, s7 + same(z, row + 7) * v
-    put(S, at, eight(S, at) + s0)
-    put(S, at + wide, eight(S, at + wide) + s1)
-    put(S, at + 2 * wide, eight(S, at + 2 * wide) + s2)
-    put(S, at + 3 * wide, eight(S, at + 3 * wide) + s3)
-    put(S, at + 4 * wide, eight(S, at + 4 * wide) + s4)
-    put(S, at + 5 * wide, eight(S, at + 5 * wide) + s5)
-    put(S, at + 6 * wide, eight(S, at + 6 * wide) + s6)
-    put(S, at + 7 * wide, eight(S, at + 7 * wide) + s7)
+def multiply(
+    factor: Factor, U: Floats, columns: int, V: Floats, wide: int, C: Floats, to: int
+) -> None:
+    """C[to + m] += sum_i U[i] V[i, m] over rows, for so many columns m of V, which is `wide`."""
+    for m in range(0, columns, ACROSS):
+        at = to + LANES * m
+        a0, a1, a2 = eight(C, at), eight(C, at + 8), eight(C, at + 16)
+        a3, a4, a5 = eight(C, at + 24), eight(C, at + 32), eight(C, at + 40)
+        k, j = factor.first, m
+        for _ in range(factor.n):
+            u = eight(U, k)
+            a0, a1 = a0 + u * same(V, j), a1 + u * same(V, j + 1)
+            a2, a3 = a2 + u * same(V, j + 2), a3 + u * same(V, j + 3)
+            a4, a5 = a4 + u * same(V, j + 4), a5 + u * same(V, j + 5)
+            k, j = k + factor.apart, j + wide
+        put(C, at, a0), put(C, at + 8, a1), put(C, at + 16, a2)
+        put(C, at + 24, a3), put(C, at + 32, a4), put(C, at + 40, a5)

@@ -28,7 +28,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.actions import BINS, MOST_ACTIONS, ProbabilitySums
-from steadytd.evaluation.estimate.bootstrap import NONE, Interval
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval, student
 
 ERROR = 0.001  # chance of a false alarm among all comparisons of a log
 MATTERS = 0.01  # of what is expected: smaller deviations come from rounding
@@ -203,15 +203,13 @@ def mean_interval(totals: Floats, sizes: Floats, tail: float, least: float = 0.0
 
     The variance of sum(totals) is at least `least`.
     """
-    from scipy.stats import t
-
     n = len(totals)
     if n < 2 or sizes.sum() <= 0.0:
         return NONE
     mean = totals.sum() / sizes.sum()
     seen = ((totals - mean * sizes) ** 2).sum() * n / (n - 1.0)
     error = np.sqrt(max(float(seen), least)) / sizes.sum()
-    reach = float(t.ppf(1.0 - tail, n - 1) * error)
+    reach = student(1.0 - tail, n - 1) * error
     return Interval(float(mean) - reach, float(mean) + reach)
 
 

@@ -15,6 +15,7 @@ from steadytd.evaluation.collect.plan import TD, System, Where
 from steadytd.evaluation.collect.statistics import Statistics
 from steadytd.evaluation.estimate.inverse import RANK, Inverse
 from steadytd.evaluation.estimate.sandwich import Estimate
+from steadytd.theory.thresholds import Pencil
 
 Weights = Bools | Floats  # how often each unit counts
 FOLDS = 5  # of units: the sums of four give the weights for the fifth
@@ -92,6 +93,7 @@ class Estimator:
     where: Where
     systems: tuple[System, ...] = (TD,)
     lams: tuple[float, ...] = (1.0,)
+    pencils: dict[int, Pencil] = field(init=False, default_factory=dict, repr=False)  # found so far
     _held: dict[int, list[Held]] = field(default_factory=dict, repr=False)
     _solved: dict[tuple[int, Form], Pair | None] = field(
         init=False, default_factory=dict, repr=False
@@ -263,24 +265,29 @@ class Estimator:
         value = float(scores.sum() / number)
         return Estimate(value, np.asarray((scores - value * self.starts) / number))
 
+    @cached_property
+    def _halves(self) -> list[tuple[Bools, Solver | None]]:
+        """Every second unit, and the others, with the inverse of the sum of x x' over them."""
+        even = np.arange(self.n_units) % 2 == 0
+        grams = [(half, self.gram(half)) for half in (even, ~even)]
+        return [(half, self.inverse(G, G)) for half, G in grams]
+
     def held_out(self, target: int) -> HeldOut:
         """The projected Bellman error of lstd's weights on episodes that did not make them.
 
         With A, b, G means over the rows of one half of the units and w solved from the other half:
         (b - A w)' G^-1 (b - A w), the mean of both halves; with w = 0 for comparison.
         """
-        even = np.arange(self.n_units) % 2 == 0
         if self.n_units < 2:
             return NOT_KNOWN
         squares = np.zeros(2)
         with np.errstate(all="ignore"):  # weights that the other half does not determine
-            for half in (even, ~even):
+            for half, inner in self._halves:
                 pair = self.solution(target, LSTD, ~half)
                 if pair is None:
                     return HeldOut(float("inf"), float("nan"))
-                (A, b), G = self.total(target, 0, half), self.gram(half)
+                A, b = self.total(target, 0, half)
                 g = np.stack([b - A @ pair.w, b])
-                inner = self.inverse(G, G)
                 x = None if inner is None else [inner.solve(one) for one in g]
                 rows = self.units.counts[half, 0].sum()
                 squares += np.nan if x is None else np.einsum("ik,ik->i", g, x) / rows / 2.0

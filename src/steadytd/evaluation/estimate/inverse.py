@@ -28,30 +28,33 @@ class Inverse:
     @staticmethod
     def of(A: Floats, G: Floats) -> Inverse | None:
         """The inverse of A, for features whose sum of x x' is G; None where A is not finite."""
-        from scipy.linalg import qr
+        from scipy.linalg import lapack
 
         size = np.sqrt(np.diag(G))
         scale = np.where(size > 0.0, size, 1.0)
         scaled = A / np.outer(scale, scale)
         if not np.isfinite(scaled).all():
             return None
-        Q, R, order = qr(scaled, pivoting=True, check_finite=False)
+        room = int(lapack.dgeqp3(scaled, lwork=-1)[3][0])
+        R, order, tau, *_ = lapack.dgeqp3(scaled, lwork=room)
         pivots = np.abs(np.diag(R))
         rank = int((pivots > RANK * pivots[0]).sum())
-        return Inverse(Q[:, :rank], R[:rank, :rank], order[:rank], scale)
+        room = int(lapack.dorgqr(R, tau, lwork=-1)[1][0])
+        Q = lapack.dorgqr(R, tau, lwork=room)[0]
+        inner = np.asfortranarray(R[:rank, :rank])  # what is below the diagonal is not looked at
+        return Inverse(Q[:, :rank], inner, order[:rank] - 1, scale)
 
     def solve(self, b: Floats) -> Floats:
         """w with A w = b."""
-        from scipy.linalg import solve_triangular
+        from scipy.linalg import lapack
 
         w = np.zeros(len(self.scale))
-        w[self.kept] = solve_triangular(self.R, self.Q.T @ (b / self.scale), check_finite=False)
+        w[self.kept] = lapack.dtrtrs(self.R, self.Q.T @ (b / self.scale))[0]
         return w / self.scale
 
     def solve_transposed(self, p: Floats) -> Floats:
         """beta with A' beta = p."""
-        from scipy.linalg import solve_triangular
+        from scipy.linalg import lapack
 
-        inner = (p / self.scale)[self.kept]
-        beta = solve_triangular(self.R, inner, trans="T", check_finite=False)
+        beta = lapack.dtrtrs(self.R, (p / self.scale)[self.kept], trans=1)[0]
         return np.asarray(self.Q @ beta / self.scale)

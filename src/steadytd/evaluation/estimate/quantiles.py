@@ -21,6 +21,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.outcomes import LEFT, PRODUCTS, RETURN, Sampled
+from steadytd.evaluation.estimate.bootstrap import student
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 0.1  # the share of returns that CVaR is the mean of
@@ -94,19 +95,13 @@ def quantile(G: Floats, W: Floats, level: float) -> float:
     return float(G[min(int(np.searchsorted(np.cumsum(W), level - 1e-12)), len(G) - 1)])
 
 
-def _reach(n: int) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, n - 1))
-
-
 def _quantile(G: Floats, W: Floats, level: float, effective: float) -> ReturnLevel:
     nan = float("nan")
     if effective * min(level, 1.0 - level) < IN_TAIL:
         return ReturnLevel("quantile", level, nan, nan, nan)
     value = quantile(G, W, level)
     error = float(np.sqrt((W**2 * ((value >= G) - level) ** 2).sum()))
-    reach = _reach(int(effective)) * error
+    reach = student(0.975, int(effective) - 1) * error
     lo = quantile(G, W, level - reach) if level > reach else nan
     hi = quantile(G, W, level + reach) if level + reach < 1.0 else nan
     return ReturnLevel("quantile", level, value, lo, hi)
@@ -119,5 +114,5 @@ def _cvar(G: Floats, W: Floats, effective: float) -> ReturnLevel:
     q = quantile(G, W, WORST)
     each = q - np.maximum(q - G, 0.0) / WORST
     value = float(W @ each)
-    reach = _reach(int(effective)) * float(np.sqrt((W**2 * (each - value) ** 2).sum()))
+    reach = student(0.975, int(effective) - 1) * float(np.sqrt((W**2 * (each - value) ** 2).sum()))
     return ReturnLevel("cvar", WORST, value, value - reach, value + reach)

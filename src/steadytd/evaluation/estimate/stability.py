@@ -71,13 +71,20 @@ def span(e: Estimator) -> Floats:
 
 
 def quick_pencil(e: Estimator, target: int) -> Pencil:
-    """The pencil of all units: for one-hot features a sparse one."""
-    if not (isinstance(e, SparseEstimator) and e.diagonal):
-        return pencil(e, target)
+    """The pencil of all units, found once: for one-hot features a sparse one."""
     if target not in e.pencils:
-        rows, kept = float(e.units.counts[:, 0].sum()), e.kept
-        e.pencils[target] = OneHotPencil.of_sums(*e.total(target), e.gram(), kept, rows)
+        if isinstance(e, SparseEstimator) and e.diagonal:
+            rows, kept = float(e.units.counts[:, 0].sum()), e.kept
+            e.pencils[target] = OneHotPencil.of_sums(*e.total(target), e.gram(), kept, rows)
+        else:
+            e.pencils[target] = pencil(e, target)
     return e.pencils[target]
+
+
+def dense_pencil(e: Estimator, target: int) -> Pencil:
+    """The pencil of all units with dense matrices."""
+    p = quick_pencil(e, target)
+    return pencil(e, target) if isinstance(p, OneHotPencil) else p
 
 
 def assess(e: Estimator, target: int, name: str, counts: Floats) -> Stability:
@@ -95,7 +102,7 @@ def assess(e: Estimator, target: int, name: str, counts: Floats) -> Stability:
         eta_pd_lo=limits.lo,
         eta_pd_hi=limits.hi,
         slowest=slowest,
-        eta=0.0 if calm else automatic_eta(e, target, pencil(e, target), upper),
+        eta=0.0 if calm else automatic_eta(e, target, dense_pencil(e, target), upper),
         ratio=automatic_ratio(p, upper),
         rank=p.rank,
     )
@@ -179,15 +186,26 @@ def automatic_eta(e: Estimator, target: int, p: Pencil, upper: float) -> float:
     errors = np.zeros(len(grid))
     for learn, judge in ((even, ~even), (~even, even)) if not even.all() else ((even, even),):
         a, b = pencil(e, target, learn * 1.0), pencil(e, target, judge * 1.0)
-        weights = np.stack([_solution(a, eta) for eta in grid], axis=1)
+        weights = _solutions(a, grid).T
         left = b.b[:, None] - b.A0 @ weights
         errors += np.einsum("ij,ij->j", left, np.linalg.lstsq(p.G, left, rcond=None)[0])
     return float(grid[int(np.nanargmin(np.where(np.isfinite(errors), errors, np.inf)))])
 
 
-def _solution(p: Pencil, eta: float) -> Floats:
+def _solutions(p: Pencil, etas: Floats) -> Floats:
+    """The weights of every eta [etas, rank]; NaN where A(eta) is singular."""
     if isinstance(p, OneHotPencil):
-        return p.solution(eta)
+        return np.stack([p.solution(eta) for eta in etas.tolist()])
+    if p.rank <= RESAMPLED_RANK:  # with more, a system takes longer than a call
+        try:
+            b = np.broadcast_to(p.b[:, None], (len(etas), p.rank, 1))
+            return np.asarray(np.linalg.solve(p.A0 + etas[:, None, None] * p.G, b)[:, :, 0])
+        except np.linalg.LinAlgError:
+            pass  # one of them
+    return np.stack([_solution(p, eta) for eta in etas.tolist()])
+
+
+def _solution(p: Pencil, eta: float) -> Floats:
     try:
         return np.asarray(np.linalg.solve(p.A(eta), p.b))
     except np.linalg.LinAlgError:
@@ -206,11 +224,11 @@ def path(e: Estimator, target: int, name: str, stability: Stability) -> list[dic
     etas = np.unique(np.concatenate([np.linspace(0.0, 1.0, 41) ** 2 * top, [stability.eta]]))
     start = p.Q.T @ e.start_mean
     rows = []
-    for eta in etas.tolist():
+    for eta, w in zip(etas.tolist(), _solutions(p, etas), strict=True):
         stable: bool | None = True
         if eta <= p.eta_pd:
             look = e.rank <= EIGENVALUE_RANK or eta == 0.0
             stable = p.slowest(eta) > 0.0 if look else None
-        value = float(start @ _solution(p, eta))
+        value = float(start @ w)
         rows.append({"target": name, "eta": eta, "value": value, "stable": stable})
     return rows

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Ints, on_cache_line
+from steadytd.base.arrays import Floats, Ints, Longs, on_cache_line
 from steadytd.base.jit import compiled_disjoint
 from steadytd.engine.facts import fact_table, named
 from steadytd.engine.learner import Learner
@@ -133,6 +133,27 @@ class LaneRows(NamedTuple):
     column: int
 
 
+class Looks(NamedTuple):
+    """When weights are looked at: every `gap` rows of the log; from `begin` rows on they are kept.
+
+    `before` is the number of rows before this batch.
+    """
+
+    gap: int
+    begin: int
+    before: int
+
+
+class Flat(NamedTuple):
+    """The memory of eight lanes, W, H and the sum of snapshots as vectors."""
+
+    alpha: Floats
+    number: Floats
+    W: Floats
+    H: Floats
+    total: Floats
+
+
 class Lanes:
     """At most eight lanes of one kind: their weights W [d, 8], for those with a correction also H.
 
@@ -144,19 +165,56 @@ class Lanes:
         """`lanes[j]` is lane j, its multiple is column `first + j`."""
         self.first = first
         self.corrected = any(shape.corrected for _, shape in lanes.values())
-        self.W, self.H = on_cache_line((d, LANES)), on_cache_line((d, LANES))
+        self.W, self.H, self.total = (on_cache_line((d, LANES)) for _ in range(3))
+        self.diverged = np.full(LANES, -1, dtype=np.int64)  # after so many rows
         self.alpha, self.number = on_cache_line((LANES,)), on_cache_line((LANES,))
         for j, (learner, shape) in lanes.items():
             self.alpha[j] = float(learner.values["alpha"])
             self.number[j] = shape.number(learner)
 
-    def advance(self, rows: LaneRows) -> None:
-        """Take some rows of a batch."""
-        W, H = self.W.reshape(-1), self.H.reshape(-1)
-        if self.corrected:
-            with_correction(rows, self.alpha, self.number, W, H)
+    def advance(self, rows: LaneRows, looks: Looks) -> None:
+        """Take some rows of a batch; snapshots of the weights are added to `total` on the way."""
+        flat = Flat(self.alpha, self.number, *(a.reshape(-1) for a in (self.W, self.H, self.total)))
+        advance(rows, looks, self.corrected, flat, self.diverged)
+
+    def stop_diverged(self, step: int) -> None:
+        """Lanes whose weights are not finite stay at 0 from now on."""
+        flat = Flat(self.alpha, self.number, *(a.reshape(-1) for a in (self.W, self.H, self.total)))
+        stop(step, flat, self.diverged)
+
+
+@compiled_disjoint
+def advance(rows: LaneRows, looks: Looks, corrected: bool, lanes: Flat, diverged: Longs) -> None:
+    """Rows lo..hi, in stretches that end where the weights are looked at."""
+    lo = rows.lo
+    while lo < rows.hi:
+        hi = min(rows.hi, lo + looks.gap - (looks.before + lo) % looks.gap)
+        stretch = LaneRows(
+            lo, hi, rows.X, rows.row_next, rows.discount, rows.reward, rows.weight, rows.columns,
+            rows.column,
+        )  # fmt: skip
+        if corrected:
+            with_correction(stretch, lanes.alpha, lanes.number, lanes.W, lanes.H)
         else:
-            weighted(rows, self.alpha, self.number, W)
+            weighted(stretch, lanes.alpha, lanes.number, lanes.W)
+        taken = looks.before + hi
+        if taken % looks.gap == 0:
+            stop(taken, lanes, diverged)
+            if taken >= looks.begin:
+                for k in range(len(lanes.W)):
+                    lanes.total[k] += lanes.W[k]
+        lo = hi
+
+
+@compiled_disjoint
+def stop(taken: int, lanes: Flat, diverged: Longs) -> None:
+    """Lanes whose weights are not finite stay at 0 from now on."""
+    for k in range(len(lanes.W)):
+        if not np.isfinite(lanes.W[k]):
+            j = k % LANES
+            diverged[j], lanes.alpha[j] = taken, 0.0
+            for i in range(j, len(lanes.W), LANES):
+                lanes.W[i] = lanes.H[i] = 0.0
 
 
 @compiled_disjoint

@@ -20,7 +20,7 @@ from steadytd.engine.rows import Rows, dense_rows
 from steadytd.engine.schedule import factors
 from steadytd.evaluation.collect.accumulate import Prepared
 from steadytd.evaluation.collect.room import memory_of
-from steadytd.evaluation.follow.lanes import LaneRows, Lanes, Shape
+from steadytd.evaluation.follow.lanes import LaneRows, Lanes, Looks, Shape
 from steadytd.logs.log import LogBatch
 
 SNAPSHOTS = 200  # of the weights over the last half of the rows, whose mean is reported
@@ -156,45 +156,26 @@ class SideBySide:
         self.members = {one.column - first: one for one in members}
         lanes = {j: (m.learner, m.shape) for j, m in self.members.items() if m.shape is not None}
         self.lanes = Lanes(lanes, first, features)
-        self.total = np.zeros_like(self.lanes.W)
-        self.diverged: dict[int, int] = {}
         self.snapshots = self.taken = 0
 
     def advance(self, p: Prepared, X: Floats, rows: int) -> None:
         """Go over a batch; `rows` is the number of rows of the whole log."""
-        gap = max(1, rows // (2 * SNAPSHOTS))
+        gap, begin = max(1, rows // (2 * SNAPSHOTS)), rows // 2 + 1
         m = memory_of(p.weight), p.weight.array.shape[1], self.lanes.first
-        lo = 0
-        while lo < p.n:
-            hi = min(p.n, lo + gap - self.taken % gap)
-            self.lanes.advance(LaneRows(lo, hi, X, p.row_next, p.discount, p.reward, *m))
-            self.taken += hi - lo
-            if self.taken % gap == 0:
-                self._check()
-                if 2 * self.taken > rows:
-                    with np.errstate(over="ignore"):  # see _outcome
-                        self.total += self.lanes.W
-                    self.snapshots += 1
-            lo = hi
-
-    def _check(self) -> None:
-        finite = np.isfinite(self.lanes.W).all(axis=0)
-        if finite.all():
-            return
-        for j in np.flatnonzero(~finite).tolist():
-            self.diverged[j] = self.taken
-            self.lanes.alpha[j] = 0.0
-            self.lanes.W[:, j] = self.lanes.H[:, j] = 0.0
+        batch = LaneRows(0, p.n, X, p.row_next, p.discount, p.reward, *m)
+        self.lanes.advance(batch, Looks(gap, begin, self.taken))
+        self.taken += p.n
+        self.snapshots = max(self.taken // gap - (begin - 1) // gap, 0)
 
     def outcomes(self) -> list[Followed]:
         """Where every lane has ended."""
-        self._check()
+        self.lanes.stop_diverged(self.taken)
         found = []
         for j, one in self.members.items():
             mean = one.averaging and self.snapshots
-            w = self.total[:, j] / self.snapshots if mean else self.lanes.W[:, j]
-            at = self.diverged.get(j)
-            found.append(_outcome(one.learner, one.target, w, self.taken, at))
+            w = self.lanes.total[:, j] / self.snapshots if mean else self.lanes.W[:, j]
+            at = int(self.lanes.diverged[j])
+            found.append(_outcome(one.learner, one.target, w, self.taken, at if at >= 0 else None))
         return found
 
 

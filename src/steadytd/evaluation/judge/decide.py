@@ -11,7 +11,7 @@ several comparisons are made at once, each has the level 1 - 0.05 / their number
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -85,11 +85,16 @@ class Decision:
 
 @dataclass(frozen=True)
 class BestTarget:
-    """The best target, None if it cannot be told; with one target, whether it is better at all."""
+    """The best target, None if it cannot be told; with one target, whether it is better at all.
+
+    Where some targets can be trusted and others cannot, it is the best of those that can; the names
+    of the others are `left_out`.
+    """
 
     target: str | None
     trusted: bool
     text: str
+    left_out: tuple[str, ...] = ()
 
 
 class Side(NamedTuple):
@@ -147,6 +152,21 @@ def more(difference: float, chance: float, bias: float, number: int) -> int | No
 
 
 def best(sides: list[Side], data: Counted) -> BestTarget:
+    """The best of the targets that can be trusted, or of all if none can."""
+    known, others = ([s for s in sides if bool(s.reasons) is no] for no in (False, True))
+    if not known:
+        found = best_of(sides, data)
+        codes = ", ".join(dict.fromkeys(code for side in sides for code in side.reasons))
+        return replace(found, text=f"{found.text} None of this can be trusted: {codes}.")
+    found = best_of(known, data)
+    if not others:
+        return found
+    said = "; ".join(f"{side.name} ({', '.join(side.reasons)})" for side in others)
+    text = f"{found.text} Nothing is said about targets that cannot be trusted: {said}."
+    return replace(found, text=text, left_out=tuple(side.name for side in others))
+
+
+def best_of(sides: list[Side], data: Counted) -> BestTarget:
     """The target that is better than every other one, all pairs compared at once."""
     if len(sides) == 1:
         (one,) = sides

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.evaluation.estimate.bootstrap import student
 from steadytd.evaluation.estimate.sandwich import (
     Estimate,
     effective_number,
@@ -62,10 +63,8 @@ def noise(influence: Floats, divided: bool, level: float = LEVEL) -> Noise:
 
 
 def _noise(influence: Floats, level: float) -> Noise:
-    from scipy.stats import t
-
     number = max(effective_number(influence**2), 2.0)
-    reach = float(t.ppf(0.5 + level / 2.0, number - 1.0)) * spread_of(influence)
+    reach = student(0.5 + level / 2.0, number - 1.0) * spread_of(influence)
     return Noise(reach, number, neighbours(influence))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from steadytd.evaluation.estimate.baselines import (
     baselines,
     estimate,
 )
-from steadytd.evaluation.estimate.bootstrap import Interval
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval, student
 from steadytd.evaluation.estimate.closed_form import mean_matrix
 from steadytd.evaluation.estimate.estimators import DRL, LSTD, NOT_KNOWN, Estimator, Form, HeldOut
 from steadytd.evaluation.estimate.methods.beyond import beyond_cuts
@@ -27,8 +28,8 @@ from steadytd.evaluation.estimate.methods.drl import curve
 from steadytd.evaluation.estimate.methods.mis import marginal_weights
 from steadytd.evaluation.estimate.overlap import Overlap
 from steadytd.evaluation.estimate.requests import Kind, Request
-from steadytd.evaluation.estimate.sandwich import SAME, Estimate, around, nothing
-from steadytd.evaluation.estimate.stability import EIGENVALUE_RANK, Stability, pencil
+from steadytd.evaluation.estimate.sandwich import SAME, Estimate, nothing
+from steadytd.evaluation.estimate.stability import EIGENVALUE_RANK, Stability, dense_pencil
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import with_numbers
 from steadytd.evaluation.judge.rule import Ruled, ruled
@@ -201,18 +202,14 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
     basic = {one.name: one.form for one in baselines(episodes=e.where == "start")}
     plain = {name: form._replace(eta=0.0) for name, form in forms.items() if form.eta}
     wanted = dict.fromkeys([*forms.values(), *basic.values(), *plain.values()])
-    found = {form: estimate(e, target, form) for form in wanted}
+    known = {DRL._replace(lam=lam): one for lam, one in found_curve.items()} if e is whole else {}
+    found = {form: known.get(form) or estimate(e, target, form) for form in wanted}
     for i, row in enumerate(rows):
         form = forms.get(row.learner)
         if form is not None and row.learner != CORRECTED.name:
             rows[i] = _finished(row, found[form])
     listed = list(forms.items()) + [(n, f) for n, f in basic.items() if n not in forms]
-    differences = [
-        _difference(overlap.target, (name, found[form]), (other, found[against]))
-        for i, (name, form) in enumerate(listed)
-        for other, against in listed[:i]
-        if form != against and e.n_units > 1
-    ]
+    differences = _differences(overlap.target, [(n, f, found[f]) for n, f in listed], e.n_units)
     actions = None
     if plan.by_action is not None and target in plan.by_action.targets:
         found_by_action = {
@@ -249,13 +246,25 @@ def _action_row(target: str, learner: str, a: Answer) -> Value:
     )  # fmt: skip
 
 
-def _difference(target: str, one: tuple[str, Estimate], other: tuple[str, Estimate]) -> Difference:
+def _differences(
+    target: str, listed: list[tuple[str, Form, Estimate]], units: int
+) -> list[Difference]:
     """Paired over units; the same number up to rounding is no difference."""
-    (name, a), (against, b) = one, other
-    apart = a.minus(b)
-    rounding = SAME * max(abs(a.value), abs(b.value))
-    limits = around(apart.value, apart.influence, CHECKED, rounding)
-    return Difference(target, name, against, apart.value, *limits, apart.stderr)
+    pairs = [
+        (one, other) for i, one in enumerate(listed) for other in listed[:i] if one[1] != other[1]
+    ]
+    if units < 2 or not pairs:
+        return []
+    t, rows = student(0.5 + CHECKED / 2.0, units - 1), []
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = np.array([a[2].influence - b[2].influence for a, b in pairs])
+        errors = np.sqrt((apart**2).sum(axis=1) * units / (units - 1.0)).tolist()
+    for ((name, _, a), (other, _, b)), error in zip(pairs, errors, strict=True):
+        value, reach = a.value - b.value, t * error + SAME * max(abs(a.value), abs(b.value))
+        known = math.isfinite(value) and math.isfinite(error)
+        limits = (value - reach, value + reach) if known else NONE
+        rows.append(Difference(target, name, other, value, *limits, error))
+    return rows
 
 
 def _size(e: Estimator, target: int) -> float:
@@ -314,7 +323,7 @@ def _stable(
     M = mean_matrix(learner, one.fixed_point.decays)
     if M is None:
         return None
-    p = pencil(e, target)
+    p = dense_pencil(e, target)
     rows = float(e.units.counts[:, 0].sum())
     A = p.Q.T @ e.total(target, form.system)[0] @ p.Q / rows
     return M.stable(A, p.G)

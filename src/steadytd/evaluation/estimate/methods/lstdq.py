@@ -23,7 +23,7 @@ import numpy as np
 from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.collect.plan import Where
 from steadytd.evaluation.collect.statistics import Statistics
-from steadytd.evaluation.estimate.bootstrap import NONE, Interval
+from steadytd.evaluation.estimate.bootstrap import NONE, Interval, student
 from steadytd.evaluation.estimate.inverse import RANK
 
 
@@ -88,13 +88,11 @@ def lstdq(s: ActionSystem) -> Solved:
 
 def sandwich(value: float, scores: Floats, starts: Floats) -> Interval:
     """The 95 % interval of a ratio of sums over units, by Student's t."""
-    from scipy.stats import t
-
     n = len(scores)
     if n < 2 or not np.isfinite(value):
         return NONE
     e = scores - value * starts
-    reach = t.ppf(0.975, n - 1) * np.sqrt(n / (n - 1.0) * (e**2).sum()) / starts.sum()
+    reach = student(0.975, n - 1) * np.sqrt(n / (n - 1.0) * (e**2).sum()) / starts.sum()
     return Interval(value - float(reach), value + float(reach)) if np.isfinite(reach) else NONE
 
 

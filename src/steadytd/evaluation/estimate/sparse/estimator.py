@@ -42,17 +42,15 @@ from steadytd.evaluation.estimate.sparse.loops import (
     sparse_matrix,
     traced,
 )  # fmt: skip
-from steadytd.evaluation.estimate.sparse.pencil import OneHotPencil
 
 
 @dataclass(frozen=True, eq=False)
 class SparseEstimator(Estimator):
     """The same equations as `Estimator`'s, from kept rows.
 
-    `pencils` are those found so far, `parts` the rows of units that were asked for.
+    `parts` are the rows of units that were asked for.
     """
 
-    pencils: dict[int, OneHotPencil] = field(init=False, default_factory=dict, repr=False)
     parts: dict[tuple[int, int, int], Part] = field(init=False, default_factory=dict, repr=False)
 
     @cached_property
