@@ -24,7 +24,13 @@ class Active(NamedTuple):
         first = self.first[begin : end + 1] - low
         return Active(first, self.feature[low:high], self.value[low:high])
 
-    def __len__(self) -> int:
+    def read_only(self) -> Active:
+        """The same, as the compiled loops take it."""
+        return Active(read_only(self.first), read_only(self.feature), read_only(self.value))
+
+    @property
+    def steps(self) -> int:
+        """How many steps these are."""
         return len(self.first) - 1
 
 
@@ -55,22 +61,23 @@ class Steps(NamedTuple):
 
     def part(self, begin: int, end: int) -> Steps:
         """Steps `begin` to `end`."""
-        return Steps(*(one.part(begin, end) for one in self))
+        x, x_next = self.x.part(begin, end), self.x_next.part(begin, end)
+        return Steps(x, x_next, self.tables.part(begin, end))
 
     def arguments(self, factors: Floats) -> tuple[NDArray[Any], ...]:
         """What the compiled loops take."""
-        n = len(self.x)
-        dots = np.empty((n, 3))
-        products(*map(read_only, (*self.x, *self.x_next)), dots)
-        return tuple(map(read_only, (*self.tables, factors, dots, *self.x, *self.x_next)))
+        dots = np.empty((self.x.steps, 3))
+        x, x_next = self.x.read_only(), self.x_next.read_only()
+        products(x, x_next, dots)
+        found: tuple[NDArray[Any], ...] = (*self.tables, factors, dots)
+        return *map(read_only, found), *x, *x_next
 
 
 @compiled
-def products(
-    first: Longs, feature: Ints, value: Floats, first_next: Longs, feature_next: Ints,
-    value_next: Floats, out: Floats,
-) -> None:  # fmt: skip
+def products(x: Active, x_next: Active, out: Floats) -> None:
     """out[t] = x.x, x.x_next, x_next.x_next of each step; features stand in ascending order."""
+    first, feature, value = x
+    first_next, feature_next, value_next = x_next
     for t in range(len(out)):
         both = np.zeros(3)
         for p in range(first[t], first[t + 1]):

@@ -14,10 +14,16 @@ from steadytd.engine.law import Law
 from steadytd.engine.loop.compile import kernel
 from steadytd.engine.loop.write import lane_params
 from steadytd.engine.settings import Settings
-from steadytd.horde.facts import Active, Steps
-from steadytd.horde.write import NONE, SLOTS, Shape, asked_by_traces, source_double, source_single
+from steadytd.hordes.facts import Active
+from steadytd.hordes.loop.shape import (
+    LANES,
+    NONE,
+    SLOTS,
+    Shape,
+    asked_by_traces,
+)
+from steadytd.hordes.loop.write import source_double, source_single
 
-ROW_BYTES = 256  # of one feature in a block: four cache lines
 STATE = ("V", "Z", "slots", "scales", "groups", "sums", "lanes", "heads")
 
 
@@ -47,8 +53,7 @@ class Part:
         keys = [self._key(i, learners[i], places[i]) for i in members]
         found = {key: n for n, key in enumerate(dict.fromkeys(keys))}
         ranked = sorted(range(len(members)), key=lambda n: (found[keys[n]], n))
-        size = ROW_BYTES // np.dtype(dtype).itemsize
-        size = min(size, -(-len(members) // 8) * 8)
+        size = LANES[dtype]
         blocks = -(-len(members) // size)
         ranked += [ranked[-1]] * (blocks * size - len(members))
         self.count = len(members)
@@ -67,7 +72,7 @@ class Part:
             return ()
         asked = asked_by_traces(law)
         own = any(
-            name in law.memory and law.memory[name] is None or set(law.vectors) & set(pair)
+            (name in law.memory and law.memory[name] is None) or set(law.vectors) & set(pair)
             for name, pair in ((n, law.products.get(n, ())) for n in asked)
         ) or any(m in law.writes for m in asked)
         params = tuple(learner.values[n] for n in sorted(asked) if n in law.all_params)
@@ -146,14 +151,15 @@ class Part:
 
     def values(self, x: Active) -> Floats:
         """w.x of every lane [steps, lanes]."""
-        out = np.empty((len(x), self.blocks, self.V.shape[3]))
-        look(self._kept, *map(read_only, x), out)
-        return out.reshape(len(x), -1)
+        out = np.empty((x.steps, self.blocks, self.V.shape[3]))
+        look(self._kept, x.read_only(), out)
+        return out.reshape(x.steps, -1)
 
     def weights(self, lane: int) -> Floats:
         """The weights of one lane."""
         out = np.empty(self.V.shape[2])
-        look_at(self._kept, *divmod(lane, self.V.shape[3]), out)
+        b, j = divmod(lane, self.V.shape[3])
+        look_at(self._kept, b, j, out)
         return out
 
     @property
@@ -190,8 +196,9 @@ class Kept(NamedTuple):
 
 
 @compiled
-def look(kept: Kept, first: Longs, feature: Longs, value: Floats, out: Floats) -> None:
+def look(kept: Kept, x: Active, out: Floats) -> None:
     """out[t, b, j] = w.x of step t in lane j of block b."""
+    first, feature, value = x
     for b in range(len(kept.V)):
         for t in range(len(first) - 1):
             for j in range(out.shape[2]):
@@ -220,4 +227,4 @@ def entry(kept: Kept, b: int, k: int, j: int) -> float:
         e = kept.slots[z, cell]
         if e < kept.sums.shape[2]:
             total += kept.sums[b, row, e, j] * kept.Z[z, cell]
-    return kept.factor[b, j] * total
+    return float(kept.factor[b, j] * total)
