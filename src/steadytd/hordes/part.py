@@ -90,7 +90,7 @@ class Part:
         self.begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.group_of = np.cumsum(new, axis=1) - 1
         size = group.shape[1]
-        self.starts = np.concatenate([[*np.flatnonzero(row), size] for row in new]).astype(np.int64)
+        self.starts = np.concatenate([[*np.flatnonzero(row), size] for row in new]).astype(np.uintp)
 
     def _place(self, places: list[Place], blocks: int, size: int) -> None:
         table = np.array(places, dtype=np.int64).reshape(blocks, size, 4)

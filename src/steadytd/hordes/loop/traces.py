@@ -122,22 +122,26 @@ class Traces(Names):
                 self.add(depth + 2, f"scale = c_{z}[e, g]", "if scale != 0.0:")
                 self.over_group(depth + 3, *lines)
 
-    def write_alone(self, depth: int, z: str) -> None:
-        """The same in one visit of each row, where all lanes have one trace."""
+    def write_groups(self, depth: int, z: str) -> None:
+        """Rows of x in one visit each, group by group: entries that move on, and what is added."""
         along = self.vectors_along(z)
-        self.add(depth, f"p = np.uintp(head_{z}[0])", "for q in range(first_x[t], first_x[t + 1]):")
+        self.add(depth, "for q in range(first_x[t], first_x[t + 1]):")
         self.active(depth + 1, "x")
-        self.add(depth + 1, f"e, entry = np.uintp(slot_{z}[k, 0]), Z_{z}[k, 0]")
-        self.add(depth + 1, f"if e != p and e < {SLOTS}:", "    z_k = real(entry)")
+        self.add(depth + 1, "for g in range(count):", f"    p = np.uintp(head_{z}[g])")
+        inner = depth + 2
+        self.add(inner, f"e, entry = np.uintp(slot_{z}[k, g]), Z_{z}[k, g]")
+        self.add(inner, f"if scale_{z}[g] != 0.0 and e != p and e < {SLOTS}:")
+        self.add(inner + 1, "z_k = real(entry)", f"entry *= ratio_{z}[e, g]")
         for v in self.at_x:
-            self.add(depth + 2, "for j in range(size):")
-            moved = f"V_{v}[k, j] + shift_{v}_{z}[e, j] * z_k" if v in along else f"V_{v}[k, j]"
-            self.add(depth + 3, f"V_{v}[k, j] = ({moved}) + by_x_{v}[j] * x_k")
-        self.add(depth + 2, f"entry *= ratio_{z}[e, 0]")
-        self.add(depth + 1, "else:")
-        self.add_rows(depth + 2, "x", self.at_x)
-        self.add(depth + 1, f"Z_{z}[k, 0] = entry + fresh_{z}[0] * np.float64(x_k)")
-        self.add(depth + 1, f"slot_{z}[k, 0] = p")
+            moved = f"(V_{v}[k, j] + shift_{v}_{z}[e, j] * z_k)" if v in along else f"V_{v}[k, j]"
+            self.over_group(inner + 1, f"V_{v}[k, j] = {moved} + by_x_{v}[j] * x_k")
+        self.add(inner, "else:", "    pass")
+        for v in self.at_x:
+            self.add(inner + 1, f"if moves_by_x_{v}:")
+            self.over_group(inner + 2, f"V_{v}[k, j] += by_x_{v}[j] * x_k")
+        self.add(inner, f"if scale_{z}[g] != 0.0:")
+        self.add(inner + 1, f"Z_{z}[k, g] = entry + fresh_{z}[g] * np.float64(x_k)")
+        self.add(inner + 1, f"slot_{z}[k, g] = p")
 
     def move_entries(self, depth: int, z: str) -> None:
         """Entry k of a trace moves to the present generation and grows, without a change of v."""

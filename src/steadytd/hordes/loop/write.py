@@ -17,6 +17,7 @@ from steadytd.hordes.loop.shape import SLOTS
 from steadytd.hordes.loop.traces import Traces
 
 UNROLL = 4  # rows that are read together
+FEW = 8  # groups of a block up to which a row is written group by group
 SHRUNK = {
     "float64": 1e-100,
     "float32": 1e-10,
@@ -179,10 +180,10 @@ class Writer(Traces):
 
     def write_rows(self, depth: int) -> None:
         """What is added at the active features: entries that move on, x, then x_next."""
-        if len(self.shape.traces) == 1:  # the usual case: one trace, and one group in the block
+        if len(self.shape.traces) == 1:
             (z,) = self.shape.traces
-            self.add(depth, f"if count == 1 and scale_{z}[0] != 0.0:")
-            self.write_alone(depth + 1, z)
+            self.add(depth, f"if count <= {FEW}:")
+            self.write_groups(depth + 1, z)
             self.add(depth, "else:")
             self.write_x(depth + 1)
         elif self.at_x or self.shape.traces:
