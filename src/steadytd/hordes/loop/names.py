@@ -49,7 +49,7 @@ def run(V, Z, slots, scales, groups, sums, lanes, params, heads, begins, {places
     shift = np.zeros(({shift}, {slots}, size), dtype=real)
     for b in range(low, high):
         count = begins[b + 1] - begins[b]
-        zx = np.zeros(({zx}, {slots}, count))
+        zx = np.zeros(({zx}, {slots} + 1, count))
         small = np.zeros(({small}, count))
 {views}        advance({given})
 """

@@ -9,7 +9,7 @@ from steadytd.engine.law import Law, arguments
 from steadytd.engine.loop.write import lane_params
 
 SLOTS = 8  # generations of a trace's entries; see `traces`
-NONE = 255  # the slot of a feature that is in no generation
+NONE = SLOTS  # the slot of a feature that is in no generation: its entry is 0
 LANES = {"float64": 32, "float32": 64}  # of a block: a row is four cache lines
 
 

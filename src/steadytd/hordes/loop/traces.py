@@ -39,18 +39,20 @@ RISE = 1e50  # a scale beyond this begins a new generation
 class Traces(Names):
     """Writes what moves the traces of a block."""
 
-    def buckets(self, depth: int) -> None:
-        """Z_e.x and Z_e.x_next of every generation and group, before the traces move on."""
-        self.add(depth, f"for e in range({SLOTS}):", "    for g in range(count):")
+    def clear_buckets(self, depth: int) -> None:
+        """Z_e.x and Z_e.x_next of every generation and group begin at 0."""
+        self.add(depth, f"for e in range({SLOTS} + 1):", "    for g in range(count):")
         names = [f"{a}_{z}[e, g] = 0.0" for z in self.shape.traces for a in ("zx", "zn")]
         self.add(depth + 2, *names)
-        for basis, bucket in (("x", "zx"), ("x_next", "zn")):
-            self.add(depth, f"for q in range(first_{basis}[t], first_{basis}[t + 1]):")
-            self.active(depth + 1, basis)
-            self.add(depth + 1, "for g in range(count):")
-            for z in self.shape.traces:
-                self.add(depth + 2, f"e = np.uintp(slot_{z}[k, g])", f"if e < {SLOTS}:")
-                self.add(depth + 3, f"{bucket}_{z}[e, g] += Z_{z}[k, g] * x_k")
+
+    def fill_buckets(self, depth: int, basis: str, k: str) -> None:
+        """Add feature k to them, while its rows are on the way; without a branch."""
+        bucket = "zx" if basis == "x" else "zn"
+        if self.shape.traces:
+            self.add(depth, "for g in range(count):")
+        for z in self.shape.traces:
+            at = f"np.uintp(slot_{z}[{k}, g]), g"
+            self.add(depth + 1, f"{bucket}_{z}[{at}] += Z_{z}[{k}, g] * x_{k}")
 
     def move_traces(self, depth: int) -> None:
         """c, generations and carried products of every group; the entries wait for the rows."""

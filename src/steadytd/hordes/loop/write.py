@@ -41,9 +41,9 @@ class Writer(Traces):
         """The body of `advance`."""
         self.add(0, "features, size = V_w.shape", "count = len(starts) - 1")
         self.add(0, "for t in range(len(first_x) - 1):")
-        self.read_all(1)
         if self.traced:
-            self.buckets(1)
+            self.clear_buckets(1)
+        self.read_all(1)
         self.combine(1)
         self.remember(1)
         if self.traced:
@@ -65,6 +65,8 @@ class Writer(Traces):
             self.add(depth, f"for q in range(begin, whole, {UNROLL}):")
             for i in range(UNROLL):
                 self.active(depth + 1, basis, f"q + {i}", f"k{i}")
+            for i in range(UNROLL):
+                self.fill_buckets(depth + 1, basis, f"k{i}")
             self.add(depth + 1, "for j in range(size):")
             for v in wanted:
                 total = f"row_{v}_{basis}[j]"
@@ -73,6 +75,7 @@ class Writer(Traces):
                 self.add(depth + 2, f"row_{v}_{basis}[j] = {total}")
             self.add(depth, "for q in range(whole, end):")
             self.active(depth + 1, basis)
+            self.fill_buckets(depth + 1, basis, "k")
             self.add(depth + 1, "for j in range(size):")
             self.add(depth + 2, *(f"row_{v}_{basis}[j] += V_{v}[k, j] * x_k" for v in wanted))
 
