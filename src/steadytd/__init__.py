@@ -36,6 +36,8 @@ _ROOMS = {
     "evaluation.result": ("Evaluation",),
     "evaluation.value_function": ("ValueFunction", "load_value_function"),
     "features": ("FeatureMap", "feature_map"),
+    "hordes.horde": ("Horde", "horde", "load_horde"),
+    "hordes.prediction": ("Prediction", "prediction"),
     "learners": ("learner", "learners", "load_learner"),
     "logs.batch": ("LogBatch",),
     "logs.example": ("sample_log",),

@@ -22,6 +22,11 @@ from steadytd.evaluation.value_function import ValueFunction as ValueFunction
 from steadytd.evaluation.value_function import load_value_function as load_value_function
 from steadytd.features import FeatureMap as FeatureMap
 from steadytd.features import feature_map as feature_map
+from steadytd.hordes.horde import Horde as Horde
+from steadytd.hordes.horde import horde as horde
+from steadytd.hordes.horde import load_horde as load_horde
+from steadytd.hordes.prediction import Prediction as Prediction
+from steadytd.hordes.prediction import prediction as prediction
 from steadytd.learners import learner as learner
 from steadytd.learners import learners as learners
 from steadytd.learners import load_learner as load_learner

@@ -72,6 +72,14 @@ def check_evaluate_log(out: str) -> None:
     assert all("inside" in line for line in told if line.endswith("trusted"))
 
 
+def check_horde(out: str) -> None:
+    """The lamp is foreseen, and the one prediction that diverges is named."""
+    fits = [numbers(line)[1] for line in out.splitlines() if "correlation" in line]
+    assert len(fits) == 3
+    assert fits[0] > 0.8 and min(fits) > 0.4
+    assert "warning: Prediction 300 (td:alpha=1 about" in line_of(out, "warning")
+
+
 def check_learners(out: str) -> None:
     assert {line.split()[0] for line in out.splitlines()} >= set(learner_names())
     assert "did you mean 'perturbed_td'?" in out

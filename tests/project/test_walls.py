@@ -73,8 +73,8 @@ def test_no_two_classes_have_one_name() -> None:
 
 # What a user writes by name: each option stands in `help` and in the editor's completion (rule 2).
 OPTIONS = {
-    "Problem.__init__", "OnlineLearner.update", "law", "evaluate", "greedy_gq", "gym_stream",
-    "nonlinear",
+    "Problem.__init__", "OnlineLearner.update", "Horde.update", "Horde.update_many", "law",
+    "evaluate", "greedy_gq", "gym_stream", "nonlinear",
 }  # fmt: skip
 
 

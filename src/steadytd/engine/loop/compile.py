@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from functools import cache, cached_property
 from types import ModuleType
+from typing import Any
 
 from steadytd.base.files import file_name
 from steadytd.base.identity import UnreadableError, digest, modules
@@ -47,8 +48,11 @@ def kernel(
     traced: bool,
     averaged: bool = False,
     write: Callable[[Law, bool, bool], str] = loop_source,
-) -> Kernel:
-    """The compiled loop of a law (compiled when first called); see `loop_source` for the flags."""
+) -> Any:
+    """The compiled loop of a law (compiled when first called); see `loop_source` for the flags.
+
+    A source with `enter` is called by the driver; one with `run` brings a driver of its own.
+    """
     from steadytd.base import jit
 
     functions = law_functions(law)
@@ -58,11 +62,12 @@ def kernel(
     vars(module).update({name: jit.not_kept(f) for name, f in functions.items()})
     vars(module)["Disjoint"] = jit.Disjoint
     exec(compile(source, str(module.__file__), "exec"), vars(module))
+    own = getattr(module, "run", None)
     if stamp is None:
         jit.say_compiling(kept=False)
     else:
-        jit.keep(module.enter, lambda: stamp)
-    return Kernel(module)
+        jit.keep(own or module.enter, lambda: stamp)
+    return own or Kernel(module)
 
 
 def law_functions(law: Law) -> dict[str, Function]:

@@ -1,0 +1,1 @@
+"""Many predictions on one live stream."""

@@ -1,0 +1,340 @@
+"""A Horde: tens of thousands of predictions learned from one stream that the user feeds."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from steadytd.base.arrays import Floats, read_only
+from steadytd.base.errors import InputError, unknown
+from steadytd.base.files import reading_arrays, write_arrays
+from steadytd.base.finding import Finding
+from steadytd.base.numbers import SizeError, whole
+from steadytd.engine.block import group_key
+from steadytd.engine.law import Law
+from steadytd.engine.schedule import step_factors
+from steadytd.engine.settings import parse_params
+from steadytd.hordes.facts import Steps
+from steadytd.hordes.health import Columns, Health, Seen, follow
+from steadytd.hordes.inputs import Features, Given, Inputs
+from steadytd.hordes.loop.shape import LANES, fits
+from steadytd.hordes.part import Part, Place
+from steadytd.hordes.prediction import Prediction, prediction
+from steadytd.hordes.single import Whole
+from steadytd.hordes.spread import spread
+from steadytd.hordes.words import health_frame, warnings_of
+from steadytd.learners import learner as make_learner
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT = 1
+STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
+WORTH = 200_000  # multiplications below which a second thread costs more than it brings
+
+
+def horde(
+    n_features: int,
+    predictions: Iterable[Prediction],
+    *,
+    w0: ArrayLike | None = None,
+    dtype: str = "float64",
+    threads: int | None = None,
+) -> Horde:
+    """Many predictions on one stream; feed it with `update`, ask it with `predict`.
+
+    Weights start at `w0` (zero by default). `dtype="float32"` halves the memory and the time of a
+    large Horde. The number of threads never changes a bit.
+
+    >>> import steadytd as st
+    >>> asked = [st.prediction("td:alpha=0.5", cumulant=0, policy="behavior", discount=g)
+    ...          for g in (0.0, 0.9)]
+    >>> h = st.horde(2, asked)
+    >>> h.update([1, 0], [0, 1], cumulants=[1.0]).tolist()
+    [1.0, 1.0]
+    >>> h.predict([1, 0]).tolist()
+    [0.5, 0.5]
+    """
+    asked = list(predictions)
+    if not asked:
+        raise InputError("a horde needs at least one prediction, got none.")
+    for one in asked:
+        if not isinstance(one, Prediction):
+            raise InputError(f"a horde is made of st.prediction(...), got {type(one).__name__}.")
+    if dtype not in LANES:
+        raise unknown("dtype of a horde", dtype, LANES)
+    d = whole("n_features", n_features, 1)
+    _require_memory(asked, d, np.dtype(dtype).itemsize)
+    start = np.zeros(d) if w0 is None else np.asarray(w0, dtype=np.float64) + 0.0
+    if start.shape != (d,) or not np.isfinite(start).all():
+        raise InputError(f"w0 must be {d} finite numbers, got shape {start.shape}.")
+    count = (os.cpu_count() or 1) if threads is None else whole("threads", threads, 1, 1024)
+    return Horde(asked, start, dtype, count)
+
+
+def _require_memory(predictions: Sequence[Prediction], d: int, size: int) -> None:
+    """Refuse a Horde whose weights alone would not fit into this machine's memory."""
+    needed = d * size * sum(len(p.learner.law.vectors) for p in predictions)
+    try:
+        there = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not every system says it
+        return
+    if needed > there:
+        raise SizeError(
+            f"the weights of {len(predictions):,} predictions with {d:,} features would take "
+            f"{needed / 1e9:,.3g} GB, more than the {there / 1e9:,.3g} GB of this machine; take "
+            'fewer predictions or features, or dtype="float32".'
+        )
+
+
+class Horde:
+    """Predictions that learn together; made by `horde`, or read by `load_horde`."""
+
+    def __init__(
+        self, predictions: Sequence[Prediction], w0: Floats, dtype: str, threads: int
+    ) -> None:
+        self.predictions = tuple(predictions)
+        self.dtype, self.threads, self.step = dtype, threads, 0
+        self._inputs = Inputs(len(w0), predictions, dtype)
+        learners = [p.learner for p in predictions]
+        self._schedules = list(dict.fromkeys(x.schedule for x in learners))
+        places = [
+            Place(
+                p.cumulant, self._inputs.policy_place(p), self._inputs.discount_place(p),
+                self._schedules.index(p.learner.schedule),
+            )
+            for p in predictions
+        ]  # fmt: skip
+        fast: dict[Any, list[int]] = {}
+        slow: dict[Any, list[int]] = {}
+        for i, x in enumerate(learners):
+            if fits(x.law, x.traced, x.averaged):
+                fast.setdefault((x.law, x.traced), []).append(i)
+            else:
+                slow.setdefault((group_key(x), places[i]), []).append(i)
+        self._parts = [Part(members, learners, places, w0, dtype) for members in fast.values()]
+        self._wholes = [Whole(m, learners, places[m[0]], w0) for m in slow.values()]
+        lam = [float(x.values.get(x.law.trace_param, 0.0)) if x.traced else 0.0 for x in learners]
+        columns = np.array(places, dtype=np.int64)
+        policy, discount = (np.ascontiguousarray(columns[:, i]) for i in (1, 2))
+        self._health = Health(len(w0), Columns(policy, discount, np.clip(lam, 0.0, 1.0)))
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return self._inputs.n_features
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the predictions take, in bytes."""
+        return sum(part.nbytes for part in self._all) + self._health.nbytes
+
+    @property
+    def w(self) -> Floats:
+        """The weights [predictions, features], as doubles (a copy)."""
+        return np.stack([self.weights(i) for i in range(len(self))])
+
+    def weights(self, i: int) -> Floats:
+        """The weights of prediction i."""
+        part, lane = self._find(whole("the number of a prediction", i, 0, len(self) - 1))
+        return part.weights(lane)
+
+    def predict(self, x: Features) -> Floats:
+        """The predictions at an observation with features x; one row per observation if many."""
+        active = self._inputs.features("x", x)
+        out = np.empty((active.steps, len(self)))
+        for part in self._all:
+            out[:, part.order[: part.count]] = part.values(active)[:, : part.count]
+        single = active.steps == 1 and not _many(x)
+        return out[0] if single else out
+
+    def update(
+        self,
+        x: Features,
+        x_next: Features,
+        cumulants: ArrayLike,
+        rhos: ArrayLike | None = None,
+        discounts: ArrayLike | None = None,
+        *,
+        pi: ArrayLike | None = None,
+        mu: ArrayLike | None = None,
+        interest: float = 1.0,
+        peaks: tuple[float, float] | None = None,
+        terminated: bool = False,
+    ) -> Floats:
+        """Learn from one step; return the TD error of each prediction, with the old weights.
+
+        `x` and `x_next` are vectors of features, or pairs (indices, values) of the active ones
+        (values None: all are 1). `cumulants`, `rhos` and `discounts` have one number for each
+        column that the predictions name. `rhos` are the importance ratios pi/mu of the action
+        taken; `pi` (one per policy) and `mu` may be given instead, and must be where a law uses
+        them. `terminated` makes every discount of this step 0: the episode ends with it.
+        `interest` and `peaks` are as in `OnlineLearner.update`.
+        """
+        if _many(x) or _many(x_next):
+            raise InputError("update takes one step; use update_many for several.")
+        given = Given(cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, False)
+        return np.asarray(self._take(self._inputs.steps(x, x_next, given))[0])
+
+    def update_many(
+        self,
+        x: Features,
+        x_next: Features,
+        cumulants: ArrayLike,
+        rhos: ArrayLike | None = None,
+        discounts: ArrayLike | None = None,
+        *,
+        pi: ArrayLike | None = None,
+        mu: ArrayLike | None = None,
+        interest: ArrayLike = 1.0,
+        peaks: tuple[float, float] | None = None,
+        terminated: ArrayLike = False,
+        truncated: ArrayLike = False,
+    ) -> None:
+        """Learn from many steps, one after the other along the first axis: the bits of `update`.
+
+        Features are a matrix with a row for each step, a SciPy sparse matrix, or a pair of matrices
+        (indices, values). `truncated` says after which steps `end_episode` would be called.
+        """
+        given = Given(cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, truncated)
+        steps = self._inputs.steps(x, x_next, given)
+        stretch = int(np.clip(STRETCH // len(self), 16, 256))
+        for begin in range(0, steps.x.steps, stretch):
+            self._take(steps.part(begin, min(begin + stretch, steps.x.steps)))
+
+    def end_episode(self) -> None:
+        """The episode was cut off after the last step: the next one begins another.
+
+        It sees what it would see after a termination: nothing of the old episode is in its traces.
+        """
+        for part in self._all:
+            part.cut()
+        self._health.cut()
+
+    def health(self) -> pl.DataFrame:
+        """How each prediction fares; see `docs/horde.md`."""
+        return health_frame(self.predictions, self._health, self.step)
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """A sentence for each prediction that has diverged or whose error grows."""
+        return warnings_of(self.predictions, self._health, self.step)
+
+    def save(self, path: str | Path) -> Path:
+        """Save the whole state; `steadytd.load_horde` reads it back and goes on, bit for bit."""
+        settings = {
+            "format": FORMAT, "step": self.step, "n_features": self.n_features,
+            "dtype": self.dtype, "predictions": [p.settings for p in self.predictions],
+        }  # fmt: skip
+        content = {"settings": np.array(json.dumps(settings)), **self._state()}
+        return write_arrays(Path(path), content)
+
+    def restore(self, state: dict[str, NDArray[Any]], step: int) -> None:
+        """Take over a saved state, whose arrays must have the shapes of this Horde's own."""
+        own = self._state()
+        for name, array in own.items():
+            found = state.get(name)
+            if found is None or found.shape != array.shape or found.dtype != array.dtype:
+                raise InputError(f"the saved horde's '{name}' does not fit these predictions.")
+        for name, array in own.items():
+            array[...] = state[name]
+        self._health.longest = float(state["health_longest"][0])
+        self.step = step
+        for part in self._wholes:
+            part.block.resume(step)
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        """Every array that changes, under one name each."""
+        parts = {f"part{i}": part.state for i, part in enumerate(self._all)}
+        named = {**parts, "health": self._health.state}
+        return {f"{part}_{n}": array for part, some in named.items() for n, array in some.items()}
+
+    @property
+    def _all(self) -> list[Part | Whole]:
+        return [*self._parts, *self._wholes]
+
+    def _find(self, i: int) -> tuple[Part | Whole, int]:
+        for part in self._all:
+            lanes = np.flatnonzero(part.order[: part.count] == i)
+            if len(lanes):
+                return part, int(lanes[0])
+        raise AssertionError("every prediction is in one part")
+
+    def _take(self, steps: Steps) -> Floats:
+        """Take some steps; return delta [steps, predictions]."""
+        n = steps.x.steps
+        factors = np.empty((n, len(self._schedules)))
+        for i, schedule in enumerate(self._schedules):
+            factors[:, i] = step_factors(self.step, n, *schedule)
+        given = steps.arguments(factors)
+        delta = np.empty((n, len(self)))
+        threads = self.threads if len(steps.x.feature) * len(self) > WORTH else 1
+        for part in self._parts:
+            out = np.empty((n, part.blocks, part.V.shape[3]))
+
+            def run(low: int, high: int, part: Part = part, out: Floats = out) -> None:
+                part.advance(given, out, low, high)
+
+            spread(run, part.blocks, threads)
+            delta[:, part.order[: part.count]] = out.reshape(n, -1)[:, : part.count]
+        for one in self._wholes:
+            delta[:, one.order] = one.advance(steps)
+        self._watch(steps, delta, threads)
+        self.step += n
+        return delta
+
+    def _watch(self, steps: Steps, delta: Floats, threads: int) -> None:
+        health, tables = self._health, steps.tables
+        facts = tables.rhos, tables.discounts, tables.carries
+        directions, rates = health.look(steps.x)
+        brought: tuple[NDArray[Any], ...] = (delta, directions, rates, *facts)
+        seen = Seen(*map(read_only, brought))
+        columns = Columns(*map(read_only, health.columns))
+
+        def run(low: int, high: int) -> None:
+            for begin in range(low * CHUNK, min(high * CHUNK, len(self)), CHUNK):
+                end = min(begin + CHUNK, len(self))
+                follow(health.numbers, columns, seen, self.step, begin, end)
+
+        spread(run, -(-len(self) // CHUNK), threads)
+
+
+CHUNK = 256  # predictions whose health is looked at together
+
+
+def _many(x: Features) -> bool:
+    """Whether features are those of several steps."""
+    if hasattr(x, "tocsr"):
+        return True
+    return np.ndim(x[0] if isinstance(x, tuple) and len(x) else x) > 1
+
+
+def load_horde(path: str | Path, laws: Iterable[Law] = ()) -> Horde:
+    """Read a Horde that `save` wrote. Name your own laws in `laws`."""
+    own = {law.name: law for law in laws}
+    with reading_arrays(Path(path), "horde") as file:
+        settings = json.loads(str(file["settings"]))
+        state = {name: file[name] for name in file.files if name != "settings"}
+        if settings["format"] != FORMAT:
+            raise InputError(f"its format is {settings['format']}, not {FORMAT}")
+        step = whole("step", settings["step"], 0)
+        d, dtype = whole("n_features", settings["n_features"], 1), str(settings["dtype"])
+        asked = list(settings["predictions"])
+    made = []
+    for one in asked:
+        text = str(one.pop("learner"))
+        name, _, rest = text.partition(":")
+        found = make_learner(own[name], **parse_params(name, rest)) if name in own else text
+        made.append(prediction(found, **one))
+    loaded = horde(d, made, dtype=dtype)
+    loaded.restore(state, step)
+    return loaded

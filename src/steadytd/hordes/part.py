@@ -1,0 +1,230 @@
+"""A part of a Horde: its predictions of one law, in blocks of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytd.base.arrays import Floats, Longs, on_cache_line, read_only
+from steadytd.base.jit import compiled
+from steadytd.engine.law import Law
+from steadytd.engine.loop.compile import kernel
+from steadytd.engine.loop.write import lane_params
+from steadytd.engine.settings import Settings
+from steadytd.hordes.facts import Active
+from steadytd.hordes.loop.shape import (
+    LANES,
+    NONE,
+    SLOTS,
+    Shape,
+    asked_by_traces,
+)
+from steadytd.hordes.loop.write import source_double, source_single
+
+STATE = ("V", "Z", "slots", "scales", "groups", "sums", "lanes", "heads")
+
+
+class Place(NamedTuple):
+    """Where a prediction's facts stand: columns of cumulants, ratios, discounts, step factors."""
+
+    cumulant: int
+    policy: int
+    discount: int
+    schedule: int
+
+
+class Part:
+    """Predictions of one law with one path (with or without trace vectors), sorted by group.
+
+    `order[lane]` is the number of the prediction in that lane; the lanes that fill the last block
+    repeat the last prediction.
+    """
+
+    def __init__(
+        self, members: Sequence[int], learners: Sequence[Settings], places: Sequence[Place],
+        w0: Floats, dtype: str,
+    ) -> None:  # fmt: skip
+        self.law: Law = learners[members[0]].law
+        self.traced = learners[members[0]].traced
+        self.shape = Shape(self.law, self.traced)
+        keys = [self._key(i, learners[i], places[i]) for i in members]
+        found = {key: n for n, key in enumerate(dict.fromkeys(keys))}
+        ranked = sorted(range(len(members)), key=lambda n: (found[keys[n]], n))
+        size = LANES[dtype]
+        blocks = -(-len(members) // size)
+        ranked += [ranked[-1]] * (blocks * size - len(members))
+        self.count = len(members)
+        self.order: Longs = np.array([members[n] for n in ranked], dtype=np.int64)
+        group = np.array([found[keys[n]] for n in ranked]).reshape(blocks, size)
+        self._group(group)
+        self._place([places[i] for i in self.order], blocks, size)
+        self._allocate([learners[i] for i in self.order], w0, dtype, (blocks, size))
+        source = source_single if dtype == "float32" else source_double
+        self.kernel = kernel(self.law, self.traced, False, source)
+
+    def _key(self, i: int, learner: Settings, place: Place) -> tuple[Any, ...]:
+        """Predictions with the same key have the same traces."""
+        law = self.law
+        if not self.traced:
+            return ()
+        asked = asked_by_traces(law)
+        own = any(
+            (name in law.memory and law.memory[name] is None) or set(law.vectors) & set(pair)
+            for name, pair in ((n, law.products.get(n, ())) for n in asked)
+        ) or any(m in law.writes for m in asked)
+        params = tuple(learner.values[n] for n in sorted(asked) if n in law.all_params)
+        cumulant = place.cumulant if "reward" in asked else -1
+        schedule = place.schedule if "alpha" in asked else -1
+        return place.policy, place.discount, cumulant, schedule, params, i if own else -1
+
+    def _group(self, group: NDArray[Any]) -> None:
+        """Where the groups of each block begin; a group that spans two blocks stands in both."""
+        new = np.ones(group.shape, dtype=bool)
+        new[:, 1:] = group[:, 1:] != group[:, :-1]
+        if not self.traced:
+            new[:, 1:] = False
+        counts = new.sum(axis=1)
+        self.begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.group_of = np.cumsum(new, axis=1) - 1
+        size = group.shape[1]
+        self.starts = np.concatenate([[*np.flatnonzero(row), size] for row in new]).astype(np.uintp)
+
+    def _place(self, places: list[Place], blocks: int, size: int) -> None:
+        table = np.array(places, dtype=np.int64).reshape(blocks, size, 4)
+        self.columns = [np.ascontiguousarray(table[:, :, i]) for i in range(4)]
+
+    def _allocate(
+        self, learners: list[Settings], w0: Floats, dtype: str, shape: tuple[int, int]
+    ) -> None:
+        blocks, size = shape
+        s, d, groups = self.shape, len(w0), int(self.begins[-1])
+        traces = len(s.traces)
+        self.V: NDArray[Any] = zeros((blocks, len(s.vectors), d, size), dtype)
+        self.Z = on_cache_line((traces, groups * d))
+        self.slots = np.full((traces, groups * d), NONE, dtype=np.uint8)
+        self.scales = np.zeros((2 * traces, groups * SLOTS))
+        self.groups = np.zeros((len(s.group_rows), groups))
+        self.sums = np.zeros((blocks, len(s.along), SLOTS, size))
+        self.lanes = np.zeros((blocks, len(s.lane_rows), size))
+        self.heads = np.zeros((traces, groups), dtype=np.int64)
+        for v in s.factors:
+            self.lanes[:, s.lane_rows.index(f"f_{v}")] = 1.0
+        params = [[float(x.values[p]) for x in learners] for p in lane_params(self.law)]
+        table = np.array(params).reshape(len(params), blocks, size)
+        self.params = np.ascontiguousarray(table.transpose(1, 0, 2))
+        if w0.any():
+            for lane, learner in enumerate(learners):
+                self.V[lane // size, :, :, lane % size] = learner.first_vectors(w0)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are: the unit that threads share."""
+        return len(self.V)
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that changes, by name."""
+        return {name: getattr(self, name) for name in STATE}
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all that changes."""
+        return sum(array.nbytes for array in self.state.values())
+
+    def advance(self, given: tuple[NDArray[Any], ...], out: Floats, low: int, high: int) -> None:
+        """Take some steps with the blocks `low` to `high`; `out` [steps, block, lane] is delta."""
+        places = map(read_only, (self.begins, *self.columns, self.group_of, self.starts))
+        begins, *columns, group_of, starts = places
+        self.kernel(
+            self.V, self.Z, self.slots, self.scales, self.groups, self.sums, self.lanes,
+            read_only(self.params), self.heads, begins, *columns, group_of, starts, *given, out,
+            low, high,
+        )  # fmt: skip
+
+    def cut(self) -> None:
+        """The episode was cut off after the last step: the next one begins another."""
+        if "gamma" in self.shape.carried:
+            self.lanes[:, self.shape.lane_rows.index("last_gamma")] = 0.0
+
+    def values(self, x: Active) -> Floats:
+        """w.x of every lane [steps, lanes]."""
+        out = np.empty((x.steps, self.blocks, self.V.shape[3]))
+        look(self._kept, x.read_only(), out)
+        return out.reshape(x.steps, -1)
+
+    def weights(self, lane: int) -> Floats:
+        """The weights of one lane."""
+        out = np.empty(self.V.shape[2])
+        b, j = divmod(lane, self.V.shape[3])
+        look_at(self._kept, b, j, out)
+        return out
+
+    @property
+    def _kept(self) -> Kept:
+        s = self.shape
+        along = [(i, s.traces.index(z)) for i, (v, z) in enumerate(s.along) if v == "w"]
+        pairs = np.array(along, dtype=np.int64).reshape(len(along), 2)
+        factor = np.ones((self.blocks, self.V.shape[3]))
+        if "w" in s.factors:
+            factor[:] = self.lanes[:, s.lane_rows.index("f_w")]
+        places = self.begins, self.group_of, pairs, factor
+        return Kept(*map(read_only, (self.V, self.sums, self.Z, self.slots, *places)))
+
+
+def zeros(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Zeros of either type that begin on a cache line."""
+    size = int(np.prod(shape))
+    room = np.zeros(size + 64, dtype=dtype)
+    begin = -room.ctypes.data % 64 // room.itemsize
+    return room[begin : begin + size].reshape(shape)
+
+
+class Kept(NamedTuple):
+    """What weights are made of: rows, sums along traces, entries of traces, factors."""
+
+    V: NDArray[Any]
+    sums: Floats
+    Z: Floats
+    slots: NDArray[np.uint8]
+    begins: Longs
+    group_of: Longs
+    pairs: Longs  # [n, 2]: row of `sums`, number of the trace
+    factor: Floats
+
+
+@compiled
+def look(kept: Kept, x: Active, out: Floats) -> None:
+    """out[t, b, j] = w.x of step t in lane j of block b."""
+    first, feature, value = x
+    for b in range(len(kept.V)):
+        for t in range(len(first) - 1):
+            for j in range(out.shape[2]):
+                out[t, b, j] = 0.0
+            for q in range(first[t], first[t + 1]):
+                for j in range(out.shape[2]):
+                    out[t, b, j] += entry(kept, b, feature[q], j) * value[q]
+
+
+@compiled
+def look_at(kept: Kept, b: int, j: int, out: Floats) -> None:
+    """out[k] = weight k of lane j in block b."""
+    for k in range(len(out)):
+        out[k] = entry(kept, b, k, j)
+
+
+@compiled
+def entry(kept: Kept, b: int, k: int, j: int) -> float:
+    """Weight k of lane j in block b: f (V + sum over traces of S_e Z)."""
+    total = np.float64(kept.V[b, 0, k, j])
+    low = kept.begins[b]
+    count = kept.begins[b + 1] - low
+    for n in range(len(kept.pairs)):
+        row, z = kept.pairs[n]
+        cell = (low * kept.V.shape[2]) + k * count + kept.group_of[b, j]
+        e = kept.slots[z, cell]
+        if e < kept.sums.shape[2]:
+            total += kept.sums[b, row, e, j] * kept.Z[z, cell]
+    return float(kept.factor[b, j] * total)

@@ -1,0 +1,76 @@
+"""What is said about the health of predictions: a frame, and a sentence for each that is ill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steadytd.base.finding import Finding
+from steadytd.hordes.health import GROWS, LONG, RECENT, Health
+from steadytd.hordes.prediction import Prediction
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def health_frame(predictions: Sequence[Prediction], health: Health, step: int) -> pl.DataFrame:
+    """One row per prediction."""
+    import polars as pl
+
+    recent, long = health.numbers.means
+    gone = health.numbers.diverged >= 0
+    with np.errstate(all="ignore"):
+        grows = _grows(health, step)
+    return pl.DataFrame(
+        {
+            "prediction": np.arange(len(predictions)),
+            "learner": [str(p.learner) for p in predictions],
+            "cumulant": [p.cumulant for p in predictions],
+            "policy": pl.Series([p.policy for p in predictions], dtype=pl.Int64),
+            "discount": pl.Series([p.discount for p in predictions], dtype=pl.Float64),
+            "error": np.where(gone, np.inf, long),
+            "recent_error": np.where(gone, np.inf, recent),
+            "rupee": np.where(gone, np.inf, health.rupee),
+            "growing": grows,
+            "diverged_at": pl.Series(
+                [int(n) if n >= 0 else None for n in health.numbers.diverged], dtype=pl.Int64
+            ),
+        }
+    )
+
+
+def _grows(health: Health, step: int) -> np.ndarray:
+    recent, long = health.numbers.means
+    gone = health.numbers.diverged >= 0
+    return np.asarray((step > 2 * RECENT) & ~gone & (recent > GROWS * long))
+
+
+def warnings_of(predictions: Sequence[Prediction], health: Health, step: int) -> list[Finding]:
+    """A sentence for each prediction that has diverged, or whose unsigned error grows."""
+    numbers = health.numbers
+    found = []
+    for i in np.flatnonzero(numbers.diverged >= 0).tolist():
+        at = int(numbers.diverged[i])
+        found.append(Finding(
+            code="prediction_diverged", target=str(i), level="warning",
+            text=f"Prediction {i} ({predictions[i]}) has diverged: its TD error is not a finite "
+            f"number since step {at}. The other predictions are not touched by it.",
+            remedy="Give it a smaller step size, or a learner that is stable off-policy.",
+            numbers={"prediction": i, "step": at},
+        ))  # fmt: skip
+    with np.errstate(all="ignore"):
+        growing = np.flatnonzero(_grows(health, step)).tolist()
+    for i in growing:
+        recent, long = numbers.means[:, i].tolist()
+        found.append(Finding(
+            code="prediction_grows", target=str(i), level="warning",
+            text=f"The unsigned error of prediction {i} ({predictions[i]}) grows: it is "
+            f"{recent:.3g} over about the last {RECENT} steps and {long:.3g} over about the last "
+            f"{min(LONG, step)}.",
+            remedy="If it goes on, give it a smaller step size, or a learner that is stable "
+            "off-policy.",
+            numbers={"prediction": i, "recent": recent, "long": long},
+        ))  # fmt: skip
+    return found

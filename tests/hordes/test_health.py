@@ -1,0 +1,110 @@
+"""Health: against closed forms and plain loops; every sentence is true."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.hordes.health import DIRECTIONS, LONG, RATE, RECENT, directions
+from tests.support.hordes import stream
+
+STILL = "td:alpha=1e-300"  # learns nothing: its weights stay where they are
+
+
+def chain(steps: int, seed: int = 0) -> tuple[Floats, Floats, Floats]:
+    """Features of a walk among five states, rewards, and the five states' features."""
+    rng = np.random.default_rng(seed)
+    Phi = rng.normal(size=(5, 3))
+    states = rng.integers(5, size=steps + 1)
+    return Phi[states], rng.normal(size=5)[states[:-1]], Phi
+
+
+def test_rupee_is_the_root_of_the_projected_bellman_error() -> None:
+    """Of still weights, at lam = 0: sqrt(g' G^-1 g) with g = mean(delta x), G = mean(x x')."""
+    x, reward, _ = chain(20_000)
+    w0 = np.array([1.0, -2.0, 0.5])
+    one = st.prediction(STILL, cumulant=0, policy="behavior", discount=0.5)
+    h = st.horde(3, [one], w0=w0)
+    h.update_many(x[:-1], x[1:], reward[:, None])
+    delta = reward + 0.5 * x[1:] @ w0 - x[:-1] @ w0
+    g, G = delta @ x[:-1] / len(delta), x[:-1].T @ x[:-1] / len(delta)
+    assert h.health()["rupee"][0] == pytest.approx(np.sqrt(g @ np.linalg.solve(G, g)), rel=0.2)
+    solved = np.linalg.solve(x[:-1].T @ (x[:-1] - 0.5 * x[1:]), x[:-1].T @ reward)
+    there = st.horde(3, [one], w0=solved)
+    there.update_many(x[:-1], x[1:], reward[:, None])
+    assert there.health()["rupee"][0] < 0.1 * h.health()["rupee"][0]
+
+
+def test_health_against_a_plain_loop() -> None:
+    """Ratios, traces, discounts and cuts, on hashed directions."""
+    seen = stream(150, features=20, seed=4)
+    one = st.prediction("td:alpha=0.02,lam=0.7", cumulant=1, policy=2, discount_column=1)
+    h = st.horde(20, [one])
+    place, sign = directions(20)
+    g, u, z = (np.zeros(DIRECTIONS) for _ in range(3))
+    recent = long = last = longest = 0.0
+    for t in range(150):
+        facts = {n: table[t] for n, table in seen.facts().items() if n != "truncated"}
+        facts["terminated"] = bool(facts["terminated"])
+        (delta,) = h.update(seen.x[t], seen.x_next[t], **facts)
+        x = np.zeros(DIRECTIONS)
+        np.add.at(x, place, sign * seen.x[t])
+        z = seen.rhos[t, 2] * (last * 0.7 * z + x)
+        longest = max(longest, x @ x)
+        g = g + RATE / longest * (delta * z - (g @ x) * x)
+        u = u + (delta * z - u) / min(t + 1, LONG)
+        recent += (abs(delta) - recent) / min(t + 1, RECENT)
+        long += (abs(delta) - long) / min(t + 1, LONG)
+        last = 0.0 if seen.terminated[t] or seen.truncated[t] else seen.discounts[t, 1]
+        if seen.truncated[t]:
+            h.end_episode()
+    row = h.health().row(0, named=True)
+    assert row["rupee"] == pytest.approx(np.sqrt(abs(g @ u)), rel=1e-3)
+    assert (row["recent_error"], row["error"]) == pytest.approx((recent, long), rel=1e-12)
+    assert (row["learner"], row["policy"], row["discount"]) == (str(one.learner), 2, None)
+
+
+def test_directions_are_spread_and_fixed() -> None:
+    place, sign = directions(6065)
+    counts = np.bincount(place, minlength=DIRECTIONS)
+    assert counts.min() > 600 and abs(sign.sum()) < 300
+    assert np.array_equal(directions(100)[0], place[:100])
+    assert directions(3)[0].tolist() == [0, 1, 2]
+
+
+def numbers(text: str) -> list[float]:
+    return [float(x) for x in re.findall(r"(?<![\w=.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", text)]
+
+
+def test_a_sentence_for_each_prediction_that_goes_wrong() -> None:
+    """x = 1 leads to x' = 2: TD's weight is multiplied by 1 + alpha (2 gamma - 1) in each step."""
+    alphas = (1e-3, 1e-2, 1.0)
+    h = st.horde(1, [
+        st.prediction(f"td:alpha={a}", cumulant=0, policy="behavior", discount=g)
+        for a in alphas for g in (0.4, 0.9)
+    ], w0=[1.0])  # fmt: skip
+    first: dict[int, int] = {}
+    errors: list[Floats] = []
+    for step in range(1, 2001):
+        delta = h.update([1.0], [2.0], [0.0])
+        errors.append(np.abs(delta))
+        for i in np.flatnonzero(~np.isfinite(delta)).tolist():
+            first.setdefault(i, step)
+    found = {(f.code, int(f.target)): f for f in h.warnings}
+    assert set(found) == {("prediction_diverged", 5), ("prediction_grows", 3)}
+    gone, grows = found["prediction_diverged", 5], found["prediction_grows", 3]
+    assert f"since step {first[5]}." in gone.text and str(h.predictions[5]) in gone.text
+    assert h.health()["diverged_at"].to_list() == [None] * 5 + [first[5]]
+    recent = long = 0.0
+    for n, error in enumerate(np.array(errors)[:, 3], start=1):
+        recent += (error - recent) / min(n, 100)
+        long += (error - long) / min(n, 1000)
+    shown = numbers(grows.text.partition("grows")[2])
+    assert shown == pytest.approx([recent, 100, long, 1000], rel=0.01)
+    assert recent > 4 * long
+    assert h.health()["growing"].to_list() == [False, False, False, True, False, False]
+    assert h.health()["error"][5] == np.inf

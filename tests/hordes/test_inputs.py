@@ -1,0 +1,129 @@
+"""Bad input gets one sentence: what, the rule, the value, the remedy. Nothing is learned from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import steadytd as st
+from steadytd.hordes import part
+from tests.support.hordes import not_compiled
+
+TD, TREE = "td:alpha=0.1", "tree_backup:alpha=0.1"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part, "kernel", not_compiled)
+
+
+def made(text: str = TD, **changes: Any) -> st.Prediction:
+    given: dict[str, Any] = {"cumulant": 0, "policy": 0, "discount": 0.9, **changes}
+    return st.prediction(text, **given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"discount": None}, r"^a prediction needs its discount: give discount=\.\.\. .* got disc"),
+        ({"discount_column": 1}, r"^a prediction needs its discount: .* discount_column=1\.$"),
+        ({"discount": 1.5}, r"^discount must be from 0 to 1, got 1\.5\.$"),
+        ({"discount": "high"}, r"^discount must be a number from 0 to 1, got 'high'\.$"),
+        ({"cumulant": -1}, r"^cumulant \(a column of the cumulants\) must be .* got -1\.$"),
+        ({"policy": 0.5}, r"^policy \(a column of the ratios, or 'behavior'\) must be a whole"),
+        ({"policy": "pi"}, r"^policy must be a column .* or 'behavior', .*; got 'pi'\.$"),
+        ({"text": TREE, "policy": "behavior"}, r"^tree_backup needs pi and mu, .* give the column"),
+        ({"text": "tdc:alpha=0.1,ratio=auto"}, r"ratio=auto needs a known model, which a live str"),
+        ({"text": "tdd:alpha=0.1"}, r"^unknown learner 'tdd'; did you mean 'td'\?"),
+    ],
+)
+def test_predictions(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(st.InputError, match=said):
+        made(**changes)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((2, []), r"^a horde needs at least one prediction, got none\.$"),
+        ((2, [TD]), r"^a horde is made of st\.prediction\(\.\.\.\), got str\.$"),
+        ((0, [made()]), r"^n_features must be a whole number >= 1, got 0\.$"),
+        ((10**12, [made()]), r"would take 8e\+03 GB, more than the .* take fewer predictions"),
+    ],
+)
+def test_hordes(given: tuple[Any, Any], said: str) -> None:
+    with pytest.raises(st.InputError, match=said):
+        st.horde(*given)
+
+
+def test_options_of_hordes() -> None:
+    with pytest.raises(st.InputError, match=r"^unknown dtype of a horde 'float16'; did you mean"):
+        st.horde(2, [made()], dtype="float16")
+    with pytest.raises(st.InputError, match=r"^w0 must be 2 finite numbers, got shape \(3,\)\.$"):
+        st.horde(2, [made()], w0=[1, 2, 3])
+    with pytest.raises(st.InputError, match=r"^threads must be a whole number"):
+        st.horde(2, [made()], threads=0)
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"x": [1, 0]}, r"^x must have 3 features .* got shape \(1, 2\)\.$"),
+        ({"x": [1, NAN, 0]}, r"^x must be finite numbers, got nan at \[1\]\.$"),
+        ({"x": "here"}, r"^x must be numbers \(could not convert"),
+        ({"x_next": ([3], None)}, r"^the indices of x_next must be from 0 to 2, got 3\.$"),
+        ({"x": ([0, 1, 0], None)}, r"^an index of x stands twice in one step; add its values up"),
+        ({"x": ([0, 1], [1.0])}, r"^x has 2 indices and 1 values; give one value for each index"),
+        ({"x": ([0.5], None)}, r"^the indices of x must be whole numbers, got float64\.$"),
+        ({"x": ([0], [1.0], 3)}, r"^x must be a pair \(indices, values\), got 3 things\.$"),
+        ({"cumulants": [1.0]}, r"^cumulants must have 2 numbers, one per column .* shape \(1,\)"),
+        ({"cumulants": [1.0, INF]}, r"^cumulants must be finite numbers, got inf at \[1\]\.$"),
+        (
+            {"rhos": None},
+            r"^rhos are missing: td:alpha=0\.1 needs the importance ratio .* 1 column",
+        ),
+        ({"rhos": [-1.0]}, r"^rhos must be finite numbers >= 0, got -1 at \[0\]\.$"),
+        ({"discounts": None}, r"^discounts are missing: .* pass discounts=\.\.\. with 1 column\.$"),
+        ({"discounts": [1.01]}, r"^discounts must be from 0 to 1, got 1\.01 at \[0\]\.$"),
+        ({"terminated": 1}, r"^terminated must be True or False for each step, got int64"),
+        ({"interest": -1.0}, r"^interest must be a finite number >= 0\.$"),
+        ({"pi": [0.5]}, r"^give both pi and mu \(probabilities of the action taken\), or neither"),
+        ({"pi": [0.5], "mu": 0.0}, r"^mu must be > 0: it is the probability of an action that was"),
+        ({"pi": [0.5], "mu": 0.25}, r"^rhos must be pi/mu; give rhos, or pi and mu\.$"),
+        ({"x": [[1, 0, 0]] * 2}, r"^update takes one step; use update_many for several\.$"),
+    ],
+)
+def test_steps(changes: dict[str, Any], said: str) -> None:
+    h = st.horde(3, [made(cumulant=1), made(discount=None, discount_column=0)])
+    good: dict[str, Any] = {
+        "x": [1, 0, 0], "x_next": [0, 1, 0], "cumulants": [1.0, 2.0], "rhos": [1.0],
+        "discounts": [0.5],
+    }  # fmt: skip
+    with pytest.raises(st.InputError, match=said):
+        h.update(**{**good, **changes})
+    assert h.step == 0 and not h.w.any()
+    h.update(**good)
+    assert h.w.tolist() == [[0.2, 0.0, 0.0], [0.1, 0.0, 0.0]]
+
+
+def test_what_nobody_asks_for() -> None:
+    h = st.horde(2, [made(policy="behavior")])
+    with pytest.raises(st.InputError, match=r"^discounts were given, but every prediction has"):
+        h.update([1, 0], [0, 1], [1.0], discounts=[0.5])
+    with pytest.raises(st.InputError, match=r"^x and x_next must have the same number of steps"):
+        h.update_many(np.ones((2, 2)), np.ones((3, 2)), np.ones((2, 1)))
+    with pytest.raises(st.InputError, match=r"^cumulants must have 1 number for each of 2 steps"):
+        h.update_many(np.ones((2, 2)), np.ones((2, 2)), np.ones((3, 1)))
+
+
+def test_laws_that_need_probabilities() -> None:
+    h = st.horde(2, [made("tree_backup:alpha=0.5")])
+    with pytest.raises(st.InputError, match=r"^tree_backup:alpha=0\.5 needs pi and mu, the prob"):
+        h.update([1, 0], [0, 1], [1.0], rhos=[0.5])
+    h.update([1, 0], [0, 1], [1.0], pi=[0.25], mu=0.5)
+    assert h.w.tolist() == [[0.25, 0.0]]
