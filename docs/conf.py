@@ -97,9 +97,8 @@ def inline_math(self: Any, node: Any) -> None:
     long = len(node.astext()) > LONG
     parts = re.split(r" (?=(?:=|<|>|\\leftarrow|\\le|\\ge) )", node.astext())
     whole = all(part.count(a) == part.count(b) for part in parts for a, b in ("{}", "()", "[]"))
-    self.body.append(
-        "<wbr>".join(mathml(part) for part in (parts if long and whole else [node.astext()]))
-    )
+    shown = parts if long and whole else [node.astext()]
+    self.body.append("<wbr>".join(map(mathml, shown)))
     raise SkipNode
 
 
@@ -123,11 +122,11 @@ def escape_bars(*given: Any) -> None:
     lines[:] = [re.sub(r"(?<=[\w')])\|(?=\w)", r"\|", line) for line in lines]
 
 
-def plain_types(*given: Any) -> tuple[str, str | None]:
+def plain_types(*given: Any) -> tuple[str | None, str | None]:
     """Names of array types as they stand in the code."""
     arguments, result = given[-2:]
     forward = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
-    return forward.sub(r"\1", arguments or ""), result and forward.sub(r"\1", result)
+    return arguments and forward.sub(r"\1", arguments), result and forward.sub(r"\1", result)
 
 
 def write_lab(app: Sphinx, error: Exception | None) -> None:
