@@ -34,7 +34,7 @@ test-all: $(STAMP)
 
 # Pages in a real browser: Playwright comes from PyPI, Chromium from the system's packages.
 test-browser: $(STAMP)
-	$(INSTALL) '.[browser]'
+	$(INSTALL) '.[browser,docs]'
 	command -v chromium || command -v chromium-browser || command -v google-chrome \
 		|| { apt-get update && apt-get install --yes --no-install-recommends chromium; } \
 		|| { echo "install Chromium with the package manager of your system, then run this again" && exit 1; }

@@ -49,6 +49,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # it would be fetched, which a page opened as a file cannot do
 html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "gallery": []}
 html_theme_options = {

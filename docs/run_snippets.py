@@ -100,9 +100,15 @@ def use_style() -> None:
 
     @alt.theme.register("steadytd", enable=True)
     def style() -> Any:
-        axis = {**text, "gridColor": "#e6e6e6", "titleFontWeight": "normal"}
-        return {"config": {"range": {"category": list(COLOURS)}, "axis": axis, "legend": text,
-                           "view": {"stroke": "#d0d0d0"}, "line": {"strokeWidth": 1.8}}}  # fmt: skip
+        return {
+            "config": {
+                "range": {"category": list(COLOURS)},
+                "axis": {**text, "gridColor": "#e6e6e6", "titleFontWeight": "normal"},
+                "legend": text,
+                "view": {"stroke": "#d0d0d0"},
+                "line": {"strokeWidth": 1.8},
+            }
+        }
 
 
 if __name__ == "__main__":
