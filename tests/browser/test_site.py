@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import expect
@@ -22,6 +23,7 @@ PAGES = [
 ]  # fmt: skip
 
 
+VIEWS: list[tuple[int, Literal["light", "dark"]]] = [(1280, "light"), (420, "light"), (420, "dark")]
 # What stands in the text and reaches over the edge; code, tables and formulas may be scrolled.
 OUTSIDE = """
 [...document.querySelectorAll("article :is(p, li, h1, h2, h3, pre, table, img, iframe, math)")]
@@ -47,7 +49,7 @@ def address(site: Path, page: str) -> str:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_opens_without_an_error_and_fits(site: Path, page: str) -> None:
     with opened(address(site, page), color_scheme="light") as shown:
-        for width, scheme in ((1280, "light"), (420, "light"), (420, "dark")):
+        for width, scheme in VIEWS:
             shown.emulate_media(color_scheme=scheme)
             shown.set_viewport_size({"width": width, "height": 900})
             expect(shown.locator("html")).to_have_attribute("data-theme", scheme)

@@ -105,8 +105,8 @@ def _live(law: Law, example: str) -> list[str]:
     shown = ";".join(_without_general(text) for text in learners.split())
     state = f"p={problem}&l={shown}&n={steps}&k=3"
     return [
-        "The command [below](#at-work) in your browser, with the same bits, for three seeds. Drag a "
-        "parameter. [The lab](../lab.md) has the rest.",
+        "The command [below](#at-work) in your browser, with the same bits, for three seeds. Drag "
+        "a parameter. [The lab](../lab.md) has the rest.",
         "",
         f'<iframe class="small-lab" loading="lazy" title="{law.name} at work: error over steps" '
         f'src="../lab/live.html#small=1&amp;{state.replace("&", "&amp;")}"></iframe>',
