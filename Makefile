@@ -35,7 +35,7 @@ test-all:
 
 # Pages in a real browser: Playwright comes from PyPI, Chromium from the system's packages.
 test-browser: $(STAMP)
-	$(INSTALL) '.[browser]'
+	$(INSTALL) '.[browser,docs]'
 	command -v chromium || command -v chromium-browser || command -v google-chrome \
 		|| { apt-get update && apt-get install --yes --no-install-recommends chromium; } \
 		|| { echo "install Chromium with the package manager of your system, then run this again" && exit 1; }
@@ -62,10 +62,11 @@ results: $(STAMP)
 	$(BIN)/python docs/cure_wins.py results/cures
 	$(BIN)/python docs/write_results.py
 
+# The site, in `site/`: open site/index.html. A broken link or anchor, or any other warning, fails.
 docs: $(STAMP)
 	$(BIN)/python docs/write_learner_pages.py
 	$(INSTALL) '.[docs]'
-	$(BIN)/mkdocs build --strict
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet -d build/docs docs site
 
 # The plain install is what `make reproduce` needs; the development tools come with `make test`.
 define set_up

@@ -161,16 +161,6 @@ def test_the_map_is_the_one_that_the_linter_enforces() -> None:
     assert [set(line.split(" | ")) for line in shown] == [set(x.split(" | ")) for x in layers]
 
 
-def test_the_site_leads_to_every_page() -> None:
-    """But for the learners' own pages, which their index leads to."""
-    docs = ROOT / "docs"
-    shown = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    pages = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
-    learners = {f"learners/{name}.md" for name in st.learners()}
-    assert set(shown) == pages - learners
-    assert len(shown) == len(set(shown))
-
-
 def test_a_wrong_walk_would_be_found() -> None:
     page = (
         "## The five walks\n\n### one\n\n1. `a.py` `f`: in.\n2. `b.py` `C`: out,\n   or so.\n\n## x"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 
-from steadytd.engine.law import Law
+from steadytd.engine.law import GENERAL, Law
 from steadytd.engine.learner import plain
 from steadytd.learners import algorithm
 from steadytd.learners import built_in as names
+from steadytd.report.equations import bare, block, prose
 
 SECTIONS = {
     "Background": "Background",
@@ -23,26 +24,33 @@ SECTIONS = {
 HEADING = re.compile(rf"^({'|'.join(SECTIONS)})\b(?:(?!\n\n)[^:])*?(?=:)", re.MULTILINE)
 
 
+NAME = re.compile(r"(?<![\w`/.:\[])([a-z][a-z0-9_]*)(?![\w`/(\]]|:\w)")
+RUN = re.compile(r"steadytd run (\w+) ([^-]+) --steps (\d+)")
+
+
 def learner_pages() -> dict[str, str]:
     """File name to text, for every registered learner and an index."""
     pages = {f"{name}.md": learner_page(name) for name in names()}
-    rows = [f"| [{name}]({name}.md) | {algorithm(name).summary} |" for name in names()]
+    rows = [f"| [{name}]({name}.md) | {prose(algorithm(name).summary)} |" for name in names()]
     index = ["# Learners", "", "| name | what it is |", "|---|---|", *rows, ""]
     return {**pages, "index.md": "\n".join(index)}
 
 
 def learner_page(name: str) -> str:
-    """One learner: summary, background, quick facts, equations, deviations, command."""
+    """One learner: background, quick facts, equations, a small lab, deviations, command."""
     law = algorithm(name)
     parts = sections(law.doc)
-    lines = [f"# {name}", "", law.summary, ""]
+    lines = [f"# {name}", "", prose(law.summary), ""]
     for key, title in SECTIONS.items():
         if key == "Update":
             lines += ["## Quick facts", "", *_facts(law), ""]
+        if key == "Fixed point":
+            lines += ["## Live", "", *_live(law, parts["Example"]), ""]
         if key == "Parameters":
             lines += [f"## {title}", "", *_params(law), ""]
         elif key in parts:
-            lines += [f"## {title}", "", parts[key], ""]
+            text = parts[key] if key == "Example" else _typeset(parts[key], name)
+            lines += [f"## {title}", "", text, ""]
     source = f"src/steadytd/learners/{name}.py"
     lines += [f"The law and its closed form: `{source}`. The compiled loop: "
               f"`steadytd show learner {name} --kernel`.", ""]  # fmt: skip
@@ -56,21 +64,61 @@ def sections(doc: str) -> dict[str, str]:
     result = {}
     for i, match in enumerate(found):
         end = found[i + 1].start() if i + 1 < len(found) else len(text)
-        body = text[match.end() :][: end - match.end()]
-        remark = match.group(0)[len(match.group(1)) :].strip()
-        result[match.group(1)] = _fenced(remark, body)
+        remark = bare(match.group(0)[len(match.group(1)) :].strip(" ,"))
+        result[match.group(1)] = _fenced(remark + text[match.end() : end].rstrip()).lstrip(": ")
     return result
 
 
-def _fenced(remark: str, body: str) -> str:
-    """`Update (beta = ...)::` and an indented block, as a remark and a fenced block."""
-    code = re.match(r"::\n\n((?:    [^\n]*\n|\n)+)(.*)", body + "\n", re.DOTALL)
-    if code is None:
-        return (f"{remark} " if remark else "") + body.lstrip(":").strip()
-    block = inspect.cleandoc(code.group(1))
-    rest = code.group(2).strip()
-    note = [remark.lstrip(", ").strip("()") + ":", ""] if remark else []
-    return "\n".join([*note, "```", block, "```", *(["", rest] if rest else [])])
+def _fenced(text: str) -> str:
+    """Each `words::` with an indented block, as words and a fenced block."""
+    indented = re.compile(r"(?:^|(?<=[^:]))::\n\n((?:    [^\n]*(?:\n|$)|\n)+)", re.MULTILINE)
+
+    def fence(match: re.Match[str]) -> str:
+        block = inspect.cleandoc(match.group(1))
+        return (":\n\n" if match.start() else "") + f"```\n{block}\n```\n\n"
+
+    return indented.sub(fence, text).strip()
+
+
+def _typeset(text: str, own: str) -> str:
+    """A section with its equations set, with links to what it names, and one line per point."""
+    text = re.sub(r"(?<=\.)\s(?=\d\. \D)", "\n", text)
+    text = re.sub(r"\bdocs/(\w+)\.md", r"[\1](../\1.md)", text)
+    found = []
+    for part in re.split(r"(```.*?```)", text, flags=re.DOTALL):
+        inside = part.strip("`\n")
+        linked = NAME.sub(lambda m: _link(m.group(), own), prose(part))
+        found.append(block(inside) if part.startswith("```") else linked)
+    return re.sub(r"^[a-z](?=[a-z]*[- .])", lambda m: m.group().upper(), "".join(found))
+
+
+def _link(word: str, own: str) -> str:
+    return f"[{word}]({word}.md)" if word in names() and word != own else word
+
+
+def _live(law: Law, example: str) -> list[str]:
+    """The lab with the example of the learner's text; what it leaves out is said."""
+    run = RUN.search(example)
+    if law.block is not None or law.action_values or run is None:
+        return ["This learner is not in [the lab](../lab.md), which runs learners of state values "
+                "that take steps."]  # fmt: skip
+    problem, learners, steps = run.groups()
+    shown = ";".join(_without_general(text) for text in learners.split())
+    state = f"p={problem}&l={shown}&n={steps}&k=3"
+    return [
+        "The command [below](#at-work) in your browser, with the same bits, for three seeds. Drag "
+        "a parameter. [The lab](../lab.md) has the rest.",
+        "",
+        f'<iframe class="small-lab" loading="lazy" title="{law.name} at work: error over steps" '
+        f'src="../lab/live.html#small=1&amp;{state.replace("&", "&amp;")}"></iframe>',
+    ]
+
+
+def _without_general(text: str) -> str:
+    """A learner as text, without settings that the lab does not have."""
+    name, _, settings = text.partition(":")
+    kept = [one for one in settings.split(",") if one.partition("=")[0] not in GENERAL]
+    return f"{name}:{','.join(kept)}"
 
 
 def _facts(law: Law) -> list[str]:
@@ -94,14 +142,19 @@ def _facts(law: Law) -> list[str]:
         "closed form": closed if law.expectation else "none",
         "needs pi and mu, not only rho": "yes" if law.needs_policies else "no",
     }
-    return ["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items())]
+    return [
+        "| | |",
+        "|---|---|",
+        *(f"| {prose(key)} | {prose(value)} |" for key, value in rows.items()),
+    ]
 
 
 def _params(law: Law) -> list[str]:
     rows = []
     for name, p in law.all_params.items():
         default = "required" if p.default is None else plain(p.default)
-        rows.append(f"| `{name}` | {p.doc} | {p.rule} | {default} |")
+        rule = p.rule.replace(">=", "≥").replace("<=", "≤")
+        rows.append(f"| `{name}` | {prose(p.doc)} | {rule} | {default} |")
     if law.variant_param:
         choices = list(law.variants)
         rows.append(

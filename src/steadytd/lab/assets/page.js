@@ -5,6 +5,7 @@ const data = JSON.parse(document.getElementById("lab-data").textContent);
 const $ = (id) => document.getElementById(id);
 const POINTS = 201;
 const state = { problem: "three_state", learners: [], steps: 100000, seeds: 3, step: 0, onPolicy: false, own: null };
+const asFigure = new URLSearchParams(location.hash.slice(1)).has("small"); // a figure in another page
 let model, tables, analysis, worker, wishes = 0, wished = 0;
 var curves; // also for whoever looks at the page from outside: a property of the window
 
@@ -52,6 +53,7 @@ function toAddress() {
   parts.set("n", state.steps);
   parts.set("k", state.seeds);
   if (state.step) parts.set("step", state.step);
+  if (asFigure) parts.set("small", "1");
   if (state.own) parts.set("m", JSON.stringify(state.own));
   history.replaceState(null, "", "#" + parts);
 }
@@ -399,6 +401,8 @@ function showCode() {
   if (state.onPolicy && !state.own) lines.push(`p = st.problem(${JSON.stringify(state.problem)})`, 'problem = st.Problem(name="on_policy", P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.mu, Phi=p.Phi, w0=p.w0, start=p.start)');
   lines.push(`r = st.run(${name}, [${texts.join(", ")}], steps=${state.steps}, seeds=${state.seeds}, points=${POINTS})`, "print(r.summary)");
   $("python").textContent = lines.join("\n");
+  document.body.classList.toggle("pathless", presentEta() === null);
+  $("whole").href = location.href.replace("&small=1", "");
   $("command").textContent = state.own || state.onPolicy
     ? "A problem of your own needs a file: save it in Python with problem.save(\"mine.npz\"), then\nsteadytd run mine.npz " + state.learners.map(learnerText).join(" ") + ` --steps ${state.steps} --seeds ${state.seeds}`
     : `steadytd run ${state.problem} ${state.learners.map(learnerText).join(" ")} --steps ${state.steps} --seeds ${state.seeds} --points ${POINTS}`;
@@ -539,6 +543,7 @@ async function copy(id, button) {
 }
 
 function start() {
+  document.body.classList.toggle("small", asFigure);
   startWorker();
   if (!fromAddress()) Object.assign(state, { ...COURSE[4].state, learners: COURSE[4].state.learners.map(parseLearner), step: 0 }, data.first ? { problem: data.first } : {});
   $("problem").onchange = () => {

@@ -1,0 +1,109 @@
+"""The documentation site in Chromium, opened from files: errors, overflow, search, small labs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import expect
+
+import steadytd as st
+from tests.browser.chromium import opened
+
+pytestmark = pytest.mark.browser
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    "index", "theory", "paper", "lab", "gallery", "evaluate", "learners/index",
+    "learners/perturbed_td", "learners/truncated_etd", "learners/lstd", "tutorials/ten_minutes",
+    "tutorials/deadly_triad", "results/index", "api/index", "api/certificate", "developers",
+]  # fmt: skip
+
+
+VIEWS: list[tuple[int, Literal["light", "dark"]]] = [(1280, "light"), (420, "light"), (420, "dark")]
+# What stands in the text and reaches over the edge; code, tables and formulas may be scrolled.
+OUTSIDE = """
+[...document.querySelectorAll("article :is(p, li, h1, h2, h3, pre, table, img, iframe, math)")]
+    .filter((e) => e.checkVisibility() && !e.parentElement.closest("pre, table, .formula"))
+    .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+    .map((e) => `${e.tagName}: ${e.textContent.slice(0, 80)}`)
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` builds it: any warning fails."""
+    out = tmp_path_factory.mktemp("site")
+    options = ["--fail-on-warning", "--quiet", "--jobs", "2", "-d", f"{out}.trees"]
+    subprocess.run([sys.executable, "-m", "sphinx", *options, ROOT / "docs", out], check=True)
+    return out
+
+
+def address(site: Path, page: str) -> str:
+    return (site / f"{page}.html").as_uri()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_opens_without_an_error_and_fits(site: Path, page: str) -> None:
+    with opened(address(site, page), color_scheme="light") as shown:
+        for width, scheme in VIEWS:
+            shown.emulate_media(color_scheme=scheme)
+            shown.set_viewport_size({"width": width, "height": 900})
+            expect(shown.locator("html")).to_have_attribute("data-theme", scheme)
+            assert shown.evaluate("document.documentElement.scrollWidth") <= width
+            assert shown.evaluate(OUTSIDE) == []
+
+
+def test_equations_are_drawn_by_the_browser(site: Path) -> None:
+    with opened(address(site, "learners/perturbed_td")) as page:
+        formula = page.locator(".formula math").first
+        box = formula.bounding_box()
+        assert box is not None and box["height"] > 60  # three lines, one with a fraction
+        assert page.locator("mfrac").count() >= 1
+        assert page.locator("math merror").count() == 0
+
+
+@pytest.mark.parametrize("name", ["perturbed_td", "truncated_etd"])
+def test_a_small_lab_runs_in_a_learners_page(site: Path, name: str) -> None:
+    with opened(address(site, f"learners/{name}")) as page:
+        page.locator("iframe.small-lab").scroll_into_view_if_needed()
+        lab = page.frame_locator("iframe.small-lab")
+        expect(lab.locator("body")).to_have_attribute("data-done", "1", timeout=60_000)
+        expect(lab.locator("#chart-curves path").first).to_be_visible()
+        expect(lab.locator("#course")).to_be_hidden()
+        slider = lab.locator(f"input[type=range][aria-label='{name} alpha']")
+        expect(slider).to_be_visible()
+        slider.evaluate("(e) => { e.value = -2; e.dispatchEvent(new Event('input')); }")
+        expect(lab.locator("#whole")).to_have_attribute("href", re.compile("alpha%3D0.01"))
+        expect(lab.locator("body")).to_have_attribute("data-done", "1", timeout=60_000)
+
+
+def test_every_small_lab_opens_its_example(site: Path) -> None:
+    """The address of each one is understood: a wrong one would be named in the page."""
+    sources = {}
+    for name in st.learners():
+        text = (site / "learners" / f"{name}.html").read_text(encoding="utf-8")
+        found = re.search(r'src="\.\./(lab/live\.html#[^"]+)"', text)
+        if found:
+            sources[name] = found[1].replace("&amp;", "&")
+    assert len(sources) == len(st.learners()) - 4  # solvers, and values of actions
+    with opened((site / "lab" / "live.html").as_uri()) as page:
+        for name, source in sources.items():
+            page.goto("about:blank")
+            page.goto(f"{site.as_uri()}/{source}")
+            expect(page.locator("#fault")).to_have_text("")
+            expect(page.locator("#learners legend").first).to_have_text(name)
+
+
+def test_search_works_offline(site: Path) -> None:
+    with opened(f"{address(site, 'search')}?q=follow-on") as page:
+        expect(page.locator("#search-results")).to_contain_text("etd", timeout=20_000)
+
+
+def test_no_page_asks_another_host(site: Path) -> None:
+    loads = re.compile(r'<(?:script|link|img|iframe)[^>]+(?:src|href)="(?:https?:)?//[^"]+"')
+    for path in site.rglob("*.html"):
+        assert loads.findall(path.read_text(encoding="utf-8")) == [], path.name
