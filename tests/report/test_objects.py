@@ -218,8 +218,8 @@ def test_an_evaluation_is_read_again(
     again = st.load_evaluation(kept)
     assert again.to_dict() == evaluation.to_dict()
     assert (str(again), repr(again)) == (str(evaluation), repr(evaluation))
-    both = [e.value_function("forward") for e in (evaluation, again)]
-    assert np.array_equal(*(v.predict([[1.0], [3.0]]) for v in both))
+    one, other = (e.value_function("forward").predict([[1.0], [3.0]]) for e in (evaluation, again))
+    assert np.array_equal(one, other)
     assert again.compare("forward") == evaluation.compare("forward")
     drawn = dict.fromkeys(("svg", "png", "pdf"), np.frombuffer(b"<svg></svg>", np.uint8))
     monkeypatch.setattr("steadytd.report.figures._draw", lambda text: drawn)
