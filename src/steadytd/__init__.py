@@ -33,7 +33,7 @@ _ROOMS = {
     "evaluation.evaluate": ("evaluate",),
     "evaluation.judge.decide": ("BestTarget", "Decision"),
     "evaluation.judge.recommend": ("Recommendation",),
-    "evaluation.result": ("Evaluation",),
+    "evaluation.result": ("Evaluation", "load_evaluation"),
     "evaluation.value_function": ("ValueFunction", "load_value_function"),
     "features": ("FeatureMap", "feature_map"),
     "hordes.horde": ("Horde", "horde", "load_horde"),

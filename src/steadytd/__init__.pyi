@@ -18,6 +18,7 @@ from steadytd.evaluation.judge.decide import BestTarget as BestTarget
 from steadytd.evaluation.judge.decide import Decision as Decision
 from steadytd.evaluation.judge.recommend import Recommendation as Recommendation
 from steadytd.evaluation.result import Evaluation as Evaluation
+from steadytd.evaluation.result import load_evaluation as load_evaluation
 from steadytd.evaluation.value_function import ValueFunction as ValueFunction
 from steadytd.evaluation.value_function import load_value_function as load_value_function
 from steadytd.features import FeatureMap as FeatureMap

@@ -208,6 +208,28 @@ def test_saved_and_read_again(study: st.StudyResults, tmp_path: Path) -> None:
         st.load_study(tmp_path)
 
 
+def test_an_evaluation_is_read_again(
+    evaluation: st.Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = evaluation.save(tmp_path / "e.npz")
+    again = st.load_evaluation(kept)
+    assert again.to_dict() == evaluation.to_dict()
+    assert (str(again), repr(again)) == (str(evaluation), repr(evaluation))
+    one, other = (e.value_function("forward").predict([[1.0], [3.0]]) for e in (evaluation, again))
+    assert np.array_equal(one, other)
+    assert again.compare("forward") == evaluation.compare("forward")
+    drawn = dict.fromkeys(("svg", "png", "pdf"), np.frombuffer(b"<svg></svg>", np.uint8))
+    monkeypatch.setattr("steadytd.report.figures._draw", lambda text: drawn)
+    pages = [e.report(tmp_path / "page.html").read_text() for e in (evaluation, again)]
+    assert pages[0] == pages[1]
+    with np.load(kept) as file:
+        content = {name: file[name] for name in file.files}
+    bad = str(content["content"]).replace("steadytd.evaluation.result:Evaluation", "os:system")
+    np.savez(tmp_path / "bad.npz", **{**content, "content": np.array(bad)})
+    with pytest.raises(st.InputError, match="'os:system' is no record of an evaluation"):
+        st.load_evaluation(tmp_path / "bad.npz")
+
+
 def test_a_run_with_a_law_of_ones_own_is_read_with_it(tmp_path: Path) -> None:
     r = st.run("three_state", [own_learner := st.learner(own, alpha=0.1)], steps=10)
     r.save(tmp_path / "run")

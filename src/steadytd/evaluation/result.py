@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
 from steadytd.base.outside.shown import Shown
@@ -27,6 +30,7 @@ from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.judge.values import Judged
 from steadytd.evaluation.probabilities import Probabilities
+from steadytd.evaluation.records import decode, encode
 from steadytd.evaluation.value_function import ValueFunction
 from steadytd.evaluation.visits import Visits
 from steadytd.features import FeatureMap
@@ -236,6 +240,12 @@ class Evaluation(Shown):
             raise InputError(f"{name} has diverged for {target} and has no value function.")
         return ValueFunction(target, name, found.weights[name], self.features)
 
+    def save(self, path: str | Path) -> Path:
+        """Write the evaluation to a NumPy archive; `steadytd.load_evaluation` reads it back."""
+        arrays: dict[str, Any] = {}
+        content = json.dumps(encode(self, arrays))
+        return write_arrays(Path(path), {"content": np.array(content), **arrays}, compressed=True)
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON: numbers that are not finite become null."""
         document = {
@@ -266,6 +276,16 @@ class Evaluation(Shown):
         }
         cleaned: dict[str, Any] = plain(document)
         return cleaned
+
+
+def load_evaluation(path: str | Path) -> Evaluation:
+    """Read an evaluation that `Evaluation.save` wrote."""
+    with reading_arrays(Path(path), "evaluation") as file:
+        arrays = {name: file[name] for name in file.files}
+        found = decode(json.loads(str(arrays.pop("content"))), arrays)
+        if not isinstance(found, Evaluation):
+            raise InputError(f"it holds a {type(found).__name__}")
+    return found
 
 
 def _frame(rows: list[dict[str, Any]], **types: Any) -> pl.DataFrame:

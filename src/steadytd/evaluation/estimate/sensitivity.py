@@ -83,6 +83,7 @@ class Sensitivity:
     behavior: float
     text: str
     least_and_largest: Value | None = field(repr=False, compare=False)
+    __kept__ = ("curve",)  # in a file, which cannot hold the function
 
     @cached_property
     def curve(self) -> tuple[Bound, ...]:
