@@ -73,6 +73,8 @@ def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = with_links(source[0])
     if page == "examples":
         source[0] += "".join(map(example, EXAMPLES))
+        for path in EXAMPLES:
+            app.env.note_dependency(str(path))
     if below and not page.startswith("api/"):
         listed = "\n".join(
             re.sub(r"(\S+?)(>?)$", r"/\1\2", name).replace("/<", "</") for name in below
@@ -140,6 +142,7 @@ def write_lab(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the parts."""
+    app.add_config_value("contents", CONTENTS, "env")  # all pages are read again when it changes
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("source-read", with_contents)
     app.connect("autodoc-process-docstring", escape_bars)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import expect
@@ -107,3 +108,15 @@ def test_no_page_asks_another_host(site: Path) -> None:
     loads = re.compile(r'<(?:script|link|img|iframe)[^>]+(?:src|href)="(?:https?:)?//[^"]+"')
     for path in site.rglob("*.html"):
         assert loads.findall(path.read_text(encoding="utf-8")) == [], path.name
+
+
+def test_every_local_address_exists(site: Path) -> None:
+    """Also those in plain HTML, which the builder does not check."""
+    missing = []
+    for path in (p for p in site.rglob("*.html") if "_static" not in p.parts):
+        text = re.sub(r"(?s)<script.*?</script>", "", path.read_text(encoding="utf-8"))
+        for found in re.findall(r'(?:href|src)="([^"#?:]+)["#?]', text):
+            if not (path.parent / unquote(found)).exists():
+                missing.append(f"{path.relative_to(site)}: {found}")
+    assert missing == []
+    assert (site / "lab" / "live.html").is_file()
