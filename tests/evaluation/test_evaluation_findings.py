@@ -657,12 +657,24 @@ def inverse_mean(d: Drawn, action: str) -> float:
 
 def probabilities_off(d: Drawn, f: Finding) -> None:
     """The mean is what it is said to be, its interval is above what is possible."""
-    (found,) = re.findall(r"of 1(?:\{action = (\d)\})?/b\w+ is (\S+) \(interval (\S+) to", f.text)
-    true = inverse_mean(d, found[0])
     actions = len(set(d.case.table["action"].to_pylist()))
-    most = 1.0 if found[0] else actions
-    assert near(float(found[1]), true) and most < float(found[2]) <= true
-    assert f"it cannot exceed {most:g}" in f.text and f"all {actions + 1} comparisons" in f.text
+    assert f"all {actions + 2} comparisons" in f.text
+    means = re.findall(r"of 1(?:\{action = (\d)\})?/b\w+ is (\S+) \(interval (\S+) to", f.text)
+    for action, mean, lo in means:
+        true, most = inverse_mean(d, action), 1.0 if action else actions
+        assert near(float(mean), true) and most < float(lo) <= true
+        assert f"it cannot exceed {most:g}" in f.text
+    weighed = re.findall(
+        r"\{action = (\d)\}/b\w+ over rows .* the (\w+) feature (\d+) is, is (\S+), and", f.text
+    )
+    for action, side, feature, mean in weighed:
+        x, used = d.raw["pi"].x[:, int(feature)], d.raw["pi"].row
+        weight = (x - x.min()) / (x.max() - x.min())
+        weight = weight if side == "larger" else 1.0 - weight
+        a, mu = (np.asarray(d.case.table[c])[used] for c in ("action", "behavior_prob"))
+        true = float((weight * (a == int(action)) / mu).sum() / weight.sum())
+        assert near(float(mean), true) and true > 1.0
+    assert means or weighed
 
 
 def actions_missing(d: Drawn, f: Finding) -> None:

@@ -15,7 +15,14 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.random import EPISODES, uniforms_of
 from steadytd.evaluation.collect import outcomes
-from steadytd.evaluation.collect.actions import BINS, Actions, LoggedActions, ProbabilitySums
+from steadytd.evaluation.collect.actions import (
+    BINS,
+    MOST_FUNCTIONS,
+    Actions,
+    LoggedActions,
+    ProbabilitySums,
+    functions,
+)
 from steadytd.evaluation.collect.outcomes import Sampled
 from steadytd.evaluation.estimate import sensitivity
 from steadytd.evaluation.estimate.calibration import calibrate
@@ -116,6 +123,53 @@ def test_sums_by_action_bin_and_feature() -> None:
     both = ProbabilitySums.merged([one.sums(), other.sums()])
     assert both.actions.tolist() == [2, 3, 7]
     assert both.taken[:, :, 1].tolist() == [[4, 0, 2], [0, 2, 10]]
+    by_hand = np.array(
+        [[4.0 * X[1], 0.0 * X[0], 2.0 * X[0]], [0.0 * X[0], 2.0 * X[0], 10.0 * X[1]]]
+    )
+    assert both.leaning == pytest.approx(by_hand)
+    assert both.plain == pytest.approx(np.stack([X[0] + X[1]] * 2))
+    assert both.span.tolist() == [np.minimum(X[0], X[1]).tolist(), np.maximum(X[0], X[1]).tolist()]
+
+
+def leaning(seed: int, units: int, rows: int, off: float) -> tuple[LoggedActions, Any]:
+    """Two actions, taken evenly; in one state the first is logged too often, elsewhere too rarely.
+
+    The mean of 1{a}/mu is 1 for both actions: only the state shows that probabilities are wrong.
+    """
+    rng = np.random.default_rng(seed)
+    x, a = rng.integers(0, 2, units * rows), rng.integers(0, 2, units * rows)
+    p = 0.5 / (1.0 + off)
+    first = np.where(x == 0, p, 0.5 / (2.0 - 0.5 / p))  # .5/p and .5/first elsewhere add up to 2
+    mu = np.where(a == 0, first, 1.0 - first)
+    stretches = [(i * rows, (i + 1) * rows, i) for i in range(units)]
+    return LoggedActions(a, mu, None, np.stack([np.ones(len(x)), 3.0 - 2.0 * x], axis=1)), stretches
+
+
+def test_probabilities_that_are_wrong_in_some_states_are_found_by_features() -> None:
+    """Without the whole distribution; the sentence says the mean over rows of that state."""
+    for seed in range(5):
+        rows, stretches = leaning(seed, 60, 60, 0.2)
+        c = calibrated(rows, stretches, True)
+        a, mu, f = np.asarray(rows.action), rows.behavior, (rows.X[:, 1] - 1.0) / 2.0
+        found = c.leaning
+        assert found is not None and not found.fine and not c.bins_off
+        weight = f if found.large else 1.0 - f
+        true = float((weight * (a == found.action) / mu).sum() / weight.sum())
+        assert found.feature == 1 and found.mean == pytest.approx(true) and true > 1.1
+        (said,) = about_probabilities(c)
+        side = "larger" if found.large else "smaller"
+        assert (
+            f"of 1{{action = {found.action:g}}}/behavior_prob over rows that count more the {side} "
+            f"feature 1 is, is {true:.3g}, and it cannot exceed 1"
+        ) in said.text
+        assert calibrated(*leaning(seed, 60, 60, 0.0), True).fine
+
+
+def test_many_features_are_added_up_in_groups() -> None:
+    X = np.arange(200.0).reshape(2, 100)
+    F = functions(X)
+    assert F.shape == (2, MOST_FUNCTIONS) and F.sum(axis=1) == pytest.approx(X.sum(axis=1))
+    assert functions(X[:, :32]) is not F and functions(X[:, :32]).shape == (2, 32)
 
 
 def test_wrong_probabilities_are_found_where_they_are_wrong() -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from steadytd.evaluation.collect.checks import Checked, by_unit, unit_of_pieces
 from steadytd.evaluation.collect.outcomes import Sampled
 from steadytd.evaluation.collect.statistics import Statistics
-from steadytd.evaluation.estimate.calibration import LogCalibration, calibrate
+from steadytd.evaluation.estimate.calibration import LogCalibration, Mixed, calibrate
 from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.quantiles import Spreads, spreads
 from steadytd.evaluation.estimate.sensitivity import (
@@ -41,12 +41,14 @@ def calibration(
     a, unit = checked.actions, unit_of_pieces(pieces, units)
     summed = a._replace(
         taken=by_unit(a.taken, unit),
+        leaning=by_unit(a.leaning, unit),
+        plain=by_unit(a.plain, unit),
         possible=by_unit(a.possible, unit),
         bins=by_unit(a.bins, unit),
         moments=by_unit(a.moments, unit),
     )
     mixed = a.moments.shape[1] < a.possible.shape[1] * units.x.shape[1]
-    return calibrate(summed, units.counts[:, 0], mixed)
+    return calibrate(summed, units.counts[:, 0], Mixed(mixed, a.plain.shape[1] < units.x.shape[1]))
 
 
 class Asked(NamedTuple):

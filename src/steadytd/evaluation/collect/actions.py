@@ -3,8 +3,10 @@
 For a row with state s, action a_t and logged probability mu = mu(a_t|s), by block of the log:
 
     by action a           1{a_t = a} and 1{a_t = a} / mu
+    by action and f       1{a_t = a} f(s) / mu, beside f(s), for every feature f
 
-and where the whole distribution mu(.|s) is logged,
+(sums of neighbouring features where there are many), or where the whole distribution mu(.|s) is
+logged instead of the last,
 
     by action a           1{mu(a|s) > 0}
     by bin of mu(a|s)     number of pairs of row and action, mu(a|s), 1{a_t = a}
@@ -30,18 +32,24 @@ from steadytd.base.random import PROJECTIONS, uniforms
 MOST_ACTIONS = 64
 BINS = 10  # of probability, equally wide
 MOMENTS = 48  # numbers by action and feature, about
+MOST_FUNCTIONS = 32  # of the state: more features are added up in groups
 
 
 class ProbabilitySums(NamedTuple):
     """Sums by piece of a block, in the order of the log; `actions` [K] are sorted.
 
-    `taken` [pieces, K, 2] has rows and sums of 1/mu. The others have no columns where the whole
-    distribution is not logged: `possible` [pieces, 2 A], `bins` [pieces, 4 BINS], `moments`
-    [pieces, 2 A m], variances last. `unusable` counts rows whose action cannot be counted.
+    `taken` [pieces, K, 2] has rows and sums of 1/mu, `leaning` [pieces, K, m] sums of f/mu, `plain`
+    [pieces, m] of f, and `span` [2, m] the least and the largest f. The others have no columns
+    where the whole distribution is not logged: `possible` [pieces, 2 A], `bins` [pieces, 4 BINS],
+    `moments` [pieces, 2 A m], variances last. `unusable` counts rows whose action cannot be
+    counted.
     """
 
     actions: Floats
     taken: Floats
+    leaning: Floats
+    plain: Floats
+    span: Floats
     possible: Floats
     bins: Floats
     moments: Floats
@@ -51,14 +59,22 @@ class ProbabilitySums(NamedTuple):
     def merged(parts: Sequence[ProbabilitySums]) -> ProbabilitySums:
         """The sums of several parts of a log, in its order."""
         actions = np.unique(np.concatenate([p.actions for p in parts]))
-        taken = []
-        for p in parts:
-            wide = np.zeros((len(p.taken), len(actions), 2))
-            wide[:, np.searchsorted(actions, p.actions)] = p.taken
-            taken.append(wide)
+
+        def wide(name: str) -> Floats:
+            found = []
+            for p in parts:
+                own = getattr(p, name)
+                found.append(np.zeros((len(own), len(actions), own.shape[2])))
+                found[-1][:, np.searchsorted(actions, p.actions)] = own
+            return np.concatenate(found)
+
+        spans = np.stack([p.span for p in parts])
         return ProbabilitySums(
             actions,
-            np.concatenate(taken),
+            wide("taken"),
+            wide("leaning"),
+            np.concatenate([p.plain for p in parts]),
+            np.stack([spans[:, 0].min(axis=0), spans[:, 1].max(axis=0)]),
             np.concatenate([p.possible for p in parts]),
             np.concatenate([p.bins for p in parts]),
             np.concatenate([p.moments for p in parts]),
@@ -73,16 +89,28 @@ class Actions:
         self.known = np.empty(0)  # actions, as they were met
         self.unusable = 0
         self.taken: list[Floats] = []
+        self.leaning: list[Floats] = []
+        self.plain: list[Floats] = []
+        self.span = np.empty((2, 0))
         self.whole: list[Whole] = []
 
     def add(self, rows: LoggedActions, stretches: list[tuple[int, int, int]]) -> None:
         """The rows of a batch; a stretch is lo, hi and the number of its piece."""
-        code = self._codes(rows)
+        code, F = self._codes(rows), functions(rows.X)
+        m = F.shape[1]
+        if not self.taken:
+            self.span = np.stack([np.full(m, np.inf), np.full(m, -np.inf)])
         for lo, hi, piece in stretches:
             while len(self.taken) <= piece:
                 self.taken.append(np.zeros((MOST_ACTIONS, 2)))
+                self.leaning.append(np.zeros((MOST_ACTIONS, m)))
+                self.plain.append(np.zeros(m))
             if code is not None:
-                count(code[lo:hi], rows.behavior[lo:hi], self.taken[piece])
+                mu = rows.behavior[lo:hi]
+                count(code[lo:hi], mu, self.taken[piece])
+                if rows.whole is None:
+                    sums = self.leaning[piece], self.plain[piece], self.span
+                    lean(code[lo:hi], mu, F[lo:hi], *sums)
             if rows.whole is not None:
                 while len(self.whole) <= piece:
                     self.whole.append(Whole.nothing(rows.whole.shape[1], rows.X.shape[1]))
@@ -111,14 +139,29 @@ class Actions:
         known = self.known if len(self.known) <= MOST_ACTIONS else self.known[:0]
         order = np.argsort(known)
         pieces = len(self.taken)
+        m = self.span.shape[1]
         taken = np.array(self.taken).reshape(pieces, MOST_ACTIONS, 2)[:, order]
+        leaning = np.array(self.leaning).reshape(pieces, MOST_ACTIONS, m)[:, order]
+        plain = np.array(self.plain).reshape(pieces, m)
 
         def all_of(name: str) -> Floats:
             found = [getattr(w, name).ravel() for w in self.whole]
             return np.array(found) if found else np.empty((pieces, 0))
 
         whole = all_of("possible"), all_of("bins"), all_of("moments")
-        return ProbabilitySums(known[order], taken, whole[0], whole[1], whole[2], self.unusable)
+        return ProbabilitySums(
+            known[order], taken, leaning, plain, self.span, whole[0], whole[1], whole[2],
+            self.unusable,
+        )  # fmt: skip
+
+
+def functions(X: Floats) -> Floats:
+    """The functions of the state that actions are held against: features, or sums of neighbours."""
+    d = X.shape[1]
+    if d <= MOST_FUNCTIONS:
+        return X
+    first = np.arange(MOST_FUNCTIONS) * d // MOST_FUNCTIONS
+    return np.asarray(np.add.reduceat(X, first, axis=1))
 
 
 class LoggedActions(NamedTuple):
@@ -177,6 +220,20 @@ def place(action: Floats, known: Floats, at: int, code: Longs) -> int:
                 return i
         code[i] = last
     return len(action)
+
+
+@compiled
+def lean(
+    code: Longs, behavior: Floats, F: Floats, leaning: Floats, plain: Floats, span: Floats
+) -> None:
+    """Add f/mu by action, and f; widen the range of every f."""
+    for i in range(len(code)):
+        by = 1.0 / behavior[i] if behavior[i] > 0.0 else 0.0
+        for j in range(F.shape[1]):
+            f = F[i, j]
+            leaning[code[i], j] += by * f
+            plain[j] += f
+            span[0, j], span[1, j] = min(span[0, j], f), max(span[1, j], f)
 
 
 @compiled

@@ -5,7 +5,9 @@ of 1{a_t = a}/mu(a_t|s_t) has the expectation E[m(a|s)/mu(a|s)], over states in 
 the logged ones are right that is the share of rows in whose state the action is possible: 1, or
 less where the policy never takes it in some states. Hence
 
-* a mean *above* 1 is always wrong;
+* a mean *above* 1 is always wrong, also where rows are weighted with any f(s) >= 0 (every feature
+  moved to the range from 0 to 1, and 1 less that): wherever logged and true distribution differ,
+  some action is logged with too small a probability;
 * a mean *below* 1 says that the action is impossible in some states, or that the logged
   probabilities are too large. Only the whole distribution mu(.|s) can tell which.
 
@@ -22,7 +24,7 @@ A deviation below 1 % is no finding: probabilities are logged with few digits.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -83,6 +85,33 @@ class ByFeature:
 
 
 @dataclass(frozen=True)
+class Leaning:
+    """Where states of some kind count more: the largest excess of the mean of 1{a_t = a}/mu over 1.
+
+    Rows are weighted with a feature, moved to the range from 0 to 1 (`large`), or with 1 less that;
+    `feature` is None where features were added up. `p_value` is corrected for all that were tried.
+    """
+
+    action: float
+    feature: int | None
+    large: bool
+    tested: int
+    mean: float
+    p_value: float
+    fine: bool
+
+
+class Mixed(NamedTuple):
+    """Whether features were mixed: for `ByFeature`, and for `Leaning`."""
+
+    moments: bool
+    functions: bool
+
+
+UNMIXED = Mixed(moments=False, functions=False)
+
+
+@dataclass(frozen=True)
 class LogCalibration:
     """What the logged probabilities were held against; `reason` says what could not be."""
 
@@ -91,6 +120,7 @@ class LogCalibration:
     actions: tuple[ActionCalibration, ...] = ()
     bins: tuple[ByBin, ...] = ()
     features: ByFeature | None = None
+    leaning: Leaning | None = None  # where only the logged action's probability is
     reason: str = ""
 
     @property
@@ -113,7 +143,7 @@ class LogCalibration:
     @property
     def fine(self) -> bool:
         """Nothing shows that the probabilities are wrong."""
-        told = self.features is not None and not self.features.fine
+        told = any(one is not None and not one.fine for one in (self.features, self.leaning))
         return not (self.off or self.bins_off or told)
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,20 +151,21 @@ class LogCalibration:
         return {**asdict(self), "fine": self.fine}
 
 
-def calibrate(sums: ProbabilitySums, rows: Floats, mixed: bool = False) -> LogCalibration:
-    """The comparisons that the sums by unit allow; `rows` [units]; `mixed`: features were."""
+def calibrate(sums: ProbabilitySums, rows: Floats, mixed: Mixed = UNMIXED) -> LogCalibration:
+    """The comparisons that the sums by unit allow; `rows` [units]."""
     whole = sums.possible.shape[1] > 0
     reason = _reason(sums)
     if reason or len(rows) < 2:
         return LogCalibration(0, whole, reason=reason or "the log has only one unit")
     bins = sums.bins.reshape(len(rows), 4, BINS) if whole else np.zeros((len(rows), 4, 0))
     used = np.flatnonzero(bins[:, 0].sum(axis=0))
-    comparisons = len(sums.actions) + 1 + len(used) + int(whole)
+    comparisons = len(sums.actions) + 1 + len(used) + 1
     tail = ERROR / 2.0 / comparisons
     by_action = _by_action(sums, rows, tail)
     by_bin = tuple(_by_bin(int(b), bins[:, :, b], tail) for b in used)
-    told = _by_feature(sums, rows, mixed, 2.0 * tail) if whole else None
-    return LogCalibration(comparisons, whole, by_action, by_bin, told)
+    told = _by_feature(sums, rows, mixed.moments, 2.0 * tail) if whole else None
+    leaning = None if whole else _leaning(sums, rows, mixed.functions, 2.0 * tail)
+    return LogCalibration(comparisons, whole, by_action, by_bin, told, leaning)
 
 
 def _reason(sums: ProbabilitySums) -> str:
@@ -211,6 +242,35 @@ def mean_interval(totals: Floats, sizes: Floats, tail: float, least: float = 0.0
     error = np.sqrt(max(float(seen), least)) / sizes.sum()
     reach = student(1.0 - tail, n - 1) * error
     return Interval(float(mean) - reach, float(mean) + reach)
+
+
+def _leaning(sums: ProbabilitySums, rows: Floats, mixed: bool, chance: float) -> Leaning | None:
+    """One-sided: sum (1{a_t = a}/mu - 1) f <= 0 in the mean; f and 1 - f for every feature."""
+    from scipy.special import stdtr
+
+    low, high = sums.span
+    moves = np.flatnonzero(high - low > 1e-12 * np.maximum(np.abs(low), np.abs(high)))
+    often = np.flatnonzero(sums.taken[:, :, 0].sum(axis=0) >= FEW_ROWS)
+    if not len(moves) or not len(often):
+        return None
+    low, wide = low[moves], (high - low)[moves]
+    once = sums.taken[:, often, 1][:, :, None]
+    f = (sums.plain[:, moves] - low * rows[:, None])[:, None, :] / wide
+    above = (sums.leaning[:, often][:, :, moves] - low * once) / wide
+    n = rows[:, None, None]
+    y = np.stack([above - f, once - above - (n - f)])  # [2, units, actions, features]
+    total, error = y.sum(axis=1), np.sqrt((y**2).sum(axis=1))
+    z = np.divide(total, error, out=np.zeros_like(total), where=error > 0.0)
+    worst = np.unravel_index(int(np.argmax(z)), z.shape)
+    side, action, feature = (int(i) for i in worst)
+    p_value = float(min(1.0, z.size * stdtr(len(rows) - 1, -z[worst])))
+    weight = float(f[:, 0, feature].sum())
+    mean = 1.0 + float(total[worst]) / (rows.sum() - weight if side else weight)
+    fine = p_value >= chance or mean - 1.0 < MATTERS
+    return Leaning(
+        float(sums.actions[often[action]]), None if mixed else int(moves[feature]), side == 0,
+        z.size, mean, p_value, fine,
+    )  # fmt: skip
 
 
 def _by_feature(sums: ProbabilitySums, rows: Floats, mixed: bool, chance: float) -> ByFeature:

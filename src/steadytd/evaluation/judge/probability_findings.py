@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.finding import Finding
-from steadytd.evaluation.estimate.calibration import ActionCalibration, ByBin, LogCalibration
+from steadytd.evaluation.estimate.calibration import (
+    ActionCalibration,
+    ByBin,
+    Leaning,
+    LogCalibration,
+)
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
 
 ALIKE = 1.001  # up to this factor, target and behaviour are worth the same
@@ -32,6 +37,8 @@ def _off(c: LogCalibration) -> Finding | None:
             "what is done beyond the logged probabilities can be told from the features (action "
             f"{c.features.action}, p = {c.features.p_value:.1g}), and it should not"
         )
+    if c.leaning is not None and not c.leaning.fine:
+        said.append(_of_leaning(c.leaning))
     return Finding(
         "probabilities_off", "", "warning",
         f"{'; '.join(said)}. The logged probabilities are wrong, and with them every ratio "
@@ -48,6 +55,15 @@ def _of_action(a: ActionCalibration, c: LogCalibration) -> str:
     return (
         f"the mean over all rows of {what}/behavior_prob is {a.mean:.3g} (interval {a.lo:.3g} to "
         f"{a.hi:.3g}), {limit}"
+    )
+
+
+def _of_leaning(x: Leaning) -> str:
+    what = "a group of features" if x.feature is None else f"feature {x.feature}"
+    size = "larger" if x.large else "smaller"
+    return (
+        f"the mean of 1{{action = {x.action:g}}}/behavior_prob over rows that count more the "
+        f"{size} {what} is, is {x.mean:.3g}, and it cannot exceed 1 (p = {x.p_value:.1g})"
     )
 
 

@@ -262,7 +262,7 @@ def _differences(
     for ((name, _, a), (other, _, b)), error in zip(pairs, errors, strict=True):
         value, reach = a.value - b.value, t * error + SAME * max(abs(a.value), abs(b.value))
         known = math.isfinite(value) and math.isfinite(error)
-        limits = (value - reach, value + reach) if known else NONE
+        limits = Interval(value - reach, value + reach) if known else NONE
         rows.append(Difference(target, name, other, value, *limits, error))
     return rows
 
