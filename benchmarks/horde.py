@@ -135,8 +135,8 @@ def show(name: str, world: World, h: st.Horde, steps: int, repeats: int) -> Meas
     weights = count * world.features * 2 * size
     print(
         f"{name:34}{count:8,}{1 / found.live:10.1f}{live:8.2f}{moved / bandwidth():8.0%}"
-        f"{1e3 * found.slowest:9.1f}{found.cores_live:7.1f}{many:8.2f}{found.live / found.many:7.1f}"
-        f"{found.cores_many:7.1f}{h.nbytes / weights:8.2f}",
+        f"{1e3 * found.slowest:9.1f}{found.cores_live:7.1f}{many:8.2f}"
+        f"{found.live / found.many:7.1f}{found.cores_many:7.1f}{h.nbytes / weights:8.2f}",
         flush=True,
     )
     return found

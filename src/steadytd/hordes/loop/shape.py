@@ -14,7 +14,7 @@ LANES = {"float64": 40, "float32": 80}  # of a block: a row is five cache lines
 
 
 @dataclass(frozen=True)
-class Shape:
+class LoopShape:
     """What the loop of a law keeps, in the order of the arrays' rows."""
 
     law: Law
