@@ -135,8 +135,8 @@ def show(name: str, world: World, h: st.Horde, steps: int, repeats: int) -> Meas
     weights = count * world.features * 2 * size
     print(
         f"{name:34}{count:8,}{1 / found.live:10.1f}{live:8.2f}{moved / bandwidth():8.0%}"
-        f"{1e3 * found.slowest:9.1f}{found.cores_live:7.1f}{many:8.2f}{found.live / found.many:7.1f}"
-        f"{found.cores_many:7.1f}{h.nbytes / weights:8.2f}",
+        f"{1e3 * found.slowest:9.1f}{found.cores_live:7.1f}{many:8.2f}"
+        f"{found.live / found.many:7.1f}{found.cores_many:7.1f}{h.nbytes / weights:8.2f}",
         flush=True,
     )
     return found
@@ -152,12 +152,12 @@ def main() -> None:
     head = f"{'':34}{'number':>8}{'steps/s':>10}{'M/s':>8}{'of mem.':>8}{'worst ms':>9}{'cores':>7}"
     print(head + f"{'many M/s':>9}{'times':>6}{'cores':>7}{'memory':>8}")
     robot, large = (2_000, 5_000) if quick else (10_000, 50_000)
-    show("457 of 6,065, double", ROBOT, make(ROBOT, robot, "float64"), 32, repeats)
+    show("457 of 6,065, double", ROBOT, make(ROBOT, robot, "float64"), 64, repeats)
     half = ROBOT._replace(zero=0.5)
-    show("  half of all ratios 0", half, make(half, robot, "float64"), 32, repeats)
+    show("  half of all ratios 0", half, make(half, robot, "float64"), 64, repeats)
     slow = ROBOT._replace(moves=0.1)
-    show("  one feature in ten changes", slow, make(slow, robot, "float64"), 32, repeats)
-    show("  single", ROBOT, make(ROBOT, robot, "float32"), 32, repeats)
+    show("  one feature in ten changes", slow, make(slow, robot, "float64"), 64, repeats)
+    show("  single", ROBOT, make(ROBOT, robot, "float32"), 64, repeats)
     show("  double", ROBOT, make(ROBOT, large, "float64"), 16, 2)
     show("  single", ROBOT, make(ROBOT, large, "float32"), 16, 2)
     show("20 of 1,000, double", SMALL, make(SMALL, robot, "float64"), 256, repeats)
@@ -166,7 +166,7 @@ def main() -> None:
     for count in (100, 1_000, 10_000) if quick else (100, 1_000, 10_000, 100_000):
         show("20 of 1,000, double", SMALL, make(SMALL, count, "float64"), 64, repeats)
     for count in (100, 1_000) if quick else (100, 1_000, 10_000):
-        show("457 of 6,065, double", ROBOT, make(ROBOT, count, "float64"), 32, repeats)
+        show("457 of 6,065, double", ROBOT, make(ROBOT, count, "float64"), 64, repeats)
     if not quick:
         show("  single", ROBOT, make(ROBOT, 100_000, "float32"), 8, 1)
 

@@ -7,11 +7,14 @@ thing (five policies). `python examples/horde.py FILE.png` also draws what it pr
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import steadytd as st
 
+Array = NDArray[Any]
 STEPS, WATCHED = 8_000, 300
 SENSORS = ("front", "left", "back", "right", "light", "bump")
 ACTIONS = ("forward", "turn left", "turn right", "stop")
@@ -19,7 +22,7 @@ DISCOUNTS = (0.0, 0.5, 0.8, 0.9, 0.95)
 KEEP_ON = 0.7  # probability that the robot does again what it did last
 
 
-def drive(steps, rng):  # type: ignore[no-untyped-def]
+def drive(steps: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """What the sensors read [steps + 1, 6], what was done, and how probable each action was."""
     place, heading, last = np.array([0.5, 0.5]), 0.0, 0
     seen, done, chances = [], [], []
@@ -41,7 +44,7 @@ def drive(steps, rng):  # type: ignore[no-untyped-def]
     return np.array(seen), np.array(done[:-1]), np.array(chances[:-1])
 
 
-def tiles(seen):  # type: ignore[no-untyped-def]
+def tiles(seen: Array) -> tuple[Array, int]:
     """The numbers of the active tiles [steps, active], and how many tiles there are."""
     groups = [[i] for i in range(6)] + [[0, 1], [0, 3], [0, 4], [1, 3], [2, 4]]
     parts, total = [], 1  # tile 0 is always active
@@ -77,14 +80,14 @@ took = time.perf_counter() - begin
 print(f"{len(h)} predictions of {n_features} features, {x.shape[1]} active, from {log} steps")
 print(f"{log * len(h) / took / 1e6:.2f} million prediction-updates per second")
 
-predicted = []
+live = []
 for t in range(log, STEPS):
-    predicted.append(h.predict((x[t], None)))
+    live.append(h.predict((x[t], None)))
     h.update((x[t], None), (x[t + 1], None), seen[t + 1], rhos[t])
-predicted = np.array(predicted)
+predicted = np.array(live)
 
 
-def returns(sensor, discount):  # type: ignore[no-untyped-def]
+def returns(sensor: int, discount: float) -> Array:
     """What really came: the discounted sum of a sensor's readings, from each watched step on."""
     total, found = 0.0, []
     for reading in seen[:log:-1, sensor]:
@@ -113,8 +116,9 @@ for warning in h.warnings:
 
 if len(sys.argv) > 1:
     import altair as alt
+    import polars as pl
 
-    line = alt.Chart(alt.Data(values=rows), width=230, height=150).mark_line(strokeWidth=1.5)
+    line = alt.Chart(pl.DataFrame(rows), width=230, height=150).mark_line(strokeWidth=1.5)
     line.encode(
         x=alt.X("step:Q", title="seconds"),
         y=alt.Y("value:Q", title="light (mean over the horizon)", scale=alt.Scale(zero=False)),

@@ -37,7 +37,7 @@ _ROOMS = {
     "evaluation.value_function": ("ValueFunction", "load_value_function"),
     "features": ("FeatureMap", "feature_map"),
     "hordes.horde": ("Horde", "horde", "load_horde"),
-    "hordes.prediction": ("Prediction", "prediction"),
+    "hordes.prediction": ("HordePrediction", "prediction"),
     "learners": ("learner", "learners", "load_learner"),
     "logs.batch": ("LogBatch",),
     "logs.example": ("sample_log",),

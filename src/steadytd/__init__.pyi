@@ -26,7 +26,7 @@ from steadytd.features import feature_map as feature_map
 from steadytd.hordes.horde import Horde as Horde
 from steadytd.hordes.horde import horde as horde
 from steadytd.hordes.horde import load_horde as load_horde
-from steadytd.hordes.prediction import Prediction as Prediction
+from steadytd.hordes.prediction import HordePrediction as HordePrediction
 from steadytd.hordes.prediction import prediction as prediction
 from steadytd.learners import learner as learner
 from steadytd.learners import learners as learners

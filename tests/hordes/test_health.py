@@ -54,7 +54,7 @@ def test_health_against_a_plain_loop() -> None:
         x = np.zeros(DIRECTIONS)
         np.add.at(x, place, sign * seen.x[t])
         z = seen.rhos[t, 2] * (last * 0.7 * z + x)
-        longest = max(longest, x @ x)
+        longest = max(longest, float(x @ x))
         g = g + RATE / longest * (delta * z - (g @ x) * x)
         u = u + (delta * z - u) / min(t + 1, LONG)
         recent += (abs(delta) - recent) / min(t + 1, RECENT)

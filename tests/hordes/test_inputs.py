@@ -1,4 +1,4 @@
-"""Bad input gets one sentence: what, the rule, the value, the remedy. Nothing is learned from it."""
+"""Bad input gets one sentence: what, the rule, the value, the remedy; nothing is learned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part, "kernel", not_compiled)
 
 
-def made(text: str = TD, **changes: Any) -> st.Prediction:
+def made(text: str = TD, **changes: Any) -> st.HordePrediction:
     given: dict[str, Any] = {"cumulant": 0, "policy": 0, "discount": 0.9, **changes}
     return st.prediction(text, **given)
 

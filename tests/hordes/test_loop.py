@@ -117,6 +117,22 @@ def test_ratios_up_to_a_thousand(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10 * np.abs(theirs).max())
 
 
+def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many generations begin, and the first entry never decays: all are written out as one."""
+    monkeypatch.setattr(part, "kernel", not_compiled)
+    steps, never = 80, np.zeros(80, dtype=bool)
+    x = np.eye(10)[np.minimum(np.arange(steps + 1), 1 + np.arange(steps + 1) % 9)]
+    up = np.arange(steps)[:, None] % 4 < 2
+    seen = stream(steps)._replace(
+        x=x[:-1], x_next=x[1:], discounts=np.ones((steps, 2)), terminated=never, truncated=never,
+        pi=np.where(up, 1.0, 0.001) * np.ones(3), mu=np.where(up, 0.001, 1.0) * np.ones(3),
+    )  # fmt: skip
+    w, slow = learned("td:alpha=1e-9,lam=1", seen)
+    for ours, theirs in zip(w[:3], slow[:3], strict=True):  # the last has a discount of 0.8
+        assert abs(theirs[0] - W0[0]) > 1e-4
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11)
+
+
 @pytest.mark.parametrize("lam", [1.0, 0.3])
 def test_generations_over_many_steps(lam: float) -> None:
     """With lam = 1 and discount 1 nothing decays; with 0.3 a generation lasts eight steps."""

@@ -56,7 +56,7 @@ class Stream(NamedTuple):
         }  # fmt: skip
 
     def part(self, begin: int, end: int) -> Stream:
-        return Stream(*(one[begin:end] for one in self))
+        return Stream(*(np.asarray(one[begin:end]) for one in self))  # type: ignore[arg-type]
 
 
 def stream(steps: int, features: int = 10, seed: int = 0, share: float = 0.3) -> Stream:
@@ -74,16 +74,17 @@ def stream(steps: int, features: int = 10, seed: int = 0, share: float = 0.3) ->
     return Stream(x[:-1], x[1:], cumulants, pi, mu, discounts, ends[0], ends[1])
 
 
-def asked(text: str | st.Learner, count: int = 4) -> list[st.Prediction]:
+def asked(text: str | st.Learner, count: int = 5) -> list[st.HordePrediction]:
     """Predictions that share policies and discounts, or not; one has a discount of its own."""
+    about = [(0, 0, 0), (1, 1, 0), (0, 2, 1), (1, 0, 0)]  # the first and the last share a trace
     made = [
-        st.prediction(text, cumulant=i % 2, policy=i % 3, discount_column=i // 2 % 2)
-        for i in range(count - 1)
+        st.prediction(text, cumulant=c, policy=p, discount_column=d)
+        for c, p, d in (about[i % 4] for i in range(count - 1))
     ]
     return [*made, st.prediction(text, cumulant=1, policy=2, discount=0.8)]
 
 
-def slow_weights(one: st.Prediction, seen: Stream, w0: Floats) -> Floats:
+def slow_weights(one: st.HordePrediction, seen: Stream, w0: Floats) -> Floats:
     """The weights of a prediction by the engine's slow loop; the mean ones of an average."""
     learner = ReferenceLearner(one.learner, w0)
     for t in range(len(seen.x)):

@@ -11,22 +11,22 @@ from steadytd.base.arrays import Floats, Ints, Longs, read_only
 from steadytd.base.jit import compiled
 
 
-class Active(NamedTuple):
+class ActiveFeatures(NamedTuple):
     """The active features of some steps: those of step t are first[t] to first[t + 1]."""
 
     first: Longs
     feature: Ints
     value: NDArray[Any]
 
-    def part(self, begin: int, end: int) -> Active:
+    def part(self, begin: int, end: int) -> ActiveFeatures:
         """Steps `begin` to `end`."""
         low, high = self.first[begin], self.first[end]
         first = self.first[begin : end + 1] - low
-        return Active(first, self.feature[low:high], self.value[low:high])
+        return ActiveFeatures(first, self.feature[low:high], self.value[low:high])
 
-    def read_only(self) -> Active:
+    def read_only(self) -> ActiveFeatures:
         """The same, as the compiled loops take it."""
-        return Active(read_only(self.first), read_only(self.feature), read_only(self.value))
+        return ActiveFeatures(read_only(self.first), read_only(self.feature), read_only(self.value))
 
     @property
     def steps(self) -> int:
@@ -34,7 +34,7 @@ class Active(NamedTuple):
         return len(self.first) - 1
 
 
-class Tables(NamedTuple):
+class FactTables(NamedTuple):
     """The facts of some steps by column, as the compiled loops take them."""
 
     cumulants: Floats  # [steps, cumulants]
@@ -47,22 +47,22 @@ class Tables(NamedTuple):
     interests: Floats  # [steps]
     carries: Floats  # [steps], 0 where an episode is cut off after the step
 
-    def part(self, begin: int, end: int) -> Tables:
+    def part(self, begin: int, end: int) -> FactTables:
         """Steps `begin` to `end`."""
-        return Tables(*(table[begin:end] for table in self))
+        return FactTables(*(table[begin:end] for table in self))
 
 
-class Steps(NamedTuple):
+class LiveSteps(NamedTuple):
     """Some steps: what was seen before and after each, and its facts."""
 
-    x: Active
-    x_next: Active
-    tables: Tables
+    x: ActiveFeatures
+    x_next: ActiveFeatures
+    tables: FactTables
 
-    def part(self, begin: int, end: int) -> Steps:
+    def part(self, begin: int, end: int) -> LiveSteps:
         """Steps `begin` to `end`."""
         x, x_next = self.x.part(begin, end), self.x_next.part(begin, end)
-        return Steps(x, x_next, self.tables.part(begin, end))
+        return LiveSteps(x, x_next, self.tables.part(begin, end))
 
     def arguments(self, factors: Floats) -> tuple[NDArray[Any], ...]:
         """What the compiled loops take."""
@@ -74,7 +74,7 @@ class Steps(NamedTuple):
 
 
 @compiled
-def products(x: Active, x_next: Active, out: Floats) -> None:
+def products(x: ActiveFeatures, x_next: ActiveFeatures, out: Floats) -> None:
     """out[t] = x.x, x.x_next, x_next.x_next of each step; features stand in ascending order."""
     first, feature, value = x
     first_next, feature_next, value_next = x_next

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from steadytd.base import random
 from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.jit import compiled_disjoint
-from steadytd.hordes.facts import Active
+from steadytd.hordes.facts import ActiveFeatures
 
 Singles = NDArray[np.float32]
 DIRECTIONS = 8
@@ -34,7 +34,7 @@ GROWS = 4.0  # times the long mean: a recent mean beyond that grows
 STATE = ("h", "u", "z", "last", "means", "diverged")
 
 
-class Numbers(NamedTuple):
+class HealthNumbers(NamedTuple):
     """The state, one column per prediction."""
 
     h: Singles  # [directions, predictions]
@@ -45,7 +45,7 @@ class Numbers(NamedTuple):
     diverged: Longs  # the step whose delta was the first that is not finite, or -1
 
 
-class Columns(NamedTuple):
+class HealthColumns(NamedTuple):
     """Where each prediction's ratio and discount stand, and its lam."""
 
     policy: Longs
@@ -53,7 +53,7 @@ class Columns(NamedTuple):
     lam: Floats
 
 
-class Seen(NamedTuple):
+class HealthSteps(NamedTuple):
     """What some steps bring."""
 
     delta: Floats  # [steps, predictions]
@@ -67,13 +67,13 @@ class Seen(NamedTuple):
 class Health:
     """The running estimates of all predictions."""
 
-    def __init__(self, n_features: int, columns: Columns) -> None:
+    def __init__(self, n_features: int, columns: HealthColumns) -> None:
         count = len(columns.lam)
         self.columns = columns
         h, u, z = (np.zeros((DIRECTIONS, count), dtype=np.float32) for _ in range(3))
         last = np.zeros(count, dtype=np.float32)
         diverged = np.full(count, -1, dtype=np.int64)
-        self.numbers = Numbers(h, u, z, last, np.zeros((2, count)), diverged)
+        self.numbers = HealthNumbers(h, u, z, last, np.zeros((2, count)), diverged)
         self.longest = 0.0  # squared length of a step's directions
         self.place, self.sign = directions(n_features)
 
@@ -87,7 +87,7 @@ class Health:
         """The memory of all that changes."""
         return sum(array.nbytes for array in self.numbers)
 
-    def look(self, x: Active) -> tuple[Singles, Singles]:
+    def look(self, x: ActiveFeatures) -> tuple[Singles, Singles]:
         """The directions [steps, DIRECTIONS] of some steps, and the step size of h for each."""
         n = x.steps
         rows = np.repeat(np.arange(n), np.diff(x.first))
@@ -124,7 +124,14 @@ def directions(n_features: int) -> tuple[Ints, Floats]:
 
 
 @compiled_disjoint
-def follow(numbers: Numbers, columns: Columns, seen: Seen, step: int, low: int, high: int) -> None:
+def follow(
+    numbers: HealthNumbers,
+    columns: HealthColumns,
+    seen: HealthSteps,
+    step: int,
+    low: int,
+    high: int,
+) -> None:
     """Update the estimates of predictions `low` to `high` with some steps from `step` on."""
     size = high - low
     scratch = np.empty((4, size), dtype=np.float32)

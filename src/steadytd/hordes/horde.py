@@ -20,13 +20,13 @@ from steadytd.engine.block import group_key
 from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import parse_params
-from steadytd.hordes.facts import Steps
-from steadytd.hordes.health import Columns, Health, Seen, follow
-from steadytd.hordes.inputs import Features, Given, Inputs
+from steadytd.hordes.facts import LiveSteps
+from steadytd.hordes.health import Health, HealthColumns, HealthSteps, follow
+from steadytd.hordes.inputs import Features, GivenFacts, Inputs
 from steadytd.hordes.loop.shape import LANES, fits
-from steadytd.hordes.part import Part, Place
-from steadytd.hordes.prediction import Prediction, prediction
-from steadytd.hordes.single import Whole
+from steadytd.hordes.part import LanePart, LanePlace
+from steadytd.hordes.prediction import HordePrediction, prediction
+from steadytd.hordes.single import WholeBlock
 from steadytd.hordes.spread import spread
 from steadytd.hordes.words import health_frame, warnings_of
 from steadytd.learners import learner as make_learner
@@ -41,7 +41,7 @@ WORTH = 200_000  # multiplications below which a second thread costs more than i
 
 def horde(
     n_features: int,
-    predictions: Iterable[Prediction],
+    predictions: Iterable[HordePrediction],
     *,
     w0: ArrayLike | None = None,
     dtype: str = "float64",
@@ -65,7 +65,7 @@ def horde(
     if not asked:
         raise InputError("a horde needs at least one prediction, got none.")
     for one in asked:
-        if not isinstance(one, Prediction):
+        if not isinstance(one, HordePrediction):
             raise InputError(f"a horde is made of st.prediction(...), got {type(one).__name__}.")
     if dtype not in LANES:
         raise unknown("dtype of a horde", dtype, LANES)
@@ -78,7 +78,7 @@ def horde(
     return Horde(asked, start, dtype, count)
 
 
-def _require_memory(predictions: Sequence[Prediction], d: int, size: int) -> None:
+def _require_memory(predictions: Sequence[HordePrediction], d: int, size: int) -> None:
     """Refuse a Horde whose weights alone would not fit into this machine's memory."""
     needed = d * size * sum(len(p.learner.law.vectors) for p in predictions)
     try:
@@ -97,7 +97,7 @@ class Horde:
     """Predictions that learn together; made by `horde`, or read by `load_horde`."""
 
     def __init__(
-        self, predictions: Sequence[Prediction], w0: Floats, dtype: str, threads: int
+        self, predictions: Sequence[HordePrediction], w0: Floats, dtype: str, threads: int
     ) -> None:
         self.predictions = tuple(predictions)
         self.dtype, self.threads, self.step = dtype, threads, 0
@@ -105,7 +105,7 @@ class Horde:
         learners = [p.learner for p in predictions]
         self._schedules = list(dict.fromkeys(x.schedule for x in learners))
         places = [
-            Place(
+            LanePlace(
                 p.cumulant, self._inputs.policy_place(p), self._inputs.discount_place(p),
                 self._schedules.index(p.learner.schedule),
             )
@@ -118,12 +118,12 @@ class Horde:
                 fast.setdefault((x.law, x.traced), []).append(i)
             else:
                 slow.setdefault((group_key(x), places[i]), []).append(i)
-        self._parts = [Part(members, learners, places, w0, dtype) for members in fast.values()]
-        self._wholes = [Whole(m, learners, places[m[0]], w0) for m in slow.values()]
+        self._parts = [LanePart(members, learners, places, w0, dtype) for members in fast.values()]
+        self._wholes = [WholeBlock(m, learners, places[m[0]], w0) for m in slow.values()]
         lam = [float(x.values.get(x.law.trace_param, 0.0)) if x.traced else 0.0 for x in learners]
         columns = np.array(places, dtype=np.int64)
         policy, discount = (np.ascontiguousarray(columns[:, i]) for i in (1, 2))
-        self._health = Health(len(w0), Columns(policy, discount, np.clip(lam, 0.0, 1.0)))
+        self._health = Health(len(w0), HealthColumns(policy, discount, np.clip(lam, 0.0, 1.0)))
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -182,7 +182,7 @@ class Horde:
         """
         if _many(x) or _many(x_next):
             raise InputError("update takes one step; use update_many for several.")
-        given = Given(cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, False)
+        given = GivenFacts(cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, False)
         return np.asarray(self._take(self._inputs.steps(x, x_next, given))[0])
 
     def update_many(
@@ -205,7 +205,9 @@ class Horde:
         Features are a matrix with a row for each step, a SciPy sparse matrix, or a pair of matrices
         (indices, values). `truncated` says after which steps `end_episode` would be called.
         """
-        given = Given(cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, truncated)
+        given = GivenFacts(
+            cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, truncated
+        )
         steps = self._inputs.steps(x, x_next, given)
         stretch = int(np.clip(STRETCH // len(self), 16, 256))
         for begin in range(0, steps.x.steps, stretch):
@@ -259,17 +261,17 @@ class Horde:
         return {f"{part}_{n}": array for part, some in named.items() for n, array in some.items()}
 
     @property
-    def _all(self) -> list[Part | Whole]:
+    def _all(self) -> list[LanePart | WholeBlock]:
         return [*self._parts, *self._wholes]
 
-    def _find(self, i: int) -> tuple[Part | Whole, int]:
+    def _find(self, i: int) -> tuple[LanePart | WholeBlock, int]:
         for part in self._all:
             lanes = np.flatnonzero(part.order[: part.count] == i)
             if len(lanes):
                 return part, int(lanes[0])
         raise AssertionError("every prediction is in one part")
 
-    def _take(self, steps: Steps) -> Floats:
+    def _take(self, steps: LiveSteps) -> Floats:
         """Take some steps; return delta [steps, predictions]."""
         n = steps.x.steps
         factors = np.empty((n, len(self._schedules)))
@@ -281,7 +283,7 @@ class Horde:
         for part in self._parts:
             out = np.empty((n, part.blocks, part.V.shape[3]))
 
-            def run(low: int, high: int, part: Part = part, out: Floats = out) -> None:
+            def run(low: int, high: int, part: LanePart = part, out: Floats = out) -> None:
                 part.advance(given, out, low, high)
 
             spread(run, part.blocks, threads)
@@ -292,13 +294,13 @@ class Horde:
         self.step += n
         return delta
 
-    def _watch(self, steps: Steps, delta: Floats, threads: int) -> None:
+    def _watch(self, steps: LiveSteps, delta: Floats, threads: int) -> None:
         health, tables = self._health, steps.tables
         facts = tables.rhos, tables.discounts, tables.carries
         directions, rates = health.look(steps.x)
         brought: tuple[NDArray[Any], ...] = (delta, directions, rates, *facts)
-        seen = Seen(*map(read_only, brought))
-        columns = Columns(*map(read_only, health.columns))
+        seen = HealthSteps(*map(read_only, brought))
+        columns = HealthColumns(*map(read_only, health.columns))
 
         def run(low: int, high: int) -> None:
             for begin in range(low * CHUNK, min(high * CHUNK, len(self)), CHUNK):

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.hordes.facts import Active, Steps, Tables
-from steadytd.hordes.prediction import Prediction
+from steadytd.hordes.facts import ActiveFeatures, FactTables, LiveSteps
+from steadytd.hordes.prediction import HordePrediction
 
 Features = Any  # dense, (indices, values) or a SciPy sparse matrix
 
 
-class Given(NamedTuple):
+class GivenFacts(NamedTuple):
     """The facts of some steps as the user gives them, the steps along the first axis."""
 
     cumulants: ArrayLike
@@ -33,7 +33,7 @@ class Given(NamedTuple):
 class Inputs:
     """What the predictions of a Horde need of a step: how many columns, and which of them."""
 
-    def __init__(self, n_features: int, predictions: Sequence[Prediction], dtype: str) -> None:
+    def __init__(self, n_features: int, predictions: Sequence[HordePrediction], dtype: str) -> None:
         self.n_features, self.dtype = n_features, dtype
         self.cumulants = 1 + max(p.cumulant for p in predictions)
         self.policies = 1 + max(-1 if p.policy is None else p.policy for p in predictions)
@@ -47,17 +47,17 @@ class Inputs:
             (str(p.learner) for p in asking if p.learner.law.needs_policies), ""
         )
 
-    def discount_place(self, prediction: Prediction) -> int:
+    def discount_place(self, prediction: HordePrediction) -> int:
         """Where a prediction's discount stands: the constant ones come first."""
         if prediction.discount is not None:
             return self.fixed[prediction.discount]
         return len(self.fixed) + int(prediction.discount_column or 0)
 
-    def policy_place(self, prediction: Prediction) -> int:
+    def policy_place(self, prediction: HordePrediction) -> int:
         """Where a prediction's ratio stands: that of the policy that acts comes last."""
         return self.policies if prediction.policy is None else prediction.policy
 
-    def steps(self, x: Features, x_next: Features, given: Given) -> Steps:
+    def steps(self, x: Features, x_next: Features, given: GivenFacts) -> LiveSteps:
         """Some steps, checked."""
         before = self.features("x", x)
         after = self.features("x_next", x_next)
@@ -66,9 +66,9 @@ class Inputs:
                 f"x and x_next must have the same number of steps, got {before.steps} and "
                 f"{after.steps}."
             )
-        return Steps(before, after, self.tables(before.steps, given))
+        return LiveSteps(before, after, self.tables(before.steps, given))
 
-    def tables(self, n: int, given: Given) -> Tables:
+    def tables(self, n: int, given: GivenFacts) -> FactTables:
         """The facts of n steps by column."""
         rhos, pis, mus = self._ratios(n, given)
         discounts = np.empty((n, len(self.fixed) + self.columns))
@@ -94,12 +94,12 @@ class Inputs:
         interest = np.broadcast_to(np.asarray(given.interest, dtype=np.float64), (n,))
         if not (np.isfinite(interest).all() and (interest >= 0.0).all()):
             raise InputError("interest must be a finite number >= 0.")
-        return Tables(
+        return FactTables(
             _table("cumulants", given.cumulants, n, self.cumulants), discounts, rhos, pis, mus,
             low, high, np.ascontiguousarray(interest), np.where(cut, 0.0, 1.0),
         )  # fmt: skip
 
-    def _ratios(self, n: int, given: Given) -> tuple[Floats, Floats, Floats]:
+    def _ratios(self, n: int, given: GivenFacts) -> tuple[Floats, Floats, Floats]:
         """rho, pi and mu [steps, policies + 1]; the last column is the policy that acts."""
         rhos, pis = np.ones((n, self.policies + 1)), np.full((n, self.policies + 1), np.nan)
         mus = pis.copy()
@@ -138,7 +138,7 @@ class Inputs:
 
     # Features
 
-    def features(self, name: str, x: Features) -> Active:
+    def features(self, name: str, x: Features) -> ActiveFeatures:
         """The active features of some steps: dense [n, d], (indices, values), or SciPy's."""
         if hasattr(x, "tocsr"):
             return self._csr(name, x.tocsr())
@@ -154,7 +154,7 @@ class Inputs:
         rows, feature = np.nonzero(dense)
         return self._active(rows, feature, dense[rows, feature], len(dense))
 
-    def _csr(self, name: str, matrix: Any) -> Active:
+    def _csr(self, name: str, matrix: Any) -> ActiveFeatures:
         if matrix.shape[1] != self.n_features:
             raise InputError(
                 f"{name} must have {self.n_features} columns, one per feature, got "
@@ -166,7 +166,7 @@ class Inputs:
         rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
         return self._active(rows, matrix.indices, _numbers(name, matrix.data), n)
 
-    def _pairs(self, name: str, pair: tuple[Any, ...]) -> Active:
+    def _pairs(self, name: str, pair: tuple[Any, ...]) -> ActiveFeatures:
         """Indices [active] or [n, active], and as many values (None: all are 1)."""
         if len(pair) != 2:
             raise InputError(f"{name} must be a pair (indices, values), got {len(pair)} things.")
@@ -202,10 +202,12 @@ class Inputs:
         return self._active(rows[kept], indices.reshape(-1)[kept], values.reshape(-1)[kept],
                             len(indices))  # fmt: skip
 
-    def _active(self, rows: NDArray[Any], feature: NDArray[Any], value: Floats, n: int) -> Active:
+    def _active(
+        self, rows: NDArray[Any], feature: NDArray[Any], value: Floats, n: int
+    ) -> ActiveFeatures:
         counts = np.bincount(rows, minlength=n)
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return Active(first, feature.astype(np.int32), value.astype(self.dtype))
+        return ActiveFeatures(first, feature.astype(np.int32), value.astype(self.dtype))
 
 
 def _numbers(

@@ -14,12 +14,12 @@ from steadytd.engine.law import Law
 from steadytd.engine.loop.compile import kernel
 from steadytd.engine.loop.write import lane_params
 from steadytd.engine.settings import Settings
-from steadytd.hordes.facts import Active
+from steadytd.hordes.facts import ActiveFeatures
 from steadytd.hordes.loop.shape import (
     LANES,
     NONE,
     SLOTS,
-    Shape,
+    LoopShape,
     asked_by_traces,
 )
 from steadytd.hordes.loop.write import source_double, source_single
@@ -27,7 +27,7 @@ from steadytd.hordes.loop.write import source_double, source_single
 STATE = ("V", "Z", "slots", "scales", "groups", "sums", "lanes", "heads")
 
 
-class Place(NamedTuple):
+class LanePlace(NamedTuple):
     """Where a prediction's facts stand: columns of cumulants, ratios, discounts, step factors."""
 
     cumulant: int
@@ -36,7 +36,7 @@ class Place(NamedTuple):
     schedule: int
 
 
-class Part:
+class LanePart:
     """Predictions of one law with one path (with or without trace vectors), sorted by group.
 
     `order[lane]` is the number of the prediction in that lane; the lanes that fill the last block
@@ -44,12 +44,12 @@ class Part:
     """
 
     def __init__(
-        self, members: Sequence[int], learners: Sequence[Settings], places: Sequence[Place],
+        self, members: Sequence[int], learners: Sequence[Settings], places: Sequence[LanePlace],
         w0: Floats, dtype: str,
     ) -> None:  # fmt: skip
         self.law: Law = learners[members[0]].law
         self.traced = learners[members[0]].traced
-        self.shape = Shape(self.law, self.traced)
+        self.shape = LoopShape(self.law, self.traced)
         keys = [self._key(i, learners[i], places[i]) for i in members]
         found = {key: n for n, key in enumerate(dict.fromkeys(keys))}
         ranked = sorted(range(len(members)), key=lambda n: (found[keys[n]], n))
@@ -65,7 +65,7 @@ class Part:
         source = source_single if dtype == "float32" else source_double
         self.kernel = kernel(self.law, self.traced, False, source)
 
-    def _key(self, i: int, learner: Settings, place: Place) -> tuple[Any, ...]:
+    def _key(self, i: int, learner: Settings, place: LanePlace) -> tuple[Any, ...]:
         """Predictions with the same key have the same traces."""
         law = self.law
         if not self.traced:
@@ -92,7 +92,7 @@ class Part:
         size = group.shape[1]
         self.starts = np.concatenate([[*np.flatnonzero(row), size] for row in new]).astype(np.uintp)
 
-    def _place(self, places: list[Place], blocks: int, size: int) -> None:
+    def _place(self, places: list[LanePlace], blocks: int, size: int) -> None:
         table = np.array(places, dtype=np.int64).reshape(blocks, size, 4)
         self.columns = [np.ascontiguousarray(table[:, :, i]) for i in range(4)]
 
@@ -149,7 +149,7 @@ class Part:
         if "gamma" in self.shape.carried:
             self.lanes[:, self.shape.lane_rows.index("last_gamma")] = 0.0
 
-    def values(self, x: Active) -> Floats:
+    def values(self, x: ActiveFeatures) -> Floats:
         """w.x of every lane [steps, lanes]."""
         out = np.empty((x.steps, self.blocks, self.V.shape[3]))
         look(self._kept, x.read_only(), out)
@@ -163,7 +163,7 @@ class Part:
         return out
 
     @property
-    def _kept(self) -> Kept:
+    def _kept(self) -> KeptWeights:
         s = self.shape
         along = [(i, s.traces.index(z)) for i, (v, z) in enumerate(s.along) if v == "w"]
         pairs = np.array(along, dtype=np.int64).reshape(len(along), 2)
@@ -171,7 +171,7 @@ class Part:
         if "w" in s.factors:
             factor[:] = self.lanes[:, s.lane_rows.index("f_w")]
         places = self.begins, self.group_of, pairs, factor
-        return Kept(*map(read_only, (self.V, self.sums, self.Z, self.slots, *places)))
+        return KeptWeights(*map(read_only, (self.V, self.sums, self.Z, self.slots, *places)))
 
 
 def zeros(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
@@ -182,7 +182,7 @@ def zeros(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
     return room[begin : begin + size].reshape(shape)
 
 
-class Kept(NamedTuple):
+class KeptWeights(NamedTuple):
     """What weights are made of: rows, sums along traces, entries of traces, factors."""
 
     V: NDArray[Any]
@@ -196,7 +196,7 @@ class Kept(NamedTuple):
 
 
 @compiled
-def look(kept: Kept, x: Active, out: Floats) -> None:
+def look(kept: KeptWeights, x: ActiveFeatures, out: Floats) -> None:
     """out[t, b, j] = w.x of step t in lane j of block b."""
     first, feature, value = x
     for b in range(len(kept.V)):
@@ -209,14 +209,14 @@ def look(kept: Kept, x: Active, out: Floats) -> None:
 
 
 @compiled
-def look_at(kept: Kept, b: int, j: int, out: Floats) -> None:
+def look_at(kept: KeptWeights, b: int, j: int, out: Floats) -> None:
     """out[k] = weight k of lane j in block b."""
     for k in range(len(out)):
         out[k] = entry(kept, b, k, j)
 
 
 @compiled
-def entry(kept: Kept, b: int, k: int, j: int) -> float:
+def entry(kept: KeptWeights, b: int, k: int, j: int) -> float:
     """Weight k of lane j in block b: f (V + sum over traces of S_e Z)."""
     total = np.float64(kept.V[b, 0, k, j])
     low = kept.begins[b]

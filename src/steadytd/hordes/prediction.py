@@ -21,7 +21,7 @@ MOST_COLUMNS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Prediction:
+class HordePrediction:
     """What one prediction is about; made by `prediction`.
 
     `discount` is the same at every step, or None where the number comes from column
@@ -57,7 +57,7 @@ def prediction(
     policy: int | str,
     discount: float | None = None,
     discount_column: int | None = None,
-) -> Prediction:
+) -> HordePrediction:
     """A prediction for `horde`.
 
     `cumulant` and `policy` are columns of the cumulants and of the ratios that every step brings;
@@ -78,7 +78,7 @@ def prediction(
     column = whole("cumulant (a column of the cumulants)", cumulant, 0, MOST_COLUMNS)
     by = None if discount_column is None else whole("discount_column", discount_column, 0, 10**7)
     number = None if discount is None else _unit("discount", discount)
-    return Prediction(made, column, _policy(policy, made), number, by)
+    return HordePrediction(made, column, _policy(policy, made), number, by)
 
 
 def _policy(policy: int | str, learner: Learner) -> int | None:

@@ -18,19 +18,19 @@ from steadytd.engine.facts import fact_table
 from steadytd.engine.rows import Rows
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import Settings
-from steadytd.hordes.facts import Active, Steps
-from steadytd.hordes.part import Place
+from steadytd.hordes.facts import ActiveFeatures, LiveSteps
+from steadytd.hordes.part import LanePlace
 
 STATE = ("V", "Z", "M", "carry", "diverged")
 EVENT = np.zeros(1, dtype=np.int32)
 ROW, ROW_NEXT = np.array([0], dtype=np.int32), np.array([1], dtype=np.int32)
 
 
-class Whole:
+class WholeBlock:
     """Predictions with the same facts that may share a block."""
 
     def __init__(
-        self, members: Sequence[int], learners: Sequence[Settings], place: Place, w0: Floats
+        self, members: Sequence[int], learners: Sequence[Settings], place: LanePlace, w0: Floats
     ) -> None:
         self.order = np.array(members, dtype=np.int64)
         self.count, self.place = len(members), place
@@ -46,7 +46,7 @@ class Whole:
         """The memory of all that changes."""
         return sum(array.nbytes for array in self.state.values())
 
-    def advance(self, steps: Steps) -> Floats:
+    def advance(self, steps: LiveSteps) -> Floats:
         """Take some steps; return delta [steps, predictions], each with the weights before it."""
         n, place = steps.x.steps, self.place
         t = steps.tables
@@ -73,7 +73,7 @@ class Whole:
         """The episode was cut off after the last step: the next one begins another."""
         self.block.cut()
 
-    def values(self, x: Active) -> Floats:
+    def values(self, x: ActiveFeatures) -> Floats:
         """w.x [steps, predictions]."""
         shown = self.block.shown
         out = np.empty((x.steps, self.count))
@@ -88,7 +88,7 @@ class Whole:
         return self.block.shown[:, lane].copy()
 
 
-def _rows(x: Active, x_next: Active) -> Rows:
+def _rows(x: ActiveFeatures, x_next: ActiveFeatures) -> Rows:
     """x and x_next of one step as a feature table of two rows."""
     length = np.array([len(x.feature), len(x_next.feature)], dtype=np.int64)
     first = np.array([0, length[0]], dtype=np.int64)

@@ -9,13 +9,13 @@ import numpy as np
 
 from steadytd.base.finding import Finding
 from steadytd.hordes.health import GROWS, LONG, RECENT, Health
-from steadytd.hordes.prediction import Prediction
+from steadytd.hordes.prediction import HordePrediction
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def health_frame(predictions: Sequence[Prediction], health: Health, step: int) -> pl.DataFrame:
+def health_frame(predictions: Sequence[HordePrediction], health: Health, step: int) -> pl.DataFrame:
     """One row per prediction."""
     import polars as pl
 
@@ -47,7 +47,7 @@ def _grows(health: Health, step: int) -> np.ndarray:
     return np.asarray((step > 2 * RECENT) & ~gone & (recent > GROWS * long))
 
 
-def warnings_of(predictions: Sequence[Prediction], health: Health, step: int) -> list[Finding]:
+def warnings_of(predictions: Sequence[HordePrediction], health: Health, step: int) -> list[Finding]:
     """A sentence for each prediction that has diverged, or whose unsigned error grows."""
     numbers = health.numbers
     found = []

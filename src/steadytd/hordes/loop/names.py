@@ -6,7 +6,7 @@ from steadytd.base.files import file_name
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.write import FEATURES, Loop
-from steadytd.hordes.loop.shape import SLOTS, Shape
+from steadytd.hordes.loop.shape import SLOTS, LoopShape
 
 COLUMNS = {
     "reward": "cumulants[t, column_c[j]]",
@@ -61,7 +61,7 @@ class Names(Loop):
     def __init__(self, law: Law, traced: bool, dtype: str) -> None:
         super().__init__(law, traced, averaged=False)
         self.dtype = dtype
-        self.shape = Shape(law, traced)
+        self.shape = LoopShape(law, traced)
         wanted = [*self.reads.values(), *self.before.values(), ("w", "x"), ("w", "x_next")]
         wanted += [(v, "x") for v, _ in self.shape.lane_products]
         rows = [(v, b) for v, b in wanted if v in law.vectors and b in FEATURES]

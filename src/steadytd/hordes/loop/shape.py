@@ -10,11 +10,11 @@ from steadytd.engine.loop.write import lane_params
 
 SLOTS = 8  # generations of a trace's entries; see `traces`
 NONE = SLOTS  # the slot of a feature that is in no generation: its entry is 0
-LANES = {"float64": 32, "float32": 64}  # of a block: a row is four cache lines
+LANES = {"float64": 40, "float32": 80}  # of a block: a row is five cache lines
 
 
 @dataclass(frozen=True)
-class Shape:
+class LoopShape:
     """What the loop of a law keeps, in the order of the arrays' rows."""
 
     law: Law
