@@ -100,10 +100,10 @@ def over_features(effort: Effort) -> Group:
 
 
 def spread(features: int) -> Stream:
-    """The stream of 1,024 features, these spread evenly over more of them, weights from 0 on."""
+    """The stream of 1,024 features, these drawn from more of them, weights from 0 on."""
     stream = cases.sparse(STEPS)
-    feature = (stream.rows.feature.astype(np.int64) * features // SIZES[0]).astype(np.int32)
-    rows = stream.rows._replace(feature=feature)
+    drawn = np.sort(np.random.default_rng(0).choice(features, SIZES[0], replace=False))
+    rows = stream.rows._replace(feature=drawn[stream.rows.feature].astype(np.int32))
     return Stream(
         "sparse", stream.transitions, rows, stream.events, stream.factor, np.zeros(features)
     )

@@ -83,7 +83,7 @@ def test_equals_the_plain_loop(
     scaled.kernel = without_compiler(case.law)
     stream.feed(scaled)
     assert (scaled.diverged == -1).all()
-    assert scaled.count[0] > 1
+    assert scaled.counts[0] > 1
     assert difference(scaled, plain) < CLOSE
     np.testing.assert_allclose(scaled.M, plain.M, rtol=1e-9, atol=1e-12)
     assert_same_bits(scaled.carry, plain.carry)

@@ -36,22 +36,7 @@ def is_scaled(learner: Settings, features: int) -> bool:
 class ScaledBlock(Block):
     """As `Block`, with the state of `state.Scaled`: V and Z are not the vectors themselves."""
 
-    saved: ClassVar[tuple[str, ...]] = (
-        "V",
-        "Z",
-        "A",
-        "I",
-        "S",
-        "C",
-        "B",
-        "P",
-        "M",
-        "carry",
-        "at",
-        "listed",
-        "count",
-        "diverged",
-    )
+    saved: ClassVar[tuple[str, ...]] = (*Scaled._fields, "diverged")
 
     def _allocate(self, vectors: int, d: int, lanes: int, memory: int) -> None:
         law = self.law
@@ -59,7 +44,7 @@ class ScaledBlock(Block):
         self._sizes = len(structure(law).pairs), len(traces), len(structure(law).products), memory
         self.own = _state(vectors, d, lanes, self._sizes)
         self.V, self.Z, self.A, self.I, self.S, self.C, self.B, self.P = self.own[:8]
-        self.M, self.carry, self.at, self.listed, self.count = self.own[8:]
+        self.M, self.carry, self.at, self.listed, self.counts = self.own[8:]
         places = {name: (1, i) for i, name in enumerate(names)}
         places |= {name: (0, i) for i, name in enumerate(traces)}
         self.plan = Plan(
@@ -115,7 +100,7 @@ class ScaledBlock(Block):
     def vector(self, number: int) -> Floats:
         """One of the law's vectors [d, lanes], as it would be were it not kept scaled."""
         found = self.V[number] * self.B[number]
-        some = self.listed[: self.count[LISTED]]
+        some = self.listed[: self.counts[LISTED]]
         found[some] = self._entries(number, some)
         found[:, self.diverged >= 0] = np.nan
         return np.asarray(found)
@@ -133,7 +118,7 @@ class ScaledBlock(Block):
 
         found = np.zeros_like(self.Z[number])
         trace_entries(self.own, number, found)
-        return found
+        return np.asarray(found)
 
     def advance(
         self,
@@ -201,10 +186,11 @@ class ScaledBlock(Block):
         from steadytd.engine.loop.kernels import Sought, measure_all
 
         if self._shown is None or self._shown[0] is not goal:
-            some, places = np.unique(goal.rows.feature, return_inverse=True)
-            self._shown = goal, some.astype(np.int32), places.astype(np.int32)
+            found, inverse = np.unique(goal.rows.feature, return_inverse=True)
+            self._shown = goal, found.astype(np.int32), inverse.astype(np.int32)
         _, some, places = self._shown
-        wanted = (*goal.rows._replace(feature=places), goal.weight, goal.target)
+        rows = goal.rows._replace(feature=places)
+        wanted: tuple[NDArray[Any], ...] = (*rows, goal.weight, goal.target)
         sought = Sought(*map(read_only, wanted))
         measure_all(
             read_only(self._entries(0, some)), sought, read_only(goal.bounds), self.diverged, out
@@ -239,7 +225,7 @@ def _state(vectors: int, d: int, lanes: int, sizes: tuple[int, int, int, int]) -
         carry=on_cache_line((len(CARRIED),)),
         at=np.full(d, -1, dtype=np.int32),
         listed=np.zeros(d, dtype=np.int32),
-        count=np.zeros(2 + traces, dtype=np.int64),
+        counts=np.zeros(2 + traces, dtype=np.int64),
     )
     own.I[:, 0], own.C[:], own.B[:] = 1.0, 1.0, 1.0
     return own

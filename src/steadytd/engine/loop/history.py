@@ -84,15 +84,15 @@ def decay(I: Floats, lanes: Late, first: int, last: int) -> int:  # noqa: E741
 @compiled
 def begin_stretch(own: Scaled, log: Log, span: Span, table: Table) -> None:
     """Note everything that the steps of a stretch may change."""
-    log.count[0] += 1
-    log.count[1] = 0
-    _copy_small(own, log.small, own.count[ROW] + 1)
+    log.counts[0] += 1
+    log.counts[1] = 0
+    _copy_small(own, log.small, own.counts[ROW] + 1)
     for t in range(span.begin, span.end):
         for rows in (span.row, span.row_next):
             i = rows[span.event[t]]
-            if log.row[i] == log.count[0]:
+            if log.row[i] == log.counts[0]:
                 continue
-            log.row[i] = log.count[0]
+            log.row[i] = log.counts[0]
             for q in range(table.first[i], table.first[i] + table.length[i]):
                 _note(own, log, table.feature[q - table.offset[i]])
 
@@ -101,7 +101,7 @@ def begin_stretch(own: Scaled, log: Log, span: Span, table: Table) -> None:
 def go_back(own: Scaled, log: Log) -> None:
     """Undo the stretch."""
     lanes = own.V.shape[2]
-    for i in range(log.count[1]):
+    for i in range(log.counts[1]):
         k = log.feature[i]
         own.at[k] = log.at[i]
         for v in range(len(own.V)):
@@ -110,16 +110,16 @@ def go_back(own: Scaled, log: Log) -> None:
         for z in range(len(own.Z)):
             for j in range(lanes):
                 own.Z[z, k, j] = log.Z[z, i, j]
-    _copy_small(log.small, own, log.small.count[ROW] + 1)
+    _copy_small(log.small, own, log.small.counts[ROW] + 1)
 
 
 @compiled
 def _note(own: Scaled, log: Log, k: int) -> None:
     """Note a feature, once per stretch."""
-    if log.serial[k] == log.count[0]:
+    if log.serial[k] == log.counts[0]:
         return
-    i, lanes = log.count[1], own.V.shape[2]
-    log.serial[k], log.count[1] = log.count[0], i + 1
+    i, lanes = log.counts[1], own.V.shape[2]
+    log.serial[k], log.counts[1] = log.counts[0], i + 1
     log.at[i], log.feature[i] = own.at[k], k
     for v in range(len(own.V)):
         for j in range(lanes):
@@ -143,8 +143,8 @@ def _copy_small(source: Scaled, target: Scaled, rows: int) -> None:
     _copy(source.M, target.M, len(source.M))
     for i in range(len(source.carry)):
         target.carry[i] = source.carry[i]
-    for i in range(len(source.count)):
-        target.count[i] = source.count[i]
+    for i in range(len(source.counts)):
+        target.counts[i] = source.counts[i]
 
 
 @compiled
@@ -167,11 +167,11 @@ def leaves(own: Scaled, plan: Plan, log: Log, diverged: Longs, step: int) -> boo
         for i in range(len(numbers)):
             _spoil(poison, numbers[i])
     for p in range(len(own.A)):
-        for s in range(own.count[ROW] + 1):
+        for s in range(own.counts[ROW] + 1):
             _spoil(poison, own.A[p, s])
     for v in range(len(own.V)):
-        for i in range(own.count[LISTED] + log.count[1]):
-            noted = i - own.count[LISTED]
+        for i in range(own.counts[LISTED] + log.counts[1]):
+            noted = i - own.counts[LISTED]
             k = log.feature[noted] if noted >= 0 else own.listed[i]
             if noted < 0 or own.at[k] < 0:
                 vector_entry(own, plan, v, k, entry)
@@ -195,21 +195,21 @@ def _spoil(poison: Floats, numbers: Floats) -> None:
 @compiled
 def settle(own: Scaled, plan: Plan) -> None:
     """Fold the whole history into V and Z, drop what is gone, and take the products anew."""
-    row, lanes = own.count[ROW], own.V.shape[2]
+    row, lanes = own.counts[ROW], own.V.shape[2]
     for p in range(len(plan.pairs)):
         z = plan.pairs[p, 1]
-        for s in range(own.count[ALIVE + z], row + 1):
+        for s in range(own.counts[ALIVE + z], row + 1):
             for j in range(lanes):
                 own.A[p, s, j] += own.S[p, j] * own.I[z, s, j]
     own.S[:] = 0.0
     for z in range(len(own.C)):
-        for s in range(own.count[ALIVE + z], row + 1):
+        for s in range(own.counts[ALIVE + z], row + 1):
             for j in range(lanes):
                 moved = own.I[z, s, j] * own.C[z, j]
                 own.I[z, s, j] = moved if abs(moved) >= GONE else 0.0
     own.C[:] = 1.0
     own.P[:] = 0.0
-    features = own.listed[: own.count[LISTED]]
+    features = own.listed[: own.counts[LISTED]]
     features.sort()  # the order of sums must not depend on other lanes
     kept = 0
     for k in features:
@@ -221,8 +221,8 @@ def settle(own: Scaled, plan: Plan) -> None:
         if plan.products[i, 0] == 1:
             for j in range(lanes):
                 own.P[i, j] *= own.B[plan.products[i, 1], j]
-    own.count[:] = 0
-    own.count[LISTED] = kept
+    own.counts[:] = 0
+    own.counts[LISTED] = kept
     own.A[:, 0] = 0.0
     own.I[:, 0] = 1.0
 
@@ -261,7 +261,7 @@ def rescale(own: Scaled, plan: Plan) -> None:
                 for p in range(len(plan.pairs)):
                     if plan.pairs[p, 0] == v:
                         own.S[p, j] *= b
-                        for s in range(own.count[ROW] + 1):
+                        for s in range(own.counts[ROW] + 1):
                             own.A[p, s, j] *= b
 
 
@@ -284,7 +284,7 @@ def vector_entry(own: Scaled, plan: Plan, v: int, k: int, out: Floats) -> None:
 @compiled
 def trace_entries(own: Scaled, z: int, out: Floats) -> None:
     """out[k, j] = entry k of trace z, for the listed features; the others are 0."""
-    for i in range(own.count[LISTED]):
+    for i in range(own.counts[LISTED]):
         k = own.listed[i]
         for j in range(out.shape[1]):
             out[k, j] = own.Z[z, k, j] * (own.I[z, own.at[k], j] * own.C[z, j])

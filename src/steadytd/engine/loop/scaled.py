@@ -140,7 +140,7 @@ class ScaledLoop(Loop):
         }
         found = {name: (part, i) for part, ns in names.items() for i, name in enumerate(ns)}
         found |= {f"B_{v}": ("B", law.vectors.index(v)) for v in self.grown}
-        whole = {"row_of": "at", "listed": "listed", "count": "count"}
+        whole = {"row_of": "at", "listed": "listed", "count": "counts"}
         return found | {name: (part, -1) for name, part in whole.items()}
 
     def trace_scratch(self) -> list[str]:
@@ -170,6 +170,7 @@ class ScaledLoop(Loop):
         for name, (left, right) in self.reads.items():
             if left in FEATURES:
                 self.feature_product(depth, name, left, right)
+        self.enlist(depth)
         self.trace(depth)
         self.touch(depth)
         self.read_all(depth, "x_next", self.wanted("x_next"), "_")
@@ -178,6 +179,17 @@ class ScaledLoop(Loop):
         self.apply(depth)
         self.account(depth + 1)
         self.write(depth)
+
+    def enlist(self, depth: int) -> None:
+        """Give a row to the active features that have none.
+
+        A loop of its own, because it looks up all their rows at once: with very many features these
+        are far away in memory, and here the processor waits for all of them together.
+        """
+        for basis in FEATURES:
+            inner = self.over_features(depth, basis)
+            self.add(inner, "if row_of[k] < 0:", "    listed[many_listed] = k")
+            self.add(inner, "    many_listed += 1", "    row_of[k] = 0")
 
     def argument(self, name: str) -> str:
         """What a law's argument is called in the loop, for lane j."""
@@ -226,8 +238,6 @@ class ScaledLoop(Loop):
     def touch_some(self, depth: int, which: tuple[str, ...]) -> None:
         """The same for one or two features."""
         for w in which:
-            self.add(depth, f"if row_of[k{w}] < 0:", f"    listed[many_listed] = k{w}")
-            self.add(depth, "    many_listed += 1", f"    row_of[k{w}] = 0")
             self.add(depth, f"s{w} = np.uintp(row_of[k{w}])", f"row_of[k{w}] = now")
         self.add(depth, "for j in range(lanes):")
         reads = {left: n for n, left in self.wanted("x").items()}
@@ -282,7 +292,7 @@ class ScaledLoop(Loop):
         """Add one or two features to the sums."""
         needed = {z for name in wanted.values() for z in (name, *self.along.get(name, ()))}
         traces = [z for z in self.law.traces if z in needed]
-        self.add(depth, *(f"s{w} = np.uintp(max(row_of[k{w}], 0))" for w in which if traces))
+        self.add(depth, *(f"s{w} = np.uintp(row_of[k{w}])" for w in which if traces))
         self.add(depth, "for j in range(lanes):")
         for z in traces:
             for w in which:

@@ -22,13 +22,13 @@ LOW, HIGH = 2.0**-13, 4.0  # the range of C: S I cancels by at most HIGH / LOW, 
 GONE = 2.0**-80  # a trace that decayed by that much changes nothing beside the newest
 SMALL, LARGE = 1e-100, 1e100  # the range of B
 FEW = 4  # with less than a fourth of the lanes late, they are moved one by one
-ROW, LISTED, ALIVE = 0, 1, 2  # places in `count`
+ROW, LISTED, ALIVE = 0, 1, 2  # places in `counts`
 
 
 class Scaled(NamedTuple):
     """The state of a block in scaled form, all arrays with the lanes last.
 
-    `count` holds the open row, the number of listed features, and for each trace the first row
+    `counts` holds the open row, the number of listed features, and for each trace the first row
     that still matters. `listed` are the features with a row, `at` their rows (-1: none, Z is 0).
     """
 
@@ -44,7 +44,7 @@ class Scaled(NamedTuple):
     carry: Floats
     at: Ints
     listed: Ints
-    count: Longs
+    counts: Longs
 
 
 class Plan(NamedTuple):
@@ -66,7 +66,7 @@ class Log(NamedTuple):
     feature: Ints
     serial: Longs  # [feature]: the stretch that last noted it
     row: Longs  # [row of the feature table]: the same
-    count: Longs  # the present stretch, and how many features it noted
+    counts: Longs  # the present stretch, and how many features it noted
     small: Scaled  # copies of everything that has no features (V and Z are empty)
 
 
