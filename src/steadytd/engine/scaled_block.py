@@ -20,7 +20,7 @@ from steadytd.engine.law import Law
 from steadytd.engine.loop.compile import kernel
 from steadytd.engine.loop.frame import FINE
 from steadytd.engine.loop.scaled import ScaledLoop, can_be_scaled, scaled_source, structure
-from steadytd.engine.loop.state import EPOCH, LISTED, Log, Plan, Scaled, Span, Table
+from steadytd.engine.loop.state import EPOCH, LISTED, FeaturePlaces, Outline, Scaled, Span, Undo
 from steadytd.engine.rows import Rows
 from steadytd.engine.settings import Settings
 
@@ -47,7 +47,7 @@ class ScaledBlock(Block):
         self.M, self.carry, self.at, self.listed, self.counts = self.own[8:]
         places = {name: (1, i) for i, name in enumerate(names)}
         places |= {name: (0, i) for i, name in enumerate(traces)}
-        self.plan = Plan(
+        self.plan = Outline(
             _table([(places[v][1], places[z][1]) for v, z in structure(law).pairs], 2),
             _table([(*places[a], places[z][1]) for a, z in structure(law).products], 3),
         )
@@ -63,10 +63,10 @@ class ScaledBlock(Block):
         """The source of the loop that advances such a block."""
         return scaled_source(law)
 
-    def _make_log(self, capacity: int, rows: int) -> Log:
+    def _make_log(self, capacity: int, rows: int) -> Undo:
         """Room to note so many features and rows of a feature table."""
         vectors, d, lanes = self.V.shape
-        return Log(
+        return Undo(
             on_cache_line((vectors, capacity, lanes)),
             on_cache_line((len(self.Z), capacity, lanes)),
             np.zeros(capacity, dtype=np.int32),
@@ -159,7 +159,7 @@ class ScaledBlock(Block):
             end = min(begin + (stop, FINE, 1)[level], stop)
             if level < 2:
                 span = Span(event, row, row_next, begin, end)
-                begin_stretch(own, log, span, Table(*table[:4]))
+                begin_stretch(own, log, span, FeaturePlaces(*table[:4]))
             end = self.kernel(*self._arrays, self.carry, *steps, self.step, begin, end)
             exact = end == begin + 1
             mark = self.step + end if exact else -1

@@ -16,12 +16,12 @@ from steadytd.engine.loop.state import (
     LOW,
     ROW,
     SMALL,
+    FeaturePlaces,
     Late,
-    Log,
-    Plan,
+    Outline,
     Scaled,
     Span,
-    Table,
+    Undo,
 )
 
 
@@ -82,7 +82,7 @@ def decay(I: Floats, lanes: Late, first: int, last: int) -> int:  # noqa: E741
 
 
 @compiled
-def begin_stretch(own: Scaled, log: Log, span: Span, table: Table) -> None:
+def begin_stretch(own: Scaled, log: Undo, span: Span, table: FeaturePlaces) -> None:
     """Note everything that the steps of a stretch may change."""
     log.counts[0] += 1
     log.counts[1] = 0
@@ -98,7 +98,7 @@ def begin_stretch(own: Scaled, log: Log, span: Span, table: Table) -> None:
 
 
 @compiled
-def go_back(own: Scaled, log: Log) -> None:
+def go_back(own: Scaled, log: Undo) -> None:
     """Undo the stretch."""
     lanes = own.V.shape[2]
     for i in range(log.counts[1]):
@@ -114,7 +114,7 @@ def go_back(own: Scaled, log: Log) -> None:
 
 
 @compiled
-def _note(own: Scaled, log: Log, k: int) -> None:
+def _note(own: Scaled, log: Undo, k: int) -> None:
     """Note a feature, once per stretch."""
     if log.serial[k] == log.counts[0]:
         return
@@ -155,7 +155,7 @@ def _copy(source: Floats, target: Floats, rows: int) -> None:
 
 
 @compiled
-def leaves(own: Scaled, plan: Plan, log: Log, diverged: Longs, step: int) -> bool:
+def leaves(own: Scaled, plan: Outline, log: Undo, diverged: Longs, step: int) -> bool:
     """Whether a lane that has not diverged yet now holds a number that is not finite.
 
     With a `step` from 0 on, this step is noted for every such lane. What a stretch changed are the
@@ -193,7 +193,7 @@ def _spoil(poison: Floats, numbers: Floats) -> None:
 
 
 @compiled
-def settle(own: Scaled, plan: Plan) -> None:
+def settle(own: Scaled, plan: Outline) -> None:
     """Fold the whole history into V and Z, drop what is gone, and take the products anew."""
     row, lanes = own.counts[ROW], own.V.shape[2]
     for p in range(len(plan.pairs)):
@@ -228,7 +228,7 @@ def settle(own: Scaled, plan: Plan) -> None:
 
 
 @compiled
-def _settle_feature(own: Scaled, plan: Plan, k: int) -> bool:
+def _settle_feature(own: Scaled, plan: Outline, k: int) -> bool:
     """The same for one feature; whether a trace of it is left."""
     s, lanes = own.at[k], own.V.shape[2]
     for p in range(len(plan.pairs)):
@@ -249,7 +249,7 @@ def _settle_feature(own: Scaled, plan: Plan, k: int) -> bool:
 
 
 @compiled
-def rescale(own: Scaled, plan: Plan) -> None:
+def rescale(own: Scaled, plan: Outline) -> None:
     """B = 1 in lanes where it has left its range, by way of all features."""
     for v in range(len(own.B)):
         for j in range(own.V.shape[2]):
@@ -266,7 +266,7 @@ def rescale(own: Scaled, plan: Plan) -> None:
 
 
 @compiled
-def vector_entry(own: Scaled, plan: Plan, v: int, k: int, out: Floats) -> None:
+def vector_entry(own: Scaled, plan: Outline, v: int, k: int, out: Floats) -> None:
     """out[j] = entry k of vector v."""
     s = own.at[k]
     for j in range(len(out)):
@@ -291,7 +291,7 @@ def trace_entries(own: Scaled, z: int, out: Floats) -> None:
 
 
 @compiled
-def vector_entries(own: Scaled, plan: Plan, v: int, features: Ints, out: Floats) -> None:
+def vector_entries(own: Scaled, plan: Outline, v: int, features: Ints, out: Floats) -> None:
     """out[i, j] = entry features[i] of vector v."""
     for i in range(len(features)):
         vector_entry(own, plan, v, features[i], out[i])

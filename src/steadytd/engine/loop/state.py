@@ -47,7 +47,7 @@ class Scaled(NamedTuple):
     counts: Longs
 
 
-class Plan(NamedTuple):
+class Outline(NamedTuple):
     """Which vectors, traces and products a law has: numbers of rows in the arrays of `Scaled`.
 
     `pairs` is (vector, trace); `products` is (1 for a vector or 0 for a trace, its number, trace).
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
     products: Longs
 
 
-class Log(NamedTuple):
+class Undo(NamedTuple):
     """What the features of a stretch of steps were like before it, to go back there."""
 
     V: Floats
@@ -78,7 +78,7 @@ class Late(NamedTuple):
     many: int
 
 
-class Table(NamedTuple):
+class FeaturePlaces(NamedTuple):
     """Where the features of a row stand; see `engine.rows`."""
 
     first: Longs
