@@ -23,7 +23,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
 
-from benchmarks import measurements
+from benchmarks import measurements, traces
 from benchmarks.c_loops import FLAGS, compile_loops, gcc_version
 from benchmarks.figures import Group, verdict
 from benchmarks.timing import FULL, QUICK, Effort
@@ -75,6 +75,8 @@ MEASUREMENTS: dict[str, Callable[[Effort], Group]] = {
     "threads": measurements.threads,
     "steps": measurements.flat_in_steps,
     "features": measurements.linear_in_features,
+    "traces": traces.against_vectors,
+    "large": traces.over_features,
     "start": measurements.start,
 }
 

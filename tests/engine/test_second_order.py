@@ -13,9 +13,8 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.cli.main import main
 from steadytd.engine import second_order
-from steadytd.engine.block import make_block
+from steadytd.engine.choose import make_block
 from steadytd.engine.law import LAM, accumulating_trace
-from steadytd.engine.online import STATE
 from steadytd.engine.second_order import SecondOrderBlock, solve, solved
 from steadytd.learners.lstd import expectation
 from steadytd.learners.perturbed_lstd import path
@@ -361,7 +360,7 @@ def test_online_learner_saves_and_loads(
     assert_same_bits(other.w, half.w)
     used = st.learner(text).start(3)
     assert not np.array_equal(used.w, half.w)
-    used.restore({name: getattr(half.block, name) for name in STATE}, cut)
+    used.restore({name: getattr(half.block, name) for name in half.block.saved}, cut)
     assert_same_bits(used.w, half.w)
     assert_same_bits(feed(other, steps[cut:]), deltas[cut:])
     assert_same_bits(other.w, online.w)

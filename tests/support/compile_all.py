@@ -13,7 +13,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from steadytd.engine.block import make_block
+from steadytd.engine.choose import make_block
 from tests.support.cases import CASES, RandomStream
 
 PROCESSES = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,10 @@ class Block:
     All learners of a block share the law, the path (with or without trace vectors), the windows
     and the step-size schedule; see `group_key`. A trace or memory with a window of n steps stands
     n times in Z or M, one after the other: as it is, without its oldest step, and so on.
+    `saved` names the arrays that are the whole state.
     """
+
+    saved: ClassVar[tuple[str, ...]] = ("V", "Z", "M", "carry", "diverged")
 
     def __init__(self, learners: Sequence[Settings], w0: Floats) -> None:
         """Start every learner at weights `w0[d]`, other vectors at zero or where the law says."""
@@ -69,8 +72,9 @@ class Block:
         averaged = learners[0].averaged
         d, lanes = len(w0), len(learners)
         self._allocate(len(law.vectors) + averaged, d, lanes, len(law.memory))
-        self.V[0] = w0[:, None]
-        self.V[-1 if averaged else 0] = w0[:, None]
+        if w0.any():  # else there is nothing to fill, and memory that is never used is never taken
+            self.V[0] = w0[:, None]
+            self.V[-1 if averaged else 0] = w0[:, None]
         for vector, param in law.starts.items():
             multiples = [float(x.values[param]) for x in learners]
             self.V[law.vectors.index(vector)] = np.outer(w0, multiples)
@@ -148,13 +152,8 @@ class Block:
         errors [points, measures, lanes].
         """
         n = len(events)
-        wanted = np.zeros(0, np.int64) if points is None else points - self.step
-        segment = max(SEGMENT, 32 * self.V.shape[1])
-        checks = np.append(np.arange(segment, n, segment, dtype=np.int64), n)
-        stops = np.unique(np.concatenate((wanted, checks)))
-        records: Bools = np.zeros(len(stops), dtype=np.bool_)
-        records[np.searchsorted(stops, wanted)] = True
-        errors = np.empty((len(wanted), len(goal.bounds), len(self.learners)))
+        stops, records = self._stops(n, points)
+        errors = np.empty((int(records.sum()), len(goal.bounds), len(self.learners)))
         try:
             self.kernel(
                 (
@@ -174,6 +173,19 @@ class Block:
         self.step += n
         return errors[:, 0] if goal.ends is None else errors
 
+    def _stops(self, n: int, points: Longs | None) -> tuple[Longs, Bools]:
+        """Where the loop pauses in the next n steps, and whether an error is recorded there."""
+        wanted = np.zeros(0, np.int64) if points is None else points - self.step
+        stops = np.unique(np.concatenate((wanted, self._checks(n), [n])))
+        records: Bools = np.zeros(len(stops), dtype=np.bool_)
+        records[np.searchsorted(stops, wanted)] = True
+        return stops, records
+
+    def _checks(self, n: int) -> Longs:
+        """Where it looks for divergence, beside the last of n steps."""
+        segment = max(SEGMENT, 32 * self.V.shape[1])
+        return np.arange(segment, n, segment, dtype=np.int64)
+
 
 def _all_read_only(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     return tuple(map(read_only, arrays))
@@ -182,12 +194,6 @@ def _all_read_only(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
 def group_key(learner: Settings) -> tuple[Any, ...]:
     """Learners with the same key may share a block."""
     return learner.law, learner.traced, learner.averaged, learner.windows, *learner.schedule
-
-
-def make_block(learners: Sequence[Settings], w0: Floats) -> Block:
-    """A block of the kind that the learners' law asks for."""
-    block: Block = (learners[0].law.block or Block)(learners, w0)
-    return block
 
 
 def lanes_per_block(learner: Settings, features: int) -> int:

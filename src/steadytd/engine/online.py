@@ -15,13 +15,13 @@ from steadytd.base.files import write_arrays
 from steadytd.base.numbers import whole
 from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import count
-from steadytd.engine.block import Block, Transitions, make_block
+from steadytd.engine.block import Block, Transitions
+from steadytd.engine.choose import make_block
 from steadytd.engine.facts import fact_table
 from steadytd.engine.rows import sparse_rows
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import Settings
 
-STATE = ("V", "Z", "M", "carry", "diverged")
 EVENT = np.zeros(1, dtype=np.int32)
 ROW, ROW_NEXT = np.array([0], dtype=np.int32), np.array([1], dtype=np.int32)
 
@@ -135,13 +135,13 @@ class OnlineLearner(Shown):
     def save(self, path: str | Path) -> Path:
         """Save the learner's whole state; `steadytd.load_learner` reads it back."""
         settings = {"learner": str(self.learner), "step": self.step}
-        state = {name: getattr(self._block, name) for name in STATE}
+        state = {name: getattr(self._block, name) for name in self._block.saved}
         content = {"settings": np.array(json.dumps(settings)), **state}
         return write_arrays(Path(path), content)
 
     def restore(self, state: dict[str, Floats], step: int) -> None:
         """Take over a saved state, whose arrays must have the shapes of this learner's own."""
-        for name in STATE:
+        for name in self._block.saved:
             own: Floats = getattr(self._block, name)
             if name not in state or state[name].shape != own.shape:
                 raise InputError(f"the saved learner's '{name}' does not fit {self.learner}.")
@@ -156,7 +156,7 @@ class OnlineLearner(Shown):
                 "the saved learner has weights that are not finite, but is not marked as diverged; "
                 "save it again, or begin anew."
             )
-        for name in STATE:
+        for name in self._block.saved:
             getattr(self._block, name)[:] = state[name]
         self._block.resume(step)
 

@@ -19,7 +19,7 @@ from steadytd.base.outside.plugins import plugins
 from steadytd.base.package import make_callable
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params
-from steadytd.engine.online import STATE, OnlineLearner
+from steadytd.engine.online import OnlineLearner
 
 # What an evaluation runs where no learner is named, in the order of its table.
 EVALUATED = ("perturbed_lstd", "lstd", "perturbed_td", "tdc")
@@ -91,7 +91,7 @@ def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
     """Read an online learner that `save` wrote. Name your own laws in `laws`."""
     with reading_arrays(Path(path), "learner") as file:
         settings = json.loads(str(file["settings"]))
-        state = {name: file[name] for name in STATE}
+        state = {name: file[name] for name in file.files if name != "settings"}
         text, step = str(settings["learner"]), whole("step", settings["step"], 0)
         _, n_features, _ = state["V"].shape
     name, _, rest = text.partition(":")

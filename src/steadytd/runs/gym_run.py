@@ -14,7 +14,8 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
-from steadytd.engine.block import Block, Goal, Transitions, make_block
+from steadytd.engine.block import Block, Goal, Transitions
+from steadytd.engine.choose import make_block
 from steadytd.engine.learner import Learner
 from steadytd.engine.rows import Rows
 from steadytd.engine.schedule import step_factors

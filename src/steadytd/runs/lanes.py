@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, Ints, Longs
-from steadytd.engine.block import Block, Goal, Transitions, group_key, lanes_per_block, make_block
+from steadytd.engine.block import Block, Goal, Transitions, group_key, lanes_per_block
+from steadytd.engine.choose import make_block
 from steadytd.engine.learner import Learner
 from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.engine.schedule import step_factors

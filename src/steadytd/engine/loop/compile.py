@@ -13,6 +13,7 @@ import linecache
 import sys
 from collections.abc import Callable
 from functools import cache, cached_property
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,9 @@ from steadytd.base.files import file_name
 from steadytd.base.identity import UnreadableError, digest, modules
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.write import loop_source
+
+DRIVER, HISTORY = "steadytd.engine.loop.driver", "steadytd.engine.loop.history"
+HELPERS = dict.fromkeys(("Late", "outside", "fold", "decay"), HISTORY)
 
 
 class Kernel:
@@ -57,8 +61,10 @@ def kernel(
 
     functions = law_functions(law)
     source = write(law, traced, averaged)
-    stamp = _stamp(source, functions)
+    helpers = {name: home for name, home in HELPERS.items() if f"{name}(" in source}
+    stamp = _stamp(source, functions, sorted(set(helpers.values())))
     module = _module(law.name, source, stamp or digest(source))
+    vars(module).update({name: getattr(import_module(h), name) for name, h in helpers.items()})
     vars(module).update({name: jit.not_kept(f) for name, f in functions.items()})
     vars(module)["Disjoint"] = jit.Disjoint
     exec(compile(source, str(module.__file__), "exec"), vars(module))
@@ -80,12 +86,12 @@ def law_functions(law: Law) -> dict[str, Function]:
     }
 
 
-def _stamp(source: str, functions: dict[str, Function]) -> str | None:
+def _stamp(source: str, functions: dict[str, Function], helpers: list[str]) -> str | None:
     """A hash of all that a loop is made from; None if it is not to be kept."""
     if any(inspect.getmodule(function) is None for function in functions.values()):
         return None
     try:
-        return digest(source, functions, modules("steadytd.engine.loop.driver"))
+        return digest(source, functions, modules(DRIVER, *helpers))
     except UnreadableError:
         return None
 

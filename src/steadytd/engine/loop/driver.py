@@ -15,6 +15,7 @@ from numba.extending import intrinsic, overload
 
 from steadytd.base.jit import compiled
 from steadytd.engine.law import Function
+from steadytd.engine.loop.frame import FINE
 from steadytd.engine.loop.kernels import (
     Sought,
     copy,
@@ -24,7 +25,6 @@ from steadytd.engine.loop.kernels import (
 )
 
 WHOLE = np.int64(2**62)  # steps: no end but the next stop
-FINE = np.int64(32)
 
 
 def _numbers(dtype: Any, ndim: int, *, read: bool = True) -> types.Array:
@@ -112,11 +112,11 @@ def run(loop: Any, layout: Any, own: Any, steps: Any, goal: Any, plan: Any) -> N
         if stride == 1:
             mark_diverged(V, diverged, first_step + end)
             if end == single_until:
-                stride = FINE
+                stride = np.int64(FINE)
         elif leaves_finite_range(V, diverged):
             copy(kept, state)
             single_until = end
-            stride = FINE if stride == WHOLE else np.int64(1)
+            stride = np.int64(FINE) if stride == WHOLE else np.int64(1)
             continue
         begin = end
         if begin == stops[stop]:

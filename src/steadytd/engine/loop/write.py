@@ -16,40 +16,15 @@ because the loop of a law with one vector has no business paying for a law with 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from steadytd.base.files import file_name
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import GENERAL, Function, Law, arguments
+from steadytd.engine.loop.frame import ENTRY, HEADER
 
 FEATURES = ("x", "x_next")
 FEW = 4  # with fewer lanes there is nothing to vectorise: a lane's numbers stay in registers
-
-HEADER = '''"""The loop of {name}, {path}. Written by steadytd.engine.loop.write; do not edit."""
-
-import numpy as np
-from numba import njit
-
-
-@njit(nogil=True, error_model="numpy", pipeline_class=Disjoint,
-      no_cpython_wrapper=True, no_cfunc_wrapper=True)  # only the driver calls it
-def advance({arrays},
-            carry, event, factor, row, row_next, facts,
-            first, length, offset, feature, value, first_step, begin, end):
-'''
-
-# How the driver comes in: with the same arguments for every law.
-ENTRY = """
-
-@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def enter(V, Z, M, params, scratch, carry, event, factor, row, row_next, facts,
-          first, length, offset, feature, value, first_step, begin, end):
-    advance({arrays},
-            carry, event, factor, row, row_next, facts,
-            first, length, offset, feature, value, first_step, begin, end)
-
-
-SCRATCH = {scratch}  # rows that the driver provides
-SHOWN = {shown}  # the vector whose error is measured
-"""
 
 
 def loop_source(law: Law, traced: bool, averaged: bool = False) -> str:
@@ -63,6 +38,8 @@ def loop_source(law: Law, traced: bool, averaged: bool = False) -> str:
 
 class Loop:
     """Writes the body of `advance` line by line."""
+
+    head: ClassVar[str] = HEADER
 
     def __init__(self, law: Law, traced: bool, averaged: bool) -> None:
         self.law = law
@@ -103,12 +80,14 @@ class Loop:
 
     def module(self, path: str, shown: int) -> str:
         """The source of the whole module: the loop, and how the driver comes in."""
-        arrays = self.arrays()
+        given, scratch = ", ".join(self.arrays().values()), len(self.scratch())
+        entry = ENTRY.format(shown=shown, arrays=given, scratch=scratch)
+        return self.header(path) + self.body() + entry
+
+    def header(self, path: str) -> str:
+        """The module up to the body of the loop."""
         name = file_name(self.law.name)  # the user's, and part of a program here
-        header = HEADER.format(name=name, path=path, arrays=", ".join(arrays))
-        scratch = len(self.scratch())
-        entry = ENTRY.format(shown=shown, arrays=", ".join(arrays.values()), scratch=scratch)
-        return header + self.body() + entry
+        return self.head.format(name=name, path=path, arrays=", ".join(self.arrays()))
 
     def arrays(self) -> dict[str, str]:
         """The arrays that `advance` works on, one argument each, and what the driver gives.
@@ -160,9 +139,11 @@ class Loop:
         self.step(depth)
         self.average()
         self.add(1, *(f"{now} = {then}" for now, then in self.carried.items()))
+        self.leave()
         self.add(0, "if begin < end:", "    e = np.uintp(event[end - 1])")
         for i, then in enumerate(CARRIED.values()):
             self.add(1, f"carry[{i}] = facts[e, {STEP_FACTS.index(then)}]")
+        self.finish()
         return "\n".join(self.lines) + "\n"
 
     def step(self, depth: int) -> None:
@@ -191,6 +172,12 @@ class Loop:
         self.add(0, "features, lanes = V_w.shape")
         for name, (param, more) in self.law.windows.items():
             self.add(0, f"window_{name} = int(_{param}[0]) + {more}")
+
+    def leave(self) -> None:
+        """Where the loop may end before its last step."""
+
+    def finish(self) -> None:
+        """What comes after the last step."""
 
     def lane_reads(self) -> dict[str, tuple[str, str]]:
         """Inner products that differ from lane to lane."""

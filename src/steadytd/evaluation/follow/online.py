@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from steadytd.base.arrays import Floats, Ints
-from steadytd.engine.block import Transitions, make_block
+from steadytd.engine.block import Transitions
+from steadytd.engine.choose import make_block
 from steadytd.engine.facts import fact_table
 from steadytd.engine.learner import Learner
 from steadytd.engine.loop.vectors import LANES
