@@ -5,7 +5,8 @@ column. The nearest point of a line says its numbers, and so does any other mark
 control key, or two fingers, zoom; dragging moves; a double click brings everything back. The
 series of the field that the description names in `usermeta: {"toggle": field}` have a legend of
 buttons in the page, which switch them on and off; `above` are the pixels that marks need above the
-frame. Layers whose name begins with `paper_` are for files only.
+frame. Layers whose name begins with `paper_` are for files only; one that is called `dots` is a
+line with gaps in files, and single marks (of size `dots`) in a page.
 """
 
 from __future__ import annotations
@@ -99,10 +100,15 @@ def _view(part: dict[str, Any], datasets: dict[str, Any], toggle: str | None) ->
         layers = [{k: rest.pop(k) for k in ("mark", "encoding", "transform", "data") if k in rest}]
     layers = [shared | x for x in layers if not x.get("name", "").startswith("paper_")]
     drawn = [_layer(layer, toggle) for layer in layers]
+    dots = next((x for x in drawn if x.get("name") == "dots"), None)
+    if dots is not None:
+        _spread(dots, part["usermeta"]["dots"])
     _zoom(drawn)
     nearest = _nearest(drawn)
     used = {x["data"]["name"] for x in drawn}
     tables = {name: _table(datasets[name]) for name in used}
+    if dots is not None:
+        tables[dots["data"]["name"]] = _without_gaps(tables[dots["data"]["name"]])
     marks = sum(len(tables[x["data"]["name"]]["rows"]) for x in drawn if x["mark"]["type"] in DOTS)
     return {
         "spec": {
@@ -139,8 +145,22 @@ def _layer(layer: dict[str, Any], toggle: str | None) -> dict[str, Any]:
     transform = list(layer.get("transform", []))
     if switched:
         transform.append({"filter": f"indexof({HIDDEN}, datum[{json.dumps(toggle)}]) < 0"})
-    rest = {k: v for k, v in layer.items() if k not in ("name", "params")}
+    rest = {k: v for k, v in layer.items() if k != "params"}
     return {**rest, "mark": mark, "encoding": encoding, "transform": transform}
+
+
+def _spread(layer: dict[str, Any], size: float) -> None:
+    """Dots that were drawn as one line with gaps, each for itself."""
+    layer["mark"] = {"type": "circle", "size": size, "opacity": 0.75, "clip": True}
+    layer["encoding"].pop("order")
+
+
+def _without_gaps(table: dict[str, Any]) -> dict[str, Any]:
+    names = [name for name in table["names"] if name != "order"]
+    places = [table["names"].index(name) for name in names]
+    y = table["names"].index("y")
+    rows = [[row[i] for i in places] for row in table["rows"] if row[y] is not None]
+    return {"names": names, "rows": rows}
 
 
 def _zoom(layers: list[dict[str, Any]]) -> None:

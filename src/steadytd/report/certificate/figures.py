@@ -281,7 +281,9 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     names = list(series)
     many = active.sum() > MANY_STATES
     colour, dash = channels("learner", {"true value": Look(INK)} | own, columns=2)
-    ends = [v for values in series.values() for s, v in enumerate(values) if active[s]]
+    zero = c.error(np.zeros(c.problem.n_features))
+    useful = [m.values for m in moves if m.values is not None and (m.error or 0.0) <= zero]
+    ends = [v for x in (*series.values(), *useful) for s, v in enumerate(x) if active[s]]
     pad = 0.08 * (max(ends) - min(ends)) or 1.0
     scale = alt.Scale(domain=[min(ends) - pad, max(ends) + pad], nice=False)
     y = alt.Y("value:Q", title="value", scale=scale)
