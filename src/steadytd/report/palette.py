@@ -17,7 +17,7 @@ from zlib import crc32
 from steadytd.learners import algorithm, names
 
 HUES = (
-    "#D55E00", "#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#8855EE", "#222222",
+    "#D55E00", "#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#9977FF", "#222222",
     "#774400",
 )  # fmt: skip
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (9, 3, 2, 3), (1, 3))
