@@ -203,7 +203,9 @@ def drawable(part: Any) -> Any:
         return {drawable(key): drawable(value) for key, value in part.items()}
     if isinstance(part, list):
         return [drawable(value) for value in part]
-    return visible(part, lines=True) if isinstance(part, str) else part
+    if not isinstance(part, str) or part.replace("\n", "").isprintable():  # long tables at once
+        return part
+    return visible(part, lines=True)
 
 
 def _decades(domain: tuple[float, float] | None) -> float:
@@ -238,10 +240,10 @@ def curve_rows(steps: Longs, curves: Sequence[Curve], floor: float) -> list[dict
     chosen = np.unique(np.rint(np.linspace(0, len(steps) - 1, POINTS)).astype(int))
     rows: list[dict[str, Any]] = []
     for curve in curves:
-        for i in chosen:
-            errors = curve.errors[:, i]
-            if np.isfinite(errors).all():
-                low, mean, high = np.maximum([errors.min(), errors.mean(), errors.max()], floor)
-                point = {"step": int(steps[i]), "mean": mean, "low": low, "high": high}
-                rows.append({"label": curve.label, **{k: float(v) for k, v in point.items()}})
+        errors = curve.errors[:, chosen]
+        ends = np.maximum([errors.mean(axis=0), errors.min(axis=0), errors.max(axis=0)], floor)
+        finite = np.isfinite(errors).all(axis=0)
+        for step, values in zip(steps[chosen][finite], ends.T[finite].tolist(), strict=True):
+            named = dict(zip(("mean", "low", "high"), values, strict=True))
+            rows.append({"label": curve.label, "step": float(step), **named})
     return rows

@@ -75,12 +75,20 @@ def as_json(content: Any) -> str:
 
 def _rounded(part: Any) -> Any:
     """Five digits are more than a picture shows; what is not finite is not drawn."""
-    if isinstance(part, float):
-        short = float(f"{part:.5g}") if math.isfinite(part) else None
-        return int(part) if part == short and abs(part) < 1e9 and part == int(part) else short
+    if type(part) is float:
+        return _short(part)
     if isinstance(part, Mapping):
         return {key: _rounded(value) for key, value in part.items()}
-    return [_rounded(value) for value in part] if isinstance(part, list | tuple) else part
+    if isinstance(part, list | tuple):
+        return [
+            _short(x) if type(x) is float else x if type(x) is str else _rounded(x) for x in part
+        ]
+    return part
+
+
+def _short(number: float) -> float | int | None:
+    short = float(f"{number:.5g}") if math.isfinite(number) else None
+    return int(number) if short == number and abs(number) < 1e9 and number % 1 == 0 else short
 
 
 def _titles(title: Any) -> tuple[str, list[str]]:
