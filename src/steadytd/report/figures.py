@@ -231,8 +231,8 @@ def as_text(rows: Sequence[dict[str, Any]]) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """Seven digits are more than a picture shows."""
-    return float(f"{value:.7g}") if isinstance(value, float) else value
+    """Five digits are more than a picture shows."""
+    return f"{value:.5g}" if type(value) is float else value
 
 
 def curve_rows(steps: Longs, curves: Sequence[Curve], floor: float) -> list[dict[str, Any]]:

@@ -86,6 +86,10 @@ def _rounded(part: Any) -> Any:
     return part
 
 
+class _Rows(list[list[Any]]):
+    """Rows of a table, whose numbers are short already."""
+
+
 def _short(number: float) -> float | int | None:
     short = float(f"{number:.5g}") if math.isfinite(number) else None
     return int(number) if short == number and abs(number) < 1e9 and number % 1 == 0 else short
@@ -201,17 +205,18 @@ def _table(rows: Any) -> dict[str, Any]:
     """A data set as one list of names and one of values per row: names are not repeated."""
     if isinstance(rows, str):  # CSV, which the page's script could only read by `eval`
         head, *lines = csv.reader(io.StringIO(rows))
-        return {"names": head, "rows": [[_number(text) for text in line] for line in lines]}
+        return {"names": head, "rows": _Rows([_number(text) for text in line] for line in lines)}
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     return {"names": names, "rows": [[row.get(name) for name in names] for row in rows]}
 
 
 def _number(text: str) -> float | str | None:
-    """A field of a CSV text: labels are texts and stay so, unless they are numbers."""
+    """A field of a CSV text: labels are texts and stay so, unless they are finite numbers."""
     try:
-        return float(text) if text else None
+        number = float(text) if text else math.inf
     except ValueError:
         return text
+    return number if math.isfinite(number) else None
 
 
 def _legend(part: dict[str, Any], toggle: str | None) -> list[dict[str, str]]:
