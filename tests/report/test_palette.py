@@ -73,6 +73,7 @@ def test_what_the_certificate_compares_has_a_solid_hue_of_its_own() -> None:
 
 def test_a_law_from_outside_has_a_look_that_stays() -> None:
     assert look("my own law") == look("my own law")
+    assert look("half \ud800 a character") == look("half \ud800 a character")
     assert look("my own law") != look("another law")
 
 

@@ -58,7 +58,7 @@ def look(learner: str) -> Look:
     known = _looks().get(learner)
     if known is not None:
         return known
-    code = crc32(learner.encode())
+    code = crc32(learner.encode(errors="backslashreplace"))
     return Look(HUES[code % len(HUES)], DASHES[1 + code // len(HUES) % (len(DASHES) - 1)])
 
 
