@@ -120,6 +120,13 @@ def channels(field: str, found: Mapping[str, Look], columns: int = 3) -> tuple[A
     )
 
 
+def dotted(colour: Any) -> Any:
+    """The colour of a series of dots: so is its legend."""
+    legend = colour["legend"]  # `colour.legend` would be a setter
+    legend.symbolType, legend.symbolSize = "circle", 90
+    return colour
+
+
 def curve_tooltip(field: str, low: str = "least", high: str = "largest") -> list[Any]:
     """What a point of a curve says."""
     import altair as alt

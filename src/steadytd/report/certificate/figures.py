@@ -16,7 +16,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.wording import figures
 from steadytd.learners import algorithm
 from steadytd.report.certificate.moves import Move, stop
-from steadytd.report.figures import channels, data_of, styled
+from steadytd.report.figures import channels, data_of, dotted, styled
 from steadytd.report.palette import GOOD, INK, PALE, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.overview import compared
@@ -295,6 +295,7 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
         layers = [lines.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=says)]
     else:
         x = alt.X("state:O", title="state", axis=alt.Axis(labelAngle=0, grid=True))
+        dotted(colour)
         true = base.transform_filter("datum.learner == 'true value'")
         others = base.transform_filter("datum.learner != 'true value'")
         offset = alt.XOffset("learner:N", sort=names[1:])
@@ -316,7 +317,8 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
         mark = here.mark_point(shape="diamond", size=170 if not many else 40, filled=False,
                                strokeWidth=2.4, opacity=1, color=penalised().colour)  # fmt: skip
         layers.append(mark.encode(x=x, y=y, tooltip=["eta:Q", "state:Q", "value:Q"]))
-    notes = ["learners with the same fixed point share a mark"]
+    same = "learners with the same fixed point share a mark"
+    notes = [same if many else f"{same}; bars: the true values"]
     if moves:
         notes.append("open diamond: perturbed TD with the eta of the dial")
     chart = _titled(layers, "Values at the fixed points, beside the true ones", notes, (620, 280))
