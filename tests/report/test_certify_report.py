@@ -12,7 +12,7 @@ import pytest
 import steadytd as st
 from steadytd.base.wording import figures
 from steadytd.report.certificate.cures import cure_rows
-from steadytd.report.certificate.figures import largest_eta, marked, path_chart
+from steadytd.report.certificate.figures import largest_eta, marked, path_chart, values_chart
 from steadytd.report.certificate.moves import moves, stop
 from steadytd.report.certificate.page import (
     certificate_page,
@@ -197,6 +197,13 @@ def test_names_of_thresholds_lie_on_no_curve(name: str) -> None:
         assert f"{letter}: {what} {figures(value)}" in notes
     shown = "".join(row["text"] for row in chart["datasets"][texts[0]["data"]["name"]])
     assert shown == "".join(letter for letter, *_ in known)
+
+
+def test_a_legend_of_dots_has_dots() -> None:
+    """A stroke in the legend of filled marks would not be seen."""
+    chart = values_chart(Certificate(st.problem("three_state"))).to_dict(validate=False)
+    for layer in chart["layer"]:
+        assert layer["encoding"]["color"]["legend"]["symbolType"] == "circle"
 
 
 def test_the_recommended_learner_comes_first(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from steadytd.learners import names
+from steadytd.report import palette
 from steadytd.report.palette import DASHES, HUES, look, looks
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB.
@@ -35,9 +37,14 @@ def lab(srgb: NDArray[np.float64], eye: NDArray[np.float64]) -> NDArray[np.float
 
 
 def in_the_dark(srgb: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The filter of dark pages: invert(0.92) and hue-rotate(180deg), by CSS's own matrices."""
+    """The filter of dark pages: invert, hue-rotate and brightness, by CSS's own matrices."""
     turned = np.array([[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430, -0.856]])
-    return np.clip(turned @ (0.92 - 0.84 * srgb), 0.0, 1.0)
+    return np.clip(1.25 * np.clip(turned @ (0.92 - 0.84 * srgb), 0.0, 1.0), 0.0, 1.0)
+
+
+def test_dark_pages_have_the_filter_that_is_computed_here() -> None:
+    css = Path(palette.__file__).with_name("templates") / "page.css"
+    assert "filter: invert(0.92) hue-rotate(180deg) brightness(1.25);" in css.read_text()
 
 
 @pytest.mark.parametrize("eye", EYES)
@@ -66,6 +73,7 @@ def test_what_the_certificate_compares_has_a_solid_hue_of_its_own() -> None:
 
 def test_a_law_from_outside_has_a_look_that_stays() -> None:
     assert look("my own law") == look("my own law")
+    assert look("half \ud800 a character") == look("half \ud800 a character")
     assert look("my own law") != look("another law")
 
 

@@ -21,6 +21,7 @@ from steadytd.base.wording import listed
 from steadytd.cli.main import app
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
+from steadytd.report.live import live
 from steadytd.report.study import page as study_report
 from steadytd.report.study.axes import shelf, spread, ticks
 from steadytd.report.study.figures import _band, curves_chart, curves_shown
@@ -478,7 +479,7 @@ def test_overview_of_ten_thousand_configurations_is_small(reading: Reading) -> N
     many = pl.DataFrame(
         {
             "problem": "crash",
-            "run": [f"td:alpha={i}" for i in range(n)],
+            "run": [f"td:alpha=0.0078125,eta=0.0625,lam={i}" for i in range(n)],
             "algorithm": rng.choice(["td", "perturbed_td", "lstd", "gtd2"], n),
             "error": np.where(lost, np.inf, rng.lognormal(-1.0, 1.0, n)),
             "diverged_share": np.where(lost, rng.random(n), 0.0),
@@ -490,6 +491,11 @@ def test_overview_of_ten_thousand_configurations_is_small(reading: Reading) -> N
     svg = vl_convert.vegalite_to_svg(json.dumps(chart))
     assert len(re.findall(r"M-?[\d.]+,-?[\d.]+Z", svg)) == n
     assert len(svg) < 400_000
+    figure = live("x", chart)
+    assert len(figure.data) < 1_300_000
+    (view,) = json.loads(figure.data)["views"]
+    rows = max((t["rows"] for t in view["tables"].values()), key=len)
+    assert (len(rows), view["renderer"]) == (n, "canvas")
 
 
 def test_an_incomplete_study_is_said_to_be_incomplete(copied: Path) -> None:

@@ -32,7 +32,8 @@ class Page:
 class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.page, self.open, self.figure = Page(), [], ""
+        self.page, self.figure = Page(), ""
+        self.open: list[str] = []
         self.script: dict[str, str | None] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

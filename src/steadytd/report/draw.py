@@ -1,8 +1,9 @@
 """Files of figures: SVG, PNG and PDF from descriptions in Vega-Lite, by several processes.
 
-The drawing library holds Python's lock while it draws, so threads do not help. This file is also
-the program of the processes: run with a list of (description, path without ending) as JSON on its
-standard input, it writes the files. It imports nothing of this package, to start at once.
+The drawing library holds Python's lock while it works, so threads do not help. This file is also
+the program of the processes: with a list of (description, path without ending) as JSON on its
+standard input it writes the files, with the word `script` it prints the script that draws in
+pages. It imports nothing of this package, to start at once.
 """
 
 from __future__ import annotations
@@ -46,6 +47,19 @@ def draw_files(texts: dict[str, str], directory: Path) -> None:
             _write(part)
 
 
+def script() -> bytes:
+    """The script that draws in pages, put together by another process: it takes seconds."""
+    command = [sys.executable, "-I", __file__, "script"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return done.stdout if done.returncode == 0 else _script()
+
+
+def _script() -> bytes:
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").encode()
+
+
 def _started(tasks: list[tuple[str, str]]) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [sys.executable, "-I", __file__], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -66,4 +80,7 @@ def _write(tasks: list[tuple[str, str]]) -> None:
 
 
 if __name__ == "__main__":
-    _write(json.load(sys.stdin))
+    if sys.argv[1:] == ["script"]:
+        sys.stdout.buffer.write(_script())
+    else:
+        _write(json.load(sys.stdin))

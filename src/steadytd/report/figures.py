@@ -20,6 +20,7 @@ from steadytd.base.files import kept_arrays, read_kept, write_whole
 from steadytd.base.identity import digest
 from steadytd.base.wording import visible
 from steadytd.report.draw import FORMATS, SHARPNESS, draw_files
+from steadytd.report.pages import library
 from steadytd.report.palette import HUES as COLOURS
 from steadytd.report.palette import Look, looks
 
@@ -119,6 +120,13 @@ def channels(field: str, found: Mapping[str, Look], columns: int = 3) -> tuple[A
     )
 
 
+def dotted(colour: Any) -> Any:
+    """The colour of a series of dots: so is its legend."""
+    legend = colour["legend"]  # `colour.legend` would be a setter
+    legend.symbolType, legend.symbolSize = "circle", 90
+    return colour
+
+
 def curve_tooltip(field: str, low: str = "least", high: str = "largest") -> list[Any]:
     """What a point of a curve says."""
     import altair as alt
@@ -145,9 +153,11 @@ def styled(chart: Any) -> Any:
 
 
 def warm_up() -> None:
-    """Load the drawing libraries, in a thread beside other work."""
+    """Load the drawing libraries and the script of pages, in a thread beside other work."""
     import altair  # noqa: F401
     import vl_convert  # noqa: F401
+
+    library()
 
 
 def save_figure(chart: Any, directory: Path, name: str, keep: bool = False) -> str:
@@ -200,7 +210,9 @@ def drawable(part: Any) -> Any:
         return {drawable(key): drawable(value) for key, value in part.items()}
     if isinstance(part, list):
         return [drawable(value) for value in part]
-    return visible(part, lines=True) if isinstance(part, str) else part
+    if not isinstance(part, str) or part.replace("\n", "").isprintable():  # long tables at once
+        return part
+    return visible(part, lines=True)
 
 
 def _decades(domain: tuple[float, float] | None) -> float:
@@ -226,8 +238,8 @@ def as_text(rows: Sequence[dict[str, Any]]) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """Seven digits are more than a picture shows."""
-    return float(f"{value:.7g}") if isinstance(value, float) else value
+    """Five digits are more than a picture shows."""
+    return f"{value:.5g}" if type(value) is float else value
 
 
 def curve_rows(steps: Longs, curves: Sequence[Curve], floor: float) -> list[dict[str, Any]]:
@@ -235,10 +247,10 @@ def curve_rows(steps: Longs, curves: Sequence[Curve], floor: float) -> list[dict
     chosen = np.unique(np.rint(np.linspace(0, len(steps) - 1, POINTS)).astype(int))
     rows: list[dict[str, Any]] = []
     for curve in curves:
-        for i in chosen:
-            errors = curve.errors[:, i]
-            if np.isfinite(errors).all():
-                low, mean, high = np.maximum([errors.min(), errors.mean(), errors.max()], floor)
-                point = {"step": int(steps[i]), "mean": mean, "low": low, "high": high}
-                rows.append({"label": curve.label, **{k: float(v) for k, v in point.items()}})
+        errors = curve.errors[:, chosen]
+        ends = np.maximum([errors.mean(axis=0), errors.min(axis=0), errors.max(axis=0)], floor)
+        finite = np.isfinite(errors).all(axis=0)
+        for step, values in zip(steps[chosen][finite], ends.T[finite].tolist(), strict=True):
+            named = dict(zip(("mean", "low", "high"), values, strict=True))
+            rows.append({"label": curve.label, "step": float(step), **named})
     return rows

@@ -5,7 +5,8 @@ column. The nearest point of a line says its numbers, and so does any other mark
 control key, or two fingers, zoom; dragging moves; a double click brings everything back. The
 series of the field that the description names in `usermeta: {"toggle": field}` have a legend of
 buttons in the page, which switch them on and off; `above` are the pixels that marks need above the
-frame. Layers whose name begins with `paper_` are for files only.
+frame. Layers whose name begins with `paper_` are for files only; one that is called `dots` is a
+line with gaps in files, and single marks (of size `dots`) in a page.
 """
 
 from __future__ import annotations
@@ -74,12 +75,24 @@ def as_json(content: Any) -> str:
 
 def _rounded(part: Any) -> Any:
     """Five digits are more than a picture shows; what is not finite is not drawn."""
-    if isinstance(part, float):
-        short = float(f"{part:.5g}") if math.isfinite(part) else None
-        return int(part) if part == short and abs(part) < 1e9 and part == int(part) else short
+    if type(part) is float:
+        return _short(part)
     if isinstance(part, Mapping):
         return {key: _rounded(value) for key, value in part.items()}
-    return [_rounded(value) for value in part] if isinstance(part, list | tuple) else part
+    if isinstance(part, list | tuple):
+        return [
+            _short(x) if type(x) is float else x if type(x) is str else _rounded(x) for x in part
+        ]
+    return part
+
+
+class _Rows(list[list[Any]]):
+    """Rows of a table, whose numbers are short already."""
+
+
+def _short(number: float) -> float | int | None:
+    short = float(f"{number:.5g}") if math.isfinite(number) else None
+    return int(number) if short == number and abs(number) < 1e9 and number % 1 == 0 else short
 
 
 def _titles(title: Any) -> tuple[str, list[str]]:
@@ -99,10 +112,15 @@ def _view(part: dict[str, Any], datasets: dict[str, Any], toggle: str | None) ->
         layers = [{k: rest.pop(k) for k in ("mark", "encoding", "transform", "data") if k in rest}]
     layers = [shared | x for x in layers if not x.get("name", "").startswith("paper_")]
     drawn = [_layer(layer, toggle) for layer in layers]
+    dots = next((x for x in drawn if x.get("name") == "dots"), None)
+    if dots is not None:
+        _spread(dots, part["usermeta"]["dots"])
     _zoom(drawn)
     nearest = _nearest(drawn)
     used = {x["data"]["name"] for x in drawn}
     tables = {name: _table(datasets[name]) for name in used}
+    if dots is not None:
+        tables[dots["data"]["name"]] = _without_gaps(tables[dots["data"]["name"]])
     marks = sum(len(tables[x["data"]["name"]]["rows"]) for x in drawn if x["mark"]["type"] in DOTS)
     return {
         "spec": {
@@ -139,8 +157,22 @@ def _layer(layer: dict[str, Any], toggle: str | None) -> dict[str, Any]:
     transform = list(layer.get("transform", []))
     if switched:
         transform.append({"filter": f"indexof({HIDDEN}, datum[{json.dumps(toggle)}]) < 0"})
-    rest = {k: v for k, v in layer.items() if k not in ("name", "params")}
+    rest = {k: v for k, v in layer.items() if k != "params"}
     return {**rest, "mark": mark, "encoding": encoding, "transform": transform}
+
+
+def _spread(layer: dict[str, Any], size: float) -> None:
+    """Dots that were drawn as one line with gaps, each for itself."""
+    layer["mark"] = {"type": "circle", "size": size, "opacity": 0.75, "clip": True}
+    layer["encoding"].pop("order")
+
+
+def _without_gaps(table: dict[str, Any]) -> dict[str, Any]:
+    names = [name for name in table["names"] if name != "order"]
+    places = [table["names"].index(name) for name in names]
+    y = table["names"].index("y")
+    rows = [[row[i] for i in places] for row in table["rows"] if row[y] is not None]
+    return {"names": names, "rows": rows}
 
 
 def _zoom(layers: list[dict[str, Any]]) -> None:
@@ -173,17 +205,18 @@ def _table(rows: Any) -> dict[str, Any]:
     """A data set as one list of names and one of values per row: names are not repeated."""
     if isinstance(rows, str):  # CSV, which the page's script could only read by `eval`
         head, *lines = csv.reader(io.StringIO(rows))
-        return {"names": head, "rows": [[_number(text) for text in line] for line in lines]}
+        return {"names": head, "rows": _Rows([_number(text) for text in line] for line in lines)}
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     return {"names": names, "rows": [[row.get(name) for name in names] for row in rows]}
 
 
 def _number(text: str) -> float | str | None:
-    """A field of a CSV text: labels are texts and stay so, unless they are numbers."""
+    """A field of a CSV text: labels are texts and stay so, unless they are finite numbers."""
     try:
-        return float(text) if text else None
+        number = float(text) if text else math.inf
     except ValueError:
         return text
+    return number if math.isfinite(number) else None
 
 
 def _legend(part: dict[str, Any], toggle: str | None) -> list[dict[str, str]]:

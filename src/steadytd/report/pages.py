@@ -12,6 +12,7 @@ import numpy as np
 from steadytd.base.files import kept_arrays
 from steadytd.base.identity import digest
 from steadytd.base.wording import figures, interval, visible
+from steadytd.report.draw import script
 
 if TYPE_CHECKING:
     import jinja2
@@ -49,18 +50,17 @@ def page(template: str, **content: object) -> str:
 def library() -> str:
     """The script that draws Vega-Lite in a page, from the drawing library that is installed.
 
-    It is put together once per version and kept, since that takes seconds.
+    It is put together once per version and kept.
     """
-
-    def make() -> dict[str, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
-        import vl_convert
-
-        text = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-        return {"script": np.frombuffer(text.encode(), np.uint8)}
-
     identity = digest("vegaEmbed of Vega-Lite", version("vl-convert-python"))
-    script = kept_arrays("script", identity, make)["script"].tobytes().decode()
-    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    kept = kept_arrays("script", identity, lambda: {"script": np.frombuffer(script(), np.uint8)})
+    return (
+        kept["script"]
+        .tobytes()
+        .decode()
+        .replace("</script", "<\\/script")
+        .replace("<!--", "<\\!--")
+    )
 
 
 def versions() -> dict[str, str]:

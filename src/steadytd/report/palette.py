@@ -17,7 +17,7 @@ from zlib import crc32
 from steadytd.learners import algorithm, names
 
 HUES = (
-    "#D55E00", "#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#8855EE", "#222222",
+    "#D55E00", "#E69F00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#9977FF", "#222222",
     "#774400",
 )  # fmt: skip
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (9, 3, 2, 3), (1, 3))
@@ -58,7 +58,7 @@ def look(learner: str) -> Look:
     known = _looks().get(learner)
     if known is not None:
         return known
-    code = crc32(learner.encode())
+    code = crc32(learner.encode(errors="backslashreplace"))
     return Look(HUES[code % len(HUES)], DASHES[1 + code // len(HUES) % (len(DASHES) - 1)])
 
 

@@ -16,7 +16,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.wording import figures
 from steadytd.learners import algorithm
 from steadytd.report.certificate.moves import Move, stop
-from steadytd.report.figures import channels, data_of, styled
+from steadytd.report.figures import channels, data_of, dotted, styled
 from steadytd.report.palette import GOOD, INK, PALE, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.overview import compared
@@ -281,7 +281,9 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     names = list(series)
     many = active.sum() > MANY_STATES
     colour, dash = channels("learner", {"true value": Look(INK)} | own, columns=2)
-    ends = [v for values in series.values() for s, v in enumerate(values) if active[s]]
+    zero = c.error(np.zeros(c.problem.n_features))
+    useful = [m.values for m in moves if m.values is not None and (m.error or 0.0) <= zero]
+    ends = [v for x in (*series.values(), *useful) for s, v in enumerate(x) if active[s]]
     pad = 0.08 * (max(ends) - min(ends)) or 1.0
     scale = alt.Scale(domain=[min(ends) - pad, max(ends) + pad], nice=False)
     y = alt.Y("value:Q", title="value", scale=scale)
@@ -293,6 +295,7 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
         layers = [lines.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=says)]
     else:
         x = alt.X("state:O", title="state", axis=alt.Axis(labelAngle=0, grid=True))
+        dotted(colour)
         true = base.transform_filter("datum.learner == 'true value'")
         others = base.transform_filter("datum.learner != 'true value'")
         offset = alt.XOffset("learner:N", sort=names[1:])
@@ -314,7 +317,8 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
         mark = here.mark_point(shape="diamond", size=170 if not many else 40, filled=False,
                                strokeWidth=2.4, opacity=1, color=penalised().colour)  # fmt: skip
         layers.append(mark.encode(x=x, y=y, tooltip=["eta:Q", "state:Q", "value:Q"]))
-    notes = ["learners with the same fixed point share a mark"]
+    same = "learners with the same fixed point share a mark"
+    notes = [same if many else f"{same}; bars: the true values"]
     if moves:
         notes.append("open diamond: perturbed TD with the eta of the dial")
     chart = _titled(layers, "Values at the fixed points, beside the true ones", notes, (620, 280))

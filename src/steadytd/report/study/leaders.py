@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.wording import listed
-from steadytd.report.figures import channels, data_of, styled
+from steadytd.report.figures import channels, data_of, dotted, styled
 from steadytd.report.palette import PALE, look
 from steadytd.report.study.axes import LEAST, error_axis, error_scale, tick_axis
 from steadytd.report.study.figures import heading
@@ -52,7 +52,6 @@ def leaders_chart(chapters: Sequence[Chapter], what: str) -> Any | None:
     log, low, high = error_axis(np.array([row["share"] for row in rows]))
     scale = error_scale(log, low, high)
     colour, _ = channels("learner", {name: look(name) for name in names}, columns=5)
-    colour.legend.symbolType = "circle"
     x = alt.X(
         "share:Q", scale=scale, title=f"{what}, of that at w0", axis=tick_axis(log, low, high)
     )
@@ -63,7 +62,7 @@ def leaders_chart(chapters: Sequence[Chapter], what: str) -> Any | None:
     dots = alt.Chart(data_of(rows)).mark_point(filled=True, size=95, opacity=0.95)
     one = alt.Chart(data_of([{"one": 1.0}])).mark_rule(color=PALE, strokeDash=[4, 3], clip=True)
     layers = [
-        dots.encode(x=x, y=y, color=colour, tooltip=says),
+        dots.encode(x=x, y=y, color=dotted(colour), tooltip=says),
         one.encode(x=alt.X("one:Q", scale=scale)),
     ]
     title = heading(

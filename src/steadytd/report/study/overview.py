@@ -1,7 +1,8 @@
 """A study's figures, part three: every configuration of every learner as a dot.
 
 All dots of a learner are one path of the SVG (points of a line with gaps between them, drawn with
-round ends), so ten thousand configurations take a few hundred kilobytes.
+round ends), so ten thousand configurations take a few hundred kilobytes. In a page they are dots,
+drawn as pixels, each with its settings.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 TALL, BAND = 340.0, 46.0
 REACH = 20.0  # errors beyond this multiple of the error at w0 go to a shelf of their own
-MOST_TOLD = 2000  # configurations of a learner whose settings a page can hold
+MOST_TOLD = 20_000  # configurations whose settings a page can hold
 GOLDEN = 0.6180339887498949  # multiples of it, modulo 1, are spread evenly
 
 
@@ -41,7 +42,7 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
     counts = []
     for i, name in enumerate(names):
         own = table.filter(pl.col("algorithm") == name).sort("error", "run")
-        rows += _dots(own, name, i, frame)
+        rows += _dots(own, name, i, frame, len(table) <= MOST_TOLD)
         lost = int((own["diverged_share"] > 0.0).sum())
         counts.append({"x": i, "y": frame.place(2.0 * BAND), "text": f"{lost} / {len(own)}"})
     colour, _ = shades(names)
@@ -56,6 +57,7 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
             strokeCap="round", strokeWidth=size, opacity=0.75, invalid="break-paths-filter-domains"
         )
         .encode(x=x, y=y, color=colour, order="order:Q", tooltip=_says())
+        .properties(name="dots")
     )
     best = [
         {"x": names.index(b.algorithm), "y": min(b.grid.value, frame.clip), "learner": b.algorithm}
@@ -82,7 +84,7 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
         ],
     )
     chart = alt.layer(*layers).properties(width=width, height=TALL + 2 * BAND, title=title)
-    return styled(chart.properties(usermeta={"toggle": "learner", "above": 22}))
+    return styled(chart.properties(usermeta={"toggle": "learner", "above": 22, "dots": 5.0 * size}))
 
 
 def _says() -> list[Any]:
@@ -96,12 +98,14 @@ def _says() -> list[Any]:
     ]
 
 
-def _dots(own: pl.DataFrame, name: str, column: int, frame: Shelf) -> list[dict[str, Any]]:
+def _dots(
+    own: pl.DataFrame, name: str, column: int, frame: Shelf, told: bool
+) -> list[dict[str, Any]]:
     """Point, gap, point, gap; on the shelves the height is the share of diverged seeds."""
     rows: list[dict[str, Any]] = []
     noise = np.random.default_rng(column).random((len(own), 2))
-    told = own.select("error", "diverged_share", "run").iter_rows()
-    for i, (error, share, run) in enumerate(told):
+    every = own.select("error", "diverged_share", "run").iter_rows()
+    for i, (error, share, run) in enumerate(every):
         x = column + 0.76 * ((i * GOLDEN + 0.5) % 1.0 - 0.5)  # the best one in the middle
         if share > 0.0:
             x = column + 0.76 * (noise[i, 0] - 0.5)
@@ -113,7 +117,7 @@ def _dots(own: pl.DataFrame, name: str, column: int, frame: Shelf) -> list[dict[
             y = error
         point = {"learner": name, "x": round(x, 4), "y": float(f"{y:.5g}")}
         said: dict[str, Any] = {"error": None if np.isinf(error) else float(f"{error:.4g}")}
-        if len(own) <= MOST_TOLD:
+        if told:
             said["settings"] = run.partition(":")[2].replace(",", ", ") or "no grid"
         said["diverged"] = f"{share:.0%}" if share > 0.0 else None
         rows += [{**point, **said, "order": 2 * i}, {"learner": name, "order": 2 * i + 1}]

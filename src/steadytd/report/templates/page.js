@@ -6,7 +6,7 @@
   const config = {
     background: "transparent", font: getComputedStyle(document.body).fontFamily, padding: 4,
     axis: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500, labelColor: "#1d2329", titleColor: "#1d2329", gridColor: "#e6e9ed", domainColor: "#9aa5b1", tickColor: "#9aa5b1" },
-    axisQuantitative: { labelOverlap: true },
+    axisQuantitative: { labelOverlap: true, labelSeparation: 8 },
     legend: { labelFontSize: 12, titleFontSize: 12, orient: "bottom" }, view: { stroke: "#cfd5db" },
   };
 
