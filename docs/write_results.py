@@ -19,14 +19,14 @@ DOCS = Path(__file__).parent / "results"
 STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "rooms_penalty", "cures")
 LEVELS = ("a tenth", "a hundredth", "a millionth")
 HEAD = ("place", "learner", "at its best", "best of", "mean error", "final error", "predicted",
-        *LEVELS, "diverged")  # fmt: skip
+        *LEVELS, "overflowed")  # fmt: skip
 NOTE = (
     "Best of: the number of configurations that the learner was tried with. Mean error: over the "
     "run; both errors {seeds} with their standard errors. Predicted: the error of the fixed point, "
     "by the certificate. A tenth, a hundredth, a millionth: the step by which half of the seeds "
     "had been below that share of the error at w0 ({start}), in brackets how many seeds ever were "
-    "if not all; the error is recorded {recorded}. Diverged: configurations of the grid with a "
-    "diverged run."
+    "if not all; the error is recorded {recorded}. Overflowed: configurations of the grid with "
+    "a run that left the finite range; the sentences above say diverged."
 )
 INDEX = """# Results
 
