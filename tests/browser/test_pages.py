@@ -170,7 +170,7 @@ def test_a_mark_has_a_tooltip(pages: dict[str, str], chromium: Browser) -> None:
 
 
 def lines(page: Page, figure: str) -> int:
-    return page.locator(f"{figure} .chart .mark-line.role-mark path").count()
+    return int(page.locator(f"{figure} .chart .mark-line.role-mark path").count())
 
 
 @pytest.mark.parametrize("width", [1280, 420])

@@ -73,7 +73,7 @@ def law_of(function: Callable[..., float]) -> Law:
 
 def place(function: Callable[..., float]) -> str:
     """The name under which a kernel is kept: different names cannot be mistaken."""
-    return kernel(law_of(function), False).enter.__module__
+    return str(kernel(law_of(function), False).enter.__module__)
 
 
 def one_step(function: Callable[..., float]) -> Floats:

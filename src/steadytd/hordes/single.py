@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.block import Transitions, make_block
+from steadytd.engine.block import Transitions
+from steadytd.engine.choose import make_block
 from steadytd.engine.facts import fact_table
 from steadytd.engine.rows import Rows
 from steadytd.engine.schedule import step_factors
@@ -85,7 +86,7 @@ class WholeBlock:
 
     def weights(self, lane: int) -> Floats:
         """The weights of one prediction."""
-        return self.block.shown[:, lane].copy()
+        return np.array(self.block.shown[:, lane])
 
 
 def _rows(x: ActiveFeatures, x_next: ActiveFeatures) -> Rows:
