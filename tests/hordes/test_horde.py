@@ -124,7 +124,7 @@ def test_without_traces_the_bits_are_those_of_an_online_learner() -> None:
     assert h.w[0].tobytes() == online.w.tobytes()
 
 
-@pytest.mark.parametrize("text", [TRACED, PLAIN])
+@pytest.mark.parametrize("text", [pytest.param(TRACED, marks=pytest.mark.slow), PLAIN])
 def test_single_precision(text: str) -> None:
     """Within 2e-5 of the largest weight after 300 steps: 24 bits, of which scaled traces take 5."""
     seen = stream(300, seed=2)

@@ -133,6 +133,7 @@ def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(ours, theirs, rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lam", [1.0, 0.3])
 def test_generations_over_many_steps(lam: float) -> None:
     """With lam = 1 and discount 1 nothing decays; with 0.3 a generation lasts eight steps."""

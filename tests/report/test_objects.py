@@ -125,6 +125,11 @@ def test_charts_can_stand_beside_each_other() -> None:
     assert len(both["hconcat"]) == 2
 
 
+def unfolded(text: str) -> str:
+    """Printed text without its line ends, which depend on the terminal."""
+    return " ".join(text.split())
+
+
 def test_the_words_are_those_of_the_command_line(
     evaluation: st.Evaluation,
     log: Path,
@@ -133,19 +138,20 @@ def test_the_words_are_those_of_the_command_line(
 ) -> None:
     size = ["--steps", "2000", "--seeds", "3", "--points", "41"]
     assert call(monkeypatch, "run", "baird", *LEARNERS, *size) == 0
-    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert str(result()).splitlines()[0] == printed[0]
+    printed = unfolded(capsys.readouterr().out)
+    assert unfolded(str(result()).splitlines()[0]) == printed[: len(str(result()).splitlines()[0])]
     for text in run_words.sentences(result()):
         assert text in str(result()).splitlines() and text in printed
     assert call(monkeypatch, "certify", "three_state") == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert str(certificate()).splitlines()[0] == verdict(certificate()) == printed[0]
+    printed = unfolded(capsys.readouterr().out)
+    assert str(certificate()).splitlines()[0] == verdict(certificate())
+    assert printed.startswith(verdict(certificate()))
     for finding in findings(certificate()):
         assert f"{finding.code}: {finding.text}" in str(certificate()).splitlines()
-        assert f"{finding.code}  {finding.text}" in printed
+        assert f"{finding.code} {finding.text}" in printed
     how = ["--discount", "0.95", "--features", "onehot", "--learner", "lstd", "--learner", "drl"]
     assert call(monkeypatch, "evaluate", str(log), *how) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = unfolded(capsys.readouterr().out)
     for line in (*decision_lines(evaluation), *verdicts(evaluation)):
         if line.grade != "good" or line in decision_lines(evaluation):
             assert line.text in printed and line.text in str(evaluation)
@@ -174,9 +180,9 @@ def test_the_chart_of_a_run_has_the_means_and_a_line_per_learner() -> None:
     rows = pl.read_csv(data.encode()).filter(pl.col("learner") == LEARNERS[1])
     errors = result().errors[1]
     assert rows["step"].to_list() == result().steps.tolist()
-    assert rows["mean"].to_numpy() == pytest.approx(errors.mean(axis=0), rel=1e-6)  # seven digits
+    assert rows["mean"].to_numpy() == pytest.approx(errors.mean(axis=0), rel=1e-5)  # five digits
     half = 4.302652729911275 * errors.std(axis=0, ddof=1) / np.sqrt(3)  # t(0.975, 2)
-    assert (rows["high"] - rows["mean"]).to_numpy() == pytest.approx(half, rel=1e-6, abs=2e-6)
+    assert (rows["high"] - rows["mean"]).to_numpy() == pytest.approx(half, rel=1e-5, abs=2e-4)
 
 
 def test_a_learner_has_one_colour() -> None:
@@ -218,8 +224,9 @@ def test_an_evaluation_is_read_again(
     one, other = (e.value_function("forward").predict([[1.0], [3.0]]) for e in (evaluation, again))
     assert np.array_equal(one, other)
     assert again.compare("forward") == evaluation.compare("forward")
-    drawn = dict.fromkeys(("svg", "png", "pdf"), np.frombuffer(b"<svg></svg>", np.uint8))
-    monkeypatch.setattr("steadytd.report.figures._draw", lambda text: drawn)
+    drawn = dict.fromkeys(("svg", "png", "pdf"), b"<svg></svg>")
+    monkeypatch.setattr("steadytd.report.draw.drawn", lambda text: drawn)
+    monkeypatch.setattr("steadytd.report.draw.FEW", 10**6)
     pages = [e.report(tmp_path / "page.html").read_text() for e in (evaluation, again)]
     assert pages[0] == pages[1]
     with np.load(kept) as file:

@@ -239,7 +239,7 @@ def as_text(rows: Sequence[dict[str, Any]]) -> Any:
 
 def _short(value: Any) -> Any:
     """Five digits are more than a picture shows."""
-    return f"{value:.5g}" if type(value) is float else value
+    return f"{value:.5g}" if isinstance(value, float) else value
 
 
 def curve_rows(steps: Longs, curves: Sequence[Curve], floor: float) -> list[dict[str, Any]]:

@@ -75,13 +75,14 @@ def as_json(content: Any) -> str:
 
 def _rounded(part: Any) -> Any:
     """Five digits are more than a picture shows; what is not finite is not drawn."""
-    if type(part) is float:
+    if isinstance(part, float):  # NumPy's, too
         return _short(part)
     if isinstance(part, Mapping):
         return {key: _rounded(value) for key, value in part.items()}
     if isinstance(part, list | tuple):
         return [
-            _short(x) if type(x) is float else x if type(x) is str else _rounded(x) for x in part
+            _short(x) if isinstance(x, float) else x if type(x) is str else _rounded(x)
+            for x in part
         ]
     return part
 

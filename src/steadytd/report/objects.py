@@ -46,7 +46,7 @@ from steadytd.studies.study import Study
 from steadytd.theory.certificate import Certificate
 
 
-class Look(NamedTuple):
+class Showing(NamedTuple):
     """How one kind of result is shown; `page` writes into a directory and returns the page."""
 
     text: Callable[[Any], str]
@@ -55,8 +55,8 @@ class Look(NamedTuple):
     frame: Callable[[Any], Any]
 
 
-def _look(shown: object) -> Look:
-    found = next((look for kind, look in LOOKS.items() if isinstance(shown, kind)), None)
+def _showing(shown: object) -> Showing:
+    found = next((one for kind, one in SHOWINGS.items() if isinstance(shown, kind)), None)
     if found is None:
         raise InputError(f"a {type(shown).__name__} has no words, no chart and no page.")
     return found
@@ -64,7 +64,7 @@ def _look(shown: object) -> Look:
 
 def text(shown: object) -> str:
     """What `print` shows."""
-    return visible(_look(shown).text(shown), lines=True)
+    return visible(_showing(shown).text(shown), lines=True)
 
 
 def chart(shown: object) -> Any:
@@ -73,7 +73,7 @@ def chart(shown: object) -> Any:
     from altair.utils.schemapi import debug_mode
 
     with debug_mode(False):  # Altair would check every dot
-        made = _look(shown).chart(shown).copy()
+        made = _showing(shown).chart(shown).copy()
     made.config = made.usermeta = alt.Undefined
     return made
 
@@ -98,7 +98,7 @@ def write_page(shown: object, path: Path) -> Path:
 
     The pictures are in the page. Files that it offers for download stand beside it, in NAME_files.
     """
-    write = _look(shown).page
+    write = _showing(shown).page
     if path.suffix.lower() not in (".html", ".htm"):
         return write(shown, path)
     output_directory(path.parent)
@@ -120,7 +120,7 @@ def write_csv(shown: object, path: Path) -> Path:
     import polars as pl
     import polars.selectors as cs
 
-    frame: pl.DataFrame = _look(shown).frame(shown)
+    frame: pl.DataFrame = _showing(shown).frame(shown)
     content = io.BytesIO()
     pl.DataFrame(frame).select(~cs.nested()).write_csv(content)
     return write_whole(path, content.getvalue())
@@ -231,24 +231,24 @@ def _online_frame(a: OnlineLearner) -> Any:
     return pl.DataFrame({"feature": range(a.n_features), "weight": a.w})
 
 
-LOOKS: dict[type, Look] = {
-    Result: Look(_run_text, run_chart, write_run, lambda r: r.summary),
-    Certificate: Look(
+SHOWINGS: dict[type, Showing] = {
+    Result: Showing(_run_text, run_chart, write_run, lambda r: r.summary),
+    Certificate: Showing(
         _certificate_text, path_chart, write_certificate,
         _certificate_frame,
     ),
-    Evaluation: Look(
+    Evaluation: Showing(
         _evaluation_text, _evaluation_chart, write_evaluation,
         lambda e: e.values,
     ),
-    StudyResults: Look(_results_text, _results_chart, _results_page, lambda s: s.summary),
-    Study: Look(
+    StudyResults: Showing(_results_text, _results_chart, _results_page, lambda s: s.summary),
+    Study: Showing(
         _study_text,
         lambda s: _results_chart(s.results()),
         lambda s, place: _results_page(s.results(), place),
         lambda s: s.results().summary,
     ),
-    OnlineLearner: Look(
+    OnlineLearner: Showing(
         lambda a: "\n".join(online.online_words(a)), online.online_chart, _online_page,
         _online_frame,
     ),

@@ -13,7 +13,6 @@ import linecache
 import sys
 from collections.abc import Callable
 from functools import cache, cached_property
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +22,7 @@ from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.write import loop_source
 
 DRIVER, HISTORY = "steadytd.engine.loop.driver", "steadytd.engine.loop.history"
-HELPERS = dict.fromkeys(("Late", "outside", "fold", "decay"), HISTORY)
+HELPERS = ("Late", "outside", "fold", "decay")  # of scaled loops
 
 
 class Kernel:
@@ -58,13 +57,14 @@ def kernel(
     A source with `enter` is called by the driver; one with `run` brings a driver of its own.
     """
     from steadytd.base import jit
+    from steadytd.engine.loop import history
 
     functions = law_functions(law)
     source = write(law, traced, averaged)
-    helpers = {name: home for name, home in HELPERS.items() if f"{name}(" in source}
-    stamp = _stamp(source, functions, sorted(set(helpers.values())))
+    helpers = {name: getattr(history, name) for name in HELPERS if f"{name}(" in source}
+    stamp = _stamp(source, functions, [HISTORY] if helpers else [])
     module = _module(law.name, source, stamp or digest(source))
-    vars(module).update({name: getattr(import_module(h), name) for name, h in helpers.items()})
+    vars(module).update(helpers)
     vars(module).update({name: jit.not_kept(f) for name, f in functions.items()})
     vars(module)["Disjoint"] = jit.Disjoint
     exec(compile(source, str(module.__file__), "exec"), vars(module))
