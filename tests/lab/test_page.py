@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from steadytd.lab.page import fits, lab_page, penalty_of
 from steadytd.lab.server import LabServer
 from steadytd.learners import algorithm, names
 from steadytd.problems import problems
+from steadytd.report.palette import look
 from tests.support.commands import call
 
 
@@ -108,3 +110,13 @@ def test_the_command_writes_the_page_and_refuses_what_is_no_law(
     assert "defines no law" in capsys.readouterr().err
     assert call(monkeypatch, "lab", "--port", "70000") == 2
     assert "0 to 65535" in capsys.readouterr().err
+
+
+def test_a_law_has_the_colour_of_the_reports(page: str) -> None:
+    """In the page's data; the two darkest are lightened for a dark page."""
+    data: Any = content(page)
+    for law in data["learners"]:
+        own, *shades = data["colours"][law["name"]]
+        assert own == look(law["name"]).colour or look(law["name"]).colour in ("#222222", "#774400")
+        assert own not in shades
+    assert data["colours"]["perturbed_td"][0] == "#0072B2"

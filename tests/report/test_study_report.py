@@ -309,7 +309,7 @@ def test_a_learner_that_always_diverged_is_named(reading: Reading, written: Path
     for own in reading.chapters:
         assert own.failed == ["gtd2"]
         assert sensitivity_chart(own, "gtd2", "error") is not None
-    assert "every configuration diverged in some run" in written.read_text()
+    assert "every configuration overflowed in some run" in written.read_text()
     document = json.loads((written.parent / "summary.json").read_text())
     assert all(
         "Of gtd2 every configuration did." in str(p["summary"]) for p in document["problems"]

@@ -18,9 +18,11 @@ from steadytd.learners import algorithm, names
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.problems import problems as all_problems
-from steadytd.report.figures import COLOURS
+from steadytd.report.palette import looks
 
 MOST_STATES = 10
+SHADES = 8  # learners of one law
+LIGHTER = {"#222222": "#7f7f7f", "#774400": "#a86a2c"}
 START = {"alpha": 0.001, "eta": 0.5, "beta": 0.5, "ratio": 10.0}  # where a slider begins
 WORKER = ("engine.js", "algebra.js", "theory.js", "worker.js")
 PAGE = ("algebra.js", "theory.js", "charts.js", "course.js", "page.js")
@@ -44,10 +46,19 @@ def lab_page(problems: Sequence[Problem] = (), laws: Sequence[Law] = ()) -> str:
         "stream": _text(stream_module()),
         "problems": [{"name": p.name, "summary": p.summary, "model": model_of(p)} for p in shown],
         "learners": [learner_of(law) for law in taken],
-        "colours": list(COLOURS[:7]),
+        "colours": {law.name: _colours(law.name) for law in taken},
         "first": next(iter(own), None),
     }
     return assembled(data)
+
+
+def _colours(law: str) -> list[str]:
+    """The law's own colour, and shades of it for further learners of the same law.
+
+    Lines stand on a dark page as well as on a light one, so the darkest hues are lightened.
+    """
+    found = looks({str(i): law for i in range(SHADES)})
+    return [LIGHTER.get(one.colour, one.colour) for one in found.values()]
 
 
 def fits(problem: Problem) -> bool:

@@ -145,7 +145,16 @@ function rint(x) {
 
 // charts
 
-const colourOf = (i) => data.colours[i % data.colours.length];
+// A law has the colour that it has in every page and figure; where another line has it already, a shade of it.
+function colourOf(i) {
+  const used = new Set();
+  for (let j = 0; ; j++) {
+    const shades = data.colours[state.learners[j].law.name];
+    const colour = shades.find((one) => !used.has(one)) || shades[0];
+    if (j === i) return colour;
+    used.add(colour);
+  }
+}
 
 function nameOf(one) {
   return learnerText(one).replace(":", " ").replaceAll(",", ", ");

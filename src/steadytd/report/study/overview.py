@@ -49,7 +49,7 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
     x = alt.X("x:Q", title=None, scale=x_scale, axis=alt.Axis(
         values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", grid=False,
         ticks=False, labelAngle=-35, labelFontSize=12, labelOverlap=False))  # fmt: skip
-    y = alt.Y("y:Q", title=what, scale=scale, axis=frame.axis("off the scale", "diverged"))
+    y = alt.Y("y:Q", title=what, scale=scale, axis=frame.axis("off the scale", "overflowed"))
     size = 2.2 if len(table) > 3000 else 3.4 if len(table) > 600 else 4.5
     dots = (
         alt.Chart(data_of(rows))
@@ -79,7 +79,7 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
         f"{chapter.label}: all {len(table):,} configurations",
         [
             "a dot is one configuration, its error the mean over the seeds; diamond: the best one",
-            "above the columns: how many have a diverged run, of how many; "
+            "above the columns: how many have a run that overflowed, of how many; "
             f"dashed: the error at w0, {chapter.start:.4g}",
         ],
     )
@@ -94,7 +94,7 @@ def _says() -> list[Any]:
         "learner:N",
         alt.Tooltip("settings:N"),
         alt.Tooltip("error:Q", format=".4~g"),
-        alt.Tooltip("diverged:N", title="diverged seeds"),
+        alt.Tooltip("diverged:N", title="seeds that overflowed"),
     ]
 
 

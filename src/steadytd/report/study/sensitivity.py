@@ -48,12 +48,12 @@ def sensitivity_chart(chapter: Chapter, algorithm: str, what: str) -> Any | None
     seconds: list[str | None] = [*others] or [None]
     longest = max(1 if name is None else own[name].n_unique() for name in seconds)
     every = chapter.configurations["error"].to_list()  # one scale for all learners
-    room = max(ROW * longest + 8.0, 24.0)  # for the word "diverged"
+    room = max(ROW * longest + 8.0, 24.0)  # for the word "overflowed"
     frame = shelf(every, chapter.start, REACH, TALL, room)
     panels = [_panel(chapter.start, own, frame, along, second, what) for second in seconds]
     best = chapter.of(algorithm)
     if best is None:
-        subtitle = "every configuration diverged in at least one run"
+        subtitle = "every configuration overflowed in at least one run"
     else:
         subtitle = (
             f"best of {best.configurations}: {best.shown}; error on the grid {best.grid.value:.4g}"
@@ -95,7 +95,7 @@ def _panel(
     ]  # fmt: skip
     x = _x(along, sorted({r["x"] for r in rows}), power)
     scale = frame.scale()
-    y = alt.Y("y:Q", scale=scale, axis=frame.axis("diverged"), title=what)
+    y = alt.Y("y:Q", scale=scale, axis=frame.axis("overflowed"), title=what)
     ramp = alt.Scale(domain=lines, scheme=alt.SchemeParams("viridis", extent=[0.0, 0.88]))
     legend = None if second is None else alt.Legend(
         title=second, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1, labelFontSize=11
