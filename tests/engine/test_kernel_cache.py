@@ -216,6 +216,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow  # another one, of a smaller function, is in base/test_jit.py
 def test_the_next_process_compiles_nothing(own_cache: Path) -> None:
     def process() -> tuple[dict[str, Any], dict[str, int]]:
         done = subprocess.run(

@@ -91,7 +91,7 @@ def test_every_law_follows_the_slow_loop(
         for t, name in enumerate("ab")
         for x in learners
     }
-    for how in [{}, *READ]:
+    for how in [{}, *READ] if learners == LEARNERS else READ[1:3]:
         e = read(path, learners, **how)
         for (target, learner), expected in slow.items():
             found = e.value_function(target, learner).weights

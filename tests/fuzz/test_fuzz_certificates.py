@@ -48,4 +48,4 @@ def case(rng: Generator) -> None:
 
 @pytest.mark.parametrize("many", EVERY_SIZE)
 def test_certificates(many: bool) -> None:
-    tried(case, 50, 2, many=many)
+    tried(case, 25, 2, many=many)

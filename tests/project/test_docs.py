@@ -21,7 +21,7 @@ def load() -> ModuleType:
 
 
 TOOL = load()
-SLOW = ("deadly_triad", "gallery", "own_law")  # laws are compiled, or many figures drawn
+SLOW = ("theory", "deadly_triad", "gallery", "own_law")  # laws are compiled, or many figures drawn
 RUNNABLE = [page for page in sorted(DOCS.rglob("*.md")) if TOOL.snippets(page)]
 
 

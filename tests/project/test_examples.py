@@ -143,7 +143,14 @@ def test_every_example_has_a_check() -> None:
     assert sorted(CHECKS) == [path.stem for path in EXAMPLES]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+LONG = ("action_values", "cartpole", "horde", "mountain_car", "spiral")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] if p.stem in LONG else []) for p in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_example_runs(
     path: Path,
     capsys: pytest.CaptureFixture[str],

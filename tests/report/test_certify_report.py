@@ -85,7 +85,16 @@ def test_a_scan_is_called_a_scan(features: int) -> None:
     assert "variance of its traces" in shown
 
 
-@pytest.mark.parametrize("name", ["theta2theta", "baird", "three_state", "on_policy", "wide"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "theta2theta",
+        "baird",
+        "three_state",
+        "on_policy",
+        pytest.param("wide", marks=pytest.mark.slow),
+    ],
+)
 def test_page(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     what = name
     if name == "on_policy":
