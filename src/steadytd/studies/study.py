@@ -144,7 +144,8 @@ class Study(Shown):
         for remark in remarks:
             say(remark)
         if finished:
-            say(f"{len(finished)} of {len(blocks)} blocks of the {blocks[0].stage} are finished.")
+            part = "grid" if blocks[0].stage == "grid" else "rerun on fresh seeds"
+            say(f"{len(finished)} of {len(blocks)} blocks of the {part} are finished.")
         done = {block.fingerprint for block in finished}
         for block in finished:
             meter.skip(block)

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from steadytd.base.wording import figures
+from steadytd.base.wording import count, figures
 from steadytd.evaluation.judge.rule import WIDER, Ruled, noise
 
 Said = Literal["better", "worse", "undecided"]
@@ -182,13 +182,13 @@ def best_of(sides: list[Side], data: Counted) -> BestTarget:
             text = (
                 f"{one.name} is the best of {len(sides)} targets: better than {next_best.other} "
                 f"by {figures(next_best.difference)}, and at least by {figures(next_best.lo)} "
-                f"than any ({pairs} comparisons at once, 95 % level for all)."
+                f"than any ({count(pairs, 'comparison')} at once, 95 % level for all)."
             )
             return BestTarget(one.name, trusted, text)
     leading = max(sides, key=lambda side: side.rule.value if side.rule.known else -math.inf)
     text = (
         f"It cannot be told which of {len(sides)} targets is best; {leading.name} has the largest "
-        f"value ({pairs} comparisons at once, 95 % level for all)."
+        f"value ({count(pairs, 'comparison')} at once, 95 % level for all)."
     )
     return BestTarget(None, trusted, text)
 
