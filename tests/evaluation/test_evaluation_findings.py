@@ -859,7 +859,10 @@ def test_decisions_say_what_was_found() -> None:
             size = abs(decision.difference)
             signed = decision.decision == "undecided" or not decision.trusted
             true = decision.difference if signed else size
-            for said, exact in ((by, true), (lo, decision.lo), (hi, decision.hi)):
+            ends = decision.lo, decision.hi
+            if decision.decision == "worse" and not signed:  # by how much worse
+                ends = -decision.hi, -decision.lo
+            for said, exact in ((by, true), (lo, ends[0]), (hi, ends[1])):
                 assert abs(said - exact) <= 0.03 * wide + 1e-3 * abs(exact) + 1e-9
             side = {"better": decision.lo > 0.0, "worse": decision.hi < 0.0}
             assert side.get(decision.decision, decision.lo <= 0.0 <= decision.hi)

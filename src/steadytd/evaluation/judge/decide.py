@@ -58,7 +58,8 @@ class Decision:
         """The decision as a sentence."""
         other = "the policy that made the log" if self.other is None else self.other
         width = self.hi - self.lo
-        lo, hi, by = (_number(x, width) for x in (self.lo, self.hi, abs(self.difference)))
+        ends = (-self.hi, -self.lo) if self.decision == "worse" else (self.lo, self.hi)
+        lo, hi, by = (_number(x, width) for x in (*ends, abs(self.difference)))
         interval = f"({_percent(self.level)} % interval {lo} to {hi})"
         if not math.isfinite(width):
             return f"It cannot be told whether {self.target} is better than {other}: no interval."
