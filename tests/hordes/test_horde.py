@@ -60,6 +60,7 @@ def test_one_step_of_td_by_hand() -> None:
     assert h.predict([2.0, 4.0]).tolist() == [2 * 1.25 + 4 * 2.25, 2 * 3.0 + 4 * 4.0]
     assert h.predict([[2.0, 4.0], [1.0, 0.0]])[:, 0].tolist() == [11.5, 1.25]
     assert (h.step, len(h), h.n_features) == (1, 2, 2)
+    assert repr(h) == "<horde: 2 predictions on 2 features, 1 step>"
 
 
 def test_many_steps_at_once_are_the_steps_one_by_one() -> None:

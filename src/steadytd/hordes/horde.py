@@ -16,6 +16,7 @@ from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.numbers import SizeError, whole
+from steadytd.base.wording import count
 from steadytd.engine.block import group_key
 from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
@@ -127,6 +128,10 @@ class Horde:
 
     def __len__(self) -> int:
         return len(self.predictions)
+
+    def __repr__(self) -> str:
+        many, size = count(len(self), "prediction"), count(self.n_features, "feature")
+        return f"<horde: {many} on {size}, {count(self.step, 'step')}>"
 
     @property
     def n_features(self) -> int:
