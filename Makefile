@@ -18,6 +18,9 @@ INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 endif
 INSTALL += --constraint constraints.txt --editable
 
+# Every process below reads the byte code that the first one kept, whatever the shell asks for.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: reproduce test test-all test-browser kernels lint bench docs results clean
 
 reproduce: $(PLAIN)
