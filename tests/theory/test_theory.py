@@ -7,6 +7,8 @@ import pytest
 
 import steadytd as st
 from steadytd.engine.facts import fact_table, named
+from steadytd.engine.learner import Learner
+from steadytd.engine.reference import ReferenceLearner
 from steadytd.theory.dynamics import (
     best_error,
     decay_rates,
@@ -16,7 +18,8 @@ from steadytd.theory.dynamics import (
     is_stable,
     mean_weights,
 )
-from steadytd.theory.exact import affine_step, exact_error
+from steadytd.theory.exact import affine_step, closes, exact_error
+from tests.support.cases import CASES
 from tests.support.helpers import random_problem
 
 # THEORY.md's table of three_state and the facts of PROBLEMS.md, to the printed digits
@@ -192,6 +195,23 @@ def test_affine_step_is_the_law() -> None:
     B, c = affine_step(st.learner("perturbed_td:alpha=0.1,eta=0.5"), x, x_next, named(row))
     assert c == pytest.approx(0.1 * 1.5 * 2.0 * x)
     assert pytest.approx(np.eye(2) + 0.15 * np.outer(x, 0.9 * x_next - 1.5 * x)) == B
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if closes(case)], ids=str)
+@pytest.mark.parametrize("rho", [0.0, 0.3, 1.7])
+def test_affine_steps_are_those_of_the_interpreter(case: Learner, rho: float) -> None:
+    rng = np.random.default_rng(0)
+    x, x_next, *start = rng.normal(size=(2 + len(case.law.vectors), 5))
+    (row,) = fact_table(
+        reward=0.7, gamma_next=0.9, rho=rho, pi=0.5 * rho, mu=0.5, interest=1.3,
+        peak_min=0.2, peak_max=0.8,
+    )  # fmt: skip
+    B, c = affine_step(case, x, x_next, named(row))
+    reference = ReferenceLearner(case, np.zeros(5))
+    reference.vectors = dict(zip(case.law.vectors, start, strict=True))
+    reference.update(x, x_next, named(row))
+    after = np.concatenate([reference.vectors[name] for name in case.law.vectors])
+    assert B @ np.concatenate(start) + c == pytest.approx(after, rel=1e-12, abs=1e-12)
 
 
 def test_exact_error_holds_in_simulation() -> None:

@@ -6,13 +6,14 @@ Dask is an extra, asked for by name where it is missing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from steadytd.base.errors import InputError
 
 if TYPE_CHECKING:
     from distributed import Client
+    from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,12 +25,19 @@ def single_threaded(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(limits=1, user_api="blas"):
+        with _libraries().limit(limits=1, user_api="blas"):
             return function(*args, **kwargs)
 
     return limited
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of NumPy and SciPy, looked for once: it takes 10 ms."""
+    import scipy.linalg  # noqa: F401  (so that its library is loaded)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def require_dask() -> None:

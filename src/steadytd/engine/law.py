@@ -242,23 +242,23 @@ class Law:
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    @property
+    @cached_property
     def vectors(self) -> tuple[str, ...]:
         """Names of the weight vectors; the first, `w`, is the value function's."""
         return tuple(name for name in self.writes if name not in self.memory)
 
-    @property
+    @cached_property
     def functions(self) -> tuple[Function, ...]:
         """The law's functions: update, traces, memory, maps."""
         memory = (function for function in self.memory.values() if function is not None)
         return (self.update, *self.traces.values(), *memory, *self.maps.values())
 
-    @property
+    @cached_property
     def bases(self) -> tuple[str, ...]:
         """What a vector may be multiplied with: the features and the traces."""
         return ("x", "x_next", *self.traces)
 
-    @property
+    @cached_property
     def products(self) -> dict[str, tuple[str, str]]:
         """Every inner product by its argument name: `{"w_x": ("w", "x"), ...}`."""
         vectors, traces = self.vectors, tuple(self.traces)
@@ -318,6 +318,11 @@ class Law:
 def arguments(function: Function) -> tuple[str, ...]:
     """The argument names of a law's function, in order."""
     return tuple(inspect.signature(function).parameters)
+
+
+def call(function: Function, scope: Mapping[str, Any]) -> Any:
+    """A law's function, given what it asks for by name."""
+    return function(*(scope[name] for name in arguments(function)))
 
 
 def accumulating_trace(rho: float, gamma: float, lam: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.engine.facts import CARRIED
-from steadytd.engine.law import Function, arguments
+from steadytd.engine.law import arguments, call
 from steadytd.engine.schedule import step_factor
 from steadytd.engine.settings import Settings
 
@@ -45,24 +45,24 @@ class ReferenceLearner:
                 if function is None:
                     continue
                 for old in self._moved_on(name, self.memory[name]):
-                    self.memory[name] = _call(function, {**scope, **self.memory, name: old})
+                    self.memory[name] = call(function, {**scope, **self.memory, name: old})
                     self._keep(name, self.memory[name])
             scope |= self.memory
             before = self._before(x, x_next)
             scale: dict[str, float] = {}
             for name, function in law.traces.items():
-                decay, scale[name] = _call(function, {**scope, **before})
+                decay, scale[name] = call(function, {**scope, **before})
                 for old in self._moved_on(name, self.traces[name]):
                     self.traces[name] = decay * old + scale[name] * x
                     self._keep(name, self.traces[name])
             basis = {"x": x, "x_next": x_next, **(self.traces if learner.traced else {})}
-            asked = set(arguments(law.update))
+            asked = arguments(law.update)
             for product, (left, right) in law.products.items():
                 if product in asked:
                     scope[product] = self._product(left, right, basis, scale)
-            self._write(_call(law.update, scope), basis, scale)
+            self._write(call(law.update, scope), basis, scale)
             for name, function in law.maps.items():
-                entries = [_call(function, {**scope, "value": v}) for v in self.vectors[name]]
+                entries = [call(function, {**scope, "value": v}) for v in self.vectors[name]]
                 self.vectors[name] = np.array(entries)
             share = 1.0 / (self.step + 1)
             self.average = self.average + (self.vectors["w"] - self.average) * share
@@ -87,6 +87,8 @@ class ReferenceLearner:
     def _before(self, x: Floats, x_next: Floats) -> dict[str, float]:
         """Inner products before the traces move on; 0 with a trace that is not stored."""
         asked = {name for function in self.law.traces.values() for name in arguments(function)}
+        if not asked:
+            return {}
         known = {"x": x, "x_next": x_next, **self.vectors}
         known |= self.traces if self.learner.traced else {}
         return {
@@ -139,14 +141,10 @@ def _sum(terms: list[float]) -> float:
     return total
 
 
-def _call(function: Function, scope: Mapping[str, Any]) -> Any:
-    return function(*(scope[name] for name in arguments(function)))
-
-
 def _dot(a: Floats, b: Floats) -> float:
     """A sum in index order, as the compiled loop takes it (NumPy's own sums in another order)."""
-    total = np.float64(0.0)
-    for left, right in zip(a, b, strict=True):
+    total = 0.0
+    for left, right in zip(a.tolist(), b.tolist(), strict=True):
         if right != 0.0:
-            total = total + left * right
-    return float(total)
+            total += left * right
+    return total

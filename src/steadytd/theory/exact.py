@@ -17,15 +17,17 @@ by Jensen's inequality on both sides.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.facts import fact_table, named
+from steadytd.engine.facts import CARRIED, fact_table, named
+from steadytd.engine.law import Law, call
 from steadytd.engine.learner import Learner
-from steadytd.engine.reference import ReferenceLearner
 from steadytd.mdp.problem import Problem
 
 
@@ -77,19 +79,50 @@ def closes(learner: Learner) -> bool:
 
 
 def affine_step(
-    learner: Learner, x: Floats, x_next: Floats, facts: dict[str, float]
+    learner: Learner, x: Floats, x_next: Floats, facts: Mapping[str, float]
 ) -> tuple[Floats, Floats]:
-    """B and c of the step y <- B y + c at one transition, read off the law itself."""
-    d, vectors = len(x), learner.law.vectors
+    """B and c of the step y <- B y + c at one transition, read off the law itself.
 
-    def after(y: Floats) -> Floats:
-        probe = ReferenceLearner(learner, np.zeros(d))
-        probe.vectors = dict(zip(vectors, y.reshape(len(vectors), d), strict=True))
-        probe.update(x, x_next, facts)
-        return np.concatenate([probe.vectors[name] for name in vectors])
+    A step adds to each vector multiples of x, of x' and of vectors. The multiples of x and x' are
+    affine in the inner products of the vectors with x and x', the others constant. So the law is
+    asked once with all those products 0, and once with each of them 1.
+    """
+    law, d = learner.law, len(x)
+    scope = {**facts, **dict.fromkeys(CARRIED, 0.0), **learner.values}
+    scale = {z: call(f, defaultdict(float, scope))[1] for z, f in law.traces.items()}
+    along = {"x": x, "x_next": x_next, **{z: multiple * x for z, multiple in scale.items()}}
+    for name, (a, b) in law.products.items():
+        if a in along and b in along:
+            scope[name] = float(along[a] @ along[b])
+    place = {name: slice(i * d, (i + 1) * d) for i, name in enumerate(law.vectors)}
+    B, c = np.eye(len(place) * d), np.zeros(len(place) * d)
+    constant = _multiples(law, scope)
+    for (target, part), multiple in constant.items():
+        if part in along:
+            c[place[target]] += multiple * along[part]
+        else:
+            B[place[target], place[part]] += multiple * np.eye(d)
+    for name, own in place.items():
+        for direction, ends in (("x", {"x": 1.0, **scale}), ("x_next", {"x_next": 1.0})):
+            asked = {f"{name}_{end}": product for end, product in ends.items()}
+            if law.asked.isdisjoint(asked):
+                continue
+            for (target, part), multiple in _multiples(law, scope | asked).items():
+                slope = multiple - constant[target, part]
+                if slope:
+                    B[place[target], own] += slope * np.outer(along[part], along[direction])
+    return B, c
 
-    c = after(np.zeros(len(vectors) * d))
-    return np.stack([after(unit) - c for unit in np.eye(len(c))], axis=1), c
+
+def _multiples(law: Law, scope: Mapping[str, float]) -> dict[tuple[str, str], float]:
+    """What the law returns, by vector and part; inner products that are not given are 0."""
+    found = call(law.update, defaultdict(float, scope))
+    rows = found if len(law.writes) > 1 else (found,)
+    return {
+        (target, part): float(multiple)
+        for (target, parts), row in zip(law.writes.items(), rows, strict=True)
+        for part, multiple in zip(parts, row if len(parts) > 1 else (row,), strict=True)
+    }
 
 
 def _features(y: Floats) -> Floats:
