@@ -97,8 +97,8 @@ class Episodes:
         return block
 
 
-CUT = Episodes.drawn([5] * 60, ending=0.0)
-MIXED = Episodes.drawn(np.random.default_rng(1).integers(1, 9, 60).tolist(), ending=0.4, seed=2)
+CUT = Episodes.drawn([5] * 30, ending=0.0)
+MIXED = Episodes.drawn(np.random.default_rng(1).integers(1, 9, 30).tolist(), ending=0.4, seed=2)
 
 
 def test_the_columns_of_the_facts() -> None:

@@ -88,11 +88,9 @@ def test_a_scan_is_called_a_scan(features: int) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "theta2theta",
-        "baird",
         "three_state",
         "on_policy",
-        pytest.param("wide", marks=pytest.mark.slow),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("theta2theta", "baird", "wide")),
     ],
 )
 def test_page(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -120,6 +118,7 @@ def test_page(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 def test_the_cures_fit_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert call(monkeypatch, "certify", "three_state", "--cures") == 0
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
@@ -143,10 +142,10 @@ def test_the_page_of_cures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     shown = read_page((tmp_path / "certificate.html").read_text(encoding="utf-8"))
     assert "Every way to stability, and its price" in shown.text
     assert "steadytd certify theta2theta --cures" in shown.text
-    views = shown.figures["cures"]["views"]
-    assert len(views) == len(cure_rows(Certificate(st.problem("theta2theta"))))
+    views, rows = shown.figures["cures"]["views"], cure_rows(Certificate(st.problem("theta2theta")))
+    assert len(views) == len(rows)
     picture = (tmp_path / "cures.svg").read_text(encoding="utf-8")
-    for row in cure_rows(Certificate(st.problem("theta2theta"))):
+    for row in rows:
         assert row["name"] in picture
     assert picture.count(": cheapest<") == 1
     assert PALE in picture  # what is not stable
@@ -162,11 +161,13 @@ def test_the_page_alone_has_no_links_to_files() -> None:
 
 
 def test_without_pictures_only_the_page_is_written(tmp_path: Path) -> None:
-    path = write_certificate(Certificate(st.problem("baird")), tmp_path, pictures=False)
+    path = write_certificate(Certificate(st.problem("theta2theta")), tmp_path, pictures=False)
     assert [p.name for p in tmp_path.iterdir()] == [path.name] == ["certificate.html"]
 
 
-@pytest.mark.parametrize("name", ["three_state", "baird", "theta2theta"])
+@pytest.mark.parametrize(
+    "name", ["three_state", "theta2theta", pytest.param("baird", marks=pytest.mark.slow)]
+)
 def test_the_dial_says_what_certify_says(name: str) -> None:
     """Every stop: the error, the verdict and the eigenvalues of the certificate at that penalty."""
     c = Certificate(st.problem(name))

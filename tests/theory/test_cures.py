@@ -42,7 +42,7 @@ def said_stable(t: Treatment, a: float) -> bool:
     return not any(lo <= a <= hi for lo, hi in t.found.unstable)
 
 
-QUICK = ("three_state", "chain", "second_policy")
+QUICK = ("chain", "second_policy")
 REST = (pytest.param(n, marks=pytest.mark.slow) for n in CURED if n not in QUICK)
 
 
@@ -152,12 +152,11 @@ def test_partially_fitted_iteration_does_what_is_said() -> None:
             slowest = f.slowest(t, inner)
             if abs(slowest) < 0.02:
                 continue
-            w = end + 1.0
-            for _ in range(300):
-                target = w
-                for _ in range(inner):
-                    w = w + alpha * (f.b + f.C @ target - f.G @ w)
-            distance = float(np.abs(w - end).max())
+            one = np.eye(len(end))  # of w - end: target and weights, then the copy
+            round_ = one
+            for _ in range(inner):
+                round_ = round_ + alpha * (f.C - f.G @ round_)
+            distance = float(np.abs(np.linalg.matrix_power(round_, 300).sum(axis=1)).max())
             assert (distance < 0.1) is said_stable(t, inner)
             assert (distance < 0.1) or distance > 2.0
             seen.add(distance < 0.1)

@@ -17,7 +17,7 @@ from steadytd.report.certificate.figures import (
     values_chart,
 )
 from steadytd.report.certificate.moves import moves, stop
-from steadytd.report.figures import save_figures
+from steadytd.report.figures import described, save_figures
 from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
 from steadytd.theory.certificate import Certificate
@@ -120,23 +120,31 @@ def write_certificate(
 
     with filling(out) as made, debug_mode(False):
         charts = {name: draw(c) for name, draw in CHARTS.items()} if pictures else {}
-        save_figures(charts | ({"cures": cures_chart(c)} if pictures and cures else {}), made)
-        html = certificate_page(c, etas, cures=cures, files=pictures)
+        ways = described(cures_chart(c)) if cures else None
+        save_figures(charts | ({"cures": ways} if pictures and ways else {}), made)
+        html = certificate_page(c, etas, ways, files=pictures)
         write_whole(made / "certificate.html", html)
     return Path(out) / "certificate.html"
 
 
 def certificate_page(
-    c: Certificate, etas: Sequence[float] = (), *, cures: bool = False, files: bool = False
+    c: Certificate,
+    etas: Sequence[float] = (),
+    ways: dict[str, Any] | None = None,
+    *,
+    files: bool = False,
 ) -> str:
-    """The page alone; with `files` it has links to the pictures' files beside it."""
+    """The page alone, with the cures if their figure is given.
+
+    With `files` it has links to the pictures' files beside it.
+    """
     from altair.utils.schemapi import debug_mode
 
-    dial = moves(c, etas, largest_eta(c))
+    cures, dial = ways is not None, moves(c, etas, largest_eta(c))
     with debug_mode(False):  # Altair would check every dot
         shown = {name: live(name, draw(c, dial), files) for name, draw in CHARTS.items()}
         if cures:
-            shown["cures"] = live("cures", cures_chart(c), files)
+            shown["cures"] = live("cures", ways, files)
     path = [
         {**row, "move": None if row["sensitivity"] is None else 0.01 * row["sensitivity"]}
         for row in (c.path(etas).to_dicts() if etas else [])
