@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -88,7 +88,7 @@ def affine_step(
     asked once with all those products 0, and once with each of them 1.
     """
     law, d = learner.law, len(x)
-    scope = {**facts, **dict.fromkeys(CARRIED, 0.0), **learner.values}
+    scope: dict[str, Any] = {**facts, **dict.fromkeys(CARRIED, 0.0), **learner.values}
     scale = {z: call(f, defaultdict(float, scope))[1] for z, f in law.traces.items()}
     along = {"x": x, "x_next": x_next, **{z: multiple * x for z, multiple in scale.items()}}
     for name, (a, b) in law.products.items():
@@ -114,7 +114,7 @@ def affine_step(
     return B, c
 
 
-def _multiples(law: Law, scope: Mapping[str, float]) -> dict[tuple[str, str], float]:
+def _multiples(law: Law, scope: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     """What the law returns, by vector and part; inner products that are not given are 0."""
     found = call(law.update, defaultdict(float, scope))
     rows = found if len(law.writes) > 1 else (found,)
