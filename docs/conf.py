@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,13 @@ from sphinx.application import Sphinx
 
 from steadytd import __version__
 from steadytd.lab.page import lab_page
+from steadytd.report.pages import figure_files
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from living import notebooks, with_figures  # noqa: E402 (stands beside this file)
+
 CONTENTS = tomllib.loads((HERE / "contents.toml").read_text(encoding="utf-8"))
 LONG = 60  # characters of LaTeX
 EXAMPLES = sorted((HERE.parent / "examples").glob("*.py"))
@@ -46,7 +52,7 @@ maximum_signature_line_length = 78
 html_theme = "pydata_sphinx_theme"
 html_title = "steadytd"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["figure.css", "site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = False  # it would be fetched, which a page opened as a file cannot do
@@ -70,7 +76,7 @@ html_theme_options = {
 def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Add what stands below a page, so that pages themselves stay plain Markdown."""
     below = CONTENTS.get(page)
-    source[0] = with_links(source[0])
+    source[0] = with_links(with_figures(source[0], page))
     if page == "examples":
         source[0] += "".join(map(example, EXAMPLES))
         for path in EXAMPLES:
@@ -132,12 +138,22 @@ def plain_types(*given: Any) -> tuple[str | None, str | None]:
     return arguments and forward.sub(r"\1", arguments), result and forward.sub(r"\1", result)
 
 
-def write_lab(app: Sphinx, error: Exception | None) -> None:
-    """The lab as a static page beside the others."""
-    if error is None:
-        path = Path(app.outdir) / "lab" / "live.html"
+def with_scripts(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """What draws figures, on pages that have some."""
+    if 'class="live"' in context.get("body", ""):
+        app.add_js_file("live.js", loading_method="defer")
+
+
+def write_files(app: Sphinx, error: Exception | None) -> None:
+    """The lab as a static page, the tutorials as notebooks, and what draws the figures."""
+    if error is not None:
+        return
+    files = {f"notebooks/{name}": text for name, text in notebooks()}
+    files |= {f"_static/{name}": text for name, text in figure_files().items()}
+    for name, text in {**files, "lab/live.html": lab_page()}.items():
+        path = Path(app.outdir) / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(lab_page(), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -147,5 +163,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", with_contents)
     app.connect("autodoc-process-docstring", escape_bars)
     app.connect("autodoc-process-signature", plain_types)
-    app.connect("build-finished", write_lab)
+    app.connect("html-page-context", with_scripts)
+    app.connect("build-finished", write_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

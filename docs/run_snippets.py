@@ -5,14 +5,16 @@
 
 A snippet is a fenced Python block that begins with `# runs`. The snippets of a page share their
 names. What one prints stands below it in a block called `output`; a chart that it leaves in `chart`
-is drawn to docs/images, under the name of the page and the number of the snippet. The tests run the
-snippets again and compare.
+is drawn to docs/images, under the name of the page and the number of the snippet. Its description
+is kept beside it and makes it live in the site (`living.py`). The tests run the snippets again and
+compare.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import sys
@@ -87,7 +89,17 @@ def rewrite(page: Path) -> None:
     page.write_text(text, encoding="utf-8")
     for number, (_, chart) in enumerate(results, 1):
         if chart is not None:
-            chart.save(picture(page, number))
+            draw(chart, picture(page, number))
+
+
+def draw(chart: Any, path: Path) -> None:
+    """Write a chart as a picture, and its description beside it."""
+    import vl_convert
+    from living import described_for_pages
+
+    spec = json.dumps(described_for_pages(chart), separators=(",", ":"))
+    path.with_suffix(".json").write_text(spec + "\n", encoding="utf-8")
+    path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
 
 
 def use_style() -> None:

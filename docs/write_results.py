@@ -26,7 +26,7 @@ NOTE = (
     "by the certificate. A tenth, a hundredth, a millionth: the step by which half of the seeds "
     "had been below that share of the error at w0 ({start}), in brackets how many seeds ever were "
     "if not all; the error is recorded {recorded}. Overflowed: configurations of the grid with "
-    "a run that left the finite range; the sentences above say diverged."
+    "a run that left the finite range."
 )
 INDEX = """# Results
 
@@ -70,7 +70,7 @@ def table(head: tuple[str, ...], rows: list[list[str]]) -> list[str]:
 def mean(found: dict[str, Any]) -> str:
     """A mean error with its standard error."""
     if found["diverged"]:
-        return f"diverged on {found['diverged']} of {found['seeds']}"
+        return f"overflowed on {found['diverged']} of {found['seeds']}"
     return number(found["value"], found["stderr"])
 
 
@@ -98,12 +98,12 @@ def penalty_table(penalty: dict[str, Any]) -> list[str]:
         stable = row["predicted_stable_share"]
         rows.append([
             f"none ({penalty['plain']})" if row["eta"] is None else number(row["eta"]),
-            number(row["least_grid_error"]) or "diverged", row["settings"],
+            number(row["least_grid_error"]) or "overflowed", row["settings"],
             "unstable" if stable == 0.0 else number(row["predicted_asymptote"]),
             f"{gone:,} of {row['configurations']:,}",
         ])  # fmt: skip
     return table(
-        ("eta", "least mean error on the grid", "at", "predicted, there", "diverged"), rows
+        ("eta", "least mean error on the grid", "at", "predicted, there", "overflowed"), rows
     )
 
 
@@ -143,7 +143,7 @@ def wins(found: dict[str, Any]) -> list[str]:
     """Which learner comes first on how many drawn problems; made by docs/cure_wins.py."""
     count, rows = found["instances"], found["rows"]
     head = ("learner", "at", "wins", "wins, each at its best there", "within a tenth of the best",
-            "median of error / best", "diverged", "the certificate's choice")  # fmt: skip
+            "median of error / best", "overflowed", "the certificate's choice")  # fmt: skip
     cells = [
         [r["learner"], r["run"].partition(":")[2].replace(",", ", "), str(r["wins"]),
          str(r["wins_at_own_best"]), str(r["within_a_tenth"]), number(r["median_ratio"]),
@@ -240,7 +240,7 @@ def penalty_rows(link: str, problem: dict[str, Any]) -> list[list[str]]:
         cells = []
         for name in (p["plain"], p["penalised"]):
             row = best.get(name)
-            cells.append(f"{name}: {mean(row['measured']) if row else 'always diverged'}")
+            cells.append(f"{name}: {mean(row['measured']) if row else 'always overflowed'}")
         share = best.get(p["plain"], {}).get("predicted_stable_share")
         stable = words.get(share) if share in words else f"stable in {share:.0%} of the instances"
         top = problem["ranking"][0]
@@ -259,7 +259,7 @@ def penalty_line(penalty: dict[str, Any]) -> str:
     at = next((row["eta"] for row in tried if row["least_grid_error"] == least), None)
     return (
         f"{penalty['penalised']} has a smaller least error on the grid than {penalty['plain']} "
-        f"({number(plain) or 'diverged'}) at {len(better)} of {len(tried)} values of eta from "
+        f"({number(plain) or 'overflowed'}) at {len(better)} of {len(tried)} values of eta from "
         f"{number(tried[0]['eta'])} to {number(tried[-1]['eta'])}; the least is {number(least)} at "
         f"eta {number(at)}."
     )

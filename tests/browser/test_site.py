@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -19,8 +20,9 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "index", "theory", "paper", "lab", "gallery", "evaluate", "learners/index",
-    "learners/perturbed_td", "learners/truncated_etd", "learners/lstd", "tutorials/ten_minutes",
-    "tutorials/deadly_triad", "results/index", "api/index", "api/certificate", "developers",
+    "learners/perturbed_td", "learners/truncated_etd", "learners/lstd", "learners/gq",
+    "tutorials/ten_minutes", "tutorials/deadly_triad", "tutorials/policy_from_log",
+    "results/index", "api/index", "api/certificate", "developers",
 ]  # fmt: skip
 
 
@@ -97,6 +99,46 @@ def test_every_small_lab_opens_its_example(site: Path) -> None:
             page.goto(f"{site.as_uri()}/{source}")
             expect(page.locator("#fault")).to_have_text("")
             expect(page.locator("#learners legend").first).to_have_text(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "charts"),
+    [("gallery", 8), ("tutorials/ten_minutes", 2), ("tutorials/study", 2), ("learners/gq", 1)],
+)
+def test_the_charts_of_a_page_live(site: Path, name: str, charts: int) -> None:
+    with opened(address(site, name)) as page:
+        expect(page.locator("body")).to_have_attribute("data-done", "1", timeout=30_000)
+        assert page.locator("figure.live[data-drawn='1']").count() == charts
+        figure = page.locator("figure.live").first
+        figure.scroll_into_view_if_needed()
+        lines = figure.locator(".mark-line.role-mark path")
+        for button in figure.locator(".legend button").all():
+            before = lines.count()
+            button.click()
+            expect(lines).to_have_count(before - 1)
+            button.click()
+            expect(lines).to_have_count(before)
+        x, y = page.evaluate(POINT, figure.locator(".chart").element_handle())
+        page.mouse.move(x, y)
+        expect(page.locator(".tip")).to_contain_text("step")
+
+
+# Where on the screen the middle one of a chart's points lies.
+POINT = """(place) => {
+  const { near, tables } = place.closest("figure").content.views[0], view = place.view;
+  const table = tables[near.table], row = table.rows[Math.floor(table.rows.length / 2)];
+  const value = (field) => row[table.names.indexOf(field)];
+  const box = place.querySelector("svg, canvas").getBoundingClientRect();
+  const [left, top] = view.origin(), at = (axis) => view.scale(axis)(value(near[axis]));
+  return [box.left + left + at("x"), box.top + top + at("y")];
+}"""
+
+
+def test_notebooks_can_be_downloaded(site: Path) -> None:
+    with opened(address(site, "tutorials/ten_minutes")) as page:
+        link = page.get_by_text("this page as a notebook").get_attribute("href")
+    made = json.loads((site / "tutorials" / str(link)).read_text(encoding="utf-8"))
+    assert made["nbformat"] == 4 and len(made["cells"]) > 10
 
 
 def test_search_works_offline(site: Path) -> None:

@@ -272,13 +272,18 @@ def test_auto_is_shown_with_its_number(
     assert f"{learner} ({found:.4g})" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["certify", "--help"]])
+COMMANDS = ("reproduce", "run", "study", "report", "certify", "verify", "evaluate", "lab", "list",
+            "show")  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [["--help"], *([name, "--help"] for name in COMMANDS)])
 def test_flags_have_no_value(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, *command) == 0
     shown = capsys.readouterr().out
     assert "--help" in shown and "bool" not in shown.lower()
+    assert "<" not in shown and "list[" not in shown  # no types of Python
 
 
 UNDERSTOOD = [
@@ -346,6 +351,27 @@ def test_pages_are_opened(
         assert call(monkeypatch, "run", "three_state", "td:alpha=0.01", *where, *more) == 0
     assert opened == [(tmp_path / "out" / "run.html").resolve().as_uri()] * 2
     json.loads(capsys.readouterr().out.partition("\n[")[2].join(["[", ""]))
+
+
+def test_figures_are_left_out_if_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their files only: the page draws them itself, and has no link to a file that is not there."""
+    one = ("run", "three_state", "td:alpha=0.01", "--steps", "50", "--seeds", "2")
+    for commands, page in (
+        ([one], "run.html"),
+        ([("certify", "three_state")], "certificate.html"),
+    ):
+        for flag in ((), ("--no-figures",)):
+            out = tmp_path / f"{page}{len(flag)}"
+            assert call(monkeypatch, *commands[0], "--out", str(out), *flag) == 0
+            pictures = {file.suffix for file in out.iterdir()} & {".svg", ".png", ".pdf"}
+            assert bool(pictures) == (not flag)
+            html = (out / page).read_text(encoding="utf-8")
+            assert 'class="live"' in html
+            assert ('.svg"' in html) == (not flag)
+    html = (tmp_path / "run.html1" / "run.html").read_text(encoding="utf-8")
+    assert f"steadytd {' '.join(one)}" in html and 'href="curves.parquet"' in html
 
 
 def test_the_shell_completes_names() -> None:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import json
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+from steadytd.report.learner_pages import learner_pages
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("run_snippets", DOCS / "run_snippets.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def load(name: str) -> ModuleType:
+    """A tool of the documentation; they import each other by their names."""
+    sys.path.insert(0, str(DOCS))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(DOCS))
 
 
-TOOL = load()
+TOOL, LIVING = load("run_snippets"), load("living")
 SLOW = ("theory", "deadly_triad", "gallery", "own_law")  # laws are compiled, or many figures drawn
 RUNNABLE = [page for page in sorted(DOCS.rglob("*.md")) if TOOL.snippets(page)]
 
@@ -38,9 +44,95 @@ def test_snippets_print_and_draw_what_the_page_shows(page: Path) -> None:
     assert [printed for printed, _ in results] == shown
     for number, (_, chart) in enumerate(results, 1):
         path = TOOL.picture(page, number)
+        assert path.with_suffix(".json").is_file() == (chart is not None)
         if chart is not None:
-            assert path.is_file()
             assert f"images/{path.name})" in text
+            assert_same(described(chart), json.loads(path.with_suffix(".json").read_text()))
+
+
+def described(chart: Any) -> Any:
+    found = LIVING.described_for_pages(chart)
+    return {**found, "config": None}  # the style is that of `use_style`, which tests do not use
+
+
+def assert_same(made: Any, kept: Any) -> None:
+    """Equal but for rounding, on the whole: every mark, every axis, every number of the data."""
+    if isinstance(made, dict):
+        made.pop("config", None)
+        kept.pop("config", None)
+        assert list(made) == list(kept)
+        for a, b in zip(made.values(), kept.values(), strict=True):
+            assert_same(a, b)
+    elif isinstance(made, list):
+        assert len(made) == len(kept)
+        for a, b in zip(made, kept, strict=True):
+            assert_same(a, b)
+    elif isinstance(made, str) and "," in made and "\n" in made:  # a table
+        rows = [[line.split(",") for line in text.splitlines()] for text in (made, kept)]
+        assert_same(*[[list(map(number, row)) for row in table] for table in rows])
+    elif isinstance(made, float | int):
+        assert made == pytest.approx(kept, rel=1e-3, abs=1e-9)
+    else:
+        assert made == kept
+
+
+def number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+@pytest.mark.parametrize("name", LIVING.NOTEBOOKS)
+def test_a_notebook_is_the_page(name: str) -> None:
+    """Its code is what the test above runs, its outputs are what that compares; format 4.5."""
+    page = DOCS / "tutorials" / f"{name}.md"
+    made = json.loads(dict(LIVING.notebooks())[f"{name}.ipynb"])
+    assert (made["nbformat"], made["nbformat_minor"]) == (4, 5)
+    assert made["metadata"]["kernelspec"]["name"] == "python3"
+    ids = [cell["id"] for cell in made["cells"]]
+    assert len(set(ids)) == len(ids) and all(re.fullmatch(r"[a-zA-Z0-9-_]{1,64}", i) for i in ids)
+    for cell in made["cells"]:
+        extra = {"execution_count", "outputs"} if cell["cell_type"] == "code" else set()
+        assert set(cell) == {"cell_type", "id", "metadata", "source"} | extra
+        assert all(line.endswith("\n") for line in cell["source"][:-1])
+    code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
+    shown = TOOL.snippets(page)
+    assert len(code) == len(shown) >= 4
+    charts = 0
+    for i, (cell, snippet) in enumerate(zip(code, shown, strict=True), 1):
+        source, chart = "".join(cell["source"]), TOOL.picture(page, i).is_file()
+        body = snippet.code.removeprefix("# runs\n").rstrip("\n")
+        assert source == body + ("\nchart" if chart else "")
+        printed = [o for o in cell["outputs"] if o["output_type"] == "stream"]
+        assert "".join(line for o in printed for line in o["text"]) == snippet.shown
+        drawn = [o["data"] for o in cell["outputs"] if o["output_type"] == "execute_result"]
+        assert len(drawn) == chart
+        charts += chart
+        assert all("<svg" in "".join(d["image/svg+xml"]) and d[LIVING.VEGA] for d in drawn)
+    assert charts >= 1  # a person wants to see something
+    words = "".join(line for cell in made["cells"] for line in cell["source"])
+    assert words.startswith("# ") and ".md)" not in words and "<iframe" not in words
+
+
+def test_the_code_of_a_notebook_runs() -> None:
+    """From its file alone, in order, in one namespace, without this project's tools."""
+    made = json.loads(dict(LIVING.notebooks())["policy_from_log.ipynb"])
+    names: dict[str, Any] = {}
+    for cell in made["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert names["same"].predict([4.0]) == names["v"].predict([4.0])
+
+
+@pytest.mark.slow
+def test_the_drawn_examples_of_learners_are_those_of_their_pages() -> None:
+    tool = load("write_learner_pages")
+    names = tool.drawn_names(learner_pages())
+    assert set(names) == {"gq", "lstd", "lsetd", "perturbed_lstd"}
+    for name in names:
+        kept = json.loads(tool.picture(name).with_suffix(".json").read_text(encoding="utf-8"))
+        assert_same(described(tool.example(name).plot()), kept)
 
 
 def test_the_theory_has_its_counterexamples() -> None:

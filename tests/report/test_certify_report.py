@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 import steadytd as st
 from steadytd.base.wording import figures
 from steadytd.report.certificate.cures import cure_rows
-from steadytd.report.certificate.figures import largest_eta, marked, path_chart, values_chart
+from steadytd.report.certificate.figures import largest_eta, path_chart, values_chart
+from steadytd.report.certificate.letters import marked
 from steadytd.report.certificate.moves import moves, stop
 from steadytd.report.certificate.page import (
     certificate_page,
@@ -199,14 +201,21 @@ def test_names_of_thresholds_lie_on_no_curve(name: str) -> None:
     c = Certificate(st.problem(name))
     chart = path_chart(c).to_dict(validate=False)
     texts = [layer for layer in chart["layer"] if layer["mark"]["type"] == "text"]
-    assert [layer["encoding"]["y"] for layer in texts] == [{"value": 0}]
-    assert texts[0]["mark"]["dy"] < 0
+    assert texts and all(layer["encoding"]["y"] == {"value": 0} for layer in texts)
+    heights = [layer["mark"]["dy"] for layer in texts]
+    assert len(set(heights)) == len(heights) and max(heights) < 0
     known = marked(c, largest_eta(c))
     notes = " ".join(chart["title"]["subtitle"])
     for letter, what, value in known:
         assert f"{letter}: {what} {figures(value)}" in notes
-    shown = "".join(row["text"] for row in chart["datasets"][texts[0]["data"]["name"]])
-    assert shown == "".join(letter for letter, *_ in known)
+    top, narrow, letter_wide = largest_eta(c), 320.0, 8.5  # pixels on a small screen
+    rows = [chart["datasets"][layer["data"]["name"]] for layer in texts]
+    for row in rows:  # in none of them do two groups of letters touch
+        ends = [(np.sqrt(one["eta"] / top) * narrow, len(one["text"]) * letter_wide / 2.0)
+                for one in row]  # fmt: skip
+        assert all(b[0] - a[0] > a[1] + b[1] for a, b in pairwise(ends))
+    every = sorted((one["eta"], one["text"]) for row in rows for one in row)
+    assert "".join(text for _, text in every) == "".join(letter for letter, *_ in known)
 
 
 def test_a_legend_of_dots_has_dots() -> None:

@@ -10,6 +10,7 @@ import typer
 from steadytd.base.errors import InputError
 from steadytd.cli.console import (
     WHOLE,
+    NoFigures,
     Open,
     err,
     open_page,
@@ -56,6 +57,7 @@ def certify(
         typer.Option(help="Write a proof here: is A(eta) positive definite, at the one --eta?"),
     ] = None,
     show: Open = False,
+    no_figures: NoFigures = False,
     as_json: Json = False,
 ) -> None:
     """Before any run: is the mean update stable, and how good is its fixed point?
@@ -121,7 +123,7 @@ def certify(
     if proof is not None:
         _write_proof(problem, eta or [], policy or 0, proof)
     _certify_problem(
-        Wanted(problem, eta or [], policy or 0, directory, cures, alpha, show, as_json)
+        Wanted(problem, eta or [], policy or 0, directory, cures, alpha, show, no_figures, as_json)
     )
 
 
@@ -135,6 +137,7 @@ class Wanted(NamedTuple):
     cures: bool
     alpha: float | None
     show: bool
+    no_figures: bool
     as_json: bool
 
 
@@ -164,14 +167,14 @@ def _certify_problem(asked_for: Wanted) -> None:
     )
     from steadytd.theory.certificate import certify as do
 
-    problem, etas, policy, directory, cures, alpha, show, as_json = asked_for
+    problem, etas, policy, directory, cures, alpha, show, no_figures, as_json = asked_for
     if directory is not None:
         require_writable(directory)
     c = do(find_problem(problem), policy)
     asked = c.path(etas).to_dicts() if etas else []
     if directory is not None:
         with err.status("drawing"):
-            page = write_certificate(c, directory, etas, cures=cures)
+            page = write_certificate(c, directory, etas, cures=cures, pictures=not no_figures)
     runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
     if as_json:
         at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}

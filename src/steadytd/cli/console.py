@@ -63,12 +63,22 @@ def whole_number(given: str | int) -> int:
 
 WHOLE: dict[str, Any] = {"parser": whole_number, "metavar": "N"}
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+NoFigures = Annotated[
+    bool, typer.Option("--no-figures", help="No SVG, PNG, PDF; the page draws its figures itself.")
+]
 
 
 def require_page(show: bool, directory: Path | None) -> None:
     """`--open` needs a page to open."""
     if show and directory is None:
         raise InputError("--open shows the page that --out writes; add --out DIR.")
+
+
+def command_line() -> str:
+    """What was called, to be called again."""
+    import shlex
+
+    return shlex.join(["steadytd", *sys.argv[1:]])
 
 
 def print_page(page: Path, show: bool, what: str = "page") -> None:

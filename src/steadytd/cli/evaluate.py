@@ -11,7 +11,9 @@ import typer
 
 from steadytd.cli.console import (
     WHOLE,
+    NoFigures,
     Open,
+    command_line,
     err,
     open_page,
     out,
@@ -75,6 +77,7 @@ def evaluate(
         bool, typer.Option("--sample", help="Evaluate a small log that is made for you.")
     ] = False,
     show_page: Open = False,
+    no_figures: NoFigures = False,
     as_json: Json = False,
 ) -> None:
     """What is a new policy worth, from the log of another? And can you trust the answer?
@@ -119,7 +122,8 @@ def evaluate(
         from steadytd.report.evaluation.page import write_evaluation
 
         with err.status("drawing"):
-            page = write_evaluation(e, directory, files=log.files, command=_command())
+            page = write_evaluation(e, directory, files=log.files, command=command_line(),
+                                    pictures=not no_figures)  # fmt: skip
     if as_json:
         print_json(e.to_dict())
         if page is not None:
@@ -202,10 +206,3 @@ def _unused(checkpoint: Path | None) -> Iterator[None]:
         if checkpoint is not None and new and checkpoint.is_dir() and not any(checkpoint.iterdir()):
             checkpoint.rmdir()
         raise
-
-
-def _command() -> str:
-    import shlex
-    import sys
-
-    return shlex.join(["steadytd", *sys.argv[1:]])

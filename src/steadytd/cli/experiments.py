@@ -12,7 +12,9 @@ import typer
 from steadytd.base.numbers import from_text
 from steadytd.cli.console import (
     WHOLE,
+    NoFigures,
     Open,
+    command_line,
     err,
     open_page,
     out,
@@ -49,6 +51,7 @@ def reproduce(
         Path, typer.Option("--out", help="Where figures, curves and report go.")
     ] = Path("results/reproduce"),
     show: Open = False,
+    no_figures: NoFigures = False,
     as_json: Json = False,
 ) -> None:
     """Run the paper's Figures 1 to 4 and its supplement; compare with theory and paper.
@@ -80,7 +83,7 @@ def reproduce(
             supplement=supplement,
         )
     with err.status("drawing figures"):
-        report = write_reproduction(done, directory)
+        report = write_reproduction(done, directory, pictures=not no_figures)
     if as_json:
         print_json([row.to_dict() for row in done.rows])
         open_page(report, show)
@@ -138,6 +141,7 @@ def run(
         Path | None, typer.Option("--out", help="Write run.html, its picture and all numbers here.")
     ] = None,
     show: Open = False,
+    no_figures: NoFigures = False,
     as_json: Json = False,
 ) -> None:
     """Run learners on a problem and print their errors.
@@ -168,7 +172,7 @@ def run(
         from steadytd.report.run.page import write_run
 
         with err.status("drawing"):
-            page = write_run(result, directory)
+            page = write_run(result, directory, command=command_line(), pictures=not no_figures)
     if as_json:
         print_json(result.summary.to_dicts())
     else:

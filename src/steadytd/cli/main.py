@@ -19,11 +19,11 @@ INTERRUPTED = 130  # what Typer makes of Ctrl-C
 
 
 class Command(TyperCommand):
-    """A command whose flags have no value in its help."""
+    """A command whose help names what is to be given, and not its type in Python."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options and arguments."""
-        return _flags(super().get_params(ctx))
+        return _named(super().get_params(ctx))
 
 
 class Commands(TyperGroup):
@@ -31,13 +31,18 @@ class Commands(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options."""
-        return _flags(super().get_params(ctx))
+        return _named(super().get_params(ctx))
 
 
-def _flags(params: list[Any]) -> list[Any]:
+def _named(params: list[Any]) -> list[Any]:
+    """`--engine ENGINE` in the place of `--engine <str>`; a flag has no value."""
     for one in params:
         if getattr(one, "is_flag", False):
             one.metavar = ""
+        elif one.metavar is None:
+            one.metavar = one.name.upper()
+        if one.param_type_name == "argument":
+            one.display_type_rich = lambda ctx: None
     return params
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from steadytd.cli.console import (
+    NoFigures,
     Open,
     err,
     open_page,
@@ -23,6 +24,7 @@ from steadytd.cli.experiments import Json
 def report(
     directory: Annotated[Path, typer.Argument(help="The directory that `steadytd study` wrote.")],
     show: Open = False,
+    no_figures: NoFigures = False,
     as_json: Json = False,
 ) -> None:
     """Write tables, figures and a page with the findings of a study, finished or not.
@@ -40,7 +42,9 @@ def report(
     from steadytd.report.study.page import write_study_report
 
     with err.status("reading") as status:
-        page, document = write_study_report(directory, say=lambda text: status.update(plain(text)))
+        page, document = write_study_report(
+            directory, lambda text: status.update(plain(text)), pictures=not no_figures
+        )
     if as_json:
         print_json(document)
         open_page(page, show)

@@ -237,7 +237,7 @@ class Evaluation(Shown):
                 )
             raise unknown("learner of this evaluation", name, list(found.weights))
         if not np.isfinite(found.weights[name]).all():
-            raise InputError(f"{name} has diverged for {target} and has no value function.")
+            raise InputError(f"{name} has overflowed for {target} and has no value function.")
         return ValueFunction(target, name, found.weights[name], self.features)
 
     def save(self, path: str | Path) -> Path:

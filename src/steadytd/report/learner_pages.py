@@ -97,11 +97,15 @@ def _link(word: str, own: str) -> str:
 
 
 def _live(law: Law, example: str) -> list[str]:
-    """The lab with the example of the learner's text; what it leaves out is said."""
+    """The lab with the example of the learner's text, or that example drawn where the lab cannot.
+
+    `docs/write_learner_pages.py` draws those.
+    """
     run = RUN.search(example)
     if law.block is not None or law.action_values or run is None:
-        return ["This learner is not in [the lab](../lab.md), which runs learners of state values "
-                "that take steps."]  # fmt: skip
+        return ["What stands [below](#at-work), run and drawn: move over a line to read it. ([The "
+                "lab](../lab.md) runs learners of state values that take steps.)", "",
+                f"![Error of {law.name} over steps](../images/learner_{law.name}.svg)"]  # fmt: skip
     problem, learners, steps = run.groups()
     shown = ";".join(_without_general(text) for text in learners.split())
     state = f"p={problem}&l={shown}&n={steps}&k=3"

@@ -46,6 +46,21 @@ def page(template: str, **content: object) -> str:
     return rendered.render(versions=versions(), library=library(), **content)
 
 
+def figure_html(figure: object, words: str = "") -> str:
+    """A figure of `report.live` by itself, for a page with what `figure_files` has."""
+    text = '{% from "parts.html" import figure %}{{ figure(f, words) }}'
+    return _environment().from_string(text).render(f=figure, words=words)
+
+
+def figure_files() -> dict[str, str]:
+    """Style and scripts of figures, for pages that others make: the documentation's."""
+    own = {name: _environment().get_template(name).render() for name in ("figure.css", "page.js")}
+    drawing = (
+        f"(() => {{{library()}\n}})();"  # its names are its own: other scripts have a `_`, too
+    )
+    return {"figure.css": own["figure.css"], "live.js": f"{drawing}\n{own['page.js']}"}
+
+
 @cache
 def library() -> str:
     """The script that draws Vega-Lite in a page, from the drawing library that is installed.

@@ -29,12 +29,13 @@ PIECE = re.compile(r"(?<=[,:;/])(?=\S)")  # a name folds behind these, between t
 def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], width: int = WIDTH
 ) -> RenderableType:
-    """A table; the first column and texts to the left, the columns marked with > to the right.
+    """A table: texts to the left, numbers, the columns marked with >, to the right.
 
-    Title and cells are Rich markup: names that others chose are given escaped.
+    Texts fold; in a column marked with = they stay whole, as numbers do. Title and cells are Rich
+    markup: names that others chose are given escaped.
     """
-    names = [column.removeprefix(">") for column in columns]
-    numbers = [column.startswith(">") for column in columns]
+    names = [column.lstrip(">=") for column in columns]
+    numbers = [column.startswith((">", "=")) for column in columns]
     shown = [[visible(str(cell)) for cell in row] for row in rows]
     cells = [[render(row[i]).plain for row in shown] for i in range(len(names))]
     heading = visible(title, lines=True)
@@ -46,8 +47,8 @@ def table(
     else:
         return _blocks(heading, names, shown)
     made = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, gap - 2), pad_edge=False)
-    for name, number, wide in zip(names, numbers, found, strict=True):
-        justify: Literal["left", "right"] = "right" if number else "left"
+    for column, name, wide in zip(columns, names, found, strict=True):
+        justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
         made.add_column(name, justify=justify, overflow="fold", width=wide)
     for row in shown:
         fitted = zip(row, numbers, found, strict=True)

@@ -4,13 +4,17 @@
     growing       not that, but the last error is more than 10 times the yardstick, or the mean
                   update is unstable and the error rises: its mean over the last tenth of the
                   recording points is above that over the tenth before
-    settled       neither; the error may still be falling
+    settled       neither, and it has arrived: the mean update is stable and has at most a
+                  twentieth of the way from w0 to its fixed point left
 
-The yardstick is the largest of three errors: at the start, of predicting zero everywhere, and of
-the fixed point to which the mean update leads, where the law has a closed form and is stable. So
-neither a good start nor a fixed point with a large error is held against a learner.
-Stability is that of the certificate (`theory.dynamics`), asked of the law; without a closed form,
-or on a stream of which no model is known, only the errors count.
+Where none of them is true, a run is "not settled", and `why` says what is missing. The yardstick
+is the largest of three errors: at the start, of predicting zero everywhere, and of the fixed point
+to which the mean update leads, where the law has a closed form and is stable. So neither a good
+start nor a fixed point with a large error is held against a learner.
+Stability is that of the certificate (`theory.dynamics`), asked of the law. Without a closed form,
+for a solver, with more than 512 equations, or on a stream of which no model is known, only the
+errors count: a run has settled if the error changes by at most a twentieth of its whole change
+from the last but one tenth of the recording points to the last.
 """
 
 from __future__ import annotations
@@ -21,37 +25,81 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
+from steadytd.base.wording import figures
 from steadytd.engine.learner import Learner
+from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem
-from steadytd.theory.dynamics import fixed_point, is_stable
+from steadytd.theory.dynamics import ROUNDING, decay_rates, fixed_point, is_stable, reduced
 
-OVERFLOWED, GROWING, SETTLED = WORDS = ("overflowed", "growing", "settled")
+OVERFLOWED, GROWING, UNSETTLED, SETTLED = WORDS = (
+    "overflowed", "growing", "not settled", "settled",
+)  # fmt: skip
 FAR = 10.0  # times the yardstick
 LAST = 10  # a tenth of the recording points
+ARRIVED = 0.05  # of the way may be left
+LARGE = 512  # equations beyond which theory is not asked: eigenvalues take too long
 
 
 class Known(NamedTuple):
-    """What theory knows of a learner on a problem: is it stable, and its fixed point's error."""
+    """What theory knows of a learner on a problem after some steps."""
 
     stable: bool | None  # None: it has no closed form here
-    error: float = 0.0
+    error: float = 0.0  # of the fixed point, if stable
+    left: float | None = None  # share of the way from w0 to the fixed point; None: not known
+    grows: bool = False  # unstable, and enough steps lead beyond all bounds
 
 
 @lru_cache(maxsize=1024)
-def known(problem: Task, learner: Learner) -> Known:
-    """Stability for all target policies, and the mean error of their fixed points."""
+def known(problem: Task, learner: Learner, steps: int) -> Known:
+    """Stability for all target policies, the mean error of their fixed points, the way left."""
+    if problem.n_features * len(learner.law.vectors) * problem.n_policies > LARGE:
+        return Known(None)
     try:
         policies = range(problem.n_policies)
         if not all(is_stable(problem, learner, k) for k in policies):
-            return Known(False)
+            return Known(False, grows=any(_leaves(problem, learner, k) for k in policies))
         points = np.stack([fixed_point(problem, learner, k) for k in policies])
-        return Known(True, float(problem.error(points if len(points) > 1 else points[0])))
+        error = float(problem.error(points if len(points) > 1 else points[0]))
+        return Known(True, error, _left(problem, learner, steps))
     except (InputError, np.linalg.LinAlgError):
         return Known(None)
+
+
+def _leaves(problem: Task, learner: Learner, policy: int) -> bool:
+    """Whether a mode of the mean update grows, and the step sizes add up to infinity."""
+    rates = decay_rates(problem, learner, policy)
+    return learner.schedule[0] <= 1.0 and bool((rates.real < -ROUNDING * np.abs(rates).max()).any())
+
+
+def _left(problem: Task, learner: Learner, steps: int) -> float | None:
+    """The distance of the mean weights from the fixed point, over that of w0.
+
+    Distances are those of the values, weighted as in the error, and summed over the target
+    policies. y_n - y* = prod_t (I - alpha_t M) (y_0 - y*); for decaying step sizes the product is
+    taken as exp(-M sum_t alpha_t).
+    """
+    if learner.law.block is not None:
+        return None
+    alpha, (power, delay) = float(learner.values.get("alpha", 1.0)), learner.schedule
+    start = learner.first_vectors(problem.w0)
+    way = np.zeros(2)
+    for k in range(problem.n_policies):
+        e, span = reduced(problem, learner, k), problem.moments(k).row_space
+        first = (start @ span).reshape(-1) - np.linalg.solve(e.M, e.g)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if power == 0.0:
+                move = np.linalg.matrix_power(np.eye(len(e.g)) - alpha * e.M, steps)
+            else:
+                total = alpha * float(step_factors(0, steps, power, delay).sum())
+                move = scipy.linalg.expm(-total * e.M)
+            both = np.stack([first, move @ first])[:, : span.shape[1]] @ (problem.Phi @ span).T
+            way += np.sqrt((both**2) @ problem.error_weights(k))
+    return float(way[1] / way[0]) if way[0] > 0.0 else 0.0
 
 
 def zero_error(problem: object) -> float:
@@ -65,39 +113,65 @@ def zero_error(problem: object) -> float:
 def outcome(errors: Floats, overflowed: bool, zero: float, theory: Callable[[], Known]) -> str:
     """The word for one run from its errors at the recording points; see the module's text.
 
-    `zero` is the error of predicting zero. `theory` is asked only where its answer matters.
+    `zero` is the error of predicting zero.
 
     >>> falls, rises = np.linspace(2.0, 1.0, 101), np.linspace(1.0, 2.0, 101)
     >>> [outcome(e, False, 1.0, lambda: Known(False)) for e in (falls, rises, 20.0 * rises**4)]
-    ['settled', 'growing', 'growing']
-    >>> outcome(rises, False, 1.0, lambda: Known(True))
-    'settled'
+    ['not settled', 'growing', 'growing']
+    >>> [outcome(rises, False, 1.0, lambda: Known(True, 1.0, left)) for left in (0.04, 0.06)]
+    ['settled', 'not settled']
     >>> outcome(rises, True, 1.0, lambda: Known(None))
     'overflowed'
     """
     last = float(errors[-1])
     if overflowed or not np.isfinite(last):
         return OVERFLOWED
-    far, rising = last > FAR * max(float(errors[0]), zero), _rising(errors)
-    if not far and not rising:
-        return SETTLED
     found = theory()
-    unstable = found.stable is False
-    if (far and last > FAR * found.error) or (rising and unstable):
+    far = last > FAR * max(float(errors[0]), zero, found.error)
+    before, after = _tenths(errors)
+    if far or (found.stable is False and after > before):
         return GROWING
-    return SETTLED
+    return SETTLED if _arrived(errors, found) else UNSETTLED
 
 
-def _rising(errors: Floats) -> bool:
-    """Whether the mean over the last tenth of the points is above that over the tenth before."""
+def _arrived(errors: Floats, found: Known) -> bool:
+    if found.stable is False:
+        return False
+    if found.left is not None:
+        return found.left <= ARRIVED
+    before, after = _tenths(errors)
+    return abs(after - before) <= ARRIVED * abs(after - float(errors[0]))
+
+
+def why(errors: Floats, found: Known) -> str:
+    """Why a run has not settled.
+
+    >>> why(np.linspace(2.0, 1.0, 101), Known(True, 0.5, 0.4))
+    'by the mean update it is still 40 % as far from its fixed point as at the start'
+    >>> why(np.linspace(2.0, 1.0, 101), Known(None))
+    'the error still moves: 1.145 in the last but one tenth, 1.045 in the last'
+    """
+    if found.stable is False:
+        more = "it grows with enough steps" if found.grows else "no fixed point holds it"
+        return f"unstable by the certificate: {more}"
+    if found.left is None:
+        before, after = map(figures, _tenths(errors))
+        return f"the error still moves: {before} in the last but one tenth, {after} in the last"
+    if not found.left <= FAR:
+        return "by the mean update it moves away: the step size is too large"
+    share = f"{100 * found.left:.3g} %"
+    return f"by the mean update it is still {share} as far from its fixed point as at the start"
+
+
+def _tenths(errors: Floats) -> tuple[float, float]:
+    """The mean errors over the last but one tenth of the recording points, and over the last."""
     few = max(len(errors) // LAST, 1)
-    before, after = errors[-2 * few : -few], errors[-few:]
     with np.errstate(over="ignore"):
-        return bool(after.mean() > before.mean())
+        return float(errors[-2 * few : -few].mean()), float(errors[-few:].mean())
 
 
 def worst(words: Sequence[str]) -> str:
-    """The word for several runs: overflowed if one of them is, else growing if one is.
+    """The word for several runs: the first of `WORDS` that is true of one of them.
 
     >>> worst(["settled", "growing", "settled"])
     'growing'

@@ -21,7 +21,17 @@ from steadytd.engine.learner import Learner, parse_params, plain
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
-from steadytd.runs.outcome import GROWING, WORDS, Known, known, outcome, worst, zero_error
+from steadytd.runs.outcome import (
+    GROWING,
+    UNSETTLED,
+    WORDS,
+    Known,
+    known,
+    outcome,
+    why,
+    worst,
+    zero_error,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -146,8 +156,9 @@ class Result(Shown):
         `auc` is the mean error over the recording points, `final` the error after the last step,
         both averaged over the seeds; `diverged` counts seeds, `first_divergence` is the earliest
         step at which one of them left the finite range. `outcome` is the word for the learner,
-        "overflowed", "growing" or "settled" (`runs.outcome` defines them), the worst of its seeds;
-        `growing` counts seeds. Printed it shows what matters in 80 columns; all columns are in it.
+        "overflowed", "growing" or "settled" (`runs.outcome` defines them), or "not settled" where
+        none of these is true, the worst of its seeds; `growing` counts seeds. Printed it shows what
+        matters in 80 columns; all columns are in it.
         """
         import polars as pl
 
@@ -177,7 +188,7 @@ class Result(Shown):
 
     @cached_property
     def outcomes(self) -> list[list[str]]:
-        """How every learner ended with every seed: "overflowed", "growing" or "settled"."""
+        """How every learner ended with every seed; `summary` has the words."""
         zero = zero_error(self.problem)
         gone = self.first_divergence >= 0
         return [
@@ -188,12 +199,27 @@ class Result(Shown):
             for i, learner in enumerate(self.learners)
         ]
 
+    def unsettled(self, place: int) -> str:
+        """Why a learner, by its place, has not settled; "" if it has with every seed."""
+        learner, words = self.learners[place], self.outcomes[place]
+        found = {
+            seed: why(errors, self._known(learner, seed))
+            for seed, errors, word in zip(self.seeds, self.errors[place], words, strict=True)
+            if word == UNSETTLED
+        }
+        first = next(iter(found), None)
+        if first is None:
+            return ""
+        example = f"with seed {first} " if len(set(found.values())) > 1 else ""
+        return example + found[first]
+
     def _known(self, learner: Learner, seed: int) -> Known:
         """What theory knows of a learner on what a seed ran on."""
+        steps = int(self.steps[-1])
         if self.family:
-            return known(make_problem(self.family, seed=seed), learner)
+            return known(make_problem(self.family, seed=seed), learner, steps)
         if isinstance(self.problem, Problem | ActionValues):
-            return known(self.problem, learner)
+            return known(self.problem, learner, steps)
         return Known(None)
 
     def _hyper_parameters(self) -> dict[str, pl.Series]:

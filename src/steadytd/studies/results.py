@@ -276,8 +276,9 @@ def outcomes(results: StudyResults, problem: str, run: str, stage: str) -> list[
     by_value = measure == "value"  # of another error no yardstick is known but the start's
 
     def theory(seed: int) -> Known:
-        found = known(task.instance(seed) if task.family else task.problem, learner)
-        return found if by_value else Known(found.stable)
+        instance = task.instance(seed) if task.family else task.problem
+        found = known(instance, learner, task.steps)
+        return found if by_value else found._replace(error=0.0)
 
     zero = zero_error(task.problem) if by_value else 0.0
     return [outcome(e, False, zero, partial(theory, seed))

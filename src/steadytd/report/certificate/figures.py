@@ -7,17 +7,16 @@ is the number of its stop.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.base.wording import figures
 from steadytd.learners import algorithm
+from steadytd.report.certificate.letters import keys, marks
 from steadytd.report.certificate.moves import Move, stop
 from steadytd.report.figures import channels, data_of, dotted, styled
-from steadytd.report.palette import GOOD, INK, PALE, SHADE, SOFT, Look, look, looks
+from steadytd.report.palette import GOOD, INK, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.overview import compared
 
@@ -26,7 +25,6 @@ NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines
 EIGENVALUE_STEPS = 61
 PATH_STEPS = 400
-NEAR = 0.028  # of the axis: marks that are closer share a place
 ERROR, BOUND, ZERO, BEST = "its error", "bound of it", "predicting zero", "best linear fit"
 
 
@@ -160,7 +158,7 @@ def path_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
             ],
         )
     )  # fmt: skip
-    layers += _marks(c, top, x_scale)
+    layers += marks(c, top, x_scale)
     best = {"eta": c.best_eta, "error": 0.0 if flat else c.error(c.pencil.fixed_point(c.best_eta))}
     chosen = alt.Chart(data_of([best])).encode(x=x, y=y, tooltip=["eta:Q", "error:Q"])
     layers.append(chosen.mark_point(size=110, filled=True, color=GOOD, opacity=1, clip=False))
@@ -178,8 +176,8 @@ def path_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     note = "shaded: unstable; dot: best eta"
     notes = [f"{note}; the value is zero, so every stable eta is right" if flat else note]
     title = "Error of perturbed TD's fixed point over the penalty"
-    chart = _titled(layers, title, notes + _keys(c, top), (620, 340))
-    return styled(_followed(chart, c, moves).properties(usermeta={"toggle": "what", "above": 20}))
+    chart = _titled(layers, title, notes + keys(c, top), (620, 340))
+    return styled(_followed(chart, c, moves).properties(usermeta={"toggle": "what", "above": 34}))
 
 
 def _levels(c: Certificate, zero: float, low: float) -> dict[str, float]:
@@ -201,48 +199,6 @@ def _path_rows(
     rows += [{"what": BOUND, "branch": "", "eta": eta, "error": error} for eta, error in bounded]
     ends = [(name, eta, error) for name, error in levels.items() for eta in (0.0, top)]
     return rows + [{"what": n, "branch": "", "eta": eta, "error": e} for n, eta, e in ends]
-
-
-def marked(c: Certificate, top: float) -> list[tuple[str, str, float]]:
-    """Letter, name and place of the pole, the thresholds and the bounds, from left to right."""
-    named = {
-        "Hurwitz": c.eta_hurwitz,
-        "positive definite": c.eta_pd,
-        **{name.replace("_", " "): value for name, value in c.bounds.items()},
-    }
-    if c.poles:
-        named["pole"] = c.poles[-1]
-    places = sorted((value, name) for name, value in named.items() if 0.0 < value <= top)
-    return [(letter, name, v) for letter, (v, name) in zip(ascii_lowercase, places, strict=False)]
-
-
-def _keys(c: Certificate, top: float) -> list[str]:
-    """What the letters mean, in lines that fit."""
-    texts = [f"{letter}: {name} {figures(value)}" for letter, name, value in marked(c, top)]
-    return ["; ".join(texts[i : i + 4]) for i in range(0, len(texts), 4)]
-
-
-def _marks(c: Certificate, top: float, x_scale: Any) -> list[Any]:
-    """Vertical lines for the pole, thresholds and bounds, with their letters above the frame."""
-    import altair as alt
-
-    groups: list[dict[str, Any]] = []
-    for letter, name, value in marked(c, top):
-        near = groups and np.sqrt(value / top) - np.sqrt(groups[-1]["eta"] / top) < NEAR
-        if near:
-            groups[-1]["text"] += letter
-            groups[-1]["names"] += f", {name}"
-        else:
-            groups.append({"eta": value, "text": letter, "names": name})
-    if not groups:
-        return []
-    base = alt.Chart(data_of(groups)).encode(x=alt.X("eta:Q", scale=x_scale))
-    says = [alt.Tooltip("names:N", title=" "), alt.Tooltip("eta:Q", format=".4~g")]
-    text = base.mark_text(dy=-8, fontSize=12, color=SOFT, fontWeight="bold")
-    return [
-        base.mark_rule(color=PALE, strokeWidth=1.5).encode(tooltip=says),
-        text.encode(text="text:N", y=alt.value(0), tooltip=says),
-    ]
 
 
 def _shortened(names: list[str]) -> str:

@@ -121,14 +121,15 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
         )
     )
     ended = [
-        {**r, "ended": min(max(r["ended"], domain[0]), domain[1])}
+        {**_placed({**r, "at": r["ended"]}, domain), "at": r["at"],
+         "place": min(max(r["ended"], domain[0]), domain[1])}
         for r in rows
         if r["ended"] is not None
-    ]
+    ]  # fmt: skip
     layers.append(
         alt.Chart(data(ended))
         .mark_point(size=55, strokeWidth=1.6, opacity=1, clip=False)
-        .encode(x=alt.X("ended:Q", scale=scale, title="value"), y=y, color=colour, tooltip=told)
+        .encode(x=alt.X("place:Q", scale=scale, title="value"), y=y, color=colour, tooltip=told)
     )
     beyond = [r for r in has if r["beyond"]]
     sides: list[tuple[int, str, Literal["left", "right"], int]] = [
@@ -136,18 +137,19 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
         (1, "triangle-right", "right", -9),
     ]
     for side, shape, align, dx in sides:
-        there = [r for r in beyond if r["edge"] == domain[side]]
-        outside = alt.Chart(data(there)).encode(
-            x=alt.X("edge:Q", scale=scale, title="value"), y=y, tooltip=told
-        )
-        layers += [
-            outside.mark_point(shape=shape, size=60, filled=True, opacity=1, clip=False).encode(
-                color=colour
-            ),
-            outside.mark_text(align=align, dx=dx, dy=-7, fontSize=10, color=QUIET).encode(
-                text="beyond:N"
-            ),
-        ]
+        for given_rows, solid in ((beyond, True), ([r for r in ended if r["beyond"]], False)):
+            there = [r for r in given_rows if r["edge"] == domain[side]]
+            outside = alt.Chart(data(there)).encode(
+                x=alt.X("edge:Q", scale=scale, title="value"), y=y, tooltip=told
+            )
+            layers.append(
+                outside.mark_text(align=align, dx=dx, dy=-7, fontSize=10, color=QUIET).encode(
+                    text="beyond:N"
+                )
+            )
+            if solid:
+                point = outside.mark_point(shape=shape, size=60, filled=True, opacity=1, clip=False)
+                layers.append(point.encode(color=colour))
     if domain[0] <= behavior <= domain[1]:
         own = alt.Chart(data([{"at": behavior}]))
         layers.insert(0, own.mark_rule(strokeDash=[5, 4], color=BEHAVIOR).encode(x=x))

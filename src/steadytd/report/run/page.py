@@ -12,15 +12,17 @@ from steadytd.report.run import words
 from steadytd.report.run.figures import run_chart
 from steadytd.runs.result import Result
 
+FILES = (("curves.parquet", "every error"), ("summary.parquet", "the table below"))
 
-def write_run(r: Result, out: str | Path) -> Path:
+
+def write_run(r: Result, out: str | Path, *, command: str = "", pictures: bool = True) -> Path:
     """Write `run.html`, its picture (SVG, PNG, PDF) and what `Result.save` writes; the page's path.
 
-    All of them appear together, or none does.
+    All of them appear together, or none does. Without `pictures` the picture is in the page only.
     """
     with filling(out) as made:
         chart = styled(run_chart(r))
-        save_figures({"curves": chart}, made)
+        save_figures({"curves": chart} if pictures else {}, made)
         r.write(made)
         html = page(
             "run.html",
@@ -29,7 +31,9 @@ def write_run(r: Result, out: str | Path) -> Path:
             rows=words.rows(r),
             sentences=words.sentences(r),
             meaning=words.MEANING,
-            curves=untitled(live("curves", chart)),
+            curves=untitled(live("curves", chart, pictures)),
+            command=command,
+            files=FILES,
         )
         write_whole(made / "run.html", html)
     return Path(out) / "run.html"

@@ -9,10 +9,10 @@ from typing import Any
 from steadytd.base.wording import count, figures
 from steadytd.engine.law import AUTO
 from steadytd.engine.learner import Learner, parse_params
-from steadytd.runs.outcome import FAR, GROWING, OVERFLOWED, ended
+from steadytd.runs.outcome import FAR, GROWING, OVERFLOWED, UNSETTLED, ended
 from steadytd.runs.result import Result
 
-COLUMNS = ("learner", ">mean", ">final", "ended")
+COLUMNS = ("learner", ">mean", ">final", "=ended")
 
 
 def title(r: Result) -> str:
@@ -65,7 +65,7 @@ def sentences(r: Result) -> list[str]:
     """What is to be said of every learner that has not settled with every seed."""
     found = []
     table = zip(labels(r), r.outcomes, r.summary.to_dicts(), r.errors, strict=True)
-    for text, words, row, errors in table:
+    for place, (text, words, row, errors) in enumerate(table):
         lost, growing = words.count(OVERFLOWED), words.count(GROWING)
         if lost:
             when = f", first at step {row['first_divergence']:,}" if row["diverged"] else ""
@@ -76,6 +76,8 @@ def sentences(r: Result) -> list[str]:
                 f"{text}: growing in {of(growing, words)}: the error ends at up to "
                 f"{figures(max(last))}, {figures(float(errors[:, 0].mean()))} at the start."
             )
+        if moving := words.count(UNSETTLED):
+            found.append(f"{text}: not settled in {of(moving, words)}: {r.unsettled(place)}.")
     return found
 
 
@@ -93,5 +95,6 @@ def of(some: int, runs: Sequence[str]) -> str:
 MEANING = (
     "overflowed: a weight or the error left the finite range; growing: the last error is more than "
     f"{FAR:g} times that of the start, of predicting zero and of the fixed point, or the mean "
-    "update is unstable and the error rises; settled: neither."
+    "update is unstable and the error rises; settled: neither, and at most a twentieth of the way "
+    "to the fixed point is left (where theory does not know it: the error has come to rest)."
 )

@@ -12,10 +12,12 @@ from steadytd.base.json import json_text
 from steadytd.report.figures import descriptions, save_figures
 from steadytd.report.live import Live, live, untitled
 from steadytd.report.pages import page
+from steadytd.report.run.words import MEANING
 from steadytd.report.study.figures import LINES, best_chart, curves_chart
 from steadytd.report.study.leaders import leaders_chart, leaders_words
 from steadytd.report.study.overview import overview_chart
 from steadytd.report.study.sensitivity import sensitivity_chart
+from steadytd.runs.outcome import ended, worst
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
@@ -111,6 +113,8 @@ def _best_document(chapter: Chapter, b: Best) -> dict[str, Any]:
         "configurations": b.configurations,
         "never_diverged": b.never_diverged,
         "better_than_w0": b.useful,
+        "outcome": worst(b.outcomes),
+        "ended": ended(b.outcomes),
         "diverges_from": words.diverges_from(chapter, b.algorithm),
         "at_the_edge_of_the_grid": [f"{side} {name}" for name, side in b.edges],
     }
@@ -220,6 +224,7 @@ def _html(
         chapters=shown,
         short=short,
         levels=list(LEVELS),
+        meaning=MEANING,
         p_words=words.p_words,
         study_file=spec.text,
         command=f"steadytd study study.toml --out {directory.resolve().name}",

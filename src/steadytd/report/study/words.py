@@ -8,7 +8,7 @@ from steadytd.base.wording import figures
 from steadytd.studies.analysis.tables import short
 from steadytd.studies.results import StudyResults, best_rows
 
-COLUMNS = ("problem", "run", ">of", ">mean", ">final", "ended")
+COLUMNS = ("problem", "run", ">of", ">mean", ">final", "=ended")
 
 
 def brief(run: str) -> str:

@@ -136,6 +136,8 @@
     said();
   }
 
+  addEventListener("beforeprint", () => { for (const part of all("main details")) part.open = true; });
+
   // What is in sight is drawn first, the rest as soon as there is time.
   const near = new IntersectionObserver((seen) => {
     for (const { isIntersecting, target } of seen) if (isIntersecting && wait.includes(target)) wait.unshift(...wait.splice(wait.indexOf(target), 1));

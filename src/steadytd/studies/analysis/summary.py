@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.wording import count, figures, large, listed, ordinal, percent
-from steadytd.runs.outcome import FAR, GROWING
+from steadytd.runs.outcome import FAR, GROWING, UNSETTLED
 from steadytd.studies.analysis.penalty import Penalty, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading
 from steadytd.studies.analysis.speed import LEVELS, fastest, resolution
@@ -161,9 +161,10 @@ def speed(chapter: Chapter) -> str:
     return " ".join(parts)
 
 
-def divergence(chapter: Chapter) -> str:
-    """Who overflows where, and who is growing: `runs.outcome` has the words."""
-    return " ".join(text for text in (_overflow(chapter), _far(chapter), _growing(chapter)) if text)
+def overflow(chapter: Chapter) -> str:
+    """Who overflows where, who is growing, who has not settled: `runs.outcome` has the words."""
+    ends = [_at_best(chapter, word) for word in (GROWING, UNSETTLED)]
+    return " ".join(text for text in (_overflow(chapter), _far(chapter), *ends) if text)
 
 
 def _far(chapter: Chapter) -> str:
@@ -174,11 +175,11 @@ def _far(chapter: Chapter) -> str:
     return f"{others} ended some run with more than {FAR:g} times the error at w0."
 
 
-def _growing(chapter: Chapter) -> str:
-    """Whose best configuration is growing."""
-    found = [(b.algorithm, b.outcomes.count(GROWING), len(b.outcomes)) for b in chapter.best]
+def _at_best(chapter: Chapter, word: str) -> str:
+    """Whose best configuration has runs that ended so."""
+    found = [(b.algorithm, b.outcomes.count(word), len(b.outcomes)) for b in chapter.best]
     parts = [f"{name} in {some} of {count(runs, 'run')}" for name, some, runs in found if some]
-    return f"Growing at its best setting: {listed(parts)}." if parts else ""
+    return f"{word.capitalize()} at its best setting: {listed(parts)}." if parts else ""
 
 
 def _overflow(chapter: Chapter) -> str:
@@ -226,7 +227,7 @@ def sentences(chapter: Chapter, what: str) -> list[tuple[str, str]]:
     texts.append(("Speed", speed(chapter)))
     for found in penalties(chapter):
         texts.append((f"Penalty of {found.penalised}", " ".join(penalty_words(chapter, found))))
-    texts.append(("Divergence", divergence(chapter)))
+    texts.append(("Overflow", overflow(chapter)))
     more = {"Theory": theory_words(chapter), "Fresh seeds": bias_words(chapter)}
     return texts + [(topic, text) for topic, text in more.items() if text]
 
