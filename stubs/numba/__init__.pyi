@@ -2,6 +2,8 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from numba import types as types
+
 F = TypeVar("F", bound=Callable[..., object])
 
 __version__: str

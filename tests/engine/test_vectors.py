@@ -2,59 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
 from numba import njit
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.loop.vectors import LANES, eight, equal, least, most, put, spread
+from steadytd.base.numba_parts import IN_REGISTERS, LANES, Operations
+from steadytd.engine.loop.vectors import PLAIN
 
 NUMBERS = arrays(np.float64, 3 * LANES, elements=some.floats(-1e6, 1e6))
 
 
-@njit(error_model="numpy")
-def everything(a: Floats, b: Floats, out: Floats, at: int, x: float) -> None:
-    u, v = eight(a, at), eight(b, at)
-    put(out, 0, u + v)
-    put(out, 8, u - v)
-    put(out, 16, u * v)
-    put(out, 24, u / v)
-    put(out, 32, least(u, v))
-    put(out, 40, most(u, v))
-    put(out, 48, equal(u, v))
-    put(out, 56, u + spread(x) * v)
+def everything(kind: Operations) -> Callable[..., None]:
+    """A compiled function that does all that can be done with eight numbers."""
+    eight, put, spread, same, least, most, equal = kind
+
+    @njit(error_model="numpy")
+    def do(a: Floats, b: Floats, out: Floats, at: int, x: float) -> None:
+        u, v = eight(a, at), eight(b, at)
+        put(out, 0, u + v)
+        put(out, 8, u - v)
+        put(out, 16, u * v)
+        put(out, 24, u / v)
+        put(out, 32, least(u, v))
+        put(out, 40, most(u, v))
+        put(out, 48, equal(u, v))
+        put(out, 56, same(b, at + 1))
+        put(out, 64, u + spread(x) * v)
+
+    return do
 
 
+KINDS = {"in registers": everything(IN_REGISTERS), "plain": everything(PLAIN)}
+
+
+@pytest.mark.parametrize("kind", ["in registers", pytest.param("plain", marks=pytest.mark.slow)])
 @settings(deadline=None)  # the first call compiles
 @given(a=NUMBERS, b=NUMBERS, at=some.integers(0, 2 * LANES), x=some.floats(-10, 10))
-def test_operations_are_numpys(a: Floats, b: Floats, at: int, x: float) -> None:
+def test_operations_are_numpys(kind: str, a: Floats, b: Floats, at: int, x: float) -> None:
     a, b = a.copy(), np.where(b == 0.0, 1.0, b)
     b[at] = a[at] = 2.0  # at least one equal pair
-    out = np.full(8 * LANES + 3, 7.0)
-    everything(a, b, out, at, x)
+    out = np.full(9 * LANES + 3, 7.0)
+    KINDS[kind](a, b, out, at, x)
     u, v = a[at : at + LANES], b[at : at + LANES]
     with np.errstate(over="ignore"):
         quotient = u / v
     expected = [u + v, u - v, u * v, quotient, np.minimum(u, v), np.maximum(u, v), (u == v) * 1.0]
-    found = out[: 8 * LANES].reshape(8, LANES)
-    assert np.array_equal(found[:7], expected)
+    expected.append(np.full(LANES, b[at + 1]))
+    found = out[: 9 * LANES].reshape(9, LANES)
+    assert np.array_equal(found[:8], expected)
+    if kind == "plain":
+        assert np.array_equal(found[8], u + x * v)
     # fused: rounded once instead of twice
-    np.testing.assert_allclose(found[7], u + x * v, rtol=1e-12, atol=1e-9)
-    assert (out[8 * LANES :] == 7.0).all()
+    np.testing.assert_allclose(found[8], u + x * v, rtol=1e-12, atol=1e-9)
+    assert (out[9 * LANES :] == 7.0).all()
 
 
-@njit(error_model="numpy")
-def add_up(a: Floats, out: Floats) -> None:
-    total = spread(0.0)
-    for i in range(0, len(a), LANES):
-        total = total + eight(a, i)
-    put(out, 0, total)
+@pytest.mark.parametrize("kind", [IN_REGISTERS, PLAIN], ids=["in registers", "plain"])
+def test_a_sum_goes_on_over_a_loop(kind: Operations) -> None:
+    eight, put, spread, *_ = kind
 
+    @njit(error_model="numpy")
+    def add_up(a: Floats, out: Floats) -> None:
+        total = spread(0.0)
+        for i in range(0, len(a), LANES):
+            total = total + eight(a, i)
+        put(out, 0, total)
 
-def test_a_sum_stays_in_a_register_over_a_loop() -> None:
     a = np.random.default_rng(0).standard_normal(LANES * 50)
     out = np.zeros(LANES)
     add_up(a, out)
-    np.testing.assert_allclose(out, a.reshape(-1, LANES).sum(axis=0), rtol=1e-12, atol=1e-12)
+    assert np.array_equal(out, np.add.accumulate(a.reshape(-1, LANES))[-1])

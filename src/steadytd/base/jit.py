@@ -11,15 +11,14 @@ used, and what is damaged is thrown away and compiled again. Both are said once.
 has used for long are removed, and the oldest where there are too many.
 
 Numba's own cache looks at one file only. This one takes its place through an attribute that is not
-part of Numba's public interface: where a version of Numba lacks what is needed, functions are
-compiled anew in every process, and nothing else changes.
+part of Numba's public interface (`numba_parts`): where a version of Numba lacks what is needed,
+functions are compiled anew in every process, and nothing else changes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import stat
 import sys
 import time
@@ -32,8 +31,8 @@ from typing import Any, TypeVar
 import llvmlite
 import numba
 from numba import njit
-from numba.core.compiler import Compiler
 
+from steadytd.base import numba_parts
 from steadytd.base.files import cache_directory, read_kept, write_kept
 from steadytd.base.identity import PACKAGE, digest, modules
 from steadytd.base.outside.progress import watched
@@ -42,15 +41,6 @@ F = TypeVar("F", bound=Callable[..., object])
 DAY = 86_400.0  # seconds
 OLDEST = 90 * DAY  # files that were not used for so long are removed
 MOST = 1 << 30  # bytes of all files; beyond that the oldest are removed
-
-
-class Disjoint(Compiler):
-    """Numba's compiler, told that no two arrays given to the function overlap (`restrict` in C)."""
-
-    def define_pipelines(self) -> object:
-        """The usual passes."""
-        self.state.flags.noalias = True
-        return super().define_pipelines()
 
 
 def compiled(function: F) -> F:
@@ -63,7 +53,7 @@ def compiled(function: F) -> F:
 
 def compiled_disjoint(function: F) -> F:
     """As `compiled`, for a function whose arrays never overlap."""
-    disjoint = njit(nogil=True, error_model="numpy", pipeline_class=Disjoint)
+    disjoint = njit(nogil=True, error_model="numpy", **numba_parts.disjoint())
     return _kept_as_module(disjoint(function))
 
 
@@ -77,20 +67,9 @@ def keep(dispatcher: F, stamp: Callable[[], str]) -> F:
 
     The stamp is asked for when the function is first compiled, not when it is defined.
     """
-    if can_keep(dispatcher):
-        vars(dispatcher)["_cache"] = _OnDisk(dispatcher, stamp)
+    if numba_parts.can_keep(dispatcher):
+        numba_parts.set_cache(dispatcher, _OnDisk(dispatcher, stamp))
     return dispatcher
-
-
-def can_keep(dispatcher: Any) -> bool:
-    """Whether this version of Numba has all that `keep` needs."""
-    try:
-        from numba.core.compiler import CompileResult
-        from numba.core.serialize import dumps
-    except ImportError:
-        return False
-    needed = (getattr(CompileResult, "_reduce", None), getattr(CompileResult, "_rebuild", None))
-    return callable(dumps) and all(map(callable, needed)) and hasattr(dispatcher, "_cache")
 
 
 @cache
@@ -170,10 +149,7 @@ class _OnDisk:
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """The compiled function for these types of arguments, or None."""
-        from numba.core.compiler import CompileResult
-
-        context.refresh()
-        mark = self._mark(signature, context.codegen())
+        mark = self._mark(signature, numba_parts.made_for(context))
         file = cache_directory() / self._file(mark)
         try:
             there = _usable(file.parent) and _private(file)
@@ -185,7 +161,7 @@ class _OnDisk:
                 if time.time() - file.stat().st_mtime > DAY:
                     os.utime(file)  # it was used: `tidy` goes by that
             with contextlib.suppress(Exception):  # whatever it is, compiling anew mends it
-                return CompileResult._rebuild(context, *pickle.loads(rest))
+                return numba_parts.unpack(context, rest)
         if there:
             with contextlib.suppress(OSError):
                 file.unlink()
@@ -196,15 +172,14 @@ class _OnDisk:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a compiled function, if it can be kept and the directory can be written to."""
-        from numba.core.serialize import dumps
-
-        if result.library.has_dynamic_globals or not all(one.can_cache for one in result.lifted):
+        packed = numba_parts.pack(signature, result)
+        if packed is None:
             return
-        mark = self._mark(signature, result.codegen)
+        mark = self._mark(signature, numba_parts.made_for(None, result))
         directory = cache_directory()
         with contextlib.suppress(OSError):
             if not directory.exists() or _usable(directory):
-                write_kept(self._file(mark), mark, dumps(result._reduce()))
+                write_kept(self._file(mark), mark, packed)
                 _tidy_once(directory)
 
     def _file(self, mark: str) -> str:
@@ -212,13 +187,13 @@ class _OnDisk:
         module = function.__module__.rpartition(".")[2]
         return f"{module}.{function.__name__}-{mark[:24]}.nbc"
 
-    def _mark(self, signature: Any, codegen: Any) -> str:
+    def _mark(self, signature: Any, processor: Any) -> str:
         function = self.dispatcher.py_func
         names = [getattr(kind, "fields", ()) for kind in signature]  # of a named tuple
         settings = {k: v for k, v in os.environ.items() if k.startswith("NUMBA_")}
         return digest(
             self.stamp(), function.__module__, function.__qualname__, str(signature), names,
-            sorted(self.dispatcher.targetoptions.items()), codegen.magic_tuple(), sys.version,
+            *numba_parts.options(self.dispatcher), processor, sys.version,
             numba.__version__, llvmlite.__version__, sorted(settings.items()),
         )  # fmt: skip
 

@@ -56,17 +56,20 @@ def kernel(
 
     A source with `enter` is called by the driver; one with `run` brings a driver of its own.
     """
-    from steadytd.base import jit
+    from steadytd.base import jit, numba_parts
     from steadytd.engine.loop import history
 
     functions = law_functions(law)
     source = write(law, traced, averaged)
+    disjoint = numba_parts.disjoint()
+    if not disjoint:
+        source = source.replace(" pipeline_class=Disjoint,", "")
     helpers = {name: getattr(history, name) for name in HELPERS if f"{name}(" in source}
     stamp = _stamp(source, functions, [HISTORY] if helpers else [])
     module = _module(law.name, source, stamp or digest(source))
     vars(module).update(helpers)
     vars(module).update({name: jit.not_kept(f) for name, f in functions.items()})
-    vars(module)["Disjoint"] = jit.Disjoint
+    vars(module)["Disjoint"] = disjoint.get("pipeline_class")
     exec(compile(source, str(module.__file__), "exec"), vars(module))
     own = getattr(module, "run", None)
     if stamp is None:

@@ -1,8 +1,8 @@
 """Runs the loop of any law from stop to stop, and notices the step at which a lane diverges.
 
 It is compiled once for all laws: it gets the loop as the address of its machine code, so a new law
-compiles its own few lines and nothing else. Where a version of Numba lacks what that needs (it is
-not part of Numba's public interface), the loop is given as it is, and this is compiled with it.
+compiles its own few lines and nothing else. Where a version of Numba lacks what that needs
+(`base.numba_parts`), the loop is given as it is, and this is compiled with it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic, overload
+from numba import types
+from numba.extending import overload
 
+from steadytd.base import numba_parts
 from steadytd.base.jit import compiled
 from steadytd.engine.law import Function
 from steadytd.engine.loop.frame import FINE
@@ -42,12 +43,7 @@ ENTRY = (*_STATE, *_STEPS, types.int64, types.int64, types.int64)  # what `enter
 
 def address(enter: Any) -> int | None:
     """Where the machine code of a loop lies, compiled or taken from disk; None if not known."""
-    enter.compile(ENTRY)
-    try:
-        (found,) = enter.overloads.values()
-        return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name)) or None
-    except AttributeError:
-        return None
+    return numba_parts.address(enter, ENTRY)
 
 
 def call(loop: Any, given: Any) -> None:
@@ -62,20 +58,7 @@ def _call(loop: Any, given: Any) -> Function:
     return lambda loop, given: loop(*given)
 
 
-@intrinsic
-def _call_address(_: Any, loop: Any, given: Any) -> Any:
-    """Jump to machine code that was compiled for exactly the types of `given`."""
-    assert tuple(given.types) == ENTRY, given
-
-    def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-        kinds = list(given.types)
-        parts = [builder.extract_value(values[1], i) for i in range(len(kinds))]
-        shape = context.call_conv.get_function_type(types.none, kinds)
-        pointer = builder.inttoptr(values[0], shape.as_pointer())
-        context.call_conv.call_function(builder, pointer, types.none, kinds, parts)
-        return context.get_dummy_value()
-
-    return types.none(loop, given), generate
+_call_address = numba_parts.caller(ENTRY)  # another type is an error, never a wrong read
 
 
 # Where a lane has left the finite range since the last stop, the driver goes back and repeats that
