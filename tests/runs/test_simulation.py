@@ -37,7 +37,7 @@ def closed(p: st.Problem) -> list[Learner]:
 def exact_mean(p: st.Problem, learner: Learner, steps: int) -> Floats:
     exact = exact_error(p, learner, steps)
     assert exact is not None
-    return p.Phi @ exact.mean_weights
+    return np.asarray(p.Phi @ exact.mean_weights)
 
 
 SLOW = pytest.param("baird", marks=pytest.mark.slow)  # its moments are a matrix of 840 rows

@@ -152,7 +152,7 @@ def _show_problem(name: str, as_json: bool) -> None:
     from steadytd.theory.dynamics import best_error
 
     p = find_problem(name)
-    rank = int(np.linalg.matrix_rank(p.Phi))
+    rank = int(np.linalg.matrix_rank(p.moments().Phi))
     facts: dict[str, Any] = {
         "name": p.name,
         "summary": p.summary,

@@ -64,6 +64,7 @@ class Block:
     """
 
     saved: ClassVar[tuple[str, ...]] = ("V", "Z", "M", "carry", "diverged")
+    unused: ClassVar[float] = 0.0  # a weight of a diverged lane whose feature never occurred
 
     def __init__(self, learners: Sequence[Settings], w0: Floats) -> None:
         """Start every learner at weights `w0[d]`, other vectors at zero or where the law says."""

@@ -10,8 +10,22 @@ from steadytd.engine.scaled_block import ScaledBlock, is_scaled
 from steadytd.engine.settings import Settings
 
 
-def make_block(learners: Sequence[Settings], w0: Floats) -> Block:
-    """A block of the kind that the learners' law and the number of features ask for."""
-    scaled = is_scaled(learners[0], len(w0))
+def make_block(learners: Sequence[Settings], w0: Floats, features: int = 0) -> Block:
+    """A block of the kind that the learners' law and the number of features ask for.
+
+    `features` is that number where w0 leaves out those that never occur; see `leaves_unused`.
+    """
+    scaled = is_scaled(learners[0], features or len(w0))
     block: Block = (learners[0].law.block or (ScaledBlock if scaled else Block))(learners, w0)
     return block
+
+
+def leaves_unused(learner: Settings) -> bool:
+    """Whether a weight that starts at 0 and whose feature never occurs stays 0 and changes nothing.
+
+    Then the learner may run without that feature, to the same bits. It may not where a vector is
+    changed as a whole (mapped, or added to itself), or where a system is solved.
+    """
+    law = learner.law
+    whole = any(part in law.vectors for v in law.vectors for part in law.writes[v])
+    return law.block is None and not law.maps and not whole

@@ -37,6 +37,7 @@ class ScaledBlock(Block):
     """As `Block`, with the state of `state.Scaled`: V and Z are not the vectors themselves."""
 
     saved: ClassVar[tuple[str, ...]] = (*Scaled._fields, "diverged")
+    unused: ClassVar[float] = np.nan
 
     def _allocate(self, vectors: int, d: int, lanes: int, memory: int) -> None:
         law = self.law

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Ints, Longs, read_only
 from steadytd.base.errors import unknown
+from steadytd.base.numbers import require_room
 from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import Function, Law, Param, Value, arguments, law
@@ -60,6 +61,10 @@ class SecondOrderBlock(Block):
         self.group = np.array([lanes[key] for key in keys])
         d = len(w0)
         rows = 1 + d * (2 if self.matrix else 1) + 1
+        require_room(
+            f"the sums of {self.law.name} for {d:,} features", 16.0 * rows * d * len(lanes),
+            "use fewer features, or a learner with a step size",
+        )  # fmt: skip
         self._allocate(rows, d, len(lanes), len(self.law.memory) + (self.matrix == "C"))
         self.V[-1] = w0[:, None]
         chosen = [learners[keys.index(key)].values for key in lanes]

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Bools, Floats, Longs, frozen
 from steadytd.base.errors import InputError
+from steadytd.base.numbers import require_room
 from steadytd.engine.learner import Learner
 from steadytd.mdp import checks
 from steadytd.mdp.moments import Moments
@@ -52,7 +53,11 @@ class ActionValues:
     def per_action(cls, problem: Problem, w0: ArrayLike | None = None) -> ActionValues:
         """Psi[s, a] holds the state features phi(s) in the block of action a, zero elsewhere."""
         S, A, d = problem.n_states, problem.n_actions, problem.n_features
-        Psi = np.einsum("sk,ab->sabk", problem.Phi, np.eye(A)).reshape(S, A, A * d)
+        require_room(
+            f"the features of {S * A:,} pairs of a state and an action", 8.0 * S * A * A * d,
+            "use fewer features: those of actions are kept as an array",
+        )  # fmt: skip
+        Psi = np.einsum("sk,ab->sabk", problem.moments().Phi, np.eye(A)).reshape(S, A, A * d)
         return cls(problem, Psi, w0)
 
     def __repr__(self) -> str:
@@ -143,7 +148,7 @@ class ActionValues:
             pi=np.ones((n, 1)),
             r=pairs(m.r),
             gamma=pairs(m.gamma),
-            Phi=self.Phi,
+            features=self.Phi,
             d=(m.d[:, None] * m.mu).reshape(n),
             interest=np.repeat(m.interest, A),
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Bools, Floats, frozen
 from steadytd.base.errors import InputError
+from steadytd.mdp import sparse
 
 TOLERANCE = 1e-9  # how far a row of probabilities may be from sum 1
 LARGEST = 1e100  # of a reward, feature, start weight or interest: squares must stay finite
@@ -31,7 +34,7 @@ def array(name: str, values: ArrayLike, *dimensions: int) -> Floats:
     return result
 
 
-def shape(name: str, values: Floats, wanted: tuple[int, ...], axes: str) -> None:
+def shape(name: str, values: Any, wanted: tuple[int, ...], axes: str) -> None:
     """The array has the wanted shape."""
     if values.shape != wanted:
         raise InputError(f"{name} must have shape {wanted} for {axes}, got {values.shape}.")
@@ -137,18 +140,40 @@ def per_transition(gamma: Floats, full: tuple[int, ...]) -> Floats:
     return np.broadcast_to(gamma, full)
 
 
-def features(values: ArrayLike, S: int) -> Floats:
-    """Phi[s, k]."""
+def features(values: Any, S: int) -> Any:
+    """Phi[s, k], an array or a SciPy sparse matrix, which stays one."""
+    if sparse.is_sparse(values):
+        return _sparse_features(values, S)
     result = array("Phi", values, 2)
     shape("Phi", result, (S, result.shape[1]), "[s, k]")
     usable_sizes("Phi", result)
     return frozen(result)
 
 
+def _sparse_features(values: Any, S: int) -> Any:
+    result = sparse.stored(values)
+    shape("Phi", result, (S, result.shape[1]), "[s, k]")
+    if result.shape[1] == 0:
+        raise InputError(f"Phi must not be empty, got shape {result.shape}.")
+    bad = ~(np.abs(result.data) <= LARGEST)
+    if bad.any():
+        (q,) = _place(bad)
+        s = int(np.searchsorted(result.indptr, q, side="right")) - 1
+        rule = f"between {-LARGEST:g} and {LARGEST:g}"
+        rule = rule if np.isfinite(result.data[q]) else "a finite number"
+        where = f"Phi[{s}, {result.indices[q]}]"
+        raise InputError(f"{where} must be {rule}, got {result.data[q]:g}.")
+    _not_too_small("Phi", sparse.largest_entries(result))
+    return result
+
+
 def usable_sizes(name: str, Phi: Floats) -> None:
     """No feature is so large or so small that products of two of them overflow or vanish."""
     between(name, Phi, -LARGEST, LARGEST)
-    largest = np.abs(Phi).max(axis=0)
+    _not_too_small(name, sparse.largest_entries(Phi))
+
+
+def _not_too_small(name: str, largest: Floats) -> None:
     small = (largest > 0.0) & (largest < SMALLEST)
     if small.any():
         (k,) = _place(small)

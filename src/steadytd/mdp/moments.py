@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.errors import InputError
 from steadytd.mdp.scales import RowSpace, column_lengths, power_of_two
+from steadytd.mdp.sparse import dense
 
 
 class Expectation(NamedTuple):
@@ -41,7 +42,7 @@ class Moments:
     pi: Floats
     r: Floats
     gamma: Floats
-    Phi: Floats
+    features: Any  # [s, k], an array or sparse
     d: Floats
     interest: Floats
     active: Bools | None = None  # None: everywhere
@@ -49,7 +50,12 @@ class Moments:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return int(self.Phi.shape[1])
+        return int(self.features.shape[1])
+
+    @cached_property
+    def Phi(self) -> Floats:
+        """The features [s, k] as an array; sparse ones are made dense here, if there is room."""
+        return dense(self.features)
 
     @property
     def everywhere(self) -> bool:
@@ -148,13 +154,13 @@ class Moments:
             return None
         Phi = self.Phi @ self.span.Q
         Phi[self.visited] = self.span.values
-        return replace(self, Phi=Phi)
+        return replace(self, features=Phi)
 
     @cached_property
     def equal(self) -> Moments:
         """`compact` with features of about the same size (itself where that is None)."""
         own = self.compact
-        return self if own is None else replace(own, Phi=own.Phi / self.span.sizes)
+        return self if own is None else replace(own, features=own.Phi / self.span.sizes)
 
     def least_squares(self, M: Floats, g: Floats, rcond: float | None = None) -> Floats:
         """The least-squares solution of M w = g, for a matrix M like Phi' X Phi.

@@ -14,6 +14,7 @@ from steadytd.base.errors import InputError
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.mdp import checks
 from steadytd.mdp.moments import Moments
+from steadytd.mdp.sparse import PARTS, from_parts, is_sparse, parts, values_of
 from steadytd.mdp.stationary import stationary_distribution
 
 ARRAYS = ("P", "r", "gamma", "mu", "pi", "Phi", "w0", "start", "interest")
@@ -30,7 +31,7 @@ class Problem:
     `r`        [s, a, s'] or [s, a]    rewards
     `gamma`    number, [s'], [s,a,s']  discount of a transition; 0 where an episode ends
     `mu`, `pi` [s, a]                  behaviour and target policy
-    `Phi`      [s, k]                  features, one row per state
+    `Phi`      [s, k]                  features, one row per state; may be a SciPy sparse matrix
     `w0`       [k]                     start weights (default: zero)
     `start`    [s]                     distribution of the first state (default: `d_mu`)
     `interest` [s]                     weight of a state in the error and in ETD (default: 1)
@@ -46,7 +47,9 @@ class Problem:
     return reaches past the active states; `v_pi` elsewhere solves the same equation, but nothing
     depends on it.
 
-    Everything is checked, copied and read-only. Bad input raises `InputError`.
+    Everything is checked, copied and read-only. Bad input raises `InputError`. A sparse `Phi` stays
+    sparse in a run, whatever the number of features; exact answers (`certify`) need dense matrices
+    [k, k], and are refused where these do not fit into memory.
     """
 
     name: str
@@ -57,7 +60,7 @@ class Problem:
     gamma: float | Floats
     mu: Floats
     pi: Floats
-    Phi: Floats
+    Phi: Any  # Floats, or a SciPy sparse array
     w0: Floats
     start: Floats
     interest: Floats
@@ -72,7 +75,7 @@ class Problem:
         gamma: ArrayLike,
         mu: ArrayLike,
         pi: ArrayLike,
-        Phi: ArrayLike,
+        Phi: Any,
         w0: ArrayLike | None = None,
         start: ArrayLike | None = None,
         interest: ArrayLike | None = None,
@@ -103,7 +106,8 @@ class Problem:
 
     def __identity__(self) -> dict[str, object]:
         """Every array; the texts are for readers."""
-        return {name: getattr(self, name) for name in (*ARRAYS, *LATER)}
+        found = {name: getattr(self, name) for name in (*ARRAYS, *LATER)}
+        return found | ({"Phi": parts(self.Phi)} if is_sparse(self.Phi) else {})
 
     def __repr__(self) -> str:
         size = f"{self.n_states} states, {self.n_actions} actions, {self.n_features} features"
@@ -135,7 +139,7 @@ class Problem:
         return self
 
     @property
-    def table(self) -> Floats:
+    def table(self) -> Any:
         """The feature table that a stream's rows refer to; it begins with one row per value."""
         return self.Phi
 
@@ -177,7 +181,7 @@ class Problem:
         return Moments(
             P=self.P,
             mu=self.mu,
-            Phi=self.Phi,
+            features=self.Phi,
             d=self.d_mu * active,
             active=active,
             pi=self.pi[policy] if several else self.pi,
@@ -218,12 +222,17 @@ class Problem:
 
     def content(self) -> dict[str, NDArray[Any]]:
         """All that a file keeps of it."""
-        keys = (*TEXTS, *ARRAYS, *LATER)
-        return {"format": np.array(FORMAT), **{key: np.array(getattr(self, key)) for key in keys}}
+        keys = [*TEXTS, *ARRAYS, *LATER]
+        sparse = {}
+        if is_sparse(self.Phi):
+            keys.remove("Phi")
+            sparse = {f"Phi_{name}": part for name, part in parts(self.Phi).items()}
+        arrays = {key: np.array(getattr(self, key)) for key in keys}
+        return {"format": np.array(FORMAT), **arrays, **sparse}
 
 
 def value_error(
-    w: ArrayLike, Phi: Floats, targets: Floats, d: Floats, *, several: bool
+    w: ArrayLike, Phi: Any, targets: Floats, d: Floats, *, several: bool
 ) -> float | Floats:
     """The error of weights [..., k] against `targets`; `several`: [..., policy, k], their mean."""
     weights = np.asarray(w, dtype=np.float64)
@@ -231,7 +240,7 @@ def value_error(
     if weights.shape[weights.ndim - len(wanted) :] != wanted:
         shape = ", ".join(map(str, wanted))
         raise InputError(f"w must have shape (..., {shape}), got {weights.shape}.")
-    difference = weights @ Phi.T - (targets if several else targets[0])
+    difference = values_of(weights, Phi) - (targets if several else targets[0])
     rms = _weighted_norm(difference, d if several else d[0])
     result = rms.mean(axis=-1) if several else rms
     return float(result) if result.ndim == 0 else np.asarray(result)
@@ -251,6 +260,8 @@ def load_problem(path: str | Path) -> Problem:
     source = Path(path)
     with reading_arrays(source, "problem") as file:
         content = {key: file[key] for key in file.files}
+    if "Phi_data" in content:
+        content["Phi"] = _sparse_features(source, content)
     missing = [key for key in ("name", "format", *ARRAYS) if key not in content]
     if missing:
         raise InputError(f"'{source}' is not a saved problem: it lacks {', '.join(missing)}.")
@@ -262,3 +273,15 @@ def load_problem(path: str | Path) -> Problem:
     texts = {key: str(content.get(key, "")) for key in TEXTS}
     arrays = {key: content[key] for key in (*ARRAYS, *LATER) if key in content}
     return Problem(**texts, **arrays)
+
+
+def _sparse_features(source: Path, content: dict[str, NDArray[Any]]) -> Any:
+    """The features that a file keeps in parts."""
+    try:
+        found = from_parts(*(content[f"Phi_{name}"] for name in PARTS))
+        found.check_format(full_check=True)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"'{source}' holds no sparse features that fit together ({error})."
+        ) from None
+    return found

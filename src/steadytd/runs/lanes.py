@@ -15,16 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.engine.block import Block, Goal, Transitions, group_key, lanes_per_block
-from steadytd.engine.choose import make_block
+from steadytd.engine.choose import leaves_unused, make_block
 from steadytd.engine.learner import Learner
-from steadytd.engine.rows import Rows, sparse_rows
+from steadytd.engine.rows import Rows, renumbered, sparse_rows
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task
 from steadytd.runs.measures import goal
 from steadytd.streams.finite import FiniteStream
 
+MANY = 1024  # features from which on those that never occur are left out
 CHUNK = 32768  # steps generated at a time: few enough calls that threads do not wait for each other
 
 
@@ -37,11 +38,20 @@ class Lane(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What may differ from seed to seed in a family: features, goals of each policy, w0."""
+    """What may differ from seed to seed in a family: features, goals of each policy, w0.
+
+    `used` are the features that these tables are about; None if they are about all.
+    """
 
     rows: Rows
     goals: list[Goal]
     w0: Floats
+    used: Longs | None = None
+    packed: Tables | None = None  # the same without the features that never occur
+
+    def best_for(self, learner: Learner) -> Tables:
+        """Those without unused features, if the learner gives the same weights with them."""
+        return self.packed if self.packed is not None and leaves_unused(learner) else self
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,27 @@ class Scene:
 
 def _tables(problem: Task, measures: tuple[str, ...]) -> Tables:
     goals = [goal(problem, k, measures) for k in range(problem.n_policies)]
-    return Tables(sparse_rows(problem.table), goals, problem.w0)
+    whole = Tables(sparse_rows(problem.table), goals, problem.w0)
+    return whole._replace(packed=_packed(whole))
+
+
+def _packed(whole: Tables) -> Tables | None:
+    """The tables without the features that never occur; None where that saves little.
+
+    A block looks at all its weights wherever an error is recorded, and features that lie close
+    together are quicker to reach.
+    """
+    d = len(whole.w0)
+    if d < MANY:
+        return None
+    occurs: Bools = np.zeros(d, dtype=np.bool_)
+    for rows in (whole.rows, *(one.rows for one in whole.goals)):
+        occurs[rows.feature] = True
+    used = np.flatnonzero(occurs)
+    if 2 * len(used) > d or whole.w0[~occurs].any():
+        return None
+    goals = [one._replace(rows=renumbered(one.rows, used)) for one in whole.goals]
+    return Tables(renumbered(whole.rows, used), goals, whole.w0[used], used)
 
 
 def lanes_of(learners: Sequence[Learner], policies: int) -> list[Lane]:
@@ -130,11 +160,27 @@ class Group:
     """A block of lanes on its way through the stream."""
 
     lanes: list[Lane]
-    block: Block
+    tables: Tables
+    features: int
+    block: Block = field(init=False)
     diverged: Longs = field(init=False)
 
     def __post_init__(self) -> None:
+        learners = [lane.learner for lane in self.lanes]
+        self.block = make_block(learners, self.tables.w0, self.features)
         self.diverged = np.full(len(self.lanes), -1, dtype=np.int64)
+
+    @property
+    def weights(self) -> Floats:
+        """The weights [lanes, d], those of features that never occur included."""
+        shown, used = self.block.shown.T, self.tables.used
+        if used is None:
+            return np.asarray(shown)
+        gone = self.block.first_divergence >= 0
+        found = np.zeros((len(self.lanes), self.features))
+        found[gone] = self.block.unused
+        found[:, used] = shown
+        return found
 
     def advance(
         self,
@@ -142,10 +188,10 @@ class Group:
         before: int,
         factor: Floats,
         transitions: Transitions,
-        tables: Tables,
         points: Longs,
     ) -> Floats:
         """Take a chunk that begins at step `before`; errors [points, measures, lanes]."""
+        tables = self.tables
         own, goal = self.block.step, tables.goals[self.lanes[0].policy]
         if seen.positions is None:
             errors = self.block.advance(seen.events, factor, transitions, tables.rows, points, goal)
@@ -172,7 +218,7 @@ def run_seed(
 ) -> Outcome:
     """Some groups of lanes on one seed's stream. `stop` ends it at the next chunk."""
     tables = scene.tables(seed)
-    running = [Group(some, make_block([x.learner for x in some], tables.w0)) for some in groups]
+    running = [Group(g, tables.best_for(g[0].learner), len(tables.w0)) for g in groups]
     numbers = [lane.number for some in groups for lane in some]
     errors = np.empty((len(scene.points), len(scene.measures), len(numbers)))
     position = scene.stream.begin(seed)
@@ -187,12 +233,12 @@ def run_seed(
             learner, policy = group.lanes[0].learner, group.lanes[0].policy
             factor = step_factors(before, len(events), *learner.schedule)
             errors[first:last, :, column : column + len(group.lanes)] = group.advance(
-                look(policy), before, factor, scene.stream.transitions[policy], tables,
+                look(policy), before, factor, scene.stream.transitions[policy],
                 scene.points[first:last],
             )  # fmt: skip
             column += len(group.lanes)
         report(len(events) * len(numbers))
-    weights = np.concatenate([group.block.shown.T for group in running])
+    weights = np.concatenate([group.weights for group in running])
     diverged = np.concatenate([group.diverged for group in running])
     return Outcome(seed, numbers, errors, weights, diverged)
 

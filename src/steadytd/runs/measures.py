@@ -16,7 +16,7 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, unknown
 from steadytd.engine.block import Goal
-from steadytd.engine.rows import sparse_rows
+from steadytd.engine.rows import Rows, joined_rows, sparse_rows
 from steadytd.mdp.action_values import Task
 from steadytd.mdp.problem import Problem
 from steadytd.theory.thresholds import Pencil
@@ -30,23 +30,25 @@ MEASURES = {
 def goal(problem: Task, policy: int, measures: Sequence[str] = ("value",)) -> Goal:
     """What the named errors of one target policy are measured against."""
     parts = [_part(problem, policy, measure) for measure in measures]
-    rows, weight, target = (np.concatenate(some) for some in zip(*parts, strict=True))
-    ends = np.cumsum([len(part[1]) for part in parts])
-    return Goal(sparse_rows(rows), weight, target, ends)
+    rows, weights, targets = zip(*parts, strict=True)
+    ends = np.cumsum([len(weight) for weight in weights])
+    return Goal(joined_rows(rows), np.concatenate(weights), np.concatenate(targets), ends)
 
 
-def _part(problem: Task, policy: int, measure: str) -> tuple[Floats, Floats, Floats]:
+def _part(problem: Task, policy: int, measure: str) -> tuple[Rows, Floats, Floats]:
     if measure not in MEASURES:
         raise unknown("error measure", measure, MEASURES)
     if measure == "value":
         weight = problem.error_weights(policy)
-        return problem.table[: len(weight)], weight, problem.targets[policy]
+        table = problem.table
+        rows = sparse_rows(table if table.shape[0] == len(weight) else table[: len(weight)])
+        return rows, weight, problem.targets[policy]
     if not isinstance(problem, Problem):
         raise InputError("the projected Bellman error is defined for state values; use 'value'.")
     return _projected_bellman(problem, policy)
 
 
-def _projected_bellman(problem: Problem, policy: int) -> tuple[Floats, Floats, Floats]:
+def _projected_bellman(problem: Problem, policy: int) -> tuple[Rows, Floats, Floats]:
     """With G = L L' on the row space: rows L^-1 A and targets L^-1 b, weights 1 / sum(d)."""
     import scipy.linalg
 
@@ -55,4 +57,4 @@ def _projected_bellman(problem: Problem, policy: int) -> tuple[Floats, Floats, F
     Q, L = pencil.Q, np.linalg.cholesky(pencil.G)
     rows = scipy.linalg.solve_triangular(L, Q.T @ m.A(), lower=True)
     target = scipy.linalg.solve_triangular(L, Q.T @ m.b(), lower=True)
-    return rows, np.full(len(target), 1.0 / m.d.sum()), target
+    return sparse_rows(rows), np.full(len(target), 1.0 / m.d.sum()), target

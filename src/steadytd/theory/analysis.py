@@ -155,7 +155,7 @@ class Analysis:
 
     def error(self, w: Floats) -> float:
         """The error of weights for this target policy."""
-        difference = self.problem.Phi @ w - self.moments.v_pi
+        difference = self.moments.Phi @ w - self.moments.v_pi
         return float(np.sqrt(self.problem.error_weights(self.policy) @ difference**2))
 
     @property
@@ -205,7 +205,7 @@ class Analysis:
         row["error"] = self.error(w) if finite else None
         row["error_bound"] = bound if np.isfinite(bound) else None
         row["sensitivity"] = self.sensitivity(eta) if finite else None
-        values = self.problem.Phi @ w
+        values = self.moments.Phi @ w
         return row | {f"value_{s}": float(v) if finite else None for s, v in enumerate(values)}
 
     # Learners

@@ -102,7 +102,8 @@ class PenaltyErrors:
         w = self.path.weights(eta)
         if w is None:
             return float("inf")
-        difference = self.problem.Phi @ w - self.problem.moments(self.policy).v_pi
+        m = self.problem.moments(self.policy)
+        difference = m.Phi @ w - m.v_pi
         return float(np.sqrt(self.problem.error_weights(self.policy) @ difference**2))
 
     def beside(self, eta: float) -> list[float]:

@@ -161,7 +161,7 @@ def best_error(problem: Task, policy: int = 0) -> float:
     root = np.sqrt(problem.error_weights(policy))
     target = root * problem.moments(policy).v_pi
     m = problem.moments(policy)
-    system = root[:, None] * (problem.Phi if m.compact is None else m.compact.Phi / m.span.sizes)
+    system = root[:, None] * (m.Phi if m.compact is None else m.compact.Phi / m.span.sizes)
     w, *_ = np.linalg.lstsq(system, target, rcond=None)
     return float(np.linalg.norm(system @ w - target))
 

@@ -61,7 +61,7 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     second = np.zeros((size, size))
     second[np.tril_indices(size)] = moments[1 + size :]
     second += np.tril(second, -1).T
-    values = problem.Phi @ Q
+    values = problem.moments().Phi @ Q
     spread = np.einsum("si,ij,sj->s", values, second[:rank, :rank], values)
     squares = spread - 2.0 * problem.v_pi * (values @ mean) + problem.v_pi**2
     square = float(problem.error_weights() @ squares)

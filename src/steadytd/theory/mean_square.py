@@ -71,7 +71,7 @@ class MeanSquare:
         self.p = stream.probability[lasting]
         Q = m.row_space
         basis = scipy.linalg.block_diag(*[Q] * len(learner.law.vectors))
-        self.values = problem.Phi @ Q
+        self.values = m.Phi @ Q
         self.rank, size = Q.shape[1], basis.shape[1]
         facts, active = stream.transitions[policy].facts, problem.active_in(policy)
         unit = learner.replace(alpha=1.0)

@@ -94,7 +94,7 @@ class Setting:
 
     def error(self, w: Floats) -> float:
         """The error of weights on the row space."""
-        difference = self.problem.Phi @ (self.Q @ w) - self.m.v_pi
+        difference = self.m.Phi @ (self.Q @ w) - self.m.v_pi
         return float(np.sqrt(self.problem.error_weights(self.policy) @ difference**2))
 
     def norm(self, w: Floats) -> float:

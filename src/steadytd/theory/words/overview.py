@@ -40,7 +40,7 @@ def overview(c: Analysis) -> list[dict[str, Any]]:
         except InputError:
             row |= {"error": None, "values": None}
         else:
-            values = c.problem.Phi @ w
+            values = c.moments.Phi @ w
             row |= {"error": c.error(w), "values": values.tolist()}
         rows.append(row)
     return rows
