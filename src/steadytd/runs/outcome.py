@@ -43,6 +43,12 @@ FAR = 10.0  # times the yardstick
 LAST = 10  # a tenth of the recording points
 ARRIVED = 0.05  # of the way may be left
 LARGE = 512  # equations beyond which theory is not asked: eigenvalues take too long
+MEANING = (
+    "overflowed: a weight or the error left the finite range; growing: the last error is more than "
+    f"{FAR:g} times that of the start, of predicting zero and of the fixed point, or the mean "
+    "update is unstable and the error rises; settled: neither, and at most a twentieth of the way "
+    "to the fixed point is left (where theory does not know it: the error has come to rest)."
+)
 
 
 class Known(NamedTuple):

@@ -10,6 +10,7 @@ from steadytd.report.live import live, untitled
 from steadytd.report.pages import page
 from steadytd.report.run import words
 from steadytd.report.run.figures import run_chart
+from steadytd.runs.outcome import MEANING
 from steadytd.runs.result import Result
 
 FILES = (("curves.parquet", "every error"), ("summary.parquet", "the table below"))
@@ -30,7 +31,7 @@ def write_run(r: Result, out: str | Path, *, command: str = "", pictures: bool =
             title=words.title(r),
             rows=words.rows(r),
             sentences=words.sentences(r),
-            meaning=words.MEANING,
+            meaning=MEANING,
             curves=untitled(live("curves", chart, pictures)),
             command=command,
             files=FILES,

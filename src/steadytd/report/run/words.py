@@ -9,7 +9,7 @@ from typing import Any
 from steadytd.base.wording import count, figures
 from steadytd.engine.law import AUTO
 from steadytd.engine.learner import Learner, parse_params
-from steadytd.runs.outcome import FAR, GROWING, OVERFLOWED, UNSETTLED, ended
+from steadytd.runs.outcome import GROWING, OVERFLOWED, UNSETTLED, ended
 from steadytd.runs.result import Result
 
 COLUMNS = ("learner", ">mean", ">final", "=ended")
@@ -90,11 +90,3 @@ def of(some: int, runs: Sequence[str]) -> str:
     if some == len(runs):
         return "its run" if some == 1 else f"all {some} runs"
     return f"{some} of {len(runs)} runs"
-
-
-MEANING = (
-    "overflowed: a weight or the error left the finite range; growing: the last error is more than "
-    f"{FAR:g} times that of the start, of predicting zero and of the fixed point, or the mean "
-    "update is unstable and the error rises; settled: neither, and at most a twentieth of the way "
-    "to the fixed point is left (where theory does not know it: the error has come to rest)."
-)

@@ -12,12 +12,11 @@ from steadytd.base.json import json_text
 from steadytd.report.figures import descriptions, save_figures
 from steadytd.report.live import Live, live, untitled
 from steadytd.report.pages import page
-from steadytd.report.run.words import MEANING
 from steadytd.report.study.figures import LINES, best_chart, curves_chart
 from steadytd.report.study.leaders import leaders_chart, leaders_words
 from steadytd.report.study.overview import overview_chart
 from steadytd.report.study.sensitivity import sensitivity_chart
-from steadytd.runs.outcome import ended, worst
+from steadytd.runs.outcome import MEANING, ended, worst
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
