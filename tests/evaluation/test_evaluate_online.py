@@ -131,7 +131,7 @@ def test_divergence_is_reported_not_hidden() -> None:
         assert np.isnan(row["value"])
     found = [w for w in e.warnings if w.code == "diverged"]
     assert [w.numbers["learner"] for w in found] == ["td:alpha=5", "td:alpha=5,lam=0.3"]
-    with pytest.raises(st.InputError, match="diverged"):
+    with pytest.raises(st.InputError, match="overflowed"):
         e.value_function("pi", "td:alpha=5")
 
 

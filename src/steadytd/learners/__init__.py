@@ -15,8 +15,8 @@ from pathlib import Path
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays
 from steadytd.base.numbers import whole
+from steadytd.base.outside.package import make_callable
 from steadytd.base.outside.plugins import plugins
-from steadytd.base.package import make_callable
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params
 from steadytd.engine.online import OnlineLearner

@@ -17,8 +17,8 @@ from functools import cache
 from types import ModuleType
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.outside.package import make_callable
 from steadytd.base.outside.plugins import plugins
-from steadytd.base.package import make_callable
 from steadytd.mdp.problem import Problem
 
 

@@ -1,1 +1,1 @@
-"""What meets the outside: results that show themselves, progress, packages that plug in."""
+"""What meets the outside: results that show themselves, progress, callable and plugged packages."""
