@@ -33,7 +33,7 @@ test:
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow" --ignore tests/browser
 
 test-all:
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint kernels
+	@STEADYTD_TEST_ALL=1 $(MAKE) --no-print-directory --jobs 2 --output-sync=line lint kernels
 	STEADYTD_TEST_ALL=1 $(BIN)/pytest -n 2 --dist loadfile --ignore tests/browser
 
 # Pages in a real browser: Playwright comes from PyPI, Chromium from the system's packages. Where no

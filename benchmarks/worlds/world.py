@@ -150,7 +150,9 @@ def _walk(rng: Any, cumulative: Any, ends: Any, episodes: int, length: int) -> A
             after = min(np.searchsorted(P[s, a], u, side="right"), len(start) - 1)
             if n == size:
                 grown = np.empty((5, 2 * size), np.int64)
-                grown[:, :size] = rows
+                for k in range(size):  # a slice takes Numba seconds to compile
+                    for j in range(5):
+                        grown[j, k] = rows[j, k]
                 rows, size = grown, 2 * size
             rows[0, n], rows[1, n], rows[2, n], rows[3, n], rows[4, n] = e, t, s, a, after
             n += 1

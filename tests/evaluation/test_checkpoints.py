@@ -186,7 +186,12 @@ def test_an_exchanged_file_of_online_learners(file: Path, tmp_path: Path) -> Non
             assert value(evaluate(file, kept, learners=[f"td:alpha={alpha}"])) == expected
 
 
-@pytest.mark.parametrize("module", ["collect.accumulate", "collect.ratios", "follow.online"])
+SLOW_MODULES = [
+    pytest.param(x, marks=pytest.mark.slow) for x in ("collect.ratios", "follow.online")
+]
+
+
+@pytest.mark.parametrize("module", ["collect.accumulate", *SLOW_MODULES])
 def test_other_code_is_noticed(
     file: Path, tmp_path: Path, parts_read: list[Any], module: str
 ) -> None:

@@ -9,8 +9,10 @@ import pytest
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.hordes import part
 from steadytd.hordes.health import DIRECTIONS, LONG, RATE, RECENT, directions
-from tests.support.hordes import stream
+from tests.support.draws import everything
+from tests.support.hordes import not_compiled, stream
 
 STILL = "td:alpha=1e-300"  # learns nothing: its weights stay where they are
 
@@ -39,8 +41,10 @@ def test_rupee_is_the_root_of_the_projected_bellman_error() -> None:
     assert there.health()["rupee"][0] < 0.1 * h.health()["rupee"][0]
 
 
-def test_health_against_a_plain_loop() -> None:
+def test_health_against_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ratios, traces, discounts and cuts, on hashed directions."""
+    if not everything():  # nine seconds of compiling
+        monkeypatch.setattr(part, "kernel", not_compiled)
     seen = stream(150, features=20, seed=4)
     one = st.prediction("td:alpha=0.02,lam=0.7", cumulant=1, policy=2, discount_column=1)
     h = st.horde(20, [one])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,14 @@ def test_registry_files_and_pages_are_the_same() -> None:
     assert pages == set(FILES)
 
 
+PAGES = cache(learner_pages)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_page_is_up_to_date(name: str) -> None:
     """If this fails, run `make docs`."""
     page = (ROOT / "docs/learners" / f"{name}.md").read_text(encoding="utf-8")
-    assert page == learner_pages()[f"{name}.md"]
+    assert page == PAGES()[f"{name}.md"]
 
 
 @pytest.mark.parametrize("name", FILES)

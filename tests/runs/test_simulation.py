@@ -19,7 +19,7 @@ STEPS, ALPHA, SEEDS = 500, 0.004, 200
 
 
 def closed(p: st.Problem) -> list[Learner]:
-    """Every registered learner, without traces, whose mean weights are known exactly here.
+    """Registered learners, without traces, whose mean weights are known exactly here.
 
     Left out are those with a memory of ratios, like ETD's, whose variance is infinite on the
     paper's problems; those without closed form or step size; and those for action values.

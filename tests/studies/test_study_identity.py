@@ -17,6 +17,7 @@ from steadytd.studies import dataset
 from steadytd.studies.blocks import grid_blocks
 from steadytd.studies.spec import Spec, parse_spec
 from steadytd.studies.study import Study
+from tests.support.draws import examples
 from tests.support.other_code import changed
 
 TEXT = """
@@ -57,7 +58,7 @@ def test_every_module_that_makes_the_numbers_counts(before: set[str]) -> None:
         "studies.dataset",
     )}  # fmt: skip
     assert names <= set(closure("steadytd.studies.dataset"))
-    for name in names:
+    for name in sorted(names)[:: examples(4, 1)]:
         with changed(name):
             assert identity(spec()).isdisjoint(before), name
     with changed("steadytd.report.pages", "steadytd.evaluation.evaluate", "steadytd.cli.main"):

@@ -17,9 +17,14 @@ def seeds(some: int, every: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("seeds", [pytest.param(range(some), id="some"), rest])
 
 
+def everything() -> bool:
+    """Whether this is `make test-all`, which sets the variable."""
+    return bool(os.environ.get("STEADYTD_TEST_ALL"))
+
+
 def examples(some: int, every: int) -> int:
-    """How many examples Hypothesis draws; `make test-all` sets the variable."""
-    return every if os.environ.get("STEADYTD_TEST_ALL") else some
+    """How many examples are drawn."""
+    return every if everything() else some
 
 
 @cache

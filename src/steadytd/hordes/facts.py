@@ -91,4 +91,5 @@ def products(x: ActiveFeatures, x_next: ActiveFeatures, out: Floats) -> None:
                 both[1] += np.float64(value[p]) * np.float64(value_next[q])
             p += k_p <= k_q
             q += k_q <= k_p
-        out[t] = both
+        for k in range(3):  # a row at once takes Numba seconds to compile
+            out[t, k] = both[k]

@@ -160,7 +160,8 @@ def follow(rows: EpisodeSteps, keys: Floats, bound: float, state: Floats, out: F
     for i in range(len(rows.first)):
         if rows.first[i]:
             if state[0] > 0.0:
-                out[n] = state[1:]
+                for k in range(out.shape[1]):  # a slice takes Numba seconds to compile
+                    out[n, k] = state[1 + k]
                 n += 1
             state[0] = 1.0 if keys[begun] < bound else 0.0
             state[1 + KEY], state[1 + EPISODE] = keys[begun], rows.episode[i]
