@@ -178,12 +178,17 @@ def _imports(name: str) -> Imports:
 
 
 def _running(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those that only a type checker sees."""
-    yield tree
-    for child in ast.iter_child_nodes(tree):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+    """All statements but those that only a type checker sees; no import stands inside another."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            waiting += node.orelse
             continue
-        yield from _running(child)
+        yield node
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            inside = getattr(node, part, [])
+            waiting += inside if isinstance(inside, list) else []  # a lambda's body is one value
 
 
 def digest(*values: object) -> str:

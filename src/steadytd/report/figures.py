@@ -231,9 +231,9 @@ def as_text(rows: Sequence[dict[str, Any]]) -> Any:
     import altair as alt
 
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({k: _short(v) for k, v in row.items()} for row in rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names := list(rows[0]))
+    writer.writerows([_short(row[name]) for name in names] for row in rows)
     return alt.InlineData(values=text.getvalue(), format=alt.CsvDataFormat(type="csv"))
 
 

@@ -16,6 +16,7 @@ import io
 import json
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -79,7 +80,7 @@ def _rounded(part: Any) -> Any:
         return _short(part)
     if isinstance(part, Mapping):
         return {key: _rounded(value) for key, value in part.items()}
-    if isinstance(part, list | tuple):
+    if isinstance(part, list | tuple) and not isinstance(part, _Rows):
         return [
             _short(x) if isinstance(x, float) else x if type(x) is str else _rounded(x)
             for x in part
@@ -206,18 +207,19 @@ def _table(rows: Any) -> dict[str, Any]:
     """A data set as one list of names and one of values per row: names are not repeated."""
     if isinstance(rows, str):  # CSV, which the page's script could only read by `eval`
         head, *lines = csv.reader(io.StringIO(rows))
-        return {"names": head, "rows": _Rows([_number(text) for text in line] for line in lines)}
+        columns = ([_number(text) for text in column] for column in zip(*lines, strict=True))
+        return {"names": head, "rows": _Rows(map(list, zip(*columns, strict=True)))}
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     return {"names": names, "rows": [[row.get(name) for name in names] for row in rows]}
 
 
+@lru_cache(maxsize=4096)  # labels and steps stand in many rows
 def _number(text: str) -> float | str | None:
     """A field of a CSV text: labels are texts and stay so, unless they are finite numbers."""
     try:
-        number = float(text) if text else math.inf
+        return _short(float(text)) if text else None
     except ValueError:
         return text
-    return number if math.isfinite(number) else None
 
 
 def _legend(part: dict[str, Any], toggle: str | None) -> list[dict[str, str]]:
