@@ -24,7 +24,7 @@ from steadytd.runs.result import Result
 from steadytd.runs.run import recording_points
 from steadytd.streams import gymnasium_env, rollouts
 from steadytd.streams.gymnasium_stream import Source, Walked, draw
-from tests.support.cases import STEPS_OF_A_LAW, chosen
+from tests.support.cases import STEPS_OF_A_LAW, cases_of
 from tests.support.slow_law import SlowLaw, remembering
 
 GAMMA, LIMIT = 0.9, 4
@@ -100,7 +100,7 @@ CUT = cut()
 
 
 def stream(make: Callable[[], Any] = CUT, **settings: Any) -> GymStream:
-    chosen: dict[str, Any] = {
+    cases_of: dict[str, Any] = {
         "behavior": behavior,
         "target": target,
         "features": "raw",
@@ -110,7 +110,7 @@ def stream(make: Callable[[], Any] = CUT, **settings: Any) -> GymStream:
         "rollouts": 2,
         **settings,
     }
-    return gym_stream(make, **chosen)
+    return gym_stream(make, **cases_of)
 
 
 def source(limit: int = LIMIT, gamma: float = GAMMA) -> Source:
@@ -118,8 +118,8 @@ def source(limit: int = LIMIT, gamma: float = GAMMA) -> Source:
 
 
 def run(s: GymStream, *learners: str, steps: int, seeds: int = 1, points: int = 2) -> Result:
-    chosen = [st.learner(one) for one in learners]
-    return run_gym(s, chosen, list(range(seeds)), recording_points(steps, points), 2)
+    cases_of = [st.learner(one) for one in learners]
+    return run_gym(s, cases_of, list(range(seeds)), recording_points(steps, points), 2)
 
 
 def test_a_chunk_tells_what_happened() -> None:
@@ -228,7 +228,7 @@ def slow_weights(learner: Learner, s: GymStream, steps: int) -> Floats:
 
 def test_every_law_on_a_stream_that_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against plain NumPy, and the same bits whatever the chunks."""
-    learners = [x for x in [*STEPS_OF_A_LAW, *chosen(remembering)] if not x.law.action_values]
+    learners = [x for x in [*STEPS_OF_A_LAW, *cases_of(remembering)] if not x.law.action_values]
     s = stream(cut(limit=3))
     whole = st.run(s, learners, steps=200, seeds=[0], points=2)
     monkeypatch.setattr(gym_run, "CHUNK", 7)  # an episode is often cut off at a chunk's end

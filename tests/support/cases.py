@@ -17,7 +17,6 @@ from steadytd.engine.learner import Learner, variant_names
 from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.learners import algorithm, names
 from steadytd.mdp.action_values import Task
-from tests.support.draws import everything
 from tests.support.helpers import random_problem
 
 # Values that bring out more than a parameter's default or the rule below would.
@@ -72,20 +71,7 @@ def cases_of(law: Law) -> list[Learner]:
     return [example(law, **variant, **decay) for variant in variants for decay in decays]
 
 
-# Every loop takes seconds to compile. In `make test` a law with traces runs with them, and only
-# these also without: one vector, a second one, a memory, and those whose error has a closed form.
-# `make test-all` has all cases.
-BOTH_WAYS = {"td", "perturbed_td", "tdc", "etd", "gtd2", "tdc_as_published"}
-
-
-def chosen(law: Law) -> list[Learner]:
-    """Those of a law's cases that run: in `make test-all` every one."""
-    cases = cases_of(law)
-    traced = [case for case in cases if case.traced]
-    return cases if everything() or not traced or law.name in BOTH_WAYS else traced
-
-
-CASES = [case for name in names() for case in chosen(algorithm(name))]
+CASES = [case for name in names() for case in cases_of(algorithm(name))]
 STEPS_OF_A_LAW = [case for case in CASES if case.law.block is None]  # the others solve a system
 
 
