@@ -100,7 +100,7 @@ CUT = cut()
 
 
 def stream(make: Callable[[], Any] = CUT, **settings: Any) -> GymStream:
-    cases_of: dict[str, Any] = {
+    chosen: dict[str, Any] = {
         "behavior": behavior,
         "target": target,
         "features": "raw",
@@ -110,7 +110,7 @@ def stream(make: Callable[[], Any] = CUT, **settings: Any) -> GymStream:
         "rollouts": 2,
         **settings,
     }
-    return gym_stream(make, **cases_of)
+    return gym_stream(make, **chosen)
 
 
 def source(limit: int = LIMIT, gamma: float = GAMMA) -> Source:
@@ -118,8 +118,8 @@ def source(limit: int = LIMIT, gamma: float = GAMMA) -> Source:
 
 
 def run(s: GymStream, *learners: str, steps: int, seeds: int = 1, points: int = 2) -> Result:
-    cases_of = [st.learner(one) for one in learners]
-    return run_gym(s, cases_of, list(range(seeds)), recording_points(steps, points), 2)
+    chosen = [st.learner(one) for one in learners]
+    return run_gym(s, chosen, list(range(seeds)), recording_points(steps, points), 2)
 
 
 def test_a_chunk_tells_what_happened() -> None:
