@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.learner import Learner
+from steadytd.learners import learner as make_learner
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
+from steadytd.reproduction.ahead import compile_beside
 from steadytd.reproduction.paper import FIGURES, RUNS, Figure
 from steadytd.reproduction.spread import RUNS as MANY
 from steadytd.reproduction.spread import spreads
-from steadytd.reproduction.statements import Spread
 from steadytd.reproduction.supplement import PANELS
 from steadytd.reproduction.verdict import Row, Theory, judge, predict
 from steadytd.runs.result import Result
@@ -98,24 +99,23 @@ def reproduce_figures(
 
     `many` runs say what the runs of a learner with infinite variance look like.
     """
+    tasks = [
+        _Task(name, make_problem(name), some[0].steps, _learners(some))
+        for name in dict.fromkeys(f.problem for f in chosen)
+        if (some := [f for f in chosen if f.problem == name])
+    ]
     results: dict[str, Result] = {}
-    theories: dict[str, Future[dict[str, Theory]]] = {}
-    with ThreadPoolExecutor(1) as beside:  # theory is worked out while the next problem runs
-        for name in dict.fromkeys(f.problem for f in chosen):
-            some = [f for f in chosen if f.problem == name]
-            problem, steps = make_problem(name), some[0].steps
+    known: dict[str, dict[str, Theory]] = {}
+    compile_beside([learner for task in tasks for learner in task.learners])
+    with ThreadPoolExecutor(1) as beside:  # theory is worked out while loops compile and run
+        theories = [beside.submit(_predict_all, task) for task in tasks]
+        for (name, problem, steps, learners), theory in zip(tasks, theories, strict=True):
             report = partial(progress, name) if progress else None
-            results[name] = result = run(
-                problem,
-                list(dict.fromkeys(c.learner for f in some for c in f.claims)),
-                steps=steps,
-                seeds=seeds,
-                points=POINTS,
-                progress=report,
+            results[name] = run(
+                problem, learners, steps=steps, seeds=seeds, points=POINTS, progress=report
             )
-            wide = spreads(problem, result.learners, steps, len(seeds), many, report)
-            theories[name] = beside.submit(_predict_all, problem, result.learners, steps, wide)
-        known = {name: future.result() for name, future in theories.items()}
+            wide = spreads(problem, learners, steps, len(seeds), many, report)
+            known[name] = {text: one.seen(wide.get(text)) for text, one in theory.result().items()}
     rows = [
         judge(figure, claim, results[figure.problem], known[figure.problem])
         for figure in chosen
@@ -124,11 +124,19 @@ def reproduce_figures(
     return Reproduction(chosen, results, known, rows, seeds[0])
 
 
-@single_threaded  # the other processor is busy with runs
-def _predict_all(
-    problem: Problem, learners: list[Learner], steps: int, wide: dict[str, Spread]
-) -> dict[str, Theory]:
-    return {
-        str(learner): predict(problem, learner, steps, wide.get(str(learner)))
-        for learner in learners
-    }
+class _Task(NamedTuple):
+    """What is run on a problem."""
+
+    name: str
+    problem: Problem
+    steps: int
+    learners: list[Learner]
+
+
+def _learners(figures: list[Figure]) -> list[Learner]:
+    return list(dict.fromkeys(make_learner(c.learner) for f in figures for c in f.claims))
+
+
+@single_threaded  # the other processor is busy with loops
+def _predict_all(task: _Task) -> dict[str, Theory]:
+    return {str(learner): predict(task.problem, learner, task.steps) for learner in task.learners}

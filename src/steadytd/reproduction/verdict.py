@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -59,6 +59,13 @@ class Theory:
         """Whether the mean update leads to the fixed point."""
         return self.slowest_rate > 0.0
 
+    def seen(self, spread: Spread | None) -> Theory:
+        """With what many runs say, where the moments do not close."""
+        if spread is None or self.kind == "exact":
+            return replace(self, spread=spread)
+        low, high = spread.likely(spread.means[:, -1])
+        return replace(self, low=low, high=high, kind="many runs", spread=spread)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -98,7 +105,7 @@ class Row:
         return row
 
 
-def predict(problem: Problem, learner: Learner, steps: int, spread: Spread | None = None) -> Theory:
+def predict(problem: Problem, learner: Learner, steps: int) -> Theory:
     """Fixed point, stability, and where the mean error of the runs should be after n steps."""
     averaged = float(problem.error(mean_weights(problem, learner, steps)))
     exact = exact_bounds(problem, learner, steps)
@@ -106,8 +113,6 @@ def predict(problem: Problem, learner: Learner, steps: int, spread: Spread | Non
     kind: Kind = "mean dynamics"
     if exact is not None:
         (low, high), kind = exact, "exact"
-    elif spread is not None:
-        (low, high), kind = spread.likely(spread.means[:, -1]), "many runs"
     return Theory(
         low=low,
         high=high,
@@ -117,7 +122,6 @@ def predict(problem: Problem, learner: Learner, steps: int, spread: Spread | Non
         slowest_rate=float(decay_rates(problem, learner).real.min()),
         best=best_error(problem),
         growth=variance(problem, learner).growth,
-        spread=spread,
     )
 
 
