@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -172,9 +173,12 @@ class Prepared:
 
 
 class Accumulator:
-    """The sums of consecutive batches; all episodes of a part, from its first row on."""
+    """The sums of consecutive batches; all episodes of a part, from its first row on.
 
-    def __init__(self, plan: Plan) -> None:
+    A `helper` makes some of the sums beside the thread that calls.
+    """
+
+    def __init__(self, plan: Plan, helper: Executor | None = None) -> None:
         T, K, d = len(plan.targets), len(plan.systems), plan.summed
         self.plan = plan
         self.keeper = RowKeeper() if plan.keeps_rows else None
@@ -189,7 +193,7 @@ class Accumulator:
         self.violating = np.full((T, KEPT_ROWS), -1, dtype=np.int64)
         self.extent = np.array([np.inf, -np.inf, 0.0, 0.0])
         self.cuts = Cuts(plan)
-        self.products = Products(plan) if few(plan) and not plan.keeps_rows else None
+        self.products = Products(plan, helper) if few(plan) and not plan.keeps_rows else None
         self.by_action = ActionSums(plan.by_action, plan.features) if plan.by_action else None
         self.lams, self.c = np.array(plan.lams), np.zeros((len(plan.lams), plan.ratios))
         columns = plan.columns * d + self.c.size

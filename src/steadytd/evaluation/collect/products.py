@@ -10,6 +10,7 @@ arrays, not the tuples that hold them: Numba counts references to what it takes 
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,9 @@ class Sums(NamedTuple):
 class Eights(NamedTuple):
     """Which traces there are: of eight weights each, and of eight products of ratios each."""
 
-    lam: Floats  # [groups * 8], of every weight's system
+    begin: int  # the first weight,
+    end: int  # and that beyond the last, both multiples of 8
+    lam: Floats  # of every weight's system
     decay: Floats  # lam of each eight products of ratios
     ratio: Longs  # the first ratio of each
 
@@ -71,44 +74,84 @@ class Memory(NamedTuple):
     S: Floats  # [eights of features, across + of_x, 8]: sums of x V' and x Z'
 
 
-class Products:
-    """The memory that the sums are made in.
+class Share(NamedTuple):
+    """A part of the sums, which shares no memory with others: a thread of its own may make it."""
 
-    The behaviour's weights are 1: its sums are made beside G, without a trace.
-    """
+    eights: Eights
+    memory: Memory
 
-    def __init__(self, plan: Plan) -> None:
-        d, self.ratios, self.lams = plan.features, plan.ratios, plan.lams
-        self.columns = plan.columns - 1
-        lam = np.zeros(up(self.columns, LANES))
-        lam[: self.columns] = np.repeat([s.lam for s in plan.systems], len(plan.targets))
-        along = [(m, t) for m in plan.lams for t in range(0, plan.ratios, LANES)]
-        self.eights = Eights(
-            lam, np.array([m for m, _ in along]), np.array([t for _, t in along], dtype=np.int64)
-        )
-        groups, across, of_x = len(lam) // LANES, tiled(d + 2), tiled(d + 1)
-        self.memory = Memory(
+    @staticmethod
+    def of(plan: Plan, groups: range, beside: bool) -> Share:
+        """The traces of some groups of eight weights; with one share, what needs no trace."""
+        d, lam = plan.features, np.zeros(up(plan.columns - 1, LANES))
+        lam[: plan.columns - 1] = np.repeat([s.lam for s in plan.systems], len(plan.targets))
+        along = [(m, t) for m in plan.lams for t in range(0, plan.ratios, LANES)] if beside else []
+        across, of_x = tiled(d + 2), tiled(d + 1)
+        memory = Memory(
             V=on_cache_line((CHUNK, across)),
             Z=on_cache_line((CHUNK, max(of_x, up(d, LANES)))),
             U=on_cache_line((DEEP * LONG,)),
-            state=on_cache_line(((groups * up(d, DEEP) + len(along)) * LANES,)),
-            C=on_cache_line(((groups * d + len(along)) * across * LANES,)),
-            S=on_cache_line((up(d, LANES) * (across + of_x),)),
+            state=on_cache_line((len(lam) * up(d, DEEP) + len(along) * LANES,)),
+            C=on_cache_line(((len(groups) * d + len(along)) * across * LANES,)),
+            S=on_cache_line((up(d, LANES) * (across + of_x) if beside else 0,)),
         )
-        self.memory.Z[:, d] = 1.0
+        memory.Z[:, d] = 1.0
+        decay, ratio = [m for m, _ in along], [t for _, t in along]
+        return Share(
+            Eights(
+                groups.start * LANES, groups.stop * LANES, lam, np.array(decay, dtype=np.float64),
+                np.array(ratio, dtype=np.int64),
+            ),
+            memory,
+        )  # fmt: skip
+
+    def add(self, lo: int, hi: int, rows: Weighted) -> None:
+        """Make the sums over rows lo..hi."""
+        self.memory.C[:] = self.memory.S[:] = 0.0
+        add(lo, hi, tiled(rows.X.shape[1] + 1), rows, self.eights, self.memory)
+
+
+class Products:
+    """The sums, in two shares where there are weights enough: each number is of one share only.
+
+    The behaviour's weights are 1: its sums are made beside G, without a trace. With a `helper` one
+    share is made there, which changes no bit.
+    """
+
+    def __init__(self, plan: Plan, helper: Executor | None = None) -> None:
+        self.ratios, self.lams, self.columns = plan.ratios, plan.lams, plan.columns - 1
+        groups = up(self.columns, LANES) // LANES
+        middle = groups // 2 or groups
+        self.shares = [Share.of(plan, range(middle), beside=True)]
+        if middle < groups:
+            self.shares.append(Share.of(plan, range(middle, groups), beside=False))
+        self.helper = helper
 
     def sums(self, lo: int, hi: int, rows: Weighted) -> Sums:
         """Over rows lo..hi, which follow those of the last call."""
-        d, across = rows.X.shape[1], self.memory.V.shape[1]
-        self.memory.C[:] = self.memory.S[:] = 0.0
-        add(lo, hi, tiled(d + 1), rows, self.eights, self.memory)
-        groups = len(self.eights.lam) // LANES
-        C = self.memory.C.reshape(-1, across, LANES)[:, : d + 2]
-        traced = C[: groups * d].reshape(groups, d, d + 2, LANES).transpose(0, 3, 1, 2)
-        S = self.memory.S.reshape(-1, across + tiled(d + 1), LANES).swapaxes(1, 2)
+        first, *others = self.shares
+        if self.helper is None:
+            under_way = []
+            for one in others:
+                one.add(lo, hi, rows)
+        else:
+            under_way = [self.helper.submit(one.add, lo, hi, rows) for one in others]
+        first.add(lo, hi, rows)
+        for one in under_way:
+            one.result()
+        d, across = rows.X.shape[1], first.memory.V.shape[1]
+        found = [one.memory.C.reshape(-1, across, LANES)[:, : d + 2] for one in self.shares]
+        counts = [(one.eights.end - one.eights.begin) // LANES for one in self.shares]
+        traced = np.concatenate(
+            [
+                C[: n * d].reshape(n, d, d + 2, LANES).transpose(0, 3, 1, 2)
+                for C, n in zip(found, counts, strict=True)
+            ]
+        )
+        S = first.memory.S.reshape(-1, across + tiled(d + 1), LANES).swapaxes(1, 2)
         beside = S.reshape(up(d, LANES), -1)[:d].copy()
         systems = traced.reshape(-1, d, d + 2)[: self.columns]
-        along = C[groups * d :].swapaxes(1, 2)
+        along = found[0][counts[0] * d :].swapaxes(1, 2)
         along = along.reshape(len(self.lams), up(self.ratios, LANES), d + 2).copy()
         return Sums(
             np.concatenate([systems, beside[None, :, : d + 2]]),
@@ -155,12 +198,12 @@ def add(lo: int, hi: int, of_x: int, rows: Weighted, eights: Eights, memory: Mem
     for row in range(lo, hi, CHUNK):
         n, at = min(CHUNK, hi - row), 0
         fill(n, row, rows, memory.V, memory.Z)
-        for k in range(0, d, LANES):
+        for k in range(0, d if len(S) else 0, LANES):
             multiply(Eightfold(n, k, wide), Z, of_v, V, S, at)
             multiply(Eightfold(n, k, wide), Z, Across(of_x, wide), Z, S, at + each)
             at += each + of_x * LANES
         at = 0
-        for g in range(0, len(lam), LANES):
+        for g in range(eights.begin, eights.end, LANES):
             for k in range(0, d, DEEP):
                 here = Here(n, row, rows.columns, g, wide, k, g * deep + k * LANES)
                 trace(here, Z, weight, gamma, lam, state, U)
