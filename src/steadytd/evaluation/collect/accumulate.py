@@ -33,6 +33,7 @@ from steadytd.logs.log import LogBatch
 
 CHUNK_BYTES = 300_000  # of the weighted features of a chunk: they should stay in the cache
 FEWEST_ROWS, MOST_ROWS = 200, 2000
+BY_STEP = ("numerator", "denominator", "ended")
 FEW = 128  # features: with more, the product of matrices of BLAS is faster than our own
 
 
@@ -80,14 +81,11 @@ def room_for(plan: Plan) -> dict[str, Floats]:
         "weighted": (plan.ratios, len(plan.lams), d + 2),
         "cut": (T, len(plan.lams), d + 1),
         "ratios": (T, len(RATIO_SUMS)),
-        "numerator": (H, T),
-        "denominator": (H, T),
-        "ended": (H, T),
         **action_shapes(plan.by_action, plan.features),
     }
-    room = {name: np.zeros((n, *shapes[name])) for name in SUMMED}
-    for name in ("numerator", "denominator", "ended"):  # steps that no episode has stay untouched
-        room[name] = room[name].swapaxes(1, 2)
+    room = {name: np.zeros((n, *shapes[name])) for name in SUMMED if name not in BY_STEP}
+    for name in BY_STEP:  # steps first: those that no episode has stay untouched, in one piece
+        room[name] = np.zeros((H, n, T)).transpose(1, 2, 0)
     return room
 
 
