@@ -131,14 +131,13 @@ class Products:
         """Over rows lo..hi, which follow those of the last call."""
         first, *others = self.shares
         if self.helper is None:
-            under_way = []
-            for one in others:
+            for one in self.shares:
                 one.add(lo, hi, rows)
         else:
             under_way = [self.helper.submit(one.add, lo, hi, rows) for one in others]
-        first.add(lo, hi, rows)
-        for one in under_way:
-            one.result()
+            first.add(lo, hi, rows)
+            for work in under_way:
+                work.result()
         d, across = rows.X.shape[1], first.memory.V.shape[1]
         found = [one.memory.C.reshape(-1, across, LANES)[:, : d + 2] for one in self.shares]
         counts = [(one.eights.end - one.eights.begin) // LANES for one in self.shares]
