@@ -76,7 +76,7 @@ def test_lanes_side_by_side_are_the_engine(batch_rows: int) -> None:
         assert shape is not None
         members += [Member(x, t, kind[x.name] * 2 + t, False, shape) for t in range(2)]
     groups = side_by_side(members, log.n_obs)
-    assert sorted(len(group.members) for group in groups) == [2, 2, 2, 2, 6, 6]
+    assert sorted(len(group.members) for group in groups) == [4, 8, 8]
     sums = Accumulator(plan)
     features = Identity().fit(np.zeros((1, log.n_obs)))
     room = Room()  # the same memory again for every batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,12 @@ def test_products_of_any_size(features: int, targets: int) -> None:
     made = Products(plan)
     parts = made.sums(5, 117, rows), made.sums(117, 225, rows)
     sums = [a + b for a, b in zip(*parts, strict=True)]
+    with ThreadPoolExecutor(1) as helper:  # two threads make the same bits
+        shared = Products(plan, helper)
+        again = shared.sums(5, 117, rows), shared.sums(117, 225, rows)
+    for one, other in zip(parts, again, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
     systems, weighted = np.zeros_like(sums[0]), np.zeros_like(sums[1])
     z, c = np.zeros((plan.columns, features)), np.zeros((plan.ratios, len(lams)))
     lam = np.append(np.repeat([0.0, traced.lam], targets), 0.0)

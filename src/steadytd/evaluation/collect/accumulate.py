@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +33,7 @@ from steadytd.logs.log import LogBatch
 
 CHUNK_BYTES = 300_000  # of the weighted features of a chunk: they should stay in the cache
 FEWEST_ROWS, MOST_ROWS = 200, 2000
+BY_STEP = ("numerator", "denominator", "ended")
 FEW = 128  # features: with more, the product of matrices of BLAS is faster than our own
 
 
@@ -79,14 +81,11 @@ def room_for(plan: Plan) -> dict[str, Floats]:
         "weighted": (plan.ratios, len(plan.lams), d + 2),
         "cut": (T, len(plan.lams), d + 1),
         "ratios": (T, len(RATIO_SUMS)),
-        "numerator": (H, T),
-        "denominator": (H, T),
-        "ended": (H, T),
         **action_shapes(plan.by_action, plan.features),
     }
-    room = {name: np.zeros((n, *shapes[name])) for name in SUMMED}
-    for name in ("numerator", "denominator", "ended"):  # steps that no episode has stay untouched
-        room[name] = room[name].swapaxes(1, 2)
+    room = {name: np.zeros((n, *shapes[name])) for name in SUMMED if name not in BY_STEP}
+    for name in BY_STEP:  # steps first: those that no episode has stay untouched, in one piece
+        room[name] = np.zeros((H, n, T)).transpose(1, 2, 0)
     return room
 
 
@@ -172,9 +171,12 @@ class Prepared:
 
 
 class Accumulator:
-    """The sums of consecutive batches; all episodes of a part, from its first row on."""
+    """The sums of consecutive batches; all episodes of a part, from its first row on.
 
-    def __init__(self, plan: Plan) -> None:
+    A `helper` makes some of the sums beside the thread that calls.
+    """
+
+    def __init__(self, plan: Plan, helper: Executor | None = None) -> None:
         T, K, d = len(plan.targets), len(plan.systems), plan.summed
         self.plan = plan
         self.keeper = RowKeeper() if plan.keeps_rows else None
@@ -189,7 +191,7 @@ class Accumulator:
         self.violating = np.full((T, KEPT_ROWS), -1, dtype=np.int64)
         self.extent = np.array([np.inf, -np.inf, 0.0, 0.0])
         self.cuts = Cuts(plan)
-        self.products = Products(plan) if few(plan) and not plan.keeps_rows else None
+        self.products = Products(plan, helper) if few(plan) and not plan.keeps_rows else None
         self.by_action = ActionSums(plan.by_action, plan.features) if plan.by_action else None
         self.lams, self.c = np.array(plan.lams), np.zeros((len(plan.lams), plan.ratios))
         columns = plan.columns * d + self.c.size

@@ -3,26 +3,27 @@
 A product of matrices as long and thin as here is slow in BLAS, which first copies them. This one
 goes down the rows chunk by chunk. The traces of four features are made in registers for eight
 weights (targets and systems) at a time, and written to a memory that stays in the first cache;
-there they meet six columns of (x - gamma' x', r, 1 - gamma') at a time, whose sums are in registers
-too. So nearly all the time the processor multiplies and adds.
+there they meet the columns of (x - gamma' x', r, 1 - gamma'), four or five at a time, whose sums
+are in registers too. So nearly all the time the processor multiplies and adds. The loops take
+arrays, not the tuples that hold them: Numba counts references to what it takes out of a tuple.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Longs, on_cache_line
+from steadytd.base.arrays import Bools, Floats, Longs, on_cache_line
 from steadytd.base.jit import compiled_disjoint
 from steadytd.engine.loop.vectors import LANES, eight, least, most, put, same, spread
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.scan import LARGEST, Weighted
 
-CHUNK = 96  # rows whose traces, of four features, stay in the first cache
+CHUNK = 72  # rows whose traces, of four features, stay in the first cache
 LONG = CHUNK * LANES  # numbers of the traces of one feature
 DEEP = 4  # features whose traces are made together
-ACROSS = 6  # sums that are kept in registers: with eight numbers each, twelve of AVX2's sixteen
 
 
 def up(n: int, step: int) -> int:
@@ -32,6 +33,15 @@ def up(n: int, step: int) -> int:
     (24, 16)
     """
     return -(-n // step) * step
+
+
+def tiled(n: int) -> int:
+    """The next number that is a sum of fours and fives: so many columns can be multiplied.
+
+    >>> [tiled(n) for n in (3, 5, 6, 10, 11, 19)]
+    [4, 5, 8, 10, 12, 19]
+    """
+    return next(m for m in range(n, n + 4) if m % 4 <= m // 5)
 
 
 class Sums(NamedTuple):
@@ -46,7 +56,9 @@ class Sums(NamedTuple):
 class Eights(NamedTuple):
     """Which traces there are: of eight weights each, and of eight products of ratios each."""
 
-    lam: Floats  # [groups * 8], of every weight's system
+    begin: int  # the first weight,
+    end: int  # and that beyond the last, both multiples of 8
+    lam: Floats  # of every weight's system
     decay: Floats  # lam of each eight products of ratios
     ratio: Longs  # the first ratio of each
 
@@ -59,47 +71,86 @@ class Memory(NamedTuple):
     U: Floats  # [DEEP, CHUNK, 8]: traces of some features, or products of ratios
     state: Floats  # [groups, features up to a multiple of DEEP, 8], then [eights of products, 8]
     C: Floats  # [groups * d + eights of products, across, 8]: sums of U V'
-    S: Floats  # [eights of features, across + across of Z, 8]: sums of x V' and x Z'
+    S: Floats  # [eights of features, across + of_x, 8]: sums of x V' and x Z'
 
 
-class Products:
-    """The memory that the sums are made in.
+class Share(NamedTuple):
+    """A part of the sums, which shares no memory with others: a thread of its own may make it."""
 
-    The behaviour's weights are 1: its sums are made beside G, without a trace.
-    """
+    eights: Eights
+    memory: Memory
 
-    def __init__(self, plan: Plan) -> None:
-        d, self.ratios, self.lams = plan.features, plan.ratios, plan.lams
-        self.columns = plan.columns - 1
-        lam = np.zeros(up(self.columns, LANES))
-        lam[: self.columns] = np.repeat([s.lam for s in plan.systems], len(plan.targets))
-        along = [(m, t) for m in plan.lams for t in range(0, plan.ratios, LANES)]
-        self.eights = Eights(
-            lam, np.array([m for m, _ in along]), np.array([t for _, t in along], dtype=np.int64)
-        )
-        groups, across, of_x = len(lam) // LANES, up(d + 2, ACROSS), up(d + 1, ACROSS)
-        self.memory = Memory(
+    @staticmethod
+    def of(plan: Plan, groups: range, beside: bool) -> Share:
+        """The traces of some groups of eight weights; with one share, what needs no trace."""
+        d, lam = plan.features, np.zeros(up(plan.columns - 1, LANES))
+        lam[: plan.columns - 1] = np.repeat([s.lam for s in plan.systems], len(plan.targets))
+        along = [(m, t) for m in plan.lams for t in range(0, plan.ratios, LANES)] if beside else []
+        across, of_x = tiled(d + 2), tiled(d + 1)
+        memory = Memory(
             V=on_cache_line((CHUNK, across)),
             Z=on_cache_line((CHUNK, max(of_x, up(d, LANES)))),
             U=on_cache_line((DEEP * LONG,)),
-            state=on_cache_line(((groups * up(d, DEEP) + len(along)) * LANES,)),
-            C=on_cache_line(((groups * d + len(along)) * across * LANES,)),
-            S=on_cache_line((up(d, LANES) * (across + of_x),)),
+            state=on_cache_line((len(lam) * up(d, DEEP) + len(along) * LANES,)),
+            C=on_cache_line(((len(groups) * d + len(along)) * across * LANES,)),
+            S=on_cache_line((up(d, LANES) * (across + of_x) if beside else 0,)),
         )
-        self.memory.Z[:, d] = 1.0
+        memory.Z[:, d] = 1.0
+        decay, ratio = [m for m, _ in along], [t for _, t in along]
+        return Share(
+            Eights(
+                groups.start * LANES, groups.stop * LANES, lam, np.array(decay, dtype=np.float64),
+                np.array(ratio, dtype=np.int64),
+            ),
+            memory,
+        )  # fmt: skip
+
+    def add(self, lo: int, hi: int, rows: Weighted) -> None:
+        """Make the sums over rows lo..hi."""
+        self.memory.C[:] = self.memory.S[:] = 0.0
+        add(lo, hi, tiled(rows.X.shape[1] + 1), rows, self.eights, self.memory)
+
+
+class Products:
+    """The sums, in two shares where there are weights enough: each number is of one share only.
+
+    The behaviour's weights are 1: its sums are made beside G, without a trace. With a `helper` one
+    share is made there, which changes no bit.
+    """
+
+    def __init__(self, plan: Plan, helper: Executor | None = None) -> None:
+        self.ratios, self.lams, self.columns = plan.ratios, plan.lams, plan.columns - 1
+        groups = up(self.columns, LANES) // LANES
+        middle = groups // 2 or groups
+        self.shares = [Share.of(plan, range(middle), beside=True)]
+        if middle < groups:
+            self.shares.append(Share.of(plan, range(middle, groups), beside=False))
+        self.helper = helper
 
     def sums(self, lo: int, hi: int, rows: Weighted) -> Sums:
         """Over rows lo..hi, which follow those of the last call."""
-        d, across = rows.X.shape[1], self.memory.V.shape[1]
-        self.memory.C[:] = self.memory.S[:] = 0.0
-        add(lo, hi, rows, self.eights, self.memory)
-        groups = len(self.eights.lam) // LANES
-        C = self.memory.C.reshape(-1, across, LANES)[:, : d + 2]
-        traced = C[: groups * d].reshape(groups, d, d + 2, LANES).transpose(0, 3, 1, 2)
-        S = self.memory.S.reshape(-1, across + up(d + 1, ACROSS), LANES).swapaxes(1, 2)
+        first, *others = self.shares
+        if self.helper is None:
+            for one in self.shares:
+                one.add(lo, hi, rows)
+        else:
+            under_way = [self.helper.submit(one.add, lo, hi, rows) for one in others]
+            first.add(lo, hi, rows)
+            for work in under_way:
+                work.result()
+        d, across = rows.X.shape[1], first.memory.V.shape[1]
+        found = [one.memory.C.reshape(-1, across, LANES)[:, : d + 2] for one in self.shares]
+        counts = [(one.eights.end - one.eights.begin) // LANES for one in self.shares]
+        traced = np.concatenate(
+            [
+                C[: n * d].reshape(n, d, d + 2, LANES).transpose(0, 3, 1, 2)
+                for C, n in zip(found, counts, strict=True)
+            ]
+        )
+        S = first.memory.S.reshape(-1, across + tiled(d + 1), LANES).swapaxes(1, 2)
         beside = S.reshape(up(d, LANES), -1)[:d].copy()
         systems = traced.reshape(-1, d, d + 2)[: self.columns]
-        along = C[groups * d :].swapaxes(1, 2)
+        along = found[0][counts[0] * d :].swapaxes(1, 2)
         along = along.reshape(len(self.lams), up(self.ratios, LANES), d + 2).copy()
         return Sums(
             np.concatenate([systems, beside[None, :, : d + 2]]),
@@ -108,7 +159,19 @@ class Products:
         )  # fmt: skip
 
 
-class Factor(NamedTuple):
+class Here(NamedTuple):
+    """The n rows of a chunk, and the places of the numbers that a loop takes."""
+
+    n: int
+    row: int  # the first of them
+    columns: int  # numbers of a row of weights, or of ratios,
+    first: int  # and the first eight of them that are meant
+    wide: int  # numbers of a row of features,
+    k: int  # and the first four of them that are meant
+    state: int  # where the traces of the row before stand
+
+
+class Eightfold(NamedTuple):
     """Eight numbers of each of n rows, from place `first` on and `apart` places apart."""
 
     n: int
@@ -116,29 +179,40 @@ class Factor(NamedTuple):
     apart: int
 
 
+class Across(NamedTuple):
+    """So many columns, a sum of fours and fives, of rows of `wide` numbers."""
+
+    columns: int
+    wide: int
+
+
 @compiled_disjoint
-def add(lo: int, hi: int, rows: Weighted, eights: Eights, memory: Memory) -> None:
+def add(lo: int, hi: int, of_x: int, rows: Weighted, eights: Eights, memory: Memory) -> None:
     """C += sum_i U[i] V[i] over rows lo..hi for all traces; S += sum_i x V' and x Z'."""
     d, across, wide = rows.X.shape[1], memory.V.shape[1], memory.Z.shape[1]
-    v, z = memory.V.reshape(-1), memory.Z.reshape(-1)
-    U, C, S = memory.U, memory.C, memory.S
-    each, of_x = across * LANES, -(-(d + 1) // ACROSS) * ACROSS
-    for begin in range(lo, hi, CHUNK):
-        n, at = min(CHUNK, hi - begin), 0
-        fill(n, begin, rows, memory.V, memory.Z)
-        for k in range(0, d, LANES):
-            s = k * (across + of_x)
-            multiply(Factor(n, k, wide), z, across, v, across, S, s)
-            multiply(Factor(n, k, wide), z, of_x, z, wide, S, s + each)
-        for g in range(0, len(eights.lam), LANES):
+    V, Z, U, state = memory.V.reshape(-1), memory.Z.reshape(-1), memory.U, memory.state
+    C, S, each, deep = memory.C, memory.S, across * LANES, -(-d // DEEP) * DEEP
+    lam, weight, gamma, rho, first = eights.lam, rows.weight, rows.gamma, rows.rho, rows.first
+    decay, ratio, of_v = eights.decay, eights.ratio, Across(across, across)
+    for row in range(lo, hi, CHUNK):
+        n, at = min(CHUNK, hi - row), 0
+        fill(n, row, rows, memory.V, memory.Z)
+        for k in range(0, d if len(S) else 0, LANES):
+            multiply(Eightfold(n, k, wide), Z, of_v, V, S, at)
+            multiply(Eightfold(n, k, wide), Z, Across(of_x, wide), Z, S, at + each)
+            at += each + of_x * LANES
+        at = 0
+        for g in range(eights.begin, eights.end, LANES):
             for k in range(0, d, DEEP):
-                trace(n, begin, rows, eights, memory, g, k)
+                here = Here(n, row, rows.columns, g, wide, k, g * deep + k * LANES)
+                trace(here, Z, weight, gamma, lam, state, U)
                 for j in range(min(DEEP, d - k)):
-                    multiply(Factor(n, j * LONG, LANES), U, across, v, across, C, at)
+                    multiply(Eightfold(n, j * LONG, LANES), U, of_v, V, C, at)
                     at += each
-        for e in range(len(eights.decay)):
-            product(n, begin, rows, eights, memory, e)
-            multiply(Factor(n, 0, LANES), U, across, v, across, C, at)
+        for e in range(len(decay)):
+            here = Here(n, row, rows.ratios, ratio[e], wide, 0, len(lam) * deep + e * LANES)
+            product(here, (first, rows.every), rho, gamma, decay[e], state, U)
+            multiply(Eightfold(n, 0, LANES), U, of_v, V, C, at)
             at += each
 
 
@@ -146,68 +220,90 @@ def add(lo: int, hi: int, rows: Weighted, eights: Eights, memory: Memory) -> Non
 def fill(n: int, begin: int, rows: Weighted, V: Floats, Z: Floats) -> None:
     """V = (x - gamma' x', r, 1 - gamma') and Z = (x, 1) of n rows."""
     X, d = rows.X, rows.X.shape[1]
+    row_next, discount, reward = rows.row_next, rows.discount, rows.reward
     for i in range(n):
         row = np.uintp(begin + i)
-        j, by_next = np.uintp(rows.row_next[row]), rows.discount[row]
+        j, by_next = np.uintp(row_next[row]), discount[row]
         for k in range(d):
             Z[i, k] = X[row, k]
             V[i, k] = X[row, k] - by_next * X[j, k]
-        V[i, d], V[i, d + 1] = rows.reward[row], 1.0 - by_next
+        V[i, d], V[i, d + 1] = reward[row], 1.0 - by_next
 
 
 @compiled_disjoint
 def trace(
-    n: int, begin: int, rows: Weighted, eights: Eights, memory: Memory, first: int, k: int
+    here: Here, x: Floats, weight: Floats, gamma: Floats, lam: Floats, state: Floats, U: Floats
 ) -> None:
-    """U = z, z = weight (x + gamma lam z), of eight weights and the features k, ..., k + 3."""
-    x, wide, U, state = memory.Z.reshape(-1), memory.Z.shape[1], memory.U, memory.state
-    s = first * (-(-rows.X.shape[1] // DEEP) * DEEP) + k * LANES
-    lam, top, bottom = eight(eights.lam, first), spread(LARGEST), spread(-LARGEST)
+    """U = z, z = weight (x + gamma lam z), of eight weights and four features."""
+    lams, top, bottom = eight(lam, here.first), spread(LARGEST), spread(-LARGEST)
+    s, at, to, by_row = here.state, here.k, 0, here.row * here.columns + here.first
     z0, z1 = eight(state, s), eight(state, s + LANES)
     z2, z3 = eight(state, s + 2 * LANES), eight(state, s + 3 * LANES)
-    for i in range(n):
-        at, to = i * wide + k, i * LANES
-        w = eight(rows.weight, (begin + i) * rows.columns + first)
-        by = lam * same(rows.gamma, begin + i)
+    for i in range(here.row, here.row + here.n):
+        w, by = eight(weight, by_row), lams * same(gamma, i)
         z0 = most(least(w * (same(x, at) + by * z0), top), bottom)
         z1 = most(least(w * (same(x, at + 1) + by * z1), top), bottom)
         z2 = most(least(w * (same(x, at + 2) + by * z2), top), bottom)
         z3 = most(least(w * (same(x, at + 3) + by * z3), top), bottom)
         put(U, to, z0), put(U, to + LONG, z1)
         put(U, to + 2 * LONG, z2), put(U, to + 3 * LONG, z3)
+        at, to, by_row = at + here.wide, to + LANES, by_row + here.columns
     put(state, s, z0), put(state, s + LANES, z1)
     put(state, s + 2 * LANES, z2), put(state, s + 3 * LANES, z3)
 
 
 @compiled_disjoint
-def product(n: int, begin: int, rows: Weighted, eights: Eights, memory: Memory, e: int) -> None:
-    """U = c, c = rho (gamma lam c + 1 at a start), of the e-th eight products of ratios."""
-    U, state, s = memory.U, memory.state, len(memory.state) - LANES * (len(eights.decay) - e)
-    c, top = eight(state, s), spread(LARGEST)
-    for i in range(n):
-        row = np.uintp(begin + i)
-        start = 1.0 if rows.every or rows.first[row] else 0.0
-        r = eight(rows.rho, (begin + i) * rows.ratios + eights.ratio[e])
-        c = least(r * (spread(rows.gamma[row] * eights.decay[e]) * c + spread(start)), top)
-        put(U, i * LANES, c)
-    put(state, s, c)
+def product(
+    here: Here, starts: tuple[Bools, bool], rho: Floats, gamma: Floats, lam: float, state: Floats,
+    U: Floats,
+) -> None:  # fmt: skip
+    """U = c, c = rho (gamma lam c + 1 at a start), of eight ratios."""
+    first, every = starts
+    c, top, to = eight(state, here.state), spread(LARGEST), 0
+    for i in range(here.row, here.row + here.n):
+        start, by = 1.0 if every or first[i] else 0.0, spread(gamma[i] * lam)
+        rhos = eight(rho, i * here.columns + here.first)
+        c = least(rhos * (by * c + spread(start)), top)
+        put(U, to, c)
+        to += LANES
+    put(state, here.state, c)
 
 
 @compiled_disjoint
-def multiply(
-    factor: Factor, U: Floats, columns: int, V: Floats, wide: int, C: Floats, to: int
-) -> None:
-    """C[to + m] += sum_i U[i] V[i, m] over rows, for so many columns m of V, which is `wide`."""
-    for m in range(0, columns, ACROSS):
-        at = to + LANES * m
-        a0, a1, a2 = eight(C, at), eight(C, at + 8), eight(C, at + 16)
-        a3, a4, a5 = eight(C, at + 24), eight(C, at + 32), eight(C, at + 40)
-        k, j = factor.first, m
-        for _ in range(factor.n):
-            u = eight(U, k)
-            a0, a1 = a0 + u * same(V, j), a1 + u * same(V, j + 1)
-            a2, a3 = a2 + u * same(V, j + 2), a3 + u * same(V, j + 3)
-            a4, a5 = a4 + u * same(V, j + 4), a5 + u * same(V, j + 5)
-            k, j = k + factor.apart, j + wide
-        put(C, at, a0), put(C, at + 8, a1), put(C, at + 16, a2)
-        put(C, at + 24, a3), put(C, at + 32, a4), put(C, at + 40, a5)
+def multiply(of: Eightfold, U: Floats, by: Across, V: Floats, C: Floats, to: int) -> None:
+    """C[to + m] += sum_i U[i] V[i, m] over rows, for the columns m of V."""
+    m, rest = 0, by.columns
+    while rest > 0:
+        if rest % 4:
+            five(of, U, m, by.wide, V, C, to)
+            m, rest, to = m + 5, rest - 5, to + 5 * LANES
+        else:
+            four(of, U, m, by.wide, V, C, to)
+            m, rest, to = m + 4, rest - 4, to + 4 * LANES
+
+
+@compiled_disjoint
+def five(of: Eightfold, U: Floats, m: int, wide: int, V: Floats, C: Floats, to: int) -> None:
+    """The columns m, ..., m + 4: their sums are in ten of AVX2's sixteen registers."""
+    k, a0, a1, a2 = of.first, eight(C, to), eight(C, to + 8), eight(C, to + 16)
+    a3, a4 = eight(C, to + 24), eight(C, to + 32)
+    for _ in range(of.n):
+        u = eight(U, k)
+        a0, a1, a2 = a0 + u * same(V, m), a1 + u * same(V, m + 1), a2 + u * same(V, m + 2)
+        a3, a4 = a3 + u * same(V, m + 3), a4 + u * same(V, m + 4)
+        k, m = k + of.apart, m + wide
+    put(C, to, a0), put(C, to + 8, a1), put(C, to + 16, a2)
+    put(C, to + 24, a3), put(C, to + 32, a4)
+
+
+@compiled_disjoint
+def four(of: Eightfold, U: Floats, m: int, wide: int, V: Floats, C: Floats, to: int) -> None:
+    """The columns m, ..., m + 3."""
+    k, a0, a1 = of.first, eight(C, to), eight(C, to + 8)
+    a2, a3 = eight(C, to + 16), eight(C, to + 24)
+    for _ in range(of.n):
+        u = eight(U, k)
+        a0, a1 = a0 + u * same(V, m), a1 + u * same(V, m + 1)
+        a2, a3 = a2 + u * same(V, m + 2), a3 + u * same(V, m + 3)
+        k, m = k + of.apart, m + wide
+    put(C, to, a0), put(C, to + 8, a1), put(C, to + 16, a2), put(C, to + 24, a3)

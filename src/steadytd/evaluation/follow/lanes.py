@@ -13,7 +13,7 @@ they differ by rounding, since inner products are added up in another order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,12 +23,13 @@ from steadytd.base.arrays import Floats, Ints, Longs, on_cache_line
 from steadytd.base.jit import compiled_disjoint
 from steadytd.engine.facts import fact_table, named
 from steadytd.engine.learner import Learner
-from steadytd.engine.loop.vectors import LANES, eight, put, spread
+from steadytd.engine.loop.vectors import LANES, eight, put, same, spread
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.evaluation.collect.plan import TD, System
 from steadytd.evaluation.estimate.closed_form import own_numbers, with_trial_numbers
 
 TRIAL_STEPS, TRIAL_FEATURES = 40, 3
+AHEAD = 32  # rows whose multiples are put side by side at a time
 SAME = 1e-9  # relative difference up to which two ways to follow a learner are the same
 
 
@@ -120,7 +121,7 @@ def _as_lane(shape: Shape, number: float, system: System) -> Floats:
 
 
 class LaneRows(NamedTuple):
-    """The rows lo..hi of a batch with features X; the multiples of lane 0 stand in `column`."""
+    """The rows lo..hi of a batch with features X, and the multiples of all lanes."""
 
     lo: int
     hi: int
@@ -128,9 +129,7 @@ class LaneRows(NamedTuple):
     row_next: Ints
     discount: Floats
     reward: Floats
-    weight: Floats  # the whole memory of a `Padded`
-    columns: int
-    column: int
+    weight: Floats  # [n, columns]
 
 
 class Looks(NamedTuple):
@@ -148,39 +147,43 @@ class Flat(NamedTuple):
     """The memory of eight lanes, W, H and the sum of snapshots as vectors."""
 
     alpha: Floats
-    number: Floats
+    penalty: Floats  # 1 + eta
+    ratio: Floats  # 0: without a correction, H stays 0
+    column: Longs  # where a lane's multiples stand among the rows' weights
     W: Floats
     H: Floats
     total: Floats
 
 
 class Lanes:
-    """At most eight lanes of one kind: their weights W [d, 8], for those with a correction also H.
+    """At most eight lanes: their weights W [d, 8], for those with a correction also H.
 
-    A lane stands where its multiple m stands among the rows' weights, so that eight of these are
-    read as they are: `first` is the column of lane 0. Lanes without a learner have alpha = 0.
+    Lanes without a learner have alpha = 0.
     """
 
-    def __init__(self, lanes: Mapping[int, tuple[Learner, Shape]], first: int, d: int) -> None:
-        """`lanes[j]` is lane j, its multiple is column `first + j`."""
-        self.first = first
-        self.corrected = any(shape.corrected for _, shape in lanes.values())
+    def __init__(self, lanes: Sequence[tuple[Learner, Shape, int]], d: int) -> None:
+        """A lane is a learner, its shape, and the column of its multiples."""
+        self.corrected = any(shape.corrected for _, shape, _ in lanes)
         self.W, self.H, self.total = (on_cache_line((d, LANES)) for _ in range(3))
         self.diverged = np.full(LANES, -1, dtype=np.int64)  # after so many rows
-        self.alpha, self.number = on_cache_line((LANES,)), on_cache_line((LANES,))
-        for j, (learner, shape) in lanes.items():
-            self.alpha[j] = float(learner.values["alpha"])
-            self.number[j] = shape.number(learner)
+        self.alpha, self.ratio = on_cache_line((LANES,)), on_cache_line((LANES,))
+        self.penalty, self.column = on_cache_line((LANES,)), np.zeros(LANES, dtype=np.int64)
+        self.penalty[:] = 1.0
+        for j, (learner, shape, column) in enumerate(lanes):
+            self.alpha[j], self.column[j] = float(learner.values["alpha"]), column
+            (self.ratio if shape.corrected else self.penalty)[j] = shape.number(learner)
+
+    def _flat(self) -> Flat:
+        memory = (a.reshape(-1) for a in (self.W, self.H, self.total))
+        return Flat(self.alpha, self.penalty, self.ratio, self.column, *memory)
 
     def advance(self, rows: LaneRows, looks: Looks) -> None:
         """Take some rows of a batch; snapshots of the weights are added to `total` on the way."""
-        flat = Flat(self.alpha, self.number, *(a.reshape(-1) for a in (self.W, self.H, self.total)))
-        advance(rows, looks, self.corrected, flat, self.diverged)
+        advance(rows, looks, self.corrected, self._flat(), self.diverged)
 
     def stop_diverged(self, step: int) -> None:
         """Lanes whose weights are not finite stay at 0 from now on."""
-        flat = Flat(self.alpha, self.number, *(a.reshape(-1) for a in (self.W, self.H, self.total)))
-        stop(step, flat, self.diverged)
+        stop(step, self._flat(), self.diverged)
 
 
 @compiled_disjoint
@@ -190,13 +193,12 @@ def advance(rows: LaneRows, looks: Looks, corrected: bool, lanes: Flat, diverged
     while lo < rows.hi:
         hi = min(rows.hi, lo + looks.gap - (looks.before + lo) % looks.gap)
         stretch = LaneRows(
-            lo, hi, rows.X, rows.row_next, rows.discount, rows.reward, rows.weight, rows.columns,
-            rows.column,
+            lo, hi, rows.X, rows.row_next, rows.discount, rows.reward, rows.weight
         )  # fmt: skip
         if corrected:
-            with_correction(stretch, lanes.alpha, lanes.number, lanes.W, lanes.H)
+            with_correction(stretch, lanes)
         else:
-            weighted(stretch, lanes.alpha, lanes.number, lanes.W)
+            weighted(stretch, lanes)
         taken = looks.before + hi
         if taken % looks.gap == 0:
             stop(taken, lanes, diverged)
@@ -218,42 +220,70 @@ def stop(taken: int, lanes: Flat, diverged: Longs) -> None:
 
 
 @compiled_disjoint
-def weighted(rows: LaneRows, alpha: Floats, penalty: Floats, W: Floats) -> None:
+def weighted(rows: LaneRows, lanes: Flat) -> None:
     """w += alpha m (r + gamma' w.x' - penalty w.x) x."""
-    lo, hi, X, row_next, discount, reward, m, columns, column = rows
-    d = X.shape[1]
-    a, p = eight(alpha, 0), eight(penalty, 0)
+    lo, hi, X, row_next, discount, reward, weight = rows
+    W, column, m, x, d = lanes.W, lanes.column, np.zeros(AHEAD * LANES), X.reshape(-1), X.shape[1]
+    a, p = eight(lanes.alpha, 0), eight(lanes.penalty, 0)
     for i in range(lo, hi):
-        j = np.uintp(row_next[i])
-        w_x, w_next = spread(0.0), spread(0.0)
+        if (i - lo) % AHEAD == 0:
+            gather(i, min(i + AHEAD, hi), weight, column, m)
+        at, after = d * i, d * np.int64(row_next[i])
+        w_x, w_next, v_x, v_next = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
+        for k in range(0, d - 1, 2):  # two sums each: additions to one wait for each other
+            w, v = eight(W, LANES * k), eight(W, LANES * k + LANES)
+            w_x, v_x = w_x + w * same(x, at + k), v_x + v * same(x, at + k + 1)
+            w_next = w_next + w * same(x, after + k)
+            v_next = v_next + v * same(x, after + k + 1)
+        if d % 2:
+            w = eight(W, LANES * (d - 1))
+            w_x, w_next = w_x + w * same(x, at + d - 1), w_next + w * same(x, after + d - 1)
+        ahead = same(reward, i) + same(discount, i) * (w_next + v_next)
+        by = a * eight(m, (i - lo) % AHEAD * LANES) * (ahead - p * (w_x + v_x))
         for k in range(d):
-            w = eight(W, LANES * k)
-            w_x = w_x + w * spread(X[i, k])
-            w_next = w_next + w * spread(X[j, k])
-        delta = spread(reward[i]) + spread(discount[i]) * w_next - p * w_x
-        by = a * eight(m, columns * i + column) * delta
-        for k in range(d):
-            put(W, LANES * k, eight(W, LANES * k) + by * spread(X[i, k]))
+            put(W, LANES * k, eight(W, LANES * k) + by * same(x, at + k))
 
 
 @compiled_disjoint
-def with_correction(rows: LaneRows, alpha: Floats, ratio: Floats, W: Floats, H: Floats) -> None:
-    """w += alpha rho (delta x - gamma' (h.x) x'); h += ratio alpha (rho delta - h.x) x."""
-    lo, hi, X, row_next, discount, reward, m, columns, column = rows
-    d = X.shape[1]
-    a, q = eight(alpha, 0), eight(alpha, 0) * eight(ratio, 0)
+def with_correction(rows: LaneRows, lanes: Flat) -> None:
+    """w += alpha (delta x - m gamma' (h.x) x'); h += ratio alpha (delta - h.x) x.
+
+    delta = m (r + gamma' w.x' - penalty w.x). With a ratio of 0 that is `weighted`.
+    """
+    lo, hi, X, row_next, discount, reward, weight = rows
+    W, H, column, d = lanes.W, lanes.H, lanes.column, X.shape[1]
+    m, x = np.zeros(AHEAD * LANES), X.reshape(-1)
+    a, p = eight(lanes.alpha, 0), eight(lanes.penalty, 0)
+    q = a * eight(lanes.ratio, 0)
     for i in range(lo, hi):
-        j = np.uintp(row_next[i])
-        w_x, w_next, h_x = spread(0.0), spread(0.0), spread(0.0)
-        for k in range(d):
-            x, w = spread(X[i, k]), eight(W, LANES * k)
-            w_x = w_x + w * x
-            w_next = w_next + w * spread(X[j, k])
-            h_x = h_x + eight(H, LANES * k) * x
-        rho, g = eight(m, columns * i + column), spread(discount[i])
-        delta = rho * (spread(reward[i]) + g * w_next - w_x)
+        if (i - lo) % AHEAD == 0:
+            gather(i, min(i + AHEAD, hi), weight, column, m)
+        at, after = d * i, d * np.int64(row_next[i])
+        w_x, w_next, v_x, v_next = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
+        h_x, g_x = spread(0.0), spread(0.0)
+        for k in range(0, d - 1, 2):  # two sums each: additions to one wait for each other
+            w, v = eight(W, LANES * k), eight(W, LANES * k + LANES)
+            x0, x1 = same(x, at + k), same(x, at + k + 1)
+            w_x, v_x = w_x + w * x0, v_x + v * x1
+            h_x, g_x = h_x + eight(H, LANES * k) * x0, g_x + eight(H, LANES * k + LANES) * x1
+            w_next = w_next + w * same(x, after + k)
+            v_next = v_next + v * same(x, after + k + 1)
+        if d % 2:
+            w, x0 = eight(W, LANES * (d - 1)), same(x, at + d - 1)
+            w_x, w_next = w_x + w * x0, w_next + w * same(x, after + d - 1)
+            h_x = h_x + eight(H, LANES * (d - 1)) * x0
+        rho, g, h_x = eight(m, (i - lo) % AHEAD * LANES), same(discount, i), h_x + g_x
+        delta = rho * (same(reward, i) + g * (w_next + v_next) - p * (w_x + v_x))
         by, by_next, by_h = a * delta, a * rho * g * h_x, q * (delta - h_x)
         for k in range(d):
-            x = spread(X[i, k])
-            put(W, LANES * k, eight(W, LANES * k) + by * x - by_next * spread(X[j, k]))
-            put(H, LANES * k, eight(H, LANES * k) + by_h * x)
+            x0, w = same(x, at + k), eight(W, LANES * k)
+            put(W, LANES * k, w + by * x0 - by_next * same(x, after + k))
+            put(H, LANES * k, eight(H, LANES * k) + by_h * x0)
+
+
+@compiled_disjoint
+def gather(lo: int, hi: int, weight: Floats, column: Longs, m: Floats) -> None:
+    """The multiples of some rows, side by side: well ahead, since eight numbers wait for eight."""
+    for i in range(lo, hi):
+        for j in range(LANES):
+            m[(i - lo) * LANES + j] = weight[i, column[j]]

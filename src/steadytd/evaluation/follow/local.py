@@ -148,6 +148,7 @@ class _Chains:
 
     def __init__(self, alone: bool) -> None:
         self.alone = alone
+        self.helper = None if alone else ThreadPoolExecutor(1)
         self.pools: dict[object, ThreadPoolExecutor] = {}
         self.waiting: deque[list[Future[None]]] = deque()
 
@@ -157,6 +158,8 @@ class _Chains:
     def __exit__(self, *_: object) -> None:
         for pool in self.pools.values():
             pool.shutdown(cancel_futures=True)
+        if self.helper is not None:  # last: the sums may wait for it
+            self.helper.shutdown()
 
     def submit(self, works: dict[object, Callable[[], None]], ahead: int) -> None:
         """Give every chain its work on the next batch; then wait until few are under way."""
@@ -214,7 +217,7 @@ class _Pass:
         sums: list[Statistics] = []
         done = 0
         for part in self.parts:
-            accumulator, checks = Accumulator(self.plan), Checks(self.plan)
+            accumulator, checks = Accumulator(self.plan, chains.helper), Checks(self.plan)
             for batch in read(part):
                 room = self._room(batch)
                 X = features_of(batch, self.features, room)

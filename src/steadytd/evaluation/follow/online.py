@@ -20,7 +20,6 @@ from steadytd.engine.loop.vectors import LANES
 from steadytd.engine.rows import Rows, dense_rows
 from steadytd.engine.schedule import factors
 from steadytd.evaluation.collect.accumulate import Prepared
-from steadytd.evaluation.collect.room import memory_of
 from steadytd.evaluation.follow.lanes import LaneRows, Lanes, Looks, Shape
 from steadytd.logs.log import LogBatch
 
@@ -150,20 +149,18 @@ class Table:
 
 
 class SideBySide:
-    """Lanes of one kind for many targets, with the means of their snapshots; see `lanes`."""
+    """Lanes of many targets, with the means of their snapshots; see `lanes`."""
 
     def __init__(self, members: Sequence[Member], features: int) -> None:
-        first = members[0].column - members[0].column % LANES
-        self.members = {one.column - first: one for one in members}
-        lanes = {j: (m.learner, m.shape) for j, m in self.members.items() if m.shape is not None}
-        self.lanes = Lanes(lanes, first, features)
+        self.members = members
+        lanes = [(m.learner, m.shape, m.column) for m in members if m.shape is not None]
+        self.lanes = Lanes(lanes, features)
         self.snapshots = self.taken = 0
 
     def advance(self, p: Prepared, X: Floats, rows: int) -> None:
         """Go over a batch; `rows` is the number of rows of the whole log."""
         gap, begin = max(1, rows // (2 * SNAPSHOTS)), rows // 2 + 1
-        m = memory_of(p.weight), p.weight.array.shape[1], self.lanes.first
-        batch = LaneRows(0, p.n, X, p.row_next, p.discount, p.reward, *m)
+        batch = LaneRows(0, p.n, X, p.row_next, p.discount, p.reward, p.weight.array)
         self.lanes.advance(batch, Looks(gap, begin, self.taken))
         self.taken += p.n
         self.snapshots = max(self.taken // gap - (begin - 1) // gap, 0)
@@ -172,7 +169,7 @@ class SideBySide:
         """Where every lane has ended."""
         self.lanes.stop_diverged(self.taken)
         found = []
-        for j, one in self.members.items():
+        for j, one in enumerate(self.members):
             mean = one.averaging and self.snapshots
             w = self.lanes.total[:, j] / self.snapshots if mean else self.lanes.W[:, j]
             at = int(self.lanes.diverged[j])
@@ -181,22 +178,9 @@ class SideBySide:
 
 
 def side_by_side(members: Sequence[Member], features: int) -> list[SideBySide]:
-    """The members that can be lanes, in as few groups as possible.
-
-    A group's members are of one kind, and their columns stand in different places of one eight.
-    """
-    groups: dict[tuple[bool, int], list[list[Member]]] = {}
-    for one in members:
-        if one.shape is None:
-            continue
-        alike = groups.setdefault((one.shape.corrected, one.column // LANES), [])
-        free = (g for g in alike if all(other.column != one.column for other in g))
-        group = next(free, None)
-        if group is None:
-            alike.append([one])
-        else:
-            group.append(one)
-    return [SideBySide(group, features) for alike in groups.values() for group in alike]
+    """The members that can be lanes, in as few groups as possible: a group has eight."""
+    lanes = [one for one in members if one.shape is not None]
+    return [SideBySide(lanes[i : i + LANES], features) for i in range(0, len(lanes), LANES)]
 
 
 def lanes_by_target(lanes: Sequence[Follower]) -> dict[int, list[Follower]]:
