@@ -246,9 +246,9 @@ CASES: dict[str, Callable[[int], Case]] = {
     ),
     "never": lambda s: Case(never(s), {"learners": ["lstd", "drl:lam=1"]}),
     "reversing": lambda s: Case(reversing(s), {}, ("pi",)),
-    "cut": lambda s: Case(both(world(0.5, s), episodes=1000, length=3, seed=s), {}),
+    "cut": lambda s: Case(both(world(0.5, s), episodes=4000, length=3, seed=s), {}),
     "cut, wrong": lambda s: Case(
-        wrong(both(world(0.5, s), episodes=1000, length=3, seed=s)), {"learners": ["lstd", "drl"]}
+        wrong(both(world(0.5, s), episodes=4000, length=3, seed=s)), {"learners": ["lstd", "drl"]}
     ),
     "cut, next not known": lambda s: Case(
         both(world(0.5, s), episodes=900, length=3, seed=s, next_obs="none"), {}
