@@ -18,7 +18,7 @@ LAMS = (0.0, 0.5, 0.8, 0.95, 1.0)
 def influences(rng: np.random.Generator, units: int, skew: float = 0.0) -> np.ndarray:
     """Of mean 0; the larger `skew`, the longer the tail above."""
     e = rng.standard_normal(units) + skew * rng.standard_exponential(units) ** 2
-    return (e - e.mean()) / units
+    return np.asarray((e - e.mean()) / units)
 
 
 def drawn(rng: np.random.Generator, units: int = 60) -> Ruled:

@@ -20,8 +20,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from steadytd.base.wording import count, figures
-from steadytd.evaluation.estimate.sandwich import Estimate
+from steadytd.base.wording import count, figures, without_sign_of_zero
+from steadytd.evaluation.estimate.sandwich import SAME, Estimate
 from steadytd.evaluation.judge.rule import Ruled, Sides, largest, noise
 
 Said = Literal["better", "worse", "undecided"]
@@ -75,6 +75,8 @@ class Decision:
             f"It cannot be told whether {self.target} is better or worse than {other}: the "
             f"difference is {_number(self.difference, width)} {interval}"
         )
+        if abs(self.difference) <= SAME * width:
+            return f"{known}; they look alike, so it cannot be said how much more data would tell."
         if self.episodes_needed is None:
             return (
                 f"{known}; more {self.counted} like these would not tell, since the possible bias "
@@ -82,7 +84,7 @@ class Decision:
             )
         return (
             f"{known}; about {_rounded(self.episodes_needed):,} more {self.counted} like these "
-            "would be needed if it stays as it is."
+            "would be needed if the difference stays as it is."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,7 +178,7 @@ def more(
         if not math.isfinite(width):
             return None
         least = min(least, room / width if width > 0.0 else math.copysign(math.inf, room))
-    if not least > 0.0:
+    if not 0.0 < least < math.inf:
         return None
     wanted = number / least**2
     return max(math.ceil(wanted - number), 1) if wanted < 1e15 else None
@@ -229,7 +231,7 @@ def _number(value: float, width: float) -> str:
     if not width > 0.0 or not math.isfinite(width) or not 1e-4 <= abs(value) < 1e9:
         return figures(value)
     digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(abs(value))))
-    return f"{value:.{max(digits, 0)}f}"
+    return without_sign_of_zero(f"{value:.{max(digits, 0)}f}")
 
 
 def _percent(level: float) -> str:
