@@ -1,8 +1,9 @@
 """How often trusted answers are right, on logs of worlds whose values are known exactly.
 
 The worlds of `benchmarks/worlds`: some were used to make the rule of trust, the others were set
-aside before it was written; they are counted apart. An answer is right if its interval holds the
-target's true value; a decision (better or worse than the policy that made the log) if it is true.
+aside before it was written (`fresh`: before its last change); they are counted apart. An answer is
+right if its interval holds the target's true value; a decision (better or worse than the policy
+that made the log) if it is true.
 
     python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--json]
 
@@ -29,9 +30,9 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
 
-from benchmarks.worlds import DEVELOPMENT, SET_ASIDE, World
+from benchmarks.worlds import DEVELOPMENT, FRESH, SET_ASIDE, World
 
-PARTS = {"development": DEVELOPMENT, "set-aside": SET_ASIDE}
+PARTS = {"development": DEVELOPMENT, "set-aside": SET_ASIDE, "fresh": FRESH}
 CHUNK = 10  # logs of one task
 
 
@@ -110,7 +111,7 @@ def grade(task: Task) -> tuple[Task, Counter[str]]:
 
 def tasks(asked: argparse.Namespace) -> list[Task]:
     """All logs, in parts that take about as long as each other."""
-    parts = list(PARTS) if asked.part == "both" else [asked.part]
+    parts = list(PARTS) if asked.part == "all" else [asked.part]
     last = asked.first + asked.logs
     return [
         Task(part, name, range(first, min(first + CHUNK, last)), asked.prototype)
@@ -143,7 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--logs", type=int, default=60, help="logs of each world")
     parser.add_argument("--first", type=int, default=5000, help="the first log's seed")
-    parser.add_argument("--part", choices=[*PARTS, "both"], default="both")
+    parser.add_argument("--part", choices=[*PARTS, "all"], default="all")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--prototype", action="store_true", help="grade the slow reference")
     parser.add_argument("--json", action="store_true", help="print one JSON document")

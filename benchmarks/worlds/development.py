@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from benchmarks.worlds import bandits, chains, clinical, control, grids, queues, toy_text
+from benchmarks.worlds import bandits, chains, clinical, control, grids, queues, rare, toy_text
 from benchmarks.worlds.policies import drawn, mixed, powered, shifted, soft, swapped
 from benchmarks.worlds.world import Floats, World
 
@@ -110,6 +110,37 @@ def kinds(change: float, seed: int, episodes: int) -> World:
     return World(d, mu, pi, 0.95, "raw", episodes, length=300)
 
 
+def doubling(features: str, go_on: float, episodes: int) -> World:
+    d = rare.doubling()
+    mu, pi = np.tile([0.4, 0.6], (len(d.P), 1)), np.tile([1.0 - go_on, go_on], (len(d.P), 1))
+    return World(d, mu, pi, 0.99, features, episodes)
+
+
+def claims(features: str, episodes: int) -> World:
+    d = rare.claims()
+    mu, pi = soft(d, 0.9, 0.3, 0.4), soft(d, 0.9, 2.0, 0.2)
+    return World(d, mu, pi, 0.9, features, episodes)
+
+
+def lock(features: str, share: float, episodes: int) -> World:
+    d = rare.lock()
+    even = np.full((len(d.P), 3), 1 / 3)
+    right = np.eye(3)[np.arange(len(d.P)) % 3]
+    return World(d, even, mixed(even, right, share), 0.97, features, episodes)
+
+
+def trap(features: str, fast: float, episodes: int) -> World:
+    d = rare.trap()
+    mu, pi = np.tile([0.5, 0.5], (len(d.P), 1)), np.tile([1.0 - fast, fast], (len(d.P), 1))
+    return World(d, mu, pi, 0.99, features, episodes)
+
+
+def visitors(features: str, seed: int, episodes: int) -> World:
+    d = rare.visitors(seed=seed)
+    mu, pi = soft(d, 0.98, 0.5, 0.3), soft(d, 0.98, 1.0, 0.2)
+    return World(d, mu, pi, 0.98, features, episodes)
+
+
 def wrong(world: World, how: str) -> World:
     mu = world.mu
     ways: dict[str, Callable[[], Floats]] = {
@@ -167,6 +198,26 @@ DEVELOPMENT: dict[str, Callable[[], World]] = {
     "kinds raw many": lambda: kinds(0.0, 71, 3000),
     "kinds raw other": lambda: kinds(0.0, 72, 1500),
     "kinds slowly raw": lambda: kinds(0.1, 72, 1500),
+    "kinds often raw": lambda: kinds(0.3, 73, 2000),
+    "kinds raw some": lambda: kinds(0.05, 74, 500),
+    "kinds third raw": lambda: kinds(0.02, 75, 1000),
+    "doubling onehot": lambda: doubling("onehot", 0.7, 300),
+    "doubling raw": lambda: doubling("raw", 0.75, 1000),
+    "doubling few": lambda: doubling("raw", 0.6, 60),
+    "claims raw": lambda: claims("raw", 500),
+    "claims few": lambda: claims("onehot", 100),
+    "lock onehot": lambda: lock("onehot", 0.2, 300),
+    "lock raw": lambda: lock("raw", 0.3, 500),
+    "lock few": lambda: lock("onehot", 0.1, 60),
+    "trap onehot": lambda: trap("onehot", 0.7, 300),
+    "trap raw": lambda: trap("raw", 0.8, 500),
+    "trap few": lambda: trap("raw", 0.6, 80),
+    "visitors onehot": lambda: visitors("onehot", 5, 300),
+    "visitors raw": lambda: visitors("raw", 5, 500),
+    "visitors other raw": lambda: visitors("raw", 6, 1000),
+    "visitors third raw": lambda: visitors("raw", 8, 1500),
+    "visitors fourth raw": lambda: visitors("raw", 9, 200),
+    "visitors few": lambda: visitors("raw", 7, 80),
     "queue endless onehot": lambda: queue("onehot", 0.5, 10_000),
     "queue endless raw": lambda: queue("raw", 1.5, 20_000),
     "line endless poly:2": lambda: line("poly:2", 0.5, 5_000),

@@ -1,12 +1,15 @@
 """The rule of trust (docs/decisions/0018-trust.md), from the units' sums alone.
 
-    H(lam) = WIDER (t se(lam) + c(lam) |J(lam) - J(0)|),   c(lam) = (1 - lam) / (lam (1 - MEMORY))
+From J(lam) - H- to J(lam) + H+, where on either side
 
-t is the 97.5 % point of Student's distribution with N - 1 degrees of freedom, N = (sum e^2)^2 /
-sum e^4 the number of units that the error's estimate rests on. The second part bounds the bias: if
-what the features miss is forgotten by a share 1 - MEMORY per step, the bias of DRL(lam) is
-b (1 - lam) / (1 - lam MEMORY), and c(lam) |J(lam) - J(0)| is just that. Of the lam that the log can
-carry, the one with the least H is taken.
+    H(lam) = N(lam) + B(lam) + C(lam) N(0)
+
+N(lam) is the largest over lam' <= lam of t se + UNSEEN times the most extreme unit on that side; t
+the 97.5 % point of Student's distribution with n - 1 degrees of freedom, n = (sum e^2)^2 / sum e^4
+the number of units that the error's estimate rests on. B bounds the bias: with d = J(lam) - J(0)
+and c(lam) = (1 - lam) / (lam (1 - MEMORY)) it is c |d| on the side away from J(0) and BACK |d| on
+the other, but at least c SURELY se(d). Of the lam that the log can carry, the one with the shortest
+interval is taken.
 """
 
 from __future__ import annotations
@@ -19,8 +22,10 @@ from scipy.stats import t as student
 
 GRID = (0.5, 0.8, 0.95, 1.0)  # besides 0
 MEMORY = 0.9  # of a step's error, what is left in the next
-WIDER = 1.1  # the least of several half widths is a little too short
-FEW_SCORES, FEW_WEIGHTS = 8.0, 20.0  # effective units of scores and of weights
+UNSEEN = 2.0  # units like the most extreme one that may be missing
+BACK = 0.75  # of |J(lam) - J(0)|: how far the interval reaches back towards J(0) at least
+SURELY = 0.5  # standard errors of J(lam) - J(0) that are taken for a difference at least
+FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
 MANY, NEAR = 2.5, 0.03  # standard errors, and distance, that the total weight may be off 1
 FEW_EPISODES, FEW_ROWS, FEW_STRETCHES = 20, 1000, 25
 DOUBT = 0.25  # of what lies beyond the cuts: what may be wrong with it unnoticed
@@ -61,71 +66,84 @@ class Facts(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Means of scores over the starts, their standard errors, and what those rest on."""
+    """Means of scores over the starts, how far chance reaches, and what that rests on."""
 
     J: Floats
     se: Floats
+    reach: Floats  # below and above [2, L]: t se + UNSEEN times the most extreme unit
     number: Floats  # effective units
     like: Floats  # correlation of neighbouring units
+    e: Floats  # influences [k, L]
 
     @classmethod
     def of(cls, score: Floats, starts: Floats) -> Sums:
         """The sandwich over units. Scores that are all the same rest on nothing."""
         k, n = len(starts), starts.sum()
         J = score.sum(axis=0) / n
-        e = score - starts[:, None] * J
+        e = (score - starts[:, None] * J) / n
         square = np.maximum((e**2).sum(axis=0), 1e-300)
-        number = square**2 / np.maximum((e**4).sum(axis=0), 1e-300)
+        number = np.maximum(square**2 / np.maximum((e**4).sum(axis=0), 1e-300), 2.0)
         like = (e[1:] * e[:-1]).sum(axis=0) / square
-        return cls(J, np.sqrt(square * k / (k - 1)) / n, np.maximum(number, 2.0), like)
-
-    def noise(self) -> Floats:
-        """t se."""
-        return np.asarray(student.ppf(0.975, self.number - 1.0) * self.se)
+        se = np.sqrt(square * k / (k - 1))
+        ends = np.maximum([(-e).max(axis=0), e.max(axis=0)], 0.0)
+        reach = student.ppf(0.975, number - 1.0) * se + UNSEEN * ends
+        return cls(J, se, reach, number, like, e)
 
 
 def stretched(score: Floats, starts: Floats) -> Sums:
-    """Of an endless log: the largest t se over stretches of 1, 2, 4, ... units.
+    """Of an endless log: the largest reach over stretches of 1, 2, 4, ... units.
 
-    The number of units and the likeness of neighbours are those of the longest stretches.
+    All the rest is that of the longest stretches.
     """
     found = Sums.of(score, starts)
-    noise = found.noise()
+    reach = found.reach
     while len(starts) >= 2 * FEW_STRETCHES:
         score, starts = paired(score), paired(starts)
         found = Sums.of(score, starts)
-        noise = np.maximum(noise, found.noise())
-    t = student.ppf(0.975, found.number - 1.0)
-    return found._replace(se=noise / t)
+        reach = np.maximum(reach, found.reach)
+    return found._replace(reach=reach)
+
+
+def bounded(s: Sums, lam: Floats, at: list[int]) -> Floats:
+    """The bound of the bias below and above [2, lams]."""
+    c = (1.0 - lam) / (lam * (1.0 - MEMORY))
+    d = s.J[at] - s.J[0]
+    k, apart = len(s.e), s.e[:, at] - s.e[:, :1]
+    least = c * SURELY * np.sqrt((apart**2).sum(axis=0) * k / (k - 1))
+    sides = [np.where(sign * d > 0.0, c, BACK) * np.abs(d) for sign in (-1.0, 1.0)]
+    return np.asarray(np.maximum(sides, least))
 
 
 def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRID) -> Answer:
     """The value, its interval, the difference to the behaviour, and whether to trust them."""
     at = [LAMS.index(lam) for lam in grid]
-    lam, sums = np.array(grid), stretched if facts.endless else Sums.of
+    sums = stretched if facts.endless else Sums.of
     s = sums(units.score, units.starts)
     apart = sums(units.score - own.score[:, -1:], units.starts)
-    bias = (1.0 - lam) / (lam * (1.0 - MEMORY)) * np.abs(s.J[at] - s.J[0])
-    beyond = units.cut.sum(axis=0)[at] / units.starts.sum() * s.noise()[0]
-    half = WIDER * (s.noise()[at] + bias + beyond)
-    carried = _carried(units, s)[at] & np.isfinite(half)
-    i = int(np.where(carried, half, np.inf).argmin()) if carried.any() else 0
+    beyond = np.abs(units.cut.sum(axis=0)[at] / units.starts.sum()) * s.reach[:, 0].max()
+    more = bounded(s, np.array(grid), at) + beyond
+    reach, away = (_rising(x.reach, at) + more for x in (s, apart))
+    carried = _carried(units, s)[at] & np.isfinite(reach).all(axis=0)
+    i = int(np.where(carried, reach.sum(axis=0), np.inf).argmin()) if carried.any() else 0
     J, difference = float(s.J[at[i]]), float(apart.J[at[i]])
-    wide = float(half[i]), float(WIDER * (apart.noise()[at[i]] + bias[i] + beyond[i]))
     guessed = float(abs(units.beyond.sum(axis=0)[at[i]] / units.starts.sum()))
     known = {
         "overlap": carried.any(),
         "few": units.starts.sum() >= (FEW_ROWS if facts.endless else FEW_EPISODES),
         "mixing": not facts.endless or s.like[at[i]] * np.sqrt(FEW_STRETCHES) < 1.0,
         "range": _in_range(J, facts),
-        "cut off": DOUBT * guessed <= wide[0],
+        "cut off": DOUBT * guessed <= reach[:, i].mean(),
     }
     reasons = [f"probabilities: {name}" for name in facts.alarms]
     reasons += [name for name, fine in known.items() if not fine]
-    return Answer(
-        J, J - wide[0], J + wide[0], grid[i], difference, difference - wide[1],
-        difference + wide[1], tuple(reasons),
-    )  # fmt: skip
+    lo, hi = J - float(reach[0, i]), J + float(reach[1, i])
+    ends = difference - float(away[0, i]), difference + float(away[1, i])
+    return Answer(J, lo, hi, grid[i], difference, *ends, tuple(reasons))
+
+
+def _rising(reach: Floats, at: list[int]) -> Floats:
+    """The largest over all lam' of the grid up to lam, 0 among them."""
+    return np.asarray(np.maximum.accumulate(reach[:, [0, *at]], axis=1)[:, 1:])
 
 
 def _carried(units: Units, s: Sums) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

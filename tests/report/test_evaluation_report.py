@@ -292,9 +292,7 @@ def test_no_episode_is_small_enough_for_a_picture_of_visits(
 def test_the_curve_over_lam_marks_the_chosen_one(evaluation: Evaluation) -> None:
     j = evaluation.judged[0]
     rows = [r for r in data_of(lam_chart(evaluation, j.name)) if "lam" in r]
-    marked = {
-        r["lam"] for r in rows if r["hi"] - r["lo"] == pytest.approx(2 * j.rule.half, rel=1e-9)
-    }
+    marked = {r["lam"] for r in rows if (r["lo"], r["hi"]) == pytest.approx(j.rule.interval)}
     assert marked == {f"{j.rule.lam:g}"}
     assert {r["lam"] for r in rows} == {f"{lam:g}" for lam in j.curve}
     for r in rows:

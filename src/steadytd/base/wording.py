@@ -48,6 +48,15 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def without_sign_of_zero(number: str) -> str:
+    """A number that is rounded to 0 has no sign.
+
+    >>> without_sign_of_zero("-0.00"), without_sign_of_zero("-0.01")
+    ('0.00', '-0.01')
+    """
+    return number.removeprefix("-") if float(number) == 0.0 else number
+
+
 def large(number: int) -> str:
     """A large number for reading.
 

@@ -29,7 +29,7 @@ from steadytd.evaluation.estimate.methods.by_action import BY_ACTION, FEW, numbe
 from steadytd.evaluation.estimate.methods.drl import at, needed
 from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests, with_drl
-from steadytd.evaluation.estimate.sandwich import Estimate, neighbours
+from steadytd.evaluation.estimate.sandwich import neighbours
 from steadytd.evaluation.estimate.sparse.estimator import estimator
 from steadytd.evaluation.estimate.stability import assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
@@ -353,7 +353,9 @@ def conclude(
         judged=judged,
         warnings=warnings,
         recommended=recommended,
-        behavior=LoggedValue(valued.value, *_limits(valued, facts.divided)),
+        behavior=LoggedValue(
+            valued.value, *noise(valued.influence, facts.divided).reach.around(valued.value)
+        ),
         sides=sides,
         data=data,
         path_rows=[row for rows in paths for row in rows],
@@ -368,11 +370,6 @@ def conclude(
             passed.checked.sample, {j.name: j.omega for j in judged}, features, facts.continuing
         ),
     )
-
-
-def _limits(one: Estimate, divided: bool) -> tuple[float, float]:
-    reach = noise(one.influence, divided).reach
-    return one.value - reach, one.value + reach
 
 
 def _calibration(log: Any) -> dict[str, Any]:

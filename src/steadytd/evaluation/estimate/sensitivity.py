@@ -269,11 +269,14 @@ def answer(asked: Question, value: Value | None, sharp: bool, rows: int) -> Sens
 
 
 def _text(asked: Question, Lambda: float, sharp: bool, rows: int) -> str:
+    value, behavior = f"{asked.value:.4g}", f"{asked.behavior:.4g}"
+    if value == behavior:
+        return (
+            f"the target and the policy that made the log look alike ({value}): there is nothing "
+            "that wrong ratios could turn."
+        )
     side = "better" if asked.value > asked.behavior else "worse"
-    said = (
-        f"the target looks {side} than the policy that made the log ({asked.value:.4g} against "
-        f"{asked.behavior:.4g})"
-    )
+    said = f"the target looks {side} than the policy that made the log ({value} against {behavior})"
     if not asked.decided:
         said += ", though chance or bias may explain that"
     if np.isnan(Lambda):

@@ -2,22 +2,27 @@
 
 Scores are compared unit by unit, so that what both policies share cancels:
 
-    H = 1.1 (t se(score - other score) + the bounds of bias + what is beyond cuts, of both)
+    H = N(score - other score) + the bounds of bias + what is beyond cuts, of both
 
-The behaviour's own scores are its returns (with V at cuts), and have no bias by features. Where
-several comparisons are made at once, each has the level 1 - 0.05 / their number (Bonferroni).
+on either side, as in `rule`. N is the largest over lam' up to the lam of the rule; two targets go
+up together, each as far as its own lam. What may make one target larger makes the difference
+larger, or smaller if it is the other one. The behaviour's own scores are its returns (with V at
+cuts), and have no bias by features. Where several comparisons are made at once, each has the level
+1 - 0.05 / their number (Bonferroni).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from steadytd.base.wording import count, figures
-from steadytd.evaluation.judge.rule import WIDER, Ruled, noise
+from steadytd.base.wording import count, figures, without_sign_of_zero
+from steadytd.evaluation.estimate.sandwich import SAME, Estimate
+from steadytd.evaluation.judge.rule import Ruled, Sides, largest, noise
 
 Said = Literal["better", "worse", "undecided"]
 
@@ -36,8 +41,9 @@ class Decision:
 
     `episodes_needed` more episodes like these (rows, where values are means over all rows) would
     decide, if the difference stayed as it is: with n' in place of n episodes the part of the
-    interval that is due to chance shrinks by sqrt(n / n'), the bound of the bias does not. None: no
-    number would, since the bound alone is larger than the difference. 0 where it is decided.
+    interval that is due to chance shrinks by sqrt(n / n'), the bound of the bias does not (but for
+    its least, half a standard error). None: no number would, since the bound alone is larger than
+    the difference. 0 where it is decided.
     `level` is that of the interval; `reasons` are codes of findings that forbid to rely on it.
     """
 
@@ -69,6 +75,8 @@ class Decision:
             f"It cannot be told whether {self.target} is better or worse than {other}: the "
             f"difference is {_number(self.difference, width)} {interval}"
         )
+        if abs(self.difference) <= SAME * width:
+            return f"{known}; they look alike, so it cannot be said how much more data would tell."
         if self.episodes_needed is None:
             return (
                 f"{known}; more {self.counted} like these would not tell, since the possible bias "
@@ -76,7 +84,7 @@ class Decision:
             )
         return (
             f"{known}; about {_rounded(self.episodes_needed):,} more {self.counted} like these "
-            "would be needed if it stays as it is."
+            "would be needed if the difference stays as it is."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,22 +124,22 @@ class Counted(NamedTuple):
 def compared(one: Side, other: Side | None, data: Counted, together: int = 1) -> Decision:
     """One target against another, or against the policy that made the log."""
     level = 1.0 - 0.05 / together
-    a = one.rule
-    second = a.own if other is None else other.rule.estimate
-    apart = a.estimate.minus(second)
-    bias, beyond = a.bias, a.beyond
-    if other is not None:
-        bias, beyond = bias + other.rule.bias, beyond + other.rule.beyond
-    if not np.isfinite(apart.influence).all():
-        chance = float("nan")
-    else:
-        chance = WIDER * (noise(apart.influence, a.divided, level).reach + beyond)
-    half = chance + WIDER * bias
-    lo, hi = apart.value - half, apart.value + half
+    a, b = one.rule, None if other is None else other.rule
+    paths = a.path, (a.own,) if b is None else b.path
+    apart = paths[0][-1].minus(paths[1][-1])
+    beyond = a.beyond + (0.0 if b is None else b.beyond)
+    chance = Sides(*(side + beyond for side in _chance(*paths, a.divided, level)))
+    bounds = [(a.bias.fixed, a.bias.chance)]
+    if b is not None:
+        bounds.append((Sides(b.bias.fixed.up, b.bias.fixed.down), b.bias.chance))
+    ends = (chance[i] + sum(max(fixed[i], least) for fixed, least in bounds) for i in (0, 1))
+    lo, hi = Sides(*ends).around(apart.value)
     said: Said = "better" if lo > 0.0 else "worse" if hi < 0.0 else "undecided"
     codes = (*one.reasons, *(() if other is None else other.reasons))
     reasons = tuple(dict.fromkeys(codes))
-    needed = 0 if said != "undecided" else more(apart.value, chance, WIDER * bias, data.number)
+    side = int(apart.value < 0.0)  # the limit that lies towards 0
+    open_ends = [(fixed[side], least) for fixed, least in bounds]
+    needed = 0 if said != "undecided" else more(apart.value, chance[side], open_ends, data.number)
     against = None if other is None else other.name
     return Decision(
         one.name, against, apart.value, lo, hi, said, not reasons, needed, level, reasons,
@@ -139,16 +147,40 @@ def compared(one: Side, other: Side | None, data: Counted, together: int = 1) ->
     )  # fmt: skip
 
 
-def more(difference: float, chance: float, bias: float, number: int) -> int | None:
-    """How many more would make chance sqrt(n / n') + bias smaller than the difference.
+def _chance(
+    one: tuple[Estimate, ...], other: tuple[Estimate, ...], divided: bool, level: float
+) -> Sides:
+    """What chance can do to the difference: the largest on the way up."""
+    found = []
+    for i in range(max(len(one), len(other))):
+        apart = one[min(i, len(one) - 1)].minus(other[min(i, len(other) - 1)]).influence
+        if not np.isfinite(apart).all():
+            return Sides(math.nan, math.nan)
+        found.append(noise(apart, divided, level).reach)
+    return largest(found)
 
-    >>> more(1.0, 1.5, 0.25, 100), more(0.2, 1.0, 0.25, 100)
+
+def more(
+    difference: float, chance: float, bounds: list[tuple[float, float]], number: int
+) -> int | None:
+    """How many more would make s chance + sum max(fixed, s falling) smaller than the difference.
+
+    s = sqrt(n / n'), and `bounds` are pairs of what stays fixed and what falls with s.
+
+    >>> more(1.0, 1.5, [(0.25, 0.0)], 100), more(0.2, 1.0, [(0.25, 0.0)], 100)
     (300, None)
     """
-    room = abs(difference) - bias
-    if not room > 0.0 or not math.isfinite(chance / room):
+    least = math.inf
+    for falls in product((False, True), repeat=len(bounds)):
+        pairs = list(zip(bounds, falls, strict=True))
+        room = abs(difference) - sum(fixed for (fixed, _), falling in pairs if not falling)
+        width = chance + sum(part for (_, part), falling in pairs if falling)
+        if not math.isfinite(width):
+            return None
+        least = min(least, room / width if width > 0.0 else math.copysign(math.inf, room))
+    if not 0.0 < least < math.inf:
         return None
-    wanted = number * (chance / room) ** 2
+    wanted = number / least**2
     return max(math.ceil(wanted - number), 1) if wanted < 1e15 else None
 
 
@@ -199,7 +231,7 @@ def _number(value: float, width: float) -> str:
     if not width > 0.0 or not math.isfinite(width) or not 1e-4 <= abs(value) < 1e9:
         return figures(value)
     digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(abs(value))))
-    return f"{value:.{max(digits, 0)}f}"
+    return without_sign_of_zero(f"{value:.{max(digits, 0)}f}")
 
 
 def _percent(level: float) -> str:

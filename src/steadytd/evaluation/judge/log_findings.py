@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steadytd.base.finding import Finding
+from steadytd.base.wording import count
 
 FEW_EPISODES, FEW_ROWS = 20, 1000  # rows count where there are no episodes
 MUCH_LEFT = 0.05  # discount left where episodes are cut, on average
@@ -79,8 +80,8 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "few_episodes",
                 "",
                 "warning",
-                f"the log has {f.rows} rows and {f.episodes} episodes in {f.units} units: too few "
-                "for an interval that can be trusted.",
+                f"the log has {count(f.rows, 'row')} and {count(f.episodes, 'episode')} in "
+                f"{count(f.units, 'unit')}: too few for an interval that can be trusted.",
                 f"Collect at least {FEW_ROWS} rows; better many thousands."
                 if f.continuing
                 else f"Collect at least {FEW_EPISODES} episodes; better hundreds.",

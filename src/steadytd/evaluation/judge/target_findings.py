@@ -47,10 +47,16 @@ def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
             "Use fewer features, or collect more data.",
             numbers,
         )  # fmt: skip
-    said = []
     if not np.any(r.estimate.influence):
-        said.append("every unit of the log has the same score, so that chance cannot be seen in it")
-    elif not w.enough_scores:
+        return Finding(
+            "no_variation", j.name, "warning",
+            f"every unit of the log has the same score, up to rounding (at lam = {r.lam:g}): what "
+            "chance can do cannot be seen in it.",
+            "Collect a log whose rewards and ratios differ.",
+            numbers,
+        )  # fmt: skip
+    said = []
+    if not w.enough_scores:
         said.append(
             f"the error of drl rests on {w.scores:.3g} of {numbers['units']} units of the log (at "
             f"least {FEW_SCORES:g} are wanted)"

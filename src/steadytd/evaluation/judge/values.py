@@ -234,8 +234,7 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
 
 def _by_rule(rule: Ruled) -> dict[str, Any]:
     """The numbers of the row of plain `drl`."""
-    nan, known = float("nan"), rule.known
-    lo, hi = (rule.value - rule.half, rule.value + rule.half) if known else (nan, nan)
+    lo, hi = rule.interval if rule.known else NONE
     return {"value": rule.value, "fixed_point": rule.value, "lo": lo, "hi": hi, "lam": rule.lam}
 
 

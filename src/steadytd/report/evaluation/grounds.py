@@ -29,7 +29,7 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     if not rows:
         return None
     best = [r for r in rows if rule.known and r["lam"] == f"{rule.lam:g}"]
-    best = [{**r, "lo": rule.value - rule.half, "hi": rule.value + rule.half} for r in best]
+    best = [{**r, **rule.interval._asdict()} for r in best]
     base = alt.Chart(data(rows))
     x = alt.X("lam:O", sort=[r["lam"] for r in rows], title="lam", axis=alt.Axis(labelAngle=0))
     scale = alt.Scale(zero=False, domain=_visible([*rows, *best], behavior), nice=False)

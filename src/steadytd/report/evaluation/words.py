@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from steadytd.base.finding import Finding
-from steadytd.base.wording import figures
+from steadytd.base.wording import figures, without_sign_of_zero
 from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
@@ -20,6 +20,7 @@ REASONS = {
     "ratios_off": "the mean ratio pi/mu is not 1: probabilities are wrong, or actions are missing",
     "probabilities_off": "the logged probabilities are wrong: actions are taken more or less often "
     "than they say",
+    "no_variation": "everything in the log says the same, so that chance cannot be seen in it",
     "low_overlap": "the log shows too little of what this policy would do",
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",
@@ -56,7 +57,7 @@ def number(value: float | None, width: float = float("nan"), size: float = 0.0) 
     if not width > 0.0 or math.isinf(width) or not 1e-4 <= size < 1e9:
         return figures(value)
     digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(size)))
-    return f"{value:.{max(digits, 0)}f}"
+    return without_sign_of_zero(f"{value:.{max(digits, 0)}f}")
 
 
 def limits(lo: float | None, hi: float | None) -> str:

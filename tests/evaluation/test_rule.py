@@ -1,0 +1,150 @@
+"""The rule of trust by hand: the two sides of an interval, and what more data would do to them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from steadytd.evaluation.estimate.sandwich import Estimate
+from steadytd.evaluation.judge.decide import Counted, Side, compared, more
+from steadytd.evaluation.judge.rule import Bias, Ruled, Sides, bias, noise, ruled
+
+LAMS = (0.0, 0.5, 0.8, 0.95, 1.0)
+
+
+def influences(rng: np.random.Generator, units: int, skew: float = 0.0) -> np.ndarray:
+    """Of mean 0; the larger `skew`, the longer the tail above."""
+    e = rng.standard_normal(units) + skew * rng.standard_exponential(units) ** 2
+    return np.asarray((e - e.mean()) / units)
+
+
+def drawn(rng: np.random.Generator, units: int = 60) -> Ruled:
+    """A rule on a drawn curve whose noise grows with lam, or does not."""
+    skew, start, cut = rng.choice([-1.0, 0.0, 1.0]), rng.normal(), rng.choice([0.0, 0.1])
+    masses = np.full(units, 1.0 / units)
+    curve = {
+        lam: Estimate(
+            start + 0.1 * rng.normal(), influences(rng, units, skew) * rng.uniform(0.5, 2.0), lam,
+            masses, cut,
+        )
+        for lam in LAMS
+    }  # fmt: skip
+    own = Estimate(start + 0.1 * rng.normal(), influences(rng, units))
+    return ruled(curve, own, np.ones(units), divided=False)
+
+
+def test_chance_reaches_further_on_the_side_of_the_tail() -> None:
+    """t se, and two more units like the most extreme one: by hand."""
+    e = np.array([-0.1, -0.1, -0.1, -0.1, 0.4])
+    found = noise(e, divided=False)
+    n = (e**2).sum() ** 2 / (e**4).sum()
+    chance = student.ppf(0.975, max(n, 2.0) - 1.0) * np.sqrt((e**2).sum() * 5 / 4)
+    assert found.number == max(n, 2.0)
+    assert found.reach == pytest.approx((chance + 0.2, chance + 0.8))
+    assert noise(-e, divided=False).reach == pytest.approx(found.reach[::-1])
+
+
+def test_the_bias_lies_away_from_lam_0() -> None:
+    """c d there, 3/4 d back, and half a standard error of d at the least: by hand."""
+    e = np.array([0.1, -0.1, 0.2, -0.2])
+    error = np.sqrt(4 / 3 * 4 * (e**2).sum())  # of e - (-e)
+    for lam, apart in ((0.5, 3.0), (0.8, -1.0), (0.95, 0.2), (1.0, -2.0)):
+        c = (1.0 - lam) / (0.1 * lam)
+        found = bias(Estimate(1.0 + apart, e), Estimate(1.0, -e), lam, divided=False)
+        away, back = c * abs(apart), 0.75 * abs(apart)
+        assert found.fixed == pytest.approx((back, away) if apart > 0 else (away, back))
+        assert found.chance == pytest.approx(0.5 * c * error)
+        assert found.reach == pytest.approx([max(side, 0.5 * c * error) for side in found.fixed])
+
+
+def test_noise_does_not_fall_with_lam() -> None:
+    """Products of ratios that vary less than single ratios have lost their tail."""
+    rng = np.random.default_rng(3)
+    wide, narrow = influences(rng, 80), influences(rng, 80) / 10.0
+    masses = np.full(80, 1.0 / 80)
+    base, top = Estimate(1.0, wide, 0.0, masses), Estimate(1.0, narrow, 1.0, masses)
+    found = ruled({0.0: base, 1.0: top}, top, np.ones(80), divided=False)
+    assert found.reach == noise(wide, divided=False).reach
+    turned = ruled({0.0: top, 1.0: base}, top, np.ones(80), divided=False)
+    assert turned.reach == noise(wide, divided=False).reach
+
+
+def test_every_interval_holds_its_value_and_is_made_of_its_parts() -> None:
+    rng = np.random.default_rng(5)
+    lopsided = 0
+    for _ in range(100):
+        r = drawn(rng)
+        assert r.interval.lo <= r.value <= r.interval.hi
+        parts = zip(r.noise.reach, r.bias.reach, strict=True)
+        assert r.reach == pytest.approx([a + b + r.beyond for a, b in parts])
+        assert r.half == pytest.approx((r.interval.hi - r.interval.lo) / 2.0)
+        lopsided += max(r.reach) > 1.1 * min(r.reach)
+    assert lopsided > 20
+
+
+def test_rare_events_are_covered_more_often_than_by_t_alone() -> None:
+    """60 to 300 units, of which few have something large; a unit without is no proof of absence."""
+    rng = np.random.default_rng(11)
+    plain, ours = [], []
+    for units, share in itertools.product((60, 300), (0.03, 0.1)):
+        for _ in range(200):
+            x = (rng.random(units) < share) * rng.exponential(1.0 / share, units)
+            x += 0.1 * rng.standard_normal(units)
+            one = Estimate(float(x.mean()), (x - x.mean()) / units)
+            plain.append(one.interval().covers(1.0))
+            reach = noise(one.influence, divided=False).reach
+            ours.append(reach.around(one.value).covers(1.0))
+    assert np.mean(plain) < 0.85 and np.mean(ours) > 0.94
+
+
+def test_a_comparison_turned_round_is_the_same() -> None:
+    """What makes one target larger makes the other's difference smaller."""
+    rng = np.random.default_rng(7)
+    data, said = Counted(60, "episodes"), set()
+    for together in (1, 6) * 30:
+        one, two = Side("one", drawn(rng), ()), Side("two", drawn(rng), ())
+        d, turned = compared(one, two, data, together), compared(two, one, data, together)
+        assert (-turned.hi, -turned.lo) == pytest.approx((d.lo, d.hi))
+        assert turned.episodes_needed == d.episodes_needed
+        assert d.lo <= d.difference <= d.hi
+        said.add(d.decision)
+    assert said == {"better", "worse", "undecided"}
+
+
+def test_more_data_decides_just_then() -> None:
+    """With as many as needed the limit passes 0, with one in fifty fewer it does not."""
+    rng = np.random.default_rng(9)
+    none = 0
+    for _ in range(300):
+        number = int(rng.integers(50, 2000))
+        difference, chance = rng.normal(), rng.exponential()
+        bounds = [
+            (0.5 * rng.exponential(), rng.exponential()) for _ in range(int(rng.integers(1, 3)))
+        ]
+
+        def width(
+            n: float, had: int = number, chance: float = chance,
+            bounds: list[tuple[float, float]] = bounds,
+        ) -> float:  # fmt: skip
+            s = np.sqrt(had / n)
+            return float(s * chance + sum(max(fixed, s * falls) for fixed, falls in bounds))
+
+        if width(number) <= abs(difference):
+            continue
+        needed = more(difference, chance, bounds, number)
+        if needed is None:
+            none += 1
+            assert width(1e16) >= abs(difference) - 1e-6
+            continue
+        assert width(number + needed + 1) <= abs(difference) * (1.0 + 1e-9)
+        assert needed == 1 or width((number + needed) * 0.98) > abs(difference)
+    assert 20 < none < 280
+
+
+def test_without_a_known_bound_no_number_is_named() -> None:
+    assert more(1.0, float("nan"), [(0.1, 0.0)], 100) is None
+    assert more(0.0, 1.0, [(0.0, 0.0)], 100) is None
+    assert Bias(Sides(1.0, 2.0), 1.5).reach == Sides(1.5, 2.0)
