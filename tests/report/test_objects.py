@@ -299,3 +299,10 @@ def test_the_legend_of_a_page_has_the_dashes_of_the_lines() -> None:
     assert (first["colour"], first["dash"]) == (look("td").colour, "1 0")
     assert second["colour"] == first["colour"]
     assert second["dash"] == " ".join(map(str, look("lstd").dash)) != "1 0"
+
+
+def test_a_text_is_the_same_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich, asked whether this is one, would show a table there instead of returning it."""
+    before = str(result()), str(certificate())
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert (str(result()), str(certificate())) == before

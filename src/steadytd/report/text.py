@@ -146,7 +146,10 @@ def _blocks(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 def rendered(*parts: RenderableType, width: int = WIDTH) -> str:
     """Tables and sentences as plain text. Sentences are one line each, as the terminal has them."""
-    screen = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
+    screen = Console(
+        file=StringIO(), width=width, color_system=None, legacy_windows=False,
+        force_jupyter=False,  # in a notebook Rich would show it there, and the text be empty
+    )  # fmt: skip
     for part in parts:
         screen.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))
     assert isinstance(screen.file, StringIO)
