@@ -122,7 +122,11 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
     for problem in found["problems"]:
         label = problem["problem"]
         lines += ["", f"## {label}", ""]
-        lines += [f"- **{x['topic']}.** {x['text']}" for x in problem["summary"]]
+        first, *others = problem["summary"]
+        lines += [f"**{first['topic']}.** {first['text']}"]
+        drawn = {kind: shown(folder, name, label, kind) for kind in kinds(problem)}
+        lines += [*drawn.pop("curves"), ""]
+        lines += [f"- **{x['topic']}.** {x['text']}" for x in others]
         lines += [f"- **Caveat.** {text}" for text in problem["caveats"]]
         note = NOTE.format(
             seeds="on fresh seeds" if problem["fresh_seeds"] else "on the grid's seeds",
@@ -132,11 +136,15 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
         lines += ["", *best_table(problem["best"]), "", note]
         for penalty in problem["penalties"]:
             lines += ["", f"The penalty of {penalty['penalised']}:", "", *penalty_table(penalty)]
-        for kind in kinds(problem):
-            picture = picture_name(name, label, kind)
-            if (folder / picture).exists():
-                lines += ["", f"![{label}: {kind.replace('_', ' ')}]({picture})"]
+        lines += [line for found in drawn.values() for line in found]
     return "\n".join(lines).replace("\u00a0", " ") + "\n"
+
+
+def shown(folder: Path, name: str, label: str, kind: str) -> list[str]:
+    """A figure, if it is there."""
+    picture = picture_name(name, label, kind)
+    there = (folder / picture).exists()
+    return ["", f"![{label}: {kind.replace('_', ' ')}]({picture})"] if there else []
 
 
 def wins(found: dict[str, Any]) -> list[str]:

@@ -26,9 +26,13 @@ def towards(strength: float) -> Any:
     return policy
 
 
-log = st.gym_log(
-    "CartPole-v1", behavior=towards(2.0), targets={"better": towards(6.0)}, episodes=300, limit=60
-)
+try:
+    log = st.gym_log(
+        "CartPole-v1", behavior=towards(2.0), targets={"better": towards(6.0)},
+        episodes=300, limit=60,
+    )  # fmt: skip
+except st.InputError as error:  # Gymnasium may be missing
+    raise SystemExit(str(error)) from None
 learners = ["lstd", "drl:lam=1", "lstdq", "fqe", "drl_q"]
 right = st.evaluate(log, discount=0.95, features="rbf:40", learners=learners)
 

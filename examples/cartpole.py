@@ -51,5 +51,5 @@ if __name__ == "__main__":
         )
         for row in result.summary.iter_rows(named=True):
             gone = row["first_divergence"]
-            shown = f"{row['final']:.3g}" if gone is None else f"diverged at step {gone:,d}"
+            shown = f"{row['final']:.3g}" if gone is None else f"overflowed at step {gone:,d}"
             print(f"  {row['learner']:20} error {shown}")

@@ -28,4 +28,4 @@ result = st.run(
     steps=200_000,
     seeds=10,
 )
-print(result.summary.select("learner", "ceiling", "final", "final_stderr"))
+print(result)

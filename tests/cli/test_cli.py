@@ -24,6 +24,10 @@ def test_list_and_show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert call(monkeypatch, "list", "problems", "--json") == 0
     names = [row["name"] for row in json.loads(capsys.readouterr().out)]
     assert names == sorted(st.problems())
+    assert call(monkeypatch, "list", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert list(listed) == ["problems", "learners", "studies"]
+    assert [row["name"] for row in listed["learners"]] == list(st.learners())
     assert call(monkeypatch, "list", "learners") == 0
     assert "perturbed_td" in capsys.readouterr().out
     assert call(monkeypatch, "show", "problem", "baird", "--json") == 0

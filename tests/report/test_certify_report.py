@@ -129,7 +129,7 @@ def test_the_cures_fit_a_narrow_terminal(
     assert "perturbed_td <0.4143 eta 0.5143 2.548 3.03 0.2682" in lines
     assert "partially_fitted all none none none" in lines
     assert any(line.startswith("td <0.6856* lam 0.9") and line.endswith("inf") for line in lines)
-    assert "cheapest_cure the cheapest cure is etd_beta with beta = 0.3" in " ".join(text.split())
+    assert "cheapest_cure: the cheapest cure is etd_beta with beta = 0.3" in " ".join(text.split())
 
 
 def ways(html: str) -> str:

@@ -28,12 +28,18 @@ from steadytd.report.evaluation.page import evaluation_page, write_evaluation
 from steadytd.report.evaluation.tables import (
     calibration_rows,
     policy_rows,
+    recommended_first,
     sensitivity_rows,
     spread_rows,
     turns,
     value_rows,
 )
-from steadytd.report.evaluation.values import targets_chart, values_chart
+from steadytd.report.evaluation.values import (
+    KINDS,
+    targets_chart,
+    values_chart,
+    values_words,
+)
 from steadytd.report.evaluation.visits import visits_chart, visits_words
 from steadytd.report.evaluation.words import (
     decision_lines,
@@ -42,6 +48,7 @@ from steadytd.report.evaluation.words import (
     stability_verdicts,
     verdicts,
 )
+from steadytd.report.palette import SOFT, look
 from tests.support.html import read_page
 from tests.support.log_helpers import log_table
 from tests.support.logged_worlds import episodic, tabular
@@ -239,8 +246,8 @@ def test_the_policies_are_in_one_table(evaluation: Evaluation) -> None:
 
 def test_decisions_are_graded(evaluation: Evaluation) -> None:
     for line, d in zip(decision_lines(evaluation), evaluation.decisions, strict=True):
-        decided = d.decision != "undecided"
-        assert line.grade == ("bad" if not d.trusted else "good" if decided else "care")
+        words = {"better": "good", "worse": "worse", "undecided": "care"}
+        assert line.grade == (words[d.decision] if d.trusted else "bad")
         assert line.text.startswith(d.text if d.trusted else f"No decision about {d.target}: ")
 
 
@@ -432,3 +439,38 @@ def test_calibration_is_shown_where_behaviour_is_estimated(
     assert "estimated chance of an action" in html
     assert "see behavior_estimated" in html
     assert "estimated from the log" in html
+
+
+def test_a_learner_has_its_colour_in_an_evaluation(evaluation: Evaluation) -> None:
+    chart = values_chart(evaluation, "calm").to_dict(validate=False)
+    scales = [layer["encoding"].get("color", {}).get("scale") for layer in chart["layer"]]
+    named = [scale for scale in scales if scale]
+    assert named
+    for scale in named:
+        for name, colour in zip(scale["domain"], scale["range"], strict=True):
+            law = name.partition(":")[0]
+            assert colour == (look(law).colour if law in st.learners() else SOFT)
+
+
+def test_the_words_below_the_values_name_the_kinds_that_are_there(evaluation: Evaluation) -> None:
+    said = values_words(evaluation)
+    for kind, (label, _) in KINDS.items():
+        assert (label in said) == (kind in set(evaluation.values["kind"]))
+
+
+def test_the_recommended_learner_is_the_first_of_its_target(evaluation: Evaluation) -> None:
+    rows = recommended_first(value_rows(evaluation))
+    assert sorted(map(str, rows)) == sorted(map(str, value_rows(evaluation)))
+    firsts = {row["target"]: row for row in reversed(rows)}
+    assert list(dict.fromkeys(row["target"] for row in rows)) == list(evaluation.targets)
+    assert all(row["recommended"] for row in firsts.values())
+
+
+def test_the_chosen_penalty_is_a_whole_dot() -> None:
+    """At eta 0 it lies on the frame."""
+    e = two_targets()
+    (dot,) = [
+        layer for layer in path_chart(e, e.targets[0]).to_dict(validate=False)["layer"]
+        if layer["mark"]["type"] == "point"
+    ]  # fmt: skip
+    assert dot["mark"]["clip"] is False

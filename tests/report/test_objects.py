@@ -16,8 +16,11 @@ import steadytd as st
 from steadytd.base.outside.shown import Shown
 from steadytd.report.certificate.page import findings, verdict
 from steadytd.report.evaluation.words import decision_lines, verdicts
+from steadytd.report.live import live
 from steadytd.report.palette import look
 from steadytd.report.run import words as run_words
+from steadytd.report.run.figures import run_chart
+from steadytd.report.study.axes import interval_ends
 from tests.support.commands import call
 
 LEARNERS = ["td:alpha=0.0001", "perturbed_td:alpha=0.0001,eta=1", "perturbed_td:alpha=0.0001,eta=2",
@@ -148,7 +151,7 @@ def test_the_words_are_those_of_the_command_line(
     assert printed.startswith(verdict(certificate()))
     for finding in findings(certificate()):
         assert f"{finding.code}: {finding.text}" in str(certificate()).splitlines()
-        assert f"{finding.code} {finding.text}" in printed
+        assert f"{finding.code}: {finding.text}" in printed
     how = ["--discount", "0.95", "--features", "onehot", "--learner", "lstd", "--learner", "drl"]
     assert call(monkeypatch, "evaluate", str(log), *how) == 0
     printed = unfolded(capsys.readouterr().out)
@@ -182,7 +185,9 @@ def test_the_chart_of_a_run_has_the_means_and_a_line_per_learner() -> None:
     assert rows["step"].to_list() == result().steps.tolist()
     assert rows["mean"].to_numpy() == pytest.approx(errors.mean(axis=0), rel=1e-5)  # five digits
     half = 4.302652729911275 * errors.std(axis=0, ddof=1) / np.sqrt(3)  # t(0.975, 2)
-    assert (rows["high"] - rows["mean"]).to_numpy() == pytest.approx(half, rel=1e-5, abs=2e-4)
+    ends = errors.mean(axis=0) * np.exp(np.outer([-1, 1], half / errors.mean(axis=0)))
+    assert rows["low"].to_numpy() == pytest.approx(ends[0], rel=2e-5)  # of the logarithm
+    assert rows["high"].to_numpy() == pytest.approx(ends[1], rel=2e-5)
 
 
 def test_a_learner_has_one_colour() -> None:
@@ -261,3 +266,43 @@ def test_an_overflowed_online_learner_says_so() -> None:
         a.update([1.0], reward=1.0, x_next=[1.0], rho=1.0, gamma=0.5)
     assert "overflowed" in repr(a) and "It overflowed at update" in str(a)
     assert a.plot().to_dict()["mark"]["type"] == "bar"
+
+
+def test_the_headline_of_a_run_names_every_learner_once() -> None:
+    """Under the word of its table row; by its name alone only where no other has it."""
+    for r in (result(), st.run("three_state", ["td:alpha=0.1", "lstd"], steps=3000, seeds=2)):
+        found: dict[str, list[str]] = {}
+        for sentence in run_words.headline(r).removesuffix(".").split(". "):
+            word, _, names = sentence.partition(": ")
+            found[word[0].lower() + word[1:]] = names.split(", ")
+        laws = [learner.name for learner in r.learners]
+        wanted: dict[str, list[str]] = {}
+        for law, row in zip(laws, run_words.rows(r), strict=True):
+            name = law if laws.count(law) == 1 else row["learner"]
+            wanted.setdefault(row["ended"], []).append(name)
+        assert found == wanted
+        assert "settled" not in found or next(iter(found)) == "settled"
+
+
+def test_a_band_on_a_logarithmic_axis_stays_above_zero() -> None:
+    """Also where one run in three decides the mean."""
+    mean, half = np.array([1.0, 1e-9, 0.0]), np.array([5.0, 1e-8, 0.0])
+    low, high = interval_ends(mean, half, log=True)
+    assert (low[:2] > 0.0).all() and (low <= mean).all() and (high >= mean).all()
+    assert low * high == pytest.approx(mean**2)
+
+
+def test_the_legend_of_a_page_has_the_dashes_of_the_lines() -> None:
+    """`lstd` has the colour of `td`, and other dashes: in the buttons, too."""
+    r = st.run("three_state", ["td:alpha=0.01", "lstd"], steps=100, seeds=2)
+    first, second = live("curves", run_chart(r)).legend
+    assert (first["colour"], first["dash"]) == (look("td").colour, "1 0")
+    assert second["colour"] == first["colour"]
+    assert second["dash"] == " ".join(map(str, look("lstd").dash)) != "1 0"
+
+
+def test_a_text_is_the_same_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich, asked whether this is one, would show a table there instead of returning it."""
+    before = str(result()), str(certificate())
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert (str(result()), str(certificate())) == before

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +23,10 @@ from steadytd.base.wording import listed
 from steadytd.cli.main import app
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
+from steadytd.report.figures import ticks
 from steadytd.report.live import live
 from steadytd.report.study import page as study_report
-from steadytd.report.study.axes import shelf, spread, ticks
+from steadytd.report.study.axes import shelf, spread
 from steadytd.report.study.figures import _band, curves_chart, curves_shown
 from steadytd.report.study.leaders import leaders_words
 from steadytd.report.study.overview import overview_chart
@@ -254,8 +257,12 @@ def test_means_without_spread() -> None:
 
 def test_bands_are_student_intervals() -> None:
     errors = np.random.default_rng(0).random((7, 4))
-    low, mean, high = _band(errors)
+    low, mean, high = _band(errors, log=False)
+    lower, _, upper = _band(errors, log=True)
     for i, column in enumerate(errors.T):
+        spread = scipy.stats.t.ppf(0.975, 6) * scipy.stats.sem(column) / column.mean()
+        ends = np.log(column.mean()) - spread, np.log(column.mean()) + spread  # of log(mean)
+        assert (lower[i], upper[i]) == pytest.approx(np.exp(ends))
         expected = scipy.stats.t.interval(0.95, 6, column.mean(), scipy.stats.sem(column))
         assert (low[i], high[i]) == pytest.approx(expected)
         assert mean[i] == pytest.approx(column.mean())
@@ -399,6 +406,18 @@ def test_the_page_leads_with_a_sentence_and_a_picture(written: Path, reading: Re
         )
     best = re.findall(r'<tr class="best"><td[^>]*>1</td><td>(\w+) <span class="badge">', html)
     assert best == [name for group in firsts.values() for name in group]
+
+
+def test_the_command_of_the_page_goes_on_with_the_study(written: Path) -> None:
+    """From where the report was asked for: both words name files that are there."""
+    html = written.read_text(encoding="utf-8")
+    found = re.search(r'class="command"><code>([^<]*)</code>', html)
+    assert found is not None
+    study, report = unescape(found[1]).split(" && ")
+    name, verb, file, flag, out = shlex.split(study)
+    assert (name, verb, flag) == ("steadytd", "study", "--out")
+    assert Path(file).is_file() and Path(file).parent == Path(out) == written.parent.parent
+    assert shlex.split(report) == ["steadytd", "report", out]
 
 
 def test_who_leads_where(reading: Reading) -> None:

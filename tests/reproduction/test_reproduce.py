@@ -23,7 +23,7 @@ from steadytd.cli.main import main
 from steadytd.report import figures
 from steadytd.report.figures import FORMATS, save_figure
 from steadytd.report.reproduction.figures import figure_chart, panel_chart
-from steadytd.report.reproduction.page import write_reproduction
+from steadytd.report.reproduction.page import command, write_reproduction
 from steadytd.reproduction import spread, verdict
 from steadytd.reproduction import statements as say
 from steadytd.reproduction.paper import AS_DEFINED, FIGURES, NO_RATIO, WITH_PI, Claim
@@ -473,3 +473,16 @@ def test_a_picture_that_was_drawn_is_not_drawn_again(
     monkeypatch.setattr(vl_convert, "svg_to_pdf", lambda svg: b"")
     other = chart.properties(title="another")
     assert save_figure(other, tmp_path, "three", keep=True) == "drawn again"
+
+
+@pytest.mark.parametrize(
+    ("figures", "supplement", "asked"),
+    [((), False, ""), ((1,), False, " --figure 1"), ((), True, " --supplement"),
+     ((3, 4), True, " --figure 3 --figure 4 --supplement")],
+)  # fmt: skip
+def test_the_command_of_the_page_names_what_is_in_it(
+    small: Reproduction, figures: tuple[int, ...], supplement: bool, asked: str
+) -> None:
+    done = replace(small, figures=choose(figures, supplement))
+    runs = small.rows[0].runs
+    assert command(done) == f"steadytd reproduce{asked} --runs {runs} --seed {small.seed}"

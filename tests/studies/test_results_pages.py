@@ -96,3 +96,13 @@ def test_the_wins_of_cures_add_up_and_the_readme_has_their_sentence(writer: Modu
     assert max(row["wins"] for row in found["rows"]) == found["rows"][0]["wins"]
     readme = re.sub(r"\s+", " ", (DOCS.parent / "README.md").read_text())
     assert writer.wins_sentence(found) in readme
+
+
+def test_a_problem_leads_with_one_sentence_and_its_curves(writer: ModuleType) -> None:
+    for name, found in writer.documents().items():
+        text = writer.page(name, found)
+        for problem in found["problems"]:
+            part = text.split(f"\n## {problem['problem']}\n")[1].split("\n## ")[0].strip()
+            sentence, picture, *_ = part.split("\n\n")
+            assert sentence.startswith("**Least error.** ") and "\n" not in sentence
+            assert picture.startswith(f"![{problem['problem']}: curves](")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
-VOID = {"meta", "br", "input", "img", "link", "hr"}
+VOID = {"meta", "br", "wbr", "input", "img", "link", "hr"}
 MOST = 3_000_000  # bytes of a page
 
 

@@ -31,13 +31,16 @@ def names(incomplete: str) -> list[str]:
 
 def list_names(
     kind: Annotated[
-        str, typer.Argument(help="problems, learners or studies.", autocompletion=kinds)
-    ],
+        str,
+        typer.Argument(help="problems, learners or studies; default: all.", autocompletion=kinds),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """List the problems, the learners or the studies that come with the package.
 
     Examples:
+      steadytd list
+
       steadytd list problems
 
       steadytd list learners --json
@@ -48,14 +51,19 @@ def list_names(
 
     listed = {"problem": problems, "learner": learners, "study": studies}
     word = kind.lower().replace("studies", "study").removesuffix("s")
-    if word not in listed:
+    if kind and word not in listed:
         raise unknown("kind of thing to list:", kind, KINDS)
-    found = listed[word]()
+    found = {
+        name: find() for name, (one, find) in zip(KINDS, listed.items(), strict=True)
+        if not kind or one == word
+    }  # fmt: skip
     if as_json:
-        print_json([{"name": name, "summary": text} for name, text in found.items()])
+        rows = {k: [{"name": n, "summary": t} for n, t in v.items()] for k, v in found.items()}
+        print_json(rows if not kind else rows.popitem()[1])
         return
-    rows = [(plain(name), plain(text)) for name, text in found.items()]
-    out.print(table(KINDS[list(listed).index(word)], ("name", "what it is"), rows))
+    for title, texts in found.items():
+        lines = [(plain(name), plain(text)) for name, text in texts.items()]
+        out.print(table(title, ("name", "what it is"), lines))
 
 
 def show(

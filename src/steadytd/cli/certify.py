@@ -12,10 +12,12 @@ from steadytd.cli.console import (
     WHOLE,
     NoFigures,
     Open,
+    command_line,
     err,
     open_page,
     out,
     plain,
+    print_finding,
     print_json,
     print_page,
     require_page,
@@ -174,7 +176,9 @@ def _certify_problem(asked_for: Wanted) -> None:
     asked = c.path(etas).to_dicts() if etas else []
     if directory is not None:
         with err.status("drawing"):
-            page = write_certificate(c, directory, etas, cures=cures, pictures=not no_figures)
+            page = write_certificate(
+                c, directory, etas, cures=cures, pictures=not no_figures, command=command_line()
+            )
     runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
     if as_json:
         at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
@@ -185,12 +189,12 @@ def _certify_problem(asked_for: Wanted) -> None:
     colour = "green" if c.td_stable else "yellow"
     out.print(f"[bold {colour}]{plain(verdict(c))}[/]\n", highlight=False)
     for finding in findings(c, etas, cures=cures):
-        out.print(f"[bold]{finding.code}[/]  {plain(finding.text)}", highlight=False)
+        print_finding(f"[bold]{finding.code}[/]", finding.text)
     rows = [(r["name"], r["value"], r["text"]) for r in threshold_rows(c)]
     out.print(table("\nPenalties", ("threshold", ">eta", "meaning"), rows))
     lines = [
         (
-            plain(r["name"]),
+            plain(r["name"]) + (" [bold green]*[/]" if r["recommended"] else ""),
             "stable" if r["stable"] else "unstable",
             r["variance"],
             r["error"],
@@ -200,8 +204,8 @@ def _certify_problem(asked_for: Wanted) -> None:
     ]
     verdicts = ("learner", "mean", "variance", ">error", ">alpha <")
     title = (
-        "Learners: is the mean update stable, is the variance of the traces finite,\n"
-        "error of the fixed point, largest constant step size"
+        "Learners (* recommended): is the mean update stable, is the variance of the\n"
+        "traces finite, error of the fixed point, largest constant step size"
     )
     out.print(table(title, verdicts, lines))
     if cures:
@@ -254,8 +258,8 @@ def verify(
 ) -> None:
     """Check a proof with exact fractions, from the problem in the file.
 
-    The same check without this library: python verify.py proof.json, where verify.py is
-    steadytd/theory/proof/verify.py, a file of under 100 lines.
+    The same check without this library: python verify.py proof.json.
+    There verify.py is steadytd/theory/proof/verify.py, of under 100 lines.
 
     Examples:
       steadytd certify three_state --eta 0.5 --proof proof.json
@@ -273,4 +277,4 @@ def verify(
     if as_json:
         print_json({"file": str(file), "proved": proved})
         return
-    out.print(f"proved: {proved}.", highlight=False, markup=False, soft_wrap=True)
+    out.print(f"proved: {proved}.", highlight=False, markup=False)

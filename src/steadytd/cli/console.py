@@ -6,18 +6,21 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console, ConsoleDimensions, RenderableType
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from steadytd.base.errors import InputError
 from steadytd.base.json import json_text
 from steadytd.base.numbers import from_text
+from steadytd.base.outside import progress
 from steadytd.base.wording import visible
 from steadytd.report import text
 
@@ -81,9 +84,9 @@ def command_line() -> str:
     return shlex.join(["steadytd", *sys.argv[1:]])
 
 
-def print_page(page: Path, show: bool, what: str = "page") -> None:
+def print_page(page: Path, show: bool) -> None:
     """Say where the page is, and open it if that is wanted."""
-    out.print(f"{what}: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
+    out.print(f"page: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
     open_page(page, show)
 
 
@@ -107,6 +110,14 @@ def plain(given: object) -> str:
 def say(remark: str) -> None:
     """A remark on standard error."""
     err.print(plain(remark), highlight=False, soft_wrap=True)
+
+
+def print_finding(head: str, given: str, remedy: str = "") -> None:
+    """A finding below its head, which is markup; a remedy comes last."""
+    out.print(f"{head}:", highlight=False)
+    for line, style in ((given, ""), (remedy, "italic")):
+        if line:
+            out.print(Padding(Text(visible(line), style), (0, 0, 0, 2), expand=False))
 
 
 def print_json(document: object) -> None:
@@ -161,7 +172,8 @@ def progress_bar(
         TimeRemainingColumn(),
     )
     shown = err.is_terminal  # in a file a bar is only noise
-    with Progress(*columns, console=err, transient=True, disable=not shown) as bar:
+    made = Progress(*columns, console=err, transient=True, disable=not shown)
+    with progress.speaking() if shown else nullcontext(), made as bar:
         task = bar.add_task(what, total=None, rate="compiling on first use")
 
         def update(done: int, total: int) -> None:

@@ -6,13 +6,14 @@ from itertools import zip_longest
 from typing import Any
 
 from steadytd.base.finding import Finding
-from steadytd.cli.console import out, plain, table
+from steadytd.cli.console import out, plain, print_finding, table
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.tables import (
     POLICY_COLUMNS,
     calibration_rows,
     overlap_rows,
     policy_rows,
+    recommended_first,
     spread_names,
     spread_rows,
     stability_rows,
@@ -28,7 +29,7 @@ from steadytd.report.evaluation.words import (
     grouped,
 )
 
-COLOURS = {"good": "green", "care": "yellow", "bad": "red"}
+COLOURS = {"good": "green", "worse": "dark_orange3", "care": "yellow", "bad": "red"}
 MANY_TARGETS = 6  # beyond this only the recommended learner of each is shown
 
 
@@ -81,7 +82,7 @@ def print_values(e: Evaluation) -> None:
     many = len(e.targets) > MANY_TARGETS
     lines = []
     before = None
-    for row in value_rows(e, recommended_only=many):
+    for row in recommended_first(value_rows(e, recommended_only=many)):
         name = "" if row["target"] == before else plain(row["target"])
         before = row["target"]
         mark = " [bold green]*[/]" if row["recommended"] else ""
@@ -161,7 +162,8 @@ def print_findings(title: str, colour: str, found: list[Finding], most: int = MA
         items = group["items"]
         for one in items[:most]:
             about = f" [bold]{plain(one['target'])}[/]" if one["target"] else ""
-            out.print(f"[{colour}]{group['code']}[/]{about}: {plain(one['text'])}", highlight=False)
-        more = f"(and {len(items) - most} more of this kind.) " if len(items) > most else ""
-        out.print(f"  {more}[italic]{plain(group['remedy'])}[/]", highlight=False)
+            last = one is items[:most][-1]
+            more = f"(And {len(items) - most} more of this kind.) " if len(items) > most else ""
+            remedy = f"{more}{group['remedy']}".strip() if last else ""
+            print_finding(f"[{colour}]{group['code']}[/]{about}", one["text"], remedy)
     out.print()

@@ -56,7 +56,8 @@ def reproduce(
 ) -> None:
     """Run the paper's Figures 1 to 4 and its supplement; compare with theory and paper.
 
-    Writes each figure as SVG, PNG and PDF, all curves as Parquet, and report.html.
+    Writes each figure as SVG, PNG and PDF, all curves as Parquet, and
+    report.html.
 
     Examples:
       steadytd reproduce
@@ -94,7 +95,7 @@ def reproduce(
             "Supplement (a: alpha 1e-3, b: 1e-4, c: 1e-5, d: 1e-6)",
         )
         out.print(f"\n{done.summary}", highlight=False)
-        print_page(report, show, "report")
+        print_page(report, show)
 
 
 def _print_rows(rows: list[Row], title: str) -> None:

@@ -33,8 +33,9 @@ def lab(
 ) -> None:
     """Open the lab: drag eta and watch learners and exact theory answer.
 
-    The page runs the learners in the browser, with the same bits as `steadytd run`. It is served on
-    127.0.0.1 only, at an address that nobody can guess; Ctrl-C ends it.
+    The page runs the learners in the browser, with the same bits as
+    `steadytd run`. It is served on 127.0.0.1 only, at an address that
+    nobody can guess; Ctrl-C ends it.
 
     Examples:
       steadytd lab

@@ -20,6 +20,8 @@ from steadytd.cli.console import (
 )
 from steadytd.cli.experiments import Json
 
+FIRST = 2  # sentences that the terminal shows too; the page has all
+
 
 def report(
     directory: Annotated[Path, typer.Argument(help="The directory that `steadytd study` wrote.")],
@@ -58,33 +60,40 @@ def _print(document: dict[str, Any]) -> None:
     from steadytd.studies.analysis.speed import LEVELS
     from steadytd.studies.analysis.tables import short
 
+    if len(document["problems"]) > 1:  # of one problem it comes below
+        out.print(f"[bold]{plain(document['headline'])}[/]", highlight=False)
     out.print(plain(document["size"]), highlight=False)
     for problem in document["problems"]:
+        found = [{name: b["steps_to"][name]["step"] for name in LEVELS} for b in problem["best"]]
+        reached = [name for name in LEVELS if any(steps[name] is not None for steps in found)]
         rows = []
-        for b in problem["best"]:
+        for b, steps in zip(problem["best"], found, strict=True):
             measured, final = (_mean(b[key]) for key in ("measured", "final"))
             seen = b["predicted_asymptote"]
             stable = b["predicted_stable_share"]
             theory = "" if stable is None else "unstable" if seen is None else figures(seen)
             settings = ", ".join(f"{k} {short(v)}" for k, v in b["settings"].items())
-            tried = f"{b['configurations']:,}"
-            steps = [b["steps_to"][name]["step"] for name in LEVELS]
-            speed = ", ".join("-" if step is None else f"{step:,}" for step in steps)
-            head = (b["rank"], plain(b["algorithm"]), plain(settings), tried)
-            rows.append((*head, measured, final, theory, speed))
+            speed = ["-" if steps[name] is None else f"{steps[name]:,}" for name in reached]
+            head = (b["rank"], plain(b["algorithm"]), plain(settings), f"{b['configurations']:,}")
+            rows.append((*head, measured, final, theory, *speed))
         stage = "fresh seeds" if problem["fresh_seeds"] else "the grid's seeds"
         what = f"{document['criterion']}, {stage} (mean ± standard error)"
         title = f"\n{plain(problem['problem'])}: {what}"
         columns = ("#", "learner", "at its best", ">of", ">error", ">final", ">theory")
-        out.print(table(title, (*columns, ">by step"), rows))
-        note = (
-            "of: number of configurations tried. by step: the median step by which the error had "
-            f"been below {', '.join(LEVELS)} of the error at w0 (-: never)."
-        )
+        out.print(table(title, (*columns, *(f">{name}" for name in reached)), rows))
+        note = "of: number of configurations tried."
+        if reached:
+            note += (
+                f" {', '.join(reached)}: the median step by which the error had been below that "
+                "share of the error at w0 (-: never)."
+            )
         out.print(note, highlight=False)
         lines = [(line["topic"], line["text"]) for line in problem["summary"]]
-        for topic, text in (*lines, *(("Caveat", caveat) for caveat in problem["caveats"])):
+        caveats = [("Caveat", caveat) for caveat in problem["caveats"]]
+        for topic, text in (*lines[:FIRST], *caveats):
             out.print(f"[bold]{topic}.[/] {plain(text)}", highlight=False)
+        if more := ", ".join(topic[0].lower() + topic[1:] for topic, _ in lines[FIRST:]):
+            out.print(f"More in the page: {plain(more)}.", highlight=False)
     out.print()
 
 

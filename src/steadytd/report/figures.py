@@ -28,7 +28,10 @@ __all__ = ["COLOURS", "FORMATS", "Curve", "learning_curves", "save_figure", "sav
 
 POINTS = 250  # per curve: more cannot be told apart on paper
 FLOOR = 1e-16  # the least error shown on a logarithmic axis
-THOUSANDS = "datum.value >= 1000 ? format(datum.value / 1000, ',') + 'k' : datum.value"
+THOUSANDS = (
+    "datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + 'M' : "
+    "datum.value >= 1000 ? format(datum.value / 1000, ',') + 'k' : datum.value"
+)
 FONT = "DejaVu Sans, Helvetica, Arial, sans-serif"
 
 
@@ -68,8 +71,8 @@ def learning_curves(
         scale=alt.Scale(domain=[0, int(steps[-1])], nice=False),
         axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6),
     )
-    ticks = alt.Axis(format=".0e" if log and _decades(domain) > 3 else "~g", tickCount=7)
-    y = alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=ticks)
+    axis = tick_axis(log, *domain) if domain else alt.Axis(format="~g", tickCount=7)
+    y = alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=axis)
     base = alt.Chart(data)
     band = base.mark_area(opacity=0.18, clip=True).encode(
         x=x, y=alt.Y("low:Q", scale=scale, title="error (RMSE)"), y2="high:Q", color=colour
@@ -215,10 +218,6 @@ def drawable(part: Any) -> Any:
     return visible(part, lines=True)
 
 
-def _decades(domain: tuple[float, float] | None) -> float:
-    return float(np.log10(domain[1] / domain[0])) if domain else 10.0
-
-
 def data_of(rows: Sequence[dict[str, Any]]) -> Any:
     """Rows inside a figure's description."""
     import altair as alt
@@ -240,6 +239,39 @@ def as_text(rows: Sequence[dict[str, Any]]) -> Any:
 def _short(value: Any) -> Any:
     """Five digits are more than a picture shows."""
     return f"{value:.5g}" if isinstance(value, float) else value
+
+
+def tick_axis(log: bool, low: float, high: float, **more: Any) -> Any:
+    """An axis with round numbers: 0.001 and 1000 as they are, 1e-6 in short."""
+    import altair as alt
+
+    small = "datum.value != 0 && (abs(datum.value) < 0.0009 || abs(datum.value) > 99999)"
+    label = f"replace(format(datum.value, ({small}) ? '~e' : '~g'), 'e+', 'e')"
+    return alt.Axis(values=ticks(log, low, high), labelExpr=label, **more)
+
+
+def ticks(log: bool, low: float, high: float) -> list[float]:
+    """A handful of round numbers between two ends.
+
+    >>> ticks(True, 0.08, 2.0), ticks(False, 0.1, 0.5)
+    ([0.1, 0.2, 0.5, 1.0, 2.0], [0.1, 0.2, 0.3, 0.4, 0.5])
+    >>> ticks(True, 0.08, 0.9)
+    [0.1, 0.2, 0.3, 0.5, 0.7]
+    """
+    if not log:
+        step = 10.0 ** np.floor(np.log10((high - low) / 2.0))
+        step *= next(k for k in (1.0, 2.0, 5.0, 10.0) if (high - low) / (k * step) <= 6.0)
+        first = np.ceil(low / step - 1e-9)
+        return [
+            float(f"{k * step:.9g}") for k in np.arange(first, np.floor(high / step + 1e-9) + 1)
+        ]
+    decades = np.log10(high / low)
+    factors: tuple[float, ...] = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
+    factors = (1.0, 2.0, 3.0, 5.0, 7.0) if decades < 1.3 else factors
+    stride = max(1, int(np.ceil(decades / 7.0)))
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    found = [f * 10.0**p for p in powers if p % stride == 0 for f in factors]
+    return [float(f"{v:.9g}") for v in found if low <= v * (1 + 1e-9) and v <= high * (1 + 1e-9)]
 
 
 def curve_rows(steps: Longs, curves: Sequence[Curve], floor: float) -> list[dict[str, Any]]:

@@ -223,17 +223,17 @@ def _number(text: str) -> float | str | None:
 
 
 def _legend(part: dict[str, Any], toggle: str | None) -> list[dict[str, str]]:
-    """Label, colour and dash of each series, as the description has them."""
-    for layer in part.get("layer", [part]):
-        encoding = layer.get("encoding", {})
-        colour, dash = encoding.get("color", {}), encoding.get("strokeDash", {})
-        if toggle is None or colour.get("field") != toggle:
-            continue
-        scale = colour["scale"]
-        labels, colours = scale["domain"], scale["range"]
-        dashes = dash.get("scale", {}).get("range", [[1, 0]] * len(labels))
-        return [
-            {"label": str(a), "colour": b, "dash": " ".join(map(str, c))}
-            for a, b, c in zip(labels, colours, dashes, strict=False)
-        ]
-    return []
+    """Label, colour and dash of each series; a band has its colour, and its line the dash too."""
+    found = [layer.get("encoding", {}) for layer in part.get("layer", [part])]
+    found = [one for one in found if toggle and one.get("color", {}).get("field") == toggle]
+    if not found:
+        return []
+    scale = found[0]["color"]["scale"]
+    dashes = next(
+        (one["strokeDash"]["scale"]["range"] for one in found if "strokeDash" in one),
+        [[1, 0]] * len(scale["domain"]),
+    )
+    return [
+        {"label": str(a), "colour": b, "dash": " ".join(map(str, c))}
+        for a, b, c in zip(scale["domain"], scale["range"], dashes, strict=False)
+    ]

@@ -21,6 +21,7 @@ from rich.text import Text
 from steadytd.base.wording import visible
 
 WIDTH = 80  # of what `print` shows
+WIDE, NARROW = 3, 2  # columns between two cells; narrow where a text would fold otherwise
 FOLD = 24  # letters of a long piece of a word that stay together where there is little room
 SEVERAL = re.compile(r"(?<= to) |(?<=,) ")  # between numbers that may stand below each other
 PIECE = re.compile(r"(?<=[,:;/])(?=\S)")  # a name folds behind these, between two settings
@@ -39,10 +40,10 @@ def table(
     shown = [[visible(str(cell)) for cell in row] for row in rows]
     cells = [[render(row[i]).plain for row in shown] for i in range(len(names))]
     heading = visible(title, lines=True)
-    for parts, gap in ((False, 3), (False, 2), (True, 3), (True, 2)):
+    for parts, gap in ((False, WIDE), (False, NARROW), (True, WIDE), (True, NARROW)):
         room = width - gap * (len(names) - 1) - 2
         found = widths(names, cells, numbers, room, parts=parts)
-        if found is not None:
+        if found is not None and (gap == NARROW or parts or not _folds(cells, found)):
             break
     else:
         return _blocks(heading, names, shown)
@@ -54,6 +55,13 @@ def table(
         fitted = zip(row, numbers, found, strict=True)
         made.add_row(*((_parts if number else folded)(cell, wide) for cell, number, wide in fitted))
     return Group(_title(heading), made) if heading else made
+
+
+def _folds(cells: Sequence[Sequence[str]], found: Sequence[int]) -> bool:
+    """Whether a cell is longer than its column is wide."""
+    return any(
+        cell_len(x) > wide for column, wide in zip(cells, found, strict=True) for x in column
+    )
 
 
 def _title(heading: str) -> Text:
@@ -138,7 +146,10 @@ def _blocks(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 def rendered(*parts: RenderableType, width: int = WIDTH) -> str:
     """Tables and sentences as plain text. Sentences are one line each, as the terminal has them."""
-    screen = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
+    screen = Console(
+        file=StringIO(), width=width, color_system=None, legacy_windows=False,
+        force_jupyter=False,  # in a notebook Rich would show it there, and the text be empty
+    )  # fmt: skip
     for part in parts:
         screen.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))
     assert isinstance(screen.file, StringIO)

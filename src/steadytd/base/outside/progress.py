@@ -13,9 +13,22 @@ PATIENCE = 2.0  # seconds without a word
 OFTEN = 0.2  # seconds between two words
 
 
+_speaking: list[None] = []  # one entry per caller that speaks itself
+
+
 def watched() -> bool:
-    """Whether standard error is a terminal, or a notebook's."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    """Whether standard error is a terminal, or a notebook's, and nobody else speaks there."""
+    return not _speaking and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+
+
+@contextmanager
+def speaking() -> Iterator[None]:
+    """While a caller has a bar of its own on standard error, nothing is written between."""
+    _speaking.append(None)
+    try:
+        yield
+    finally:
+        _speaking.pop()
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def cures_chart(c: Certificate) -> Any:
     heading = alt.TitleParams(
         "What each cure costs: error of the fixed point over its amount",
         subtitle=[
-            "grey: not stable; orange line: stable from here on; dot: the best amount; "
+            "grey: not stable; orange line: stable from here on; dot: the amount to take; "
             "green: the cheapest cure",
             "the true value is zero, so every stable amount is right"
             if flat

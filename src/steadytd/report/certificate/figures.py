@@ -173,7 +173,7 @@ def path_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
             size=190, filled=True, opacity=1, stroke="white", color=penalised().colour
         )
         layers += [here.mark_rule(color=penalised().colour, strokeWidth=1.2), dot.encode(y=y)]
-    note = "shaded: unstable; dot: best eta"
+    note = "shaded: unstable; dot: what eta=auto takes"
     notes = [f"{note}; the value is zero, so every stable eta is right" if flat else note]
     title = "Error of perturbed TD's fixed point over the penalty"
     chart = _titled(layers, title, notes + keys(c, top), (620, 340))

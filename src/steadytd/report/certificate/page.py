@@ -87,7 +87,11 @@ def threshold_rows(c: Certificate) -> list[dict[str, str]]:
 
 
 def learner_rows(c: Certificate) -> list[dict[str, Any]]:
-    """Each learner with its parameters, stability, variance, error and largest step size."""
+    """Each learner with its parameters, stability, variance, error and largest step size.
+
+    The recommended one stands first.
+    """
+    choice = next((f.numbers["learner"] for f in c.advice if f.code == "recommended"), None)
     size = 1e-9 * (1.0 + c.error(0.0 * c.problem.w0))
     rows = []
     for row in c.learners:
@@ -97,6 +101,7 @@ def learner_rows(c: Certificate) -> list[dict[str, Any]]:
         rows.append(
             {
                 "learner": row["learner"],
+                "recommended": row["learner"] == choice,
                 "name": f"{row['learner']}{f' ({shown})' if shown else ''}",
                 "stable": row["stable"],
                 "variance": "finite" if row["finite_variance"] else "infinite",
@@ -104,7 +109,7 @@ def learner_rows(c: Certificate) -> list[dict[str, Any]]:
                 "alpha": figures(row["largest_alpha"]) if row["stable"] else "none",
             }
         )
-    return rows
+    return sorted(rows, key=lambda row: not row["recommended"])
 
 
 def write_certificate(
@@ -114,6 +119,7 @@ def write_certificate(
     *,
     cures: bool = False,
     pictures: bool = True,
+    command: str = "",
 ) -> Path:
     """Write `certificate.html` and its pictures (SVG, PNG, PDF); return the page's path."""
     from altair.utils.schemapi import debug_mode
@@ -122,7 +128,7 @@ def write_certificate(
         charts = {name: draw(c) for name, draw in CHARTS.items()} if pictures else {}
         ways = described(cures_chart(c)) if cures else None
         save_figures(charts | ({"cures": ways} if pictures and ways else {}), made)
-        html = certificate_page(c, etas, ways, files=pictures)
+        html = certificate_page(c, etas, ways, files=pictures, command=command)
         write_whole(made / "certificate.html", html)
     return Path(out) / "certificate.html"
 
@@ -133,10 +139,11 @@ def certificate_page(
     ways: dict[str, Any] | None = None,
     *,
     files: bool = False,
+    command: str = "",
 ) -> str:
     """The page alone, with the cures if their figure is given.
 
-    With `files` it has links to the pictures' files beside it.
+    With `files` it has links to the pictures' files beside it. `command` is what made it.
     """
     from altair.utils.schemapi import debug_mode
 
@@ -150,9 +157,6 @@ def certificate_page(
         for row in (c.path(etas).to_dicts() if etas else [])
     ]
     said = findings(c, etas, cures=cures)
-    choice = next((f.numbers["learner"] for f in said if f.code == "recommended"), None)
-    rows = sorted(learner_rows(c), key=lambda row: row["learner"] != choice)
-    asked = [*["--cures"] * cures, *(f"--eta {eta:g}" for eta in etas)]
     return page(
         "certify.html",
         c=c,
@@ -162,8 +166,7 @@ def certificate_page(
         findings=sorted(said, key=lambda finding: finding.code not in FIRST),
         first=FIRST,
         thresholds=threshold_rows(c),
-        learners=rows,
-        choice=choice,
+        learners=learner_rows(c),
         path=path,
         cures=cure_rows(c, ordered(c)) if cures else [],
         figures=shown,
@@ -172,5 +175,5 @@ def certificate_page(
         last=len(dial) - 1,
         rank=c.pencil.rank,
         features=c.problem.n_features,
-        command=" ".join(["steadytd certify", c.problem.name, *asked]),
+        command=command,
     )

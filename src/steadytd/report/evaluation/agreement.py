@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from steadytd.evaluation.result import Evaluation
@@ -63,12 +64,12 @@ def short(value: float) -> str:
     """A number for a small box.
 
     >>> short(-234.5), short(0.0617), short(2.3e7), short(float("nan"))
-    ('-230', '0.062', '2e+07', 'none')
+    ('-230', '0.062', '2e7', 'none')
     """
     if not math.isfinite(value):
         return "none"
     if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
-        return f"{value:.0e}"
+        return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), f"{value:.0e}")
     return f"{float(f'{value:.2g}'):g}"
 
 

@@ -144,10 +144,11 @@ def path_chart(e: Evaluation, name: str) -> Any:
     )
     solved = alt.Chart(data(drawn[:1]))
     layers.append(solved.mark_rule(strokeDash=[5, 4], color=SOFT, clip=True).encode(y=y))
-    chosen = [r for r in drawn if r["eta"] == s["eta"]]
+    low, high = y_scale.domain
+    chosen = [r for r in drawn if r["eta"] == s["eta"] and low <= r["value"] <= high]
     layers.append(
         alt.Chart(data(chosen[:1]))
-        .mark_point(size=100, filled=True, color=GOOD, stroke="white", opacity=1, clip=True)
+        .mark_point(size=100, filled=True, color=GOOD, stroke="white", opacity=1, clip=False)
         .encode(x=x, y=y)
     )
     return framed(layers, f"{name}: value over the penalty eta", 240)

@@ -15,7 +15,7 @@ from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
 from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
 from steadytd.report.evaluation.panels import DRAWN
-from steadytd.report.evaluation.values import targets_chart, values_chart
+from steadytd.report.evaluation.values import targets_chart, values_chart, values_words
 from steadytd.report.evaluation.visits import visits_chart, visits_words
 from steadytd.report.figures import descriptions, save_figures
 from steadytd.report.live import Live, live
@@ -125,7 +125,8 @@ def _html(
         decisions=words.decision_lines(e),
         conditions=[line for line in words.verdicts(e) if line.grade == "care"],
         policies=tables.policy_rows(e),
-        values=_first_the_recommended(tables.value_rows(e)),
+        values_words=values_words(e),
+        values=tables.recommended_first(tables.value_rows(e)),
         reasons={r.target: r.reason for r in e.recommended.values()},
         overlap=tables.overlap_rows(e),
         stability=tables.stability_rows(e),
@@ -151,12 +152,6 @@ def _files(models: list[dict[str, str]]) -> list[tuple[str, str]]:
     """What stands beside the page, if anything does."""
     values = [(m["file"], f"values of {m['target']}") for m in models if m["file"]]
     return [("evaluation.json", "what this page says"), *values] if models else []
-
-
-def _first_the_recommended(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Within each target the recommended learner comes first."""
-    places = {target: i for i, target in enumerate(dict.fromkeys(row["target"] for row in rows))}
-    return sorted(rows, key=lambda row: (places[row["target"]], not row["recommended"]))
 
 
 def _facts(e: Evaluation, files: Sequence[str]) -> list[tuple[str, str]]:

@@ -180,3 +180,9 @@ def spread_names(e: Evaluation) -> list[str]:
     rows = next((s.rows for s in e.probabilities.spreads.values() if s.rows), ())
     said = {"quantile": "{:.0%}", "cvar": "worst {:.0%}, mean"}
     return [said[row.what].format(row.level) for row in rows]
+
+
+def recommended_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Within each target the recommended learner comes first."""
+    places = {target: i for i, target in enumerate(dict.fromkeys(row["target"] for row in rows))}
+    return sorted(rows, key=lambda row: (places[row["target"]], not row["recommended"]))

@@ -6,15 +6,16 @@ import math
 from typing import Any, Literal
 
 from steadytd.evaluation.result import Evaluation
+from steadytd.learners import names as laws
 from steadytd.report.evaluation.panels import BEHAVIOR, data, framed, says
 from steadytd.report.evaluation.words import number
-from steadytd.report.palette import HUES, INK, SOFT
+from steadytd.report.palette import INK, SOFT, look
 
 KINDS = {
-    "solved": ("solved", HUES[2]),
-    "online": ("online, step by step", HUES[1]),
-    "sampling": ("importance sampling", HUES[3]),
-    "action": ("values of actions", HUES[4]),
+    "solved": ("solved", "circle"),
+    "online": ("online, step by step", "square"),
+    "sampling": ("importance sampling", "triangle-up"),
+    "action": ("values of actions", "triangle-down"),
 }
 MARKED, QUIET = INK, SOFT
 REACH = 2.0  # times the recommended intervals' span: how far the values' axis looks beyond it
@@ -76,13 +77,11 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
     scale = alt.Scale(domain=list(domain), nice=False, zero=False)
     x = alt.X("at:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
     y = alt.Y(f"{names}:N", sort=order, title=None, axis=alt.Axis(labelLimit=130, grid=False))
-    present = {row["kind"] for row in rows}
-    shown = {label: shade for label, shade in KINDS.values() if label in present}
-    colour = alt.Color(
-        "kind:N",
-        scale=alt.Scale(domain=list(shown), range=list(shown.values())),
-        legend=alt.Legend(title=None, orient="bottom", columns=2) if names == "learner" else None,
-    )
+    learners = list(dict.fromkeys(row["learner"] for row in rows))
+    shades = alt.Scale(domain=learners, range=[shade(name) for name in learners])
+    colour = alt.Color("learner:N", scale=shades, legend=None)
+    shapes = alt.Scale(domain=[a for a, _ in KINDS.values()], range=[b for _, b in KINDS.values()])
+    shape = alt.Shape("kind:N", scale=shapes, legend=None)
     told = says(
         names, *(["learner"] if names != "learner" else []), at="value", lo="95 % from", hi="to",
         ended="reached online",
@@ -111,7 +110,7 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
     dots = alt.Chart(data([r for r in inside if not r["recommended"]]))
     layers.append(
         dots.mark_point(size=60, filled=True, opacity=1).encode(
-            x=x, y=y, color=colour, tooltip=told
+            x=x, y=y, color=colour, shape=shape, tooltip=told
         )
     )
     marked = alt.Chart(data(best)).encode(x=x, y=y, tooltip=told)
@@ -136,7 +135,7 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
         (0, "triangle-left", "left", 9),
         (1, "triangle-right", "right", -9),
     ]
-    for side, shape, align, dx in sides:
+    for side, arrow, align, dx in sides:
         for given_rows, solid in ((beyond, True), ([r for r in ended if r["beyond"]], False)):
             there = [r for r in given_rows if r["edge"] == domain[side]]
             outside = alt.Chart(data(there)).encode(
@@ -148,10 +147,32 @@ def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float)
                 )
             )
             if solid:
-                point = outside.mark_point(shape=shape, size=60, filled=True, opacity=1, clip=False)
+                point = outside.mark_point(shape=arrow, size=60, filled=True, opacity=1, clip=False)
                 layers.append(point.encode(color=colour))
     if domain[0] <= behavior <= domain[1]:
         own = alt.Chart(data([{"at": behavior}]))
         layers.insert(0, own.mark_rule(strokeDash=[5, 4], color=BEHAVIOR).encode(x=x))
     tall = (120 if names == "learner" else 90) + 21 * len(order)
-    return framed(layers, title, tall, "kind" if names == "learner" else "")
+    return framed(layers, title, tall)
+
+
+def shade(learner: str) -> str:
+    """The colour that a learner has everywhere; grey for estimators that are no learners.
+
+    >>> shade("perturbed_td:eta=1") == look("perturbed_td").colour, shade("drl") == SOFT
+    (True, True)
+    """
+    name = learner.partition(":")[0]
+    return look(name).colour if name in laws() else SOFT
+
+
+def values_words(e: Evaluation) -> str:
+    """What the marks of `values_chart` mean."""
+    here = set(e.values["kind"])
+    shapes = "; ".join(
+        f"{shape.partition('-')[0]}{' (down)' if shape.endswith('down') else ''}: {label}"
+        for kind, (label, shape) in KINDS.items()
+        if kind in here
+    )
+    online = " Open circle: where an online learner ended." if "online" in here else ""
+    return f"Diamond: recommended; {shapes}.{online} A number at the edge lies beyond it."

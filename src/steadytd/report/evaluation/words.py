@@ -12,7 +12,7 @@ from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 
-Grade = Literal["good", "care", "bad"]
+Grade = Literal["good", "worse", "care", "bad"]
 
 # What a warning means for the value, after "do not trust it:" or "with care:".
 REASONS = {
@@ -91,13 +91,10 @@ def decision(d: Decision) -> str:
 
 
 def decision_lines(e: Evaluation) -> list[Verdict]:
-    """One decision per target: good where it is made and can be relied on, bad where it cannot."""
+    """One decision per target: good or worse where it can be relied on, bad where it cannot."""
+    grades: dict[str, Grade] = {"better": "good", "worse": "worse", "undecided": "care"}
     return [
-        Verdict(
-            d.target,
-            "bad" if not d.trusted else "care" if d.decision == "undecided" else "good",
-            decision(d),
-        )
+        Verdict(d.target, grades[d.decision] if d.trusted else "bad", decision(d))
         for d in e.decisions
     ]
 

@@ -16,6 +16,7 @@ from steadytd.report.figures import (
     curve_tooltip,
     learning_curves,
     styled,
+    tick_axis,
 )
 from steadytd.report.palette import looks
 from steadytd.reproduction.paper import Figure
@@ -105,8 +106,7 @@ def _panel_half(
     import altair as alt
 
     colour, dash = channels("label", looks({c.label: c.learner for c in curves}))
-    wide = log and domain[1] / domain[0] > 1e3
-    axis = alt.Axis(format=".0e" if wide else alt.Undefined, tickCount=6)
+    axis = tick_axis(True, *domain) if log else alt.Axis(tickCount=6)
     scale = alt.Scale(type="log" if log else "linear", domain=list(domain), nice=False)
     return (
         alt.Chart(as_text(rows))

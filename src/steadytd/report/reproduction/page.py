@@ -10,7 +10,7 @@ from steadytd.report.figures import described, save_figures
 from steadytd.report.live import live, untitled
 from steadytd.report.pages import page
 from steadytd.report.reproduction.figures import figure_chart, panel_chart
-from steadytd.reproduction.reproduce import Reproduction
+from steadytd.reproduction.reproduce import Reproduction, choose
 from steadytd.reproduction.spread import RUNS as MANY
 from steadytd.reproduction.statements import SHOWN_AS_ZERO, TEXT_TOLERANCE
 from steadytd.reproduction.verdict import STANDARD_ERRORS, ZERO
@@ -59,6 +59,18 @@ def _write(done: Reproduction, directory: Path, pictures: bool) -> None:
         zero=f"{ZERO:g}",
         shown_as_zero=f"{SHOWN_AS_ZERO:.0%}",
         paper_tolerance=f"{TEXT_TOLERANCE:.0%}",
-        command=f"steadytd reproduce --runs {done.rows[0].runs} --seed {done.seed}",
+        command=command(done),
     )
     write_whole(directory / "report.html", html)
+
+
+def command(done: Reproduction) -> str:
+    """What makes these figures again: those that are named, or everything."""
+    numbers = [figure.number for figure in done.figures if figure.axis is None]
+    panels = any(figure.axis is not None for figure in done.figures)
+    parts = [f"--figure {number}" for number in numbers] + ["--supplement"] * panels
+    if done.figures == choose((), supplement=False):
+        parts = []
+    return " ".join(
+        ["steadytd reproduce", *parts, f"--runs {done.rows[0].runs} --seed {done.seed}"]
+    )

@@ -7,10 +7,22 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from steadytd.report.figures import POINTS, THOUSANDS, as_text, channels, curve_tooltip
+from steadytd.report.figures import (
+    POINTS,
+    THOUSANDS,
+    as_text,
+    channels,
+    curve_tooltip,
+    tick_axis,
+)
 from steadytd.report.palette import looks
 from steadytd.report.run.words import labels
-from steadytd.report.study.axes import LEAST, error_axis, tick_axis
+from steadytd.report.study.axes import (
+    LEAST,
+    error_axis,
+    interval_ends,
+    interval_note,
+)
 from steadytd.runs.result import Result, standard_errors
 
 WIDE, TALL = 620, 360
@@ -30,10 +42,11 @@ def run_chart(r: Result) -> Any:
     top = REACH * max(row["mean"] for row in rows if row["step"] == 0)
     means = np.array([row["mean"] for row in rows])
     log, low, high = error_axis(means[means <= top])
-    for row in rows:  # what is out of the picture has no band in it
-        inside = row["mean"] <= high
-        row["low"] = max(row["low"], low) if inside else row["mean"]
-        row["high"] = min(row["high"], high) if inside else row["mean"]
+    ends = interval_ends(means, np.array([row.pop("half") for row in rows]), log)
+    for row, below, above in zip(rows, *map(np.ndarray.tolist, ends), strict=True):
+        inside = row["mean"] <= high  # what is out of the picture has no band in it
+        row["low"] = max(below, low) if inside else row["mean"]
+        row["high"] = min(above, high) if inside else row["mean"]
     laws = [learner.name for learner in r.learners]
     found = looks(dict(zip(names, laws, strict=True)))
     colour, dash = channels("learner", found, columns=1 if len(names) < 5 else 2)
@@ -49,7 +62,7 @@ def run_chart(r: Result) -> Any:
         x=x, y=y, color=colour, strokeDash=dash, tooltip=curve_tooltip("learner", "low", "high")
     )
     many = len(r.seeds) > 1
-    note = f"mean of {len(r.seeds)} runs, band: 95 % interval of the mean" if many else "one run"
+    note = f"mean of {len(r.seeds)} runs, {interval_note(log)}" if many else "one run"
     heading = alt.TitleParams(r.problem.name, subtitle=note, anchor="start", offset=12)
     layers = [band, line] if many else [line]
     return alt.layer(*layers).properties(
@@ -58,7 +71,7 @@ def run_chart(r: Result) -> Any:
 
 
 def _rows(r: Result, names: list[str], chosen: Any) -> list[dict[str, Any]]:
-    """The points of all lines: learner, step, mean, low, high."""
+    """The points of all lines: learner, step, mean, half the width of its interval."""
     seeds = len(r.seeds)
     quantile = float(stdtrit(seeds - 1, 0.975)) if seeds > 1 else 0.0
     rows: list[dict[str, Any]] = []
@@ -69,8 +82,6 @@ def _rows(r: Result, names: list[str], chosen: Any) -> list[dict[str, Any]]:
         spread = standard_errors(shown[:last])
         for i, values, stderr in zip(chosen[:last], shown[:last], spread, strict=True):
             mean = float((values / seeds).sum())
-            half = quantile * (stderr or 0.0)
-            point = {"mean": mean, "low": mean - half, "high": mean + half}
-            clipped = {key: max(value, LEAST) for key, value in point.items()}
-            rows.append({"learner": name, "step": int(r.steps[i]), **clipped})
+            point = {"mean": max(mean, LEAST), "half": quantile * (stderr or 0.0)}
+            rows.append({"learner": name, "step": int(r.steps[i]), **point})
     return rows

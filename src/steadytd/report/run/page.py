@@ -30,6 +30,7 @@ def write_run(r: Result, out: str | Path, *, command: str = "", pictures: bool =
             r=r,
             title=words.title(r),
             rows=words.rows(r),
+            headline=words.headline(r),
             sentences=words.sentences(r),
             meaning=MEANING,
             curves=untitled(live("curves", chart, pictures)),

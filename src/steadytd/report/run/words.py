@@ -9,7 +9,7 @@ from typing import Any
 from steadytd.base.wording import count, figures
 from steadytd.engine.law import AUTO
 from steadytd.engine.learner import Learner, parse_params
-from steadytd.runs.outcome import GROWING, OVERFLOWED, UNSETTLED, ended
+from steadytd.runs.outcome import GROWING, OVERFLOWED, SETTLED, UNSETTLED, ended
 from steadytd.runs.result import Result
 
 COLUMNS = ("learner", ">mean", ">final", "=ended")
@@ -59,6 +59,22 @@ def rows(r: Result) -> list[dict[str, Any]]:
         }
         for text, words, row in zip(labels(r), r.outcomes, r.summary.to_dicts(), strict=True)
     ]
+
+
+def headline(r: Result) -> str:
+    """Who settled and who did not, each learner by its name where no other has it.
+
+    >>> import steadytd as st
+    >>> headline(st.run("three_state", ["td:alpha=0.1", "lstd"], steps=20_000, seeds=2))
+    'Settled: lstd. Growing: td.'
+    """
+    laws = Counter(learner.name for learner in r.learners)
+    groups: dict[str, list[str]] = {}
+    for learner, text, words in zip(r.learners, labels(r), r.outcomes, strict=True):
+        name = learner.name if laws[learner.name] == 1 else text
+        groups.setdefault(ended(words), []).append(name)
+    ordered = sorted(groups.items(), key=lambda group: group[0] != SETTLED)
+    return " ".join(f"{word[0].upper()}{word[1:]}: {', '.join(names)}." for word, names in ordered)
 
 
 def sentences(r: Result) -> list[str]:

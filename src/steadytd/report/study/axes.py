@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.report.figures import tick_axis
 from steadytd.studies.analysis.tables import power_of_two
 
 DECADES = 5.0  # a ratio beyond which an axis is logarithmic
@@ -25,6 +26,27 @@ def error_axis(values: Floats) -> tuple[bool, float, float]:
         return True, low / room, high * room
     room = 0.06 * (high - low) or 0.05 * high
     return False, max(0.0, low - room), high + room
+
+
+def interval_ends(mean: Floats, half: Floats, log: bool) -> tuple[Floats, Floats]:
+    """The ends of a mean's interval of this half width; on a logarithmic axis of its logarithm.
+
+    An error is positive. Where runs scatter much, the plain interval would reach below zero.
+
+    >>> interval_ends(np.array([2.0]), np.array([3.0]), log=False)
+    (array([-1.]), array([5.]))
+    >>> [round(float(end[0]), 3) for end in interval_ends(np.ones(1), np.full(1, 0.1), log=True)]
+    [0.905, 1.105]
+    """
+    if not log:
+        return mean - half, mean + half
+    factor = np.exp(np.divide(half, mean, out=np.zeros_like(half), where=mean > 0.0))
+    return mean / factor, mean * factor
+
+
+def interval_note(log: bool) -> str:
+    """What a band is."""
+    return f"band: 95 % interval of the mean{', of its logarithm' if log else ''}"
 
 
 def error_scale(log: bool, low: float, high: float) -> Any:
@@ -99,39 +121,6 @@ def shelf(errors: Sequence[float], start: float, reach: float, height: float, ro
     log = clip > DECADES * low
     bottom = low / (clip / low) ** 0.06 if log else max(0.0, low - 0.08 * (clip - low))
     return Shelf(log, bottom, clip, height, room)
-
-
-def tick_axis(log: bool, low: float, high: float, **more: Any) -> Any:
-    """An axis with round numbers: 0.001 and 1000 as they are, 1e-6 in short."""
-    import altair as alt
-
-    small = "datum.value != 0 && (abs(datum.value) < 0.0009 || abs(datum.value) > 99999)"
-    label = f"format(datum.value, ({small}) ? '~e' : '~g')"
-    return alt.Axis(values=ticks(log, low, high), labelExpr=label, **more)
-
-
-def ticks(log: bool, low: float, high: float) -> list[float]:
-    """A handful of round numbers between two ends.
-
-    >>> ticks(True, 0.08, 2.0), ticks(False, 0.1, 0.5)
-    ([0.1, 0.2, 0.5, 1.0, 2.0], [0.1, 0.2, 0.3, 0.4, 0.5])
-    >>> ticks(True, 0.08, 0.9)
-    [0.1, 0.2, 0.3, 0.5, 0.7]
-    """
-    if not log:
-        step = 10.0 ** np.floor(np.log10((high - low) / 2.0))
-        step *= next(k for k in (1.0, 2.0, 5.0, 10.0) if (high - low) / (k * step) <= 6.0)
-        first = np.ceil(low / step - 1e-9)
-        return [
-            float(f"{k * step:.9g}") for k in np.arange(first, np.floor(high / step + 1e-9) + 1)
-        ]
-    decades = np.log10(high / low)
-    factors: tuple[float, ...] = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
-    factors = (1.0, 2.0, 3.0, 5.0, 7.0) if decades < 1.3 else factors
-    stride = max(1, int(np.ceil(decades / 7.0)))
-    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    found = [f * 10.0**p for p in powers if p % stride == 0 for f in factors]
-    return [float(f"{v:.9g}") for v in found if low <= v * (1 + 1e-9) and v <= high * (1 + 1e-9)]
 
 
 def power_labels(exponents: Sequence[float]) -> str:

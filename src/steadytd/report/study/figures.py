@@ -8,15 +8,24 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.report.figures import POINTS, THOUSANDS, channels, curve_tooltip, data_of, styled
+from steadytd.report.figures import (
+    POINTS,
+    THOUSANDS,
+    channels,
+    curve_tooltip,
+    data_of,
+    styled,
+    tick_axis,
+)
 from steadytd.report.palette import INK, SOFT, look
 from steadytd.report.study.axes import (
     LEAST,
     error_axis,
     error_scale,
+    interval_ends,
+    interval_note,
     share_of,
     spread,
-    tick_axis,
     value_at,
 )
 from steadytd.studies.analysis.penalty import plain_and_penalised
@@ -58,9 +67,10 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     early = chapter.task.per_decade > 0  # then steps are drawn on a logarithmic axis, from 1 on
     first = 1 if early else 0
     chosen = np.unique(np.linspace(first, len(chapter.points) - 1, POINTS).astype(int))
-    bands = {name: _band(chapter.curves[name][:, chosen]) for name in names}
+    curves = {name: chapter.curves[name][:, chosen] for name in names}
     steps = chapter.points[chosen]
-    log, low, high = error_axis(np.concatenate([band[1] for band in bands.values()]))
+    log, low, high = error_axis(np.concatenate([found.mean(axis=0) for found in curves.values()]))
+    bands = {name: _band(found, log) for name, found in curves.items()}
     rows = [
         {"learner": n, "step": int(t), "low": max(a, low), "mean": b, "high": min(c, high)}
         for n, band in bands.items()
@@ -94,7 +104,7 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     ]
     seeds = len(next(iter(chapter.curves.values())))
     where = "fresh seeds" if chapter.fresh else "the grid's seeds"
-    note = f"mean over {seeds} {where}, band: 95 % interval of the mean"
+    note = f"mean over {seeds} {where}, {interval_note(log)}"
     if any(band[1].min() < LEAST for band in bands.values()):
         note += f"; errors below {LEAST:g} are drawn as that"
     title = heading(f"{chapter.label}: each learner at its best", note)
@@ -109,11 +119,12 @@ def shades(names: Sequence[str]) -> tuple[Any, Any]:
     return colour, dash
 
 
-def _band(errors: Floats) -> Floats:
+def _band(errors: Floats, log: bool) -> Floats:
     """Low, mean, high [3, points]."""
     mean = errors.mean(axis=0)
     half = np.array([half_width(column) for column in errors.T]) if len(errors) > 1 else 0.0 * mean
-    return np.stack([mean - half, mean, mean + half])
+    low, high = interval_ends(mean, half, log)
+    return np.stack([low, mean, high])
 
 
 def _labels(

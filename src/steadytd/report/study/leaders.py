@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.wording import listed
-from steadytd.report.figures import channels, data_of, dotted, styled
+from steadytd.report.figures import channels, data_of, dotted, styled, tick_axis
 from steadytd.report.palette import PALE, look
-from steadytd.report.study.axes import LEAST, error_axis, error_scale, tick_axis
+from steadytd.report.study.axes import LEAST, error_axis, error_scale
 from steadytd.report.study.figures import heading
 from steadytd.studies.analysis.reading import Chapter
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ def study_document(reading: Reading) -> dict[str, Any]:
         "seeds": spec.file.seeds,
         "learner_updates": spec.updates,
         "size": words.size(reading),
+        "headline": _leading(reading, what),
         "problems": [_chapter_document(reading, chapter, what) for chapter in reading.chapters],
     }
 
@@ -217,7 +219,7 @@ def _html(
         about=spec.file.about.strip(),
         document=document,
         what=what,
-        leading=_leading(reading, document, what),
+        leading=document["headline"],
         first=first,
         files=FILES,
         chapters=shown,
@@ -226,17 +228,25 @@ def _html(
         meaning=MEANING,
         p_words=words.p_words,
         study_file=spec.text,
-        command=f"steadytd study study.toml --out {directory.resolve().name}",
+        command=_command(directory),
         provenance=_provenance(directory),
     )
     return html, drawn
 
 
-def _leading(reading: Reading, document: Mapping[str, Any], what: str) -> str:
+def _command(directory: Path) -> str:
+    """What runs the study again, or goes on with it, from where the report was asked for."""
+    there = shlex.quote(directory.as_posix())
+    file = shlex.quote((directory / "study.toml").as_posix())
+    return f"steadytd study {file} --out {there} && steadytd report {there}"
+
+
+def _leading(reading: Reading, what: str) -> str:
     """The sentence that stands first: of one problem its headline, of several who leads where."""
     if len(reading.chapters) > 1:
         return leaders_words(reading.chapters, what)
-    return next((str(line["text"]) for p in document["problems"] for line in p["summary"]), "")
+    said = (text for chapter in reading.chapters for _, text in words.sentences(chapter, what))
+    return next(said, "")
 
 
 def _charts(

@@ -48,7 +48,7 @@ def sensitivity_chart(chapter: Chapter, algorithm: str, what: str) -> Any | None
     seconds: list[str | None] = [*others] or [None]
     longest = max(1 if name is None else own[name].n_unique() for name in seconds)
     every = chapter.configurations["error"].to_list()  # one scale for all learners
-    room = max(ROW * longest + 8.0, 24.0)  # for the word "overflowed"
+    room = max(ROW * longest + 8.0, 34.0)  # for the word "overflowed"
     frame = shelf(every, chapter.start, REACH, TALL, room)
     panels = [_panel(chapter.start, own, frame, along, second, what) for second in seconds]
     best = chapter.of(algorithm)

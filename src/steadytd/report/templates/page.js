@@ -127,6 +127,11 @@
     wait.push(figure);
   }
   for (const table of all("table.sort")) sortable(table);
+  for (const code of all(".command code")) code.replaceChildren(...code.textContent.split(" ").flatMap((word, i) => {
+    const part = document.createElement("span"); // a line may end between two words, and not behind a hyphen
+    part.textContent = word;
+    return i ? [" ", part] : [part];
+  }));
   for (const button of all("button.copy")) button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(button.previousElementSibling.textContent);
     button.textContent = "copied";
