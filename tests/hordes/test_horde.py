@@ -136,18 +136,18 @@ def test_single_precision(text: str) -> None:
 
 
 def test_predictions_that_share_policy_discount_and_lam_share_a_trace() -> None:
-    """The state of 80 predictions of one group is little more than their weights."""
+    """The state of 96 predictions of one group is little more than their weights."""
 
     def state(policies: int, texts: tuple[str, ...] = (TRACED,), dtype: str = "float64") -> int:
         made = [
             st.prediction(texts[i % len(texts)], cumulant=i, policy=i % policies, discount=0.9)
-            for i in range(80)
+            for i in range(96)
         ]
         return st.horde(1000, made, dtype=dtype).nbytes
 
-    weights = 80 * 2 * 1000 * 8
+    weights = 96 * 2 * 1000 * 8
     assert weights < state(1) < 1.05 * weights
-    assert state(80) > 1.5 * weights
+    assert state(96) > 1.5 * weights
     assert 0.5 * weights < state(1, dtype="float32") < 0.55 * weights
     other = TRACED.replace("alpha=0.02", "alpha=0.03")
     assert state(1, (TRACED, other)) == state(1)  # another step size, the same trace
