@@ -165,6 +165,25 @@ def test_save_and_go_on(tmp_path: Path) -> None:
     assert (again.step, again.dtype) == (120, "float64")
 
 
+@pytest.mark.parametrize("text", ["truncated_etd:alpha=0.001,n=2", "lstd", SLOW])
+def test_laws_that_run_as_in_a_run_are_saved_whole(tmp_path: Path, text: str) -> None:
+    """Their blocks keep more than weights; an online learner is the same block."""
+    rng = np.random.default_rng(0)
+    x = rng.random((41, 150)) * (rng.random((41, 150)) < 0.05)
+    cumulants = rng.normal(size=(40, 1))
+    asked = [st.prediction(text, cumulant=0, policy="behavior", discount=0.9)]
+    through, half = st.horde(150, asked), st.horde(150, asked)
+    through.update_many(x[:-1], x[1:], cumulants)
+    half.update_many(x[:20], x[1:21], cumulants[:20])
+    again = st.load_horde(half.save(tmp_path / "h.npz"))
+    again.update_many(x[20:-1], x[21:], cumulants[20:])
+    assert again.w.tobytes() == through.w.tobytes()
+    alone = st.learner(text).start(150)  # the same block, one step at a time
+    deltas = [alone.update(x[t], cumulants[t, 0], x[t + 1], 1.0, 0.9) for t in range(40)]
+    assert alone.w.tobytes() == through.w[0].tobytes()
+    assert np.isfinite(deltas).all()
+
+
 @st.law(writes={"w": "x"}, params={"kappa": st.Param("a weight", default=1.0)})
 def own(reward: float, w_x: float, alpha: float, kappa: float) -> float:
     """An average."""

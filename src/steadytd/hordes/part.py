@@ -121,8 +121,8 @@ class LanePart:
         self.params = np.ascontiguousarray(table.transpose(1, 0, 2))
         if w0.any():
             for lane, learner in enumerate(learners):
-                table, column = divmod(lane, beside * size)
-                self.V[table, :, :, column] = learner.first_vectors(w0)
+                at, column = divmod(lane, beside * size)
+                self.V[at, :, :, column] = learner.first_vectors(w0)
 
     @property
     def blocks(self) -> int:
