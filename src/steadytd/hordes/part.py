@@ -41,7 +41,7 @@ class LanePart:
     """Predictions of one law with one path (with or without trace vectors), sorted by group.
 
     `order[lane]` is the number of the prediction in that lane; the lanes that fill the last block
-    repeat the last prediction.
+    repeat the last prediction. Up to BESIDE blocks stand in one table of V, of Z and of `slots`.
     """
 
     def __init__(
