@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
 WORTH = 100_000  # multiplications below which a second thread costs more than it brings
+WATCHED = 50_000  # the same for predictions times steps whose health is looked at
 
 
 def horde(
@@ -311,7 +312,7 @@ class Horde:
             end = min(high * CHUNK, len(self))
             follow(health.numbers, columns, seen, self.step, low * CHUNK, end)
 
-        spread(run, -(-len(self) // CHUNK), threads)
+        spread(run, -(-len(self) // CHUNK), threads if delta.size > WATCHED else 1)
 
 
 def _many(x: Features) -> bool:
