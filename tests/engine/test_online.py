@@ -254,7 +254,7 @@ def test_going_on_after_load(tmp_path: Path, text: str) -> None:
 
 
 def _part(online: OnlineLearner, name: str) -> Floats:
-    found: Floats = getattr(online._block, name)
+    found: Floats = getattr(online.block, name)
     return found
 
 
@@ -476,3 +476,15 @@ def test_a_diverged_learner_is_saved_and_read(tmp_path: Path) -> None:
         a.update([1.0], reward=1.0, x_next=[2.0], rho=1.0, gamma=0.9)
     assert a.diverged
     assert load_learner(a.save(tmp_path / "a.npz")).diverged
+
+
+def test_the_td_error_where_traces_are_kept_scaled() -> None:
+    """From 128 features on the weights of the active features are put together from parts."""
+    rng = np.random.default_rng(0)
+    online = learner("td:alpha=0.05,lam=0.8").start(150)
+    x = rng.random((31, 150)) * (rng.random((31, 150)) < 0.05)
+    for t in range(30):
+        w = online.w
+        expected = 1.0 + 0.9 * x[t + 1] @ w - x[t] @ w
+        delta = online.update(x[t], 1.0, x[t + 1], rho=1.0, gamma=0.9)
+        assert delta == pytest.approx(expected, rel=1e-12, abs=1e-12)

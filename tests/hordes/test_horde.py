@@ -136,18 +136,18 @@ def test_single_precision(text: str) -> None:
 
 
 def test_predictions_that_share_policy_discount_and_lam_share_a_trace() -> None:
-    """The state of 80 predictions of one group is little more than their weights."""
+    """The state of 96 predictions of one group is little more than their weights."""
 
     def state(policies: int, texts: tuple[str, ...] = (TRACED,), dtype: str = "float64") -> int:
         made = [
             st.prediction(texts[i % len(texts)], cumulant=i, policy=i % policies, discount=0.9)
-            for i in range(80)
+            for i in range(96)
         ]
         return st.horde(1000, made, dtype=dtype).nbytes
 
-    weights = 80 * 2 * 1000 * 8
+    weights = 96 * 2 * 1000 * 8
     assert weights < state(1) < 1.05 * weights
-    assert state(80) > 1.5 * weights
+    assert state(96) > 1.5 * weights
     assert 0.5 * weights < state(1, dtype="float32") < 0.55 * weights
     other = TRACED.replace("alpha=0.02", "alpha=0.03")
     assert state(1, (TRACED, other)) == state(1)  # another step size, the same trace
@@ -163,6 +163,25 @@ def test_save_and_go_on(tmp_path: Path) -> None:
     assert again.predictions == half.predictions
     assert bits(fed(again, seen.part(50, 120))) == bits(through)
     assert (again.step, again.dtype) == (120, "float64")
+
+
+@pytest.mark.parametrize("text", ["truncated_etd:alpha=0.001,n=2", "lstd", SLOW])
+def test_laws_that_run_as_in_a_run_are_saved_whole(tmp_path: Path, text: str) -> None:
+    """Their blocks keep more than weights; an online learner is the same block."""
+    rng = np.random.default_rng(0)
+    x = rng.random((41, 150)) * (rng.random((41, 150)) < 0.05)
+    cumulants = rng.normal(size=(40, 1))
+    asked = [st.prediction(text, cumulant=0, policy="behavior", discount=0.9)]
+    through, half = st.horde(150, asked), st.horde(150, asked)
+    through.update_many(x[:-1], x[1:], cumulants)
+    half.update_many(x[:20], x[1:21], cumulants[:20])
+    again = st.load_horde(half.save(tmp_path / "h.npz"))
+    again.update_many(x[20:-1], x[21:], cumulants[20:])
+    assert again.w.tobytes() == through.w.tobytes()
+    alone = st.learner(text).start(150)  # the same block, one step at a time
+    deltas = [alone.update(x[t], cumulants[t, 0], x[t + 1], 1.0, 0.9) for t in range(40)]
+    assert alone.w.tobytes() == through.w[0].tobytes()
+    assert np.isfinite(deltas).all()
 
 
 @st.law(writes={"w": "x"}, params={"kappa": st.Param("a weight", default=1.0)})

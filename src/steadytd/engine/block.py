@@ -121,6 +121,10 @@ class Block:
         """The weights that count [d, lanes]: the present ones, or their mean over all steps."""
         return np.asarray(self.V[-1]) if self.learners[0].averaged else self.w
 
+    def entries_at(self, features: Ints) -> Floats:
+        """The present weights of some features [features, lanes]."""
+        return np.asarray(self.w[features])
+
     @property
     def first_divergence(self) -> Longs:
         """The step after which each lane left the finite range, or -1."""

@@ -1,13 +1,18 @@
-"""One learner on a live stream: the same compiled loop as in a run, one step at a time."""
+"""Learners on a live stream: the same compiled loop as in a run, one step at a time.
+
+`LiveBlock` is what an online learner is made of, and each part of a Horde with a law that needs it.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
@@ -17,13 +22,71 @@ from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import count
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.choose import make_block
-from steadytd.engine.facts import fact_table
-from steadytd.engine.rows import sparse_rows
+from steadytd.engine.facts import STEP_FACTS, fact_table
+from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import Settings
 
 EVENT = np.zeros(1, dtype=np.int32)
 ROW, ROW_NEXT = np.array([0], dtype=np.int32), np.array([1], dtype=np.int32)
+REWARD, GAMMA_NEXT = STEP_FACTS.index("reward"), STEP_FACTS.index("gamma_next")
+
+
+class LiveBlock:
+    """Learners that may share a block, on a live stream; the bits are those of a run."""
+
+    def __init__(self, learners: Sequence[Settings], w0: Floats) -> None:
+        self.block = make_block(learners, w0)
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that changes, by name."""
+        return {name: getattr(self.block, name) for name in self.block.saved}
+
+    def take(self, rows: Rows, facts: Floats) -> Floats:
+        """Take one step from row 0 to row 1; return each learner's TD error, with old weights."""
+        before, after = (_value(rows, row, self.block.entries_at) for row in (0, 1))
+        with np.errstate(all="ignore"):  # a diverged learner says so in `diverged`
+            delta = facts[0, REWARD] + facts[0, GAMMA_NEXT] * after - before
+        factor = step_factors(self.block.step, 1, *self.block.learners[0].schedule)
+        self.block.advance(EVENT, factor, Transitions(ROW, ROW_NEXT, facts), rows)
+        return np.asarray(delta)
+
+    def cut(self) -> None:
+        """The episode was cut off after the last step: the next one begins another.
+
+        It sees what it would see after a discount of 0: nothing of the old episode is in its
+        traces.
+        """
+        self.block.cut()
+
+    def restore(self, state: dict[str, NDArray[Any]], step: int, of: str) -> None:
+        """Take over a saved state, whose arrays must have the shapes of this block's own."""
+        own = self.state
+        for name, array in own.items():
+            if name not in state or state[name].shape != array.shape:
+                raise InputError(f"the saved learner's '{name}' does not fit {of}.")
+            if state[name].dtype.kind not in "biuf":
+                raise InputError(
+                    f"the saved learner's '{name}' must hold numbers, got {state[name].dtype}."
+                )
+        whole("the saved learner's number of steps", step, 0)
+        gone = state["diverged"] >= 0
+        if not gone.any() and not np.isfinite(state["V"]).all():
+            raise InputError(
+                "the saved learner has weights that are not finite, but is not marked as diverged; "
+                "save it again, or begin anew."
+            )
+        for name, array in own.items():
+            array[...] = state[name]
+        self.block.resume(step)
+
+
+def _value(rows: Rows, row: int, entries_at: Any) -> Floats:
+    """w.x of one row, for every learner."""
+    part = slice(rows.first[row], rows.first[row] + rows.length[row])
+    with np.errstate(all="ignore"):
+        return np.asarray(rows.value[part] @ entries_at(rows.feature[part]))
 
 
 class OnlineLearner(Shown):
@@ -46,7 +109,7 @@ class OnlineLearner(Shown):
         self.learner = learner
         self.n_features = int(n_features)
         start = np.zeros(n_features) if w0 is None else self._vector("w0", w0)
-        self._block = make_block([learner], start)
+        self._live = LiveBlock([learner], start)
 
     def __repr__(self) -> str:
         size = f"{count(self.n_features, 'feature')}, {count(self.step, 'update')}"
@@ -55,28 +118,28 @@ class OnlineLearner(Shown):
     @property
     def block(self) -> Block:
         """The state behind this learner: a block with one lane."""
-        return self._block
+        return self._live.block
 
     @property
     def w(self) -> Floats:
         """The weights of the value function (a copy)."""
-        weights: Floats = self._block.shown[:, 0].copy()
+        weights: Floats = self.block.shown[:, 0].copy()
         return weights
 
     @property
     def step(self) -> int:
         """How many updates were made."""
-        return self._block.step
+        return self.block.step
 
     @property
     def diverged(self) -> bool:
         """Whether a weight has left the finite range."""
-        return bool(self._block.diverged[0] >= 0)
+        return bool(self.block.diverged[0] >= 0)
 
     def predict(self, x: ArrayLike) -> float:
         """The value estimate w.x of the observation with features x."""
         with np.errstate(all="ignore"):  # a diverged learner says so in `diverged`
-            return float(self._vector("x", x) @ self._block.shown[:, 0])
+            return float(self._vector("x", x) @ self.block.shown[:, 0])
 
     def update(
         self,
@@ -111,18 +174,12 @@ class OnlineLearner(Shown):
         reward = _number("reward", reward)
         interest = _number("interest", interest, low=0.0)
         gamma = _number("gamma", gamma, low=0.0, high=1.0)
-        with np.errstate(all="ignore"):
-            before, after = features @ self._block.w[:, 0]
-            delta = float(reward + gamma * after - before)
         low, high = (max(pi, mu), max(pi, mu)) if peaks is None else peaks
         facts = fact_table(
             reward=reward, gamma_next=gamma, rho=rho, pi=pi, mu=mu, interest=interest,
             peak_min=low, peak_max=high,
         )  # fmt: skip
-        factor = step_factors(self.step, 1, *self.learner.schedule)
-        transitions = Transitions(ROW, ROW_NEXT, facts)
-        self._block.advance(EVENT, factor, transitions, sparse_rows(features))
-        return delta
+        return float(self._live.take(sparse_rows(features), facts)[0])
 
     def end_episode(self) -> None:
         """The episode was cut off after the last update: the next update begins another one.
@@ -130,35 +187,17 @@ class OnlineLearner(Shown):
         That update sees what it would see after a transition of discount 0: nothing of the old
         episode is in its traces.
         """
-        self._block.cut()
+        self._live.cut()
 
     def save(self, path: str | Path) -> Path:
         """Save the learner's whole state; `steadytd.load_learner` reads it back."""
         settings = {"learner": str(self.learner), "step": self.step}
-        state = {name: getattr(self._block, name) for name in self._block.saved}
-        content = {"settings": np.array(json.dumps(settings)), **state}
+        content = {"settings": np.array(json.dumps(settings)), **self._live.state}
         return write_arrays(Path(path), content)
 
     def restore(self, state: dict[str, Floats], step: int) -> None:
         """Take over a saved state, whose arrays must have the shapes of this learner's own."""
-        for name in self._block.saved:
-            own: Floats = getattr(self._block, name)
-            if name not in state or state[name].shape != own.shape:
-                raise InputError(f"the saved learner's '{name}' does not fit {self.learner}.")
-            if state[name].dtype.kind not in "biuf":
-                raise InputError(
-                    f"the saved learner's '{name}' must hold numbers, got {state[name].dtype}."
-                )
-        whole("the saved learner's number of steps", step, 0)
-        gone = state["diverged"] >= 0
-        if not gone.any() and not np.isfinite(state["V"]).all():
-            raise InputError(
-                "the saved learner has weights that are not finite, but is not marked as diverged; "
-                "save it again, or begin anew."
-            )
-        for name in self._block.saved:
-            getattr(self._block, name)[:] = state[name]
-        self._block.resume(step)
+        self._live.restore(state, step, str(self.learner))
 
     def _vector(self, name: str, values: ArrayLike) -> Floats:
         try:

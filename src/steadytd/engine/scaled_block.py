@@ -106,6 +106,12 @@ class ScaledBlock(Block):
         found[:, self.diverged >= 0] = np.nan
         return np.asarray(found)
 
+    def entries_at(self, features: Ints) -> Floats:
+        """The present weights of some features [features, lanes]: the others are not looked at."""
+        found = self._entries(0, features)
+        found[:, self.diverged >= 0] = np.nan
+        return found
+
     def _entries(self, number: int, features: Ints) -> Floats:
         from steadytd.engine.loop.history import vector_entries
 

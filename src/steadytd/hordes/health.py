@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 from steadytd.base import random
 from steadytd.base.arrays import Floats, Ints, Longs
-from steadytd.base.jit import compiled_disjoint
+from steadytd.base.jit import compiled, compiled_disjoint
 from steadytd.hordes.facts import ActiveFeatures
 
 Singles = NDArray[np.float32]
 DIRECTIONS = 8
 RATE = 0.05  # beta, per largest squared length of a step's directions
 RECENT, LONG = 100, 1000  # steps that the running means look back
+CHUNK = 256  # predictions that are looked at together
 GROWS = 4.0  # times the long mean: a recent mean beyond that grows
 STATE = ("h", "u", "z", "last", "means", "diverged")
 
@@ -89,15 +90,10 @@ class Health:
 
     def look(self, x: ActiveFeatures) -> tuple[Singles, Singles]:
         """The directions [steps, DIRECTIONS] of some steps, and the step size of h for each."""
-        n = x.steps
-        rows = np.repeat(np.arange(n), np.diff(x.first))
-        found = np.zeros((n, DIRECTIONS))
-        np.add.at(found, (rows, self.place[x.feature]), self.sign[x.feature] * x.value)
-        lengths = np.maximum.accumulate(np.append(self.longest, (found**2).sum(axis=1)))
-        self.longest = float(lengths[-1])
-        with np.errstate(divide="ignore"):
-            rates = np.where(lengths[1:] > 0.0, RATE / lengths[1:], 0.0)
-        return found.astype(np.float32), rates.astype(np.float32)
+        found = np.zeros((x.steps, DIRECTIONS), dtype=np.float32)
+        rates = np.zeros(x.steps, dtype=np.float32)
+        self.longest = _look(x.read_only(), self.place, self.sign, self.longest, found, rates)
+        return found, rates
 
     def cut(self) -> None:
         """The episode was cut off after the last step."""
@@ -123,8 +119,26 @@ def directions(n_features: int) -> tuple[Ints, Floats]:
     return place.astype(np.int32), np.where(mixed & np.uint64(1), 1.0, -1.0)
 
 
+@compiled
+def _look(
+    x: ActiveFeatures, place: Ints, sign: Floats, longest: float, found: Singles, rates: Singles
+) -> float:
+    """Fill in the directions of some steps and the step sizes; return the longest so far."""
+    first, feature, value = x
+    for t in range(len(found)):
+        total = np.zeros(DIRECTIONS)
+        for q in range(first[t], first[t + 1]):
+            k = feature[q]
+            total[place[k]] += sign[k] * value[q]
+        longest = max(longest, (total * total).sum())
+        found[t] = total
+        if longest > 0.0:
+            rates[t] = RATE / longest
+    return longest
+
+
 @compiled_disjoint
-def follow(
+def _follow(
     numbers: HealthNumbers,
     columns: HealthColumns,
     seen: HealthSteps,
@@ -132,7 +146,7 @@ def follow(
     low: int,
     high: int,
 ) -> None:
-    """Update the estimates of predictions `low` to `high` with some steps from `step` on."""
+    """The same, all at once."""
     size = high - low
     scratch = np.empty((4, size), dtype=np.float32)
     d, scale, decay, h_x = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -168,3 +182,20 @@ def follow(
                 pull = d[i] * z[i]
                 h[i] += rate * (pull - h_x[i] * x_m)
                 u[i] += (pull - u[i]) * share
+
+
+@compiled
+def follow(
+    numbers: HealthNumbers,
+    columns: HealthColumns,
+    seen: HealthSteps,
+    step: int,
+    low: int,
+    high: int,
+) -> None:
+    """Update the estimates of predictions `low` to `high` with some steps from `step` on.
+
+    Some at a time, so that what they need stays in the first-level cache.
+    """
+    for begin in range(low, high, CHUNK):
+        _follow(numbers, columns, seen, step, begin, min(begin + CHUNK, high))

@@ -22,7 +22,7 @@ from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import parse_params
 from steadytd.hordes.facts import LiveSteps
-from steadytd.hordes.health import Health, HealthColumns, HealthSteps, follow
+from steadytd.hordes.health import CHUNK, Health, HealthColumns, HealthSteps, follow
 from steadytd.hordes.inputs import Features, GivenFacts, Inputs
 from steadytd.hordes.loop.shape import LANES, fits
 from steadytd.hordes.part import LanePart, LanePlace
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
-WORTH = 200_000  # multiplications below which a second thread costs more than it brings
+WORTH = 100_000  # multiplications below which a second thread costs more than it brings
+WATCHED = 50_000  # the same for predictions times steps whose health is looked at
 
 
 def horde(
@@ -286,7 +287,7 @@ class Horde:
         delta = np.empty((n, len(self)))
         threads = self.threads if len(steps.x.feature) * len(self) > WORTH else 1
         for part in self._parts:
-            out = np.empty((n, part.blocks, part.V.shape[3]))
+            out = np.empty((n, part.blocks, part.size))
 
             def run(low: int, high: int, part: LanePart = part, out: Floats = out) -> None:
                 part.advance(given, out, low, high)
@@ -308,14 +309,10 @@ class Horde:
         columns = HealthColumns(*map(read_only, health.columns))
 
         def run(low: int, high: int) -> None:
-            for begin in range(low * CHUNK, min(high * CHUNK, len(self)), CHUNK):
-                end = min(begin + CHUNK, len(self))
-                follow(health.numbers, columns, seen, self.step, begin, end)
+            end = min(high * CHUNK, len(self))
+            follow(health.numbers, columns, seen, self.step, low * CHUNK, end)
 
-        spread(run, -(-len(self) // CHUNK), threads)
-
-
-CHUNK = 256  # predictions whose health is looked at together
+        spread(run, -(-len(self) // CHUNK), threads if delta.size > WATCHED else 1)
 
 
 def _many(x: Features) -> bool:

@@ -16,6 +16,7 @@ from steadytd.engine.loop.write import lane_params
 from steadytd.engine.settings import Settings
 from steadytd.hordes.facts import ActiveFeatures
 from steadytd.hordes.loop.shape import (
+    BESIDE,
     LANES,
     NONE,
     SLOTS,
@@ -40,7 +41,7 @@ class LanePart:
     """Predictions of one law with one path (with or without trace vectors), sorted by group.
 
     `order[lane]` is the number of the prediction in that lane; the lanes that fill the last block
-    repeat the last prediction.
+    repeat the last prediction. Up to BESIDE blocks stand in one table of V, of Z and of `slots`.
     """
 
     def __init__(
@@ -102,7 +103,10 @@ class LanePart:
         blocks, size = shape
         s, d, groups = self.shape, len(w0), int(self.begins[-1])
         traces = len(s.traces)
-        self.V: NDArray[Any] = zeros((blocks, len(s.vectors), d, size), dtype)
+        beside = -(-blocks // -(-blocks // BESIDE))
+        self.V: NDArray[Any] = zeros(
+            (-(-blocks // beside), len(s.vectors), d, beside * size), dtype
+        )
         self.Z = on_cache_line((traces, groups * d))
         self.slots = np.full((traces, groups * d), NONE, dtype=np.uint8)
         self.scales = np.zeros((2 * traces, groups * SLOTS))
@@ -117,12 +121,18 @@ class LanePart:
         self.params = np.ascontiguousarray(table.transpose(1, 0, 2))
         if w0.any():
             for lane, learner in enumerate(learners):
-                self.V[lane // size, :, :, lane % size] = learner.first_vectors(w0)
+                at, column = divmod(lane, beside * size)
+                self.V[at, :, :, column] = learner.first_vectors(w0)
 
     @property
     def blocks(self) -> int:
         """How many blocks there are: the unit that threads share."""
-        return len(self.V)
+        return len(self.sums)
+
+    @property
+    def size(self) -> int:
+        """How many lanes a block has."""
+        return int(self.sums.shape[3])
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
@@ -151,14 +161,14 @@ class LanePart:
 
     def values(self, x: ActiveFeatures) -> Floats:
         """w.x of every lane [steps, lanes]."""
-        out = np.empty((x.steps, self.blocks, self.V.shape[3]))
+        out = np.empty((x.steps, self.blocks, self.size))
         look(self._kept, x.read_only(), out)
         return out.reshape(x.steps, -1)
 
     def weights(self, lane: int) -> Floats:
         """The weights of one lane."""
         out = np.empty(self.V.shape[2])
-        b, j = divmod(lane, self.V.shape[3])
+        b, j = divmod(lane, self.size)
         look_at(self._kept, b, j, out)
         return out
 
@@ -167,7 +177,7 @@ class LanePart:
         s = self.shape
         along = [(i, s.traces.index(z)) for i, (v, z) in enumerate(s.along) if v == "w"]
         pairs = np.array(along, dtype=np.int64).reshape(len(along), 2)
-        factor = np.ones((self.blocks, self.V.shape[3]))
+        factor = np.ones((self.blocks, self.size))
         if "w" in s.factors:
             factor[:] = self.lanes[:, s.lane_rows.index("f_w")]
         places = self.begins, self.group_of, pairs, factor
@@ -199,7 +209,7 @@ class KeptWeights(NamedTuple):
 def look(kept: KeptWeights, x: ActiveFeatures, out: Floats) -> None:
     """out[t, b, j] = w.x of step t in lane j of block b."""
     first, feature, value = x
-    for b in range(len(kept.V)):
+    for b in range(len(kept.sums)):
         for t in range(len(first) - 1):
             for j in range(out.shape[2]):
                 out[t, b, j] = 0.0
@@ -218,12 +228,14 @@ def look_at(kept: KeptWeights, b: int, j: int, out: Floats) -> None:
 @compiled
 def entry(kept: KeptWeights, b: int, k: int, j: int) -> float:
     """Weight k of lane j in block b: f (V + sum over traces of S_e Z)."""
-    total = np.float64(kept.V[b, 0, k, j])
-    low = kept.begins[b]
-    count = kept.begins[b + 1] - low
+    beside = kept.V.shape[3] // kept.sums.shape[3]
+    left = b // beside * beside
+    total = np.float64(kept.V[b // beside, 0, k, (b - left) * kept.sums.shape[3] + j])
+    low = kept.begins[left]
+    count = kept.begins[min(left + beside, len(kept.sums))] - low
     for n in range(len(kept.pairs)):
         row, z = kept.pairs[n]
-        cell = (low * kept.V.shape[2]) + k * count + kept.group_of[b, j]
+        cell = (low * kept.V.shape[2]) + k * count + kept.begins[b] - low + kept.group_of[b, j]
         e = kept.slots[z, cell]
         if e < kept.sums.shape[2]:
             total += kept.sums[b, row, e, j] * kept.Z[z, cell]

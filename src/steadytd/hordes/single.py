@@ -7,27 +7,19 @@ active; they are learned as in a run, in double precision.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.block import Transitions
-from steadytd.engine.choose import make_block
 from steadytd.engine.facts import fact_table
+from steadytd.engine.online import LiveBlock
 from steadytd.engine.rows import Rows
-from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import Settings
 from steadytd.hordes.facts import ActiveFeatures, LiveSteps
 from steadytd.hordes.part import LanePlace
 
-STATE = ("V", "Z", "M", "carry", "diverged")
-EVENT = np.zeros(1, dtype=np.int32)
-ROW, ROW_NEXT = np.array([0], dtype=np.int32), np.array([1], dtype=np.int32)
 
-
-class WholeBlock:
+class WholeBlock(LiveBlock):
     """Predictions with the same facts that may share a block."""
 
     def __init__(
@@ -35,12 +27,7 @@ class WholeBlock:
     ) -> None:
         self.order = np.array(members, dtype=np.int64)
         self.count, self.place = len(members), place
-        self.block = make_block([learners[i] for i in members], w0)
-
-    @property
-    def state(self) -> dict[str, NDArray[Any]]:
-        """All that changes, by name."""
-        return {name: getattr(self.block, name) for name in STATE}
+        super().__init__([learners[i] for i in members], w0)
 
     @property
     def nbytes(self) -> int:
@@ -60,19 +47,10 @@ class WholeBlock:
             peak_min=t.peaks_min[:, place.policy], peak_max=t.peaks_max[:, place.policy],
         )  # fmt: skip
         delta = np.empty((n, self.count))
-        schedule = self.block.learners[0].schedule
         for i in range(n):
             rows = _rows(steps.x.part(i, i + 1), steps.x_next.part(i, i + 1))
-            before, after = (_values(rows, r, self.block.w) for r in (0, 1))
-            with np.errstate(all="ignore"):
-                delta[i] = t.cumulants[i, place.cumulant] + gamma[i] * after - before
-            factor = step_factors(self.block.step, 1, *schedule)
-            self.block.advance(EVENT, factor, Transitions(ROW, ROW_NEXT, facts[i : i + 1]), rows)
+            delta[i] = self.take(rows, facts[i : i + 1])
         return delta
-
-    def cut(self) -> None:
-        """The episode was cut off after the last step: the next one begins another."""
-        self.block.cut()
 
     def values(self, x: ActiveFeatures) -> Floats:
         """w.x [steps, predictions]."""
@@ -96,9 +74,3 @@ def _rows(x: ActiveFeatures, x_next: ActiveFeatures) -> Rows:
     value = np.concatenate([x.value, x_next.value]).astype(np.float64)
     feature = np.concatenate([x.feature, x_next.feature]).astype(np.int32)
     return Rows(first, length, np.zeros(2, dtype=np.int64), feature, value)
-
-
-def _values(rows: Rows, row: int, w: Floats) -> Floats:
-    part = slice(rows.first[row], rows.first[row] + rows.length[row])
-    with np.errstate(all="ignore"):
-        return np.asarray(rows.value[part] @ w[rows.feature[part]])

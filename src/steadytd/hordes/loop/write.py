@@ -13,7 +13,7 @@ from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Law
 from steadytd.engine.loop.write import FEATURES
 from steadytd.hordes.loop.names import COLUMNS
-from steadytd.hordes.loop.shape import SLOTS
+from steadytd.hordes.loop.shape import LANES, SLOTS
 from steadytd.hordes.loop.traces import Traces
 
 UNROLL = 4  # rows that are read together
@@ -39,7 +39,8 @@ class Writer(Traces):
 
     def body(self) -> str:
         """The body of `advance`."""
-        self.add(0, "features, size = V_w.shape", "count = len(starts) - 1")
+        self.add(0, f"features, size = len(V_w), np.uintp({LANES[self.dtype]})")
+        self.add(0, "count = len(starts) - 1")
         self.add(0, "for t in range(len(first_x) - 1):")
         if self.traced:
             self.clear_buckets(1)
@@ -71,13 +72,13 @@ class Writer(Traces):
             for v in wanted:
                 total = f"row_{v}_{basis}[j]"
                 for i in range(UNROLL):
-                    total = f"({total} + V_{v}[k{i}, j] * x_k{i})"
+                    total = f"({total} + V_{v}[k{i}, at + j] * x_k{i})"
                 self.add(depth + 2, f"row_{v}_{basis}[j] = {total}")
             self.add(depth, "for q in range(whole, end):")
             self.active(depth + 1, basis)
             self.fill_buckets(depth + 1, basis, "k")
             self.add(depth + 1, "for j in range(size):")
-            self.add(depth + 2, *(f"row_{v}_{basis}[j] += V_{v}[k, j] * x_k" for v in wanted))
+            self.add(depth + 2, *(f"row_{v}_{basis}[j] += V_{v}[k, at + j] * x_k" for v in wanted))
 
     def combine(self, depth: int) -> None:
         """Whole inner products of the vectors with x and x_next, and the TD error."""
@@ -175,7 +176,7 @@ class Writer(Traces):
         self.add(depth, f"f_{v}[j] *= 1.0 + {v}_by_{v}", f"size_f = abs(f_{v}[j])")
         self.add(depth, f"if not {least} < size_f < {1 / least}:")
         self.add(depth + 1, "for k in range(features):")
-        self.add(depth + 2, f"V_{v}[k, j] = real(f_{v}[j] * V_{v}[k, j])")
+        self.add(depth + 2, f"V_{v}[k, at + j] = real(f_{v}[j] * V_{v}[k, at + j])")
         for z in self.along_of(v):
             self.add(depth + 1, f"for e in range({SLOTS}):")
             self.add(depth + 2, f"S_{v}_{z}[e, j] *= f_{v}[j]", f"shift_{v}_{z}[e, j] *= f_{v}[j]")
