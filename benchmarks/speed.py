@@ -23,7 +23,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
 
-from benchmarks import measurements, traces
+from benchmarks import jax_scan, measurements, traces
 from benchmarks.c_loops import FLAGS, compile_loops, gcc_version
 from benchmarks.figures import Group, verdict
 from benchmarks.timing import FULL, QUICK, Effort
@@ -77,6 +77,7 @@ MEASUREMENTS: dict[str, Callable[[Effort], Group]] = {
     "features": measurements.linear_in_features,
     "traces": traces.against_vectors,
     "large": traces.over_features,
+    "jax": jax_scan.measure,
     "start": measurements.start,
 }
 

@@ -11,7 +11,7 @@ from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import fact_table
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop import history
-from steadytd.engine.loop.compile import HELPERS, law_functions
+from steadytd.engine.loop.compile import HELPERS, HISTORY, law_functions
 from steadytd.engine.loop.scaled import scaled_source
 from steadytd.engine.loop.state import Late
 from steadytd.engine.rows import Rows, sparse_rows
@@ -63,7 +63,7 @@ def without_compiler(law: Law) -> Function:
     """The generated scaled loop of a law as plain Python."""
     source = scaled_source(law).replace("from numba import njit", "")
     scope: dict[str, Any] = {"njit": lambda **_: lambda f: f, "Disjoint": None, "Late": Late}
-    scope |= {name: getattr(history, name) for name in HELPERS}
+    scope |= {name: getattr(history, name) for name in HELPERS[HISTORY]}
     scope |= law_functions(law)
     exec(source, scope)
     run: Function = scope["run"]

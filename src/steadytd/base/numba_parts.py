@@ -212,6 +212,8 @@ class Operations(NamedTuple):
     least: Callable[[Any, Any], Any]
     most: Callable[[Any, Any], Any]
     equal: Callable[[Any, Any], Any]
+    product: Callable[[Any, Any], Any]
+    add_product: Callable[[Any, Any, Any], Any]
 
 
 class Eight(types.Type):
@@ -313,4 +315,24 @@ def _compare(comparison: str, take: Callable[[Any, Any, Any, Any], Any]) -> Call
 
 _least, _most = (_compare(sign, lambda on, so, a, b: on.select(so, a, b)) for sign in ("<", ">"))
 _equal = _compare("==", lambda on, so, a, b: on.uitofp(so, VECTOR))
-IN_REGISTERS = Operations(_eight, _put, _spread, _same, _least, _most, _equal)
+
+
+@intrinsic
+def _product(_: Any, a: Any, b: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(*args)
+
+    return EIGHT(EIGHT, EIGHT), generate
+
+
+@intrinsic
+def _add_product(_: Any, total: Any, a: Any, b: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fadd(args[0], builder.fmul(*args[1:]))
+
+    return EIGHT(EIGHT, EIGHT, EIGHT), generate
+
+
+IN_REGISTERS = Operations(
+    _eight, _put, _spread, _same, _least, _most, _equal, _product, _add_product
+)

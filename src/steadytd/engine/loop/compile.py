@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
 import sys
 from collections.abc import Callable
 from functools import cache, cached_property
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -22,7 +24,11 @@ from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.write import loop_source
 
 DRIVER, HISTORY = "steadytd.engine.loop.driver", "steadytd.engine.loop.history"
-HELPERS = ("Late", "outside", "fold", "decay")  # of scaled loops
+VECTORS = "steadytd.engine.loop.vectors"
+HELPERS = {  # of scaled and of wide loops
+    HISTORY: ("Late", "outside", "fold", "decay"),
+    VECTORS: ("eight", "put", "spread", "same", "product", "add_product"),
+}
 
 
 class Kernel:
@@ -57,17 +63,18 @@ def kernel(
     A source with `enter` is called by the driver; one with `run` brings a driver of its own.
     """
     from steadytd.base import jit, numba_parts
-    from steadytd.engine.loop import history
 
     functions = law_functions(law)
     source = write(law, traced, averaged)
     disjoint = numba_parts.disjoint()
     if not disjoint:
         source = source.replace(" pipeline_class=Disjoint,", "")
-    helpers = {name: getattr(history, name) for name in HELPERS if f"{name}(" in source}
-    stamp = _stamp(source, functions, [HISTORY] if helpers else [])
+    words = set(re.findall(r"\w+(?=\()", source))
+    called = {path: words.intersection(names) for path, names in HELPERS.items()}
+    stamp = _stamp(source, functions, [path for path, names in called.items() if names])
     module = _module(law.name, source, stamp or digest(source))
-    vars(module).update(helpers)
+    for path, names in called.items():
+        vars(module).update({name: getattr(import_module(path), name) for name in names})
     vars(module).update({name: jit.not_kept(f) for name, f in functions.items()})
     vars(module)["Disjoint"] = disjoint.get("pipeline_class")
     exec(compile(source, str(module.__file__), "exec"), vars(module))

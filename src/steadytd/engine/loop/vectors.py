@@ -4,7 +4,8 @@ Numba turns a loop over eight lanes into checks and jumps that take longer than 
 Inside a compiled function, `eight(a, i)` is a[i], ..., a[i + 7] of a flat array, `same(a, i)` eight
 times a[i], `spread(x)` eight times x; `+`, `-`, `*`, `/`, `least`, `most` and `equal` (1 or 0) work
 number by number, and `put(a, i, v)` writes them back. A product may be fused with the sum that
-takes it. The arrays must be contiguous and nothing checks their bounds.
+takes it, but not in `product(u, v)` and `add_product(total, u, v)`, which round after every
+operation. The arrays must be contiguous and nothing checks their bounds.
 
 Where Numba's inside is not what it was (`base.numba_parts`), eight numbers are a small array: the
 same numbers, not fused, and slow.
@@ -56,6 +57,20 @@ def _equal(a: Floats, b: Floats) -> Any:
     return np.where(a == b, 1.0, 0.0)
 
 
-PLAIN = Operations(_eight, _put, _spread, _same, _least, _most, _equal)
-eight, put, spread, same, least, most, equal = IN_REGISTERS if used("vectors") else PLAIN
-__all__ = ["LANES", "PLAIN", "eight", "equal", "least", "most", "put", "same", "spread"]
+@not_kept
+def _product(a: Floats, b: Floats) -> Any:
+    return a * b
+
+
+@not_kept
+def _add_product(total: Floats, a: Floats, b: Floats) -> Any:
+    return total + a * b
+
+
+PLAIN = Operations(_eight, _put, _spread, _same, _least, _most, _equal, _product, _add_product)
+OURS = IN_REGISTERS if used("vectors") else PLAIN
+eight, put, spread, same, least, most, equal, product, add_product = OURS
+__all__ = [
+    "LANES", "PLAIN", "add_product", "eight", "equal", "least", "most", "product", "put", "same",
+    "spread",
+]  # fmt: skip

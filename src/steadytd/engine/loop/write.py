@@ -148,9 +148,7 @@ class Loop:
 
     def step(self, depth: int) -> None:
         """Traces, then learning: few lanes one by one, more of them side by side."""
-        for name, (left, right) in self.reads.items():
-            if left in FEATURES:
-                self.feature_product(depth, name, left, right)
+        self.feature_products(depth)
         self.add(depth, f"if lanes < {FEW}:", "    for j in range(lanes):")
         self.single = True
         self.trace(depth + 2)
@@ -273,11 +271,7 @@ class Loop:
         """Move the traces on, where there are trace vectors."""
         if not self.traced:
             return
-        self.read(depth, {f"before_{product}": pair for product, pair in self.before.items()})
-        inner = self.over_lanes(depth)
-        for z, function in self.law.traces.items():
-            pair = f"{self.slot(f'decay_{z}')}, {self.slot(f'scale_{z}')}"
-            self.add(inner, f"{pair} = {self.call_trace(z, function)}")
+        self.trace_factors(depth)
         plain = [z for z in self.law.traces if z not in self.law.windows]
         for z in plain:
             inner = self.over_lanes(self.over_features(depth, z))
@@ -289,6 +283,14 @@ class Loop:
         for z in self.law.traces:
             if z in self.law.windows:
                 self.trace_window(depth, z)
+
+    def trace_factors(self, depth: int) -> None:
+        """By what the traces decay, and how much of x they get."""
+        self.read(depth, {f"before_{product}": pair for product, pair in self.before.items()})
+        inner = self.over_lanes(depth)
+        for z, function in self.law.traces.items():
+            pair = f"{self.slot(f'decay_{z}')}, {self.slot(f'scale_{z}')}"
+            self.add(inner, f"{pair} = {self.call_trace(z, function)}")
 
     def trace_window(self, depth: int, z: str) -> None:
         """Move on a trace that looks back n steps: from itself without its oldest step."""
@@ -336,6 +338,12 @@ class Loop:
         self.look_up(depth + 1, basis, f"(last_{basis} - 1)", "k", "x_k")
         inner = self.over_lanes(depth + 1)
         self.add(inner, *(f"_{n}[j] += {self.entry(v)} * x_k" for n, v in wanted.items()))
+
+    def feature_products(self, depth: int) -> None:
+        """Inner products of the features with each other."""
+        for name, (left, right) in self.reads.items():
+            if left in FEATURES:
+                self.feature_product(depth, name, left, right)
 
     def feature_product(self, depth: int, name: str, left: str, right: str) -> None:
         """An inner product of two rows of the feature table: walk along both, in order."""

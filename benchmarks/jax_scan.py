@@ -1,0 +1,196 @@
+"""Many learners on one small dense problem, next to JAX's vmapped scan: one core, doubles.
+
+Next to the engine's plain loop, too, which has the same bits.
+
+1,000 step sizes, 200,000 steps. Ours is a whole call of `steadytd.run`, which draws the stream as
+well; JAX is given the stream, and neither's compilation counts. Both take turns, and both must
+come to the same weights. Times are those of the processor, so that other programs disturb little.
+JAX is not part of this project: `--python` names an interpreter that has it. Part of `make bench`
+where this interpreter has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
+
+from benchmarks.figures import Figure, Group, Target
+from benchmarks.timing import FULL, QUICK, Effort
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.engine import block
+from steadytd.engine.facts import STEP_FACTS
+from steadytd.streams.finite import FiniteStream
+
+LEARNERS, STEPS, STATES, ACTIONS, GAMMA = 1_000, 200_000, 50, 3, 0.9
+ALPHAS = np.geomspace(1e-5, 1e-3, LEARNERS)
+LAWS, SIZES = ("td", "tdc"), (8, 16)
+LAYOUTS = {"vmap": "vmapped scan", "rows": "laid out by hand"}
+TWICE = Target(2.0, at_least=True)
+FLAGS = "--xla_cpu_multi_thread_eigen=false"
+NANO = 1e9
+
+
+def dense_problem(d: int) -> st.Problem:
+    """A random problem whose features are all active, and rho is never 0."""
+    rng = np.random.default_rng(d)
+    return st.Problem(
+        name="dense",
+        P=rng.dirichlet(np.ones(STATES), size=(STATES, ACTIONS)),
+        r=rng.normal(size=(STATES, ACTIONS, STATES)),
+        gamma=GAMMA,
+        mu=rng.dirichlet(np.full(ACTIONS, 3.0), size=STATES),
+        pi=rng.dirichlet(np.full(ACTIONS, 3.0), size=STATES),
+        Phi=rng.normal(size=(STATES, d)) / np.sqrt(d),
+        w0=np.zeros(d),
+    )
+
+
+def save_stream(problem: st.Problem, path: Path) -> None:
+    """What JAX is given: the steps that seed 0 of our run takes."""
+    stream = FiniteStream(problem)
+    events, _ = stream.take(stream.begin(0), STEPS)
+    row, row_next, facts = stream.transitions[0]
+    reward, gamma, rho = (
+        facts[events, STEP_FACTS.index(name)] for name in ("reward", "gamma_next", "rho")
+    )
+    np.savez(
+        path, Phi=problem.Phi, alphas=ALPHAS, row=row[events], row_next=row_next[events],
+        reward=reward, gamma=gamma, rho=rho,
+    )  # fmt: skip
+
+
+def ours(problem: st.Problem, law: str) -> tuple[float, Floats]:
+    """The processor's seconds of a run on one thread, and its weights [d, learners]."""
+    learners = st.grid(law, alpha=ALPHAS.tolist())
+    begin = time.process_time()
+    result = st.run(problem, learners, steps=STEPS, points=2, threads=1)
+    return time.process_time() - begin, result.final_weights[:, 0].reshape(LEARNERS, -1).T
+
+
+def plain(problem: st.Problem, law: str) -> tuple[float, Floats]:
+    """The same with the plain loop, which is what other shapes of problems have."""
+    worth, block.WORTH = block.WORTH, 2**62
+    try:
+        return ours(problem, law)
+    finally:
+        block.WORTH = worth
+
+
+@contextmanager
+def jax_side(python: str, path: Path, law: str, layout: str) -> Iterator[tuple[IO[str], IO[str]]]:
+    """A process that measures JAX whenever a line is sent to it."""
+    side = Path(__file__).with_name("jax_side.py")
+    with subprocess.Popen(
+        [python, str(side), str(path), law, layout], text=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, env={**os.environ, "XLA_FLAGS": FLAGS},
+    ) as process:  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            if not process.stdout.readline():
+                raise RuntimeError(f"JAX did not run the scan of {law}.")
+            yield process.stdin, process.stdout
+        finally:
+            process.stdin.close()
+
+
+def compare(python: str | None, law: str, d: int, effort: Effort) -> list[Figure]:
+    """All sides in turns, the best time of each; `python` has JAX, if there is one."""
+    problem = dense_problem(d)
+    _, weights = ours(problem, law)  # compiles
+    _, same = plain(problem, law)
+    if same.tobytes() != weights.tobytes():
+        raise RuntimeError(f"{law}: our two loops come to different weights.")
+    best, other = np.inf, dict.fromkeys(("our plain loop", *LAYOUTS.values()), np.inf)
+    for _ in range(effort.repeats):
+        best = min(best, ours(problem, law)[0])
+        other["our plain loop"] = min(other["our plain loop"], plain(problem, law)[0])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stream.npz"
+        save_stream(problem, path)
+        for layout, name in LAYOUTS.items() if python else ():
+            with jax_side(str(python), path, law, layout) as (ask, answer):
+                if not np.allclose(np.load(f"{path}.npy"), weights, rtol=1e-6, atol=1e-9):
+                    raise RuntimeError(f"{law}: JAX and we come to different weights.")
+                for _ in range(effort.repeats):
+                    best = min(best, ours(problem, law)[0])
+                    ask.write("go\n")
+                    ask.flush()
+                    other[name] = min(other[name], float(answer.readline()))
+    unit = NANO / (STEPS * LEARNERS)
+    return [
+        Figure(
+            f"{law}, d = {d}: {name}", best * unit, taken * unit, taken / best,
+            TWICE if name == LAYOUTS["vmap"] else None,
+        )
+        for name, taken in other.items()
+        if np.isfinite(taken)
+    ]  # fmt: skip
+
+
+def has_jax(python: str) -> bool:
+    """Whether an interpreter has JAX."""
+    asked = [python, "-c", "import jax"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+def against_jax(effort: Effort, python: str = sys.executable) -> Group:
+    """The comparison; one line says where there is no JAX."""
+    group = Group(
+        f"{LEARNERS:,} step sizes on a dense problem, one core (ns per learner-update)",
+        ("ours", "other", "other / ours"),
+    )
+    found = python if has_jax(python) else None
+    if found is None:
+        group.notes = ["JAX is not installed, so the comparison with it is left out."]
+    for law in LAWS:
+        for d in SIZES:
+            group.figures += compare(found, law, d, effort)
+    return group
+
+
+def on_one_core() -> Any:
+    """Keep this process, and those that it starts, on one core; return the cores it had."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    return cores
+
+
+def measure(effort: Effort, python: str = sys.executable) -> Group:
+    """The comparison on one core."""
+    cores = on_one_core()
+    try:
+        return against_jax(effort, python)
+    finally:
+        if cores is not None:
+            os.sched_setaffinity(0, cores)
+
+
+def main() -> None:
+    """Measure, and print what was measured."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--python", default=sys.executable, help="an interpreter that has JAX")
+    parser.add_argument("--quick", action="store_true", help="a shorter and rougher measurement")
+    asked = parser.parse_args()
+    group = measure(QUICK if asked.quick else FULL, asked.python)
+    Console().print(group.table())
+
+
+if __name__ == "__main__":
+    main()
