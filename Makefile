@@ -28,9 +28,10 @@ reproduce: $(PLAIN)
 	@$(BIN)/steadytd reproduce --out $(OUT)
 
 # Loops are compiled while the development tools are installed and the linters run.
+# Two workers have two cores: more BLAS threads than one each only wait for each other.
 test:
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint kernels
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow" --ignore tests/browser
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --ignore tests/browser
 
 test-all:
 	@STEADYTD_TEST_ALL=1 $(MAKE) --no-print-directory --jobs 2 --output-sync=line lint kernels

@@ -370,10 +370,14 @@ def entangled(
     return w, h
 
 
+# Registered laws run without traces, too; this one takes seconds to compile each way.
+own_lams = pytest.mark.parametrize("lam", [pytest.param(0.0, marks=pytest.mark.slow), 0.7])
+
+
 class TestOwnLaw:
     """A law that is not in the library."""
 
-    @pytest.mark.parametrize("lam", [0.0, 0.7])
+    @own_lams
     def test_equals_the_interpreter(self, lam: float) -> None:
         stream = RandomStream(seed=42, steps=200)
         learner = st.learner(entangled, alpha=0.02, lam=lam)
@@ -383,7 +387,7 @@ class TestOwnLaw:
         assert np.abs(history[-1]).max() < 1e3
         assert_same_bits(block.V[..., 0], history[-1])
 
-    @pytest.mark.parametrize("lam", [0.0, 0.7])
+    @own_lams
     def test_equals_its_equations(self, lam: float) -> None:
         """Written out here: every right-hand side has the old vectors."""
         stream = RandomStream(seed=42, steps=200)
@@ -412,9 +416,12 @@ class TestOwnLaw:
 
     def test_runs_beside_registered_ones(self) -> None:
         problem = off_policy_problem(43)
-        own, td = st.learner(entangled, alpha=0.02), st.learner("td:alpha=0.02")
+        own, td = st.learner(entangled, alpha=0.02, lam=0.7), st.learner("td:alpha=0.02")
         both = st.run(problem, [own, td], steps=300, seeds=2, points=3)
         for i, learner in enumerate((own, td)):
             alone = st.run(problem, learner, steps=300, seeds=2, points=3)
             assert_same_bits(alone.final_weights[0], both.final_weights[i])
-        assert both.summary["learner"].to_list() == ["entangled:alpha=0.02", "td:alpha=0.02"]
+        assert both.summary["learner"].to_list() == [
+            "entangled:alpha=0.02,lam=0.7",
+            "td:alpha=0.02",
+        ]

@@ -335,8 +335,8 @@ def drawn(name: str, seed: int) -> Drawn:
         e = st.evaluate(source, features=Identity(), **options)
         return Drawn(e, {}, case)
     e = st.evaluate(table, features=Identity(), **options)
-    blocks = e.settings["blocks"]
-    return Drawn(e, {t: RawLog(table, t, blocks, e.log.divided) for t in e.targets}, case)
+    rows, blocks = table.to_pylist(), e.settings["blocks"]
+    return Drawn(e, {t: RawLog(rows, t, blocks, e.log.divided) for t in e.targets}, case)
 
 
 @cache
@@ -348,7 +348,7 @@ def without_support() -> Drawn:
     chances = np.array(table["behavior_prob"].to_pylist())
     chances[UNSUPPORTED] = 0.0
     zeroed = table.set_column(at, "behavior_prob", [chances])
-    raw = {name: RawLog(zeroed, name, e.settings["blocks"]) for name in e.targets}
+    raw = {name: RawLog(zeroed.to_pylist(), name, e.settings["blocks"]) for name in e.targets}
     return Drawn(e, raw, Case(zeroed, {}))
 
 
@@ -920,7 +920,7 @@ def test_stability_verdicts_are_true() -> None:
                 counts = np.random.default_rng(3).multinomial(
                     raw.units, np.full(raw.units, 1.0 / raw.units), size=200
                 )
-                A = np.stack([raw.sums("A", c.astype(float)) for c in counts])
+                A = raw.sums("A", counts.astype(float))
                 stable = np.mean(np.linalg.eigvals(A).real.min(axis=1) > 0.0)
                 assert abs(share / 100.0 - stable) < 0.15
                 assert raw.spectrum(row["eta"]) > 0.0

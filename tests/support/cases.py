@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ def task_for(case: Learner, problem: st.Problem) -> Task:
     return st.ActionValues(problem, rng.normal(size=size), problem.w0)
 
 
+@cache
 def off_policy_problem(seed: int, policies: int | None = None, **options: Any) -> st.Problem:
     """A random problem with interest, ends of episodes, and actions that only mu takes.
 

@@ -9,6 +9,15 @@ import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Longs
 
+WIDE = 20  # features from which on there are fewer resamples
+
+
+def solved(A: Any, b: Any) -> Floats:
+    """The solution of least norm of A w = b, or of many of them; large ones have to be regular."""
+    if b.shape[-1] >= WIDE:
+        return np.asarray(np.linalg.solve(A, b[..., None])[..., 0])
+    return np.asarray((np.linalg.pinv(A, rcond=1e-12) @ b[..., None])[..., 0])
+
 
 class RawLog:
     """The usable transitions of a table for one target; the features are the observations.
@@ -17,8 +26,9 @@ class RawLog:
     equal stretches of the table; or, where episodes are `divided`, the stretches themselves.
     """
 
-    def __init__(self, table: Any, target: str, blocks: int, divided: bool = False) -> None:
-        rows = table.to_pylist()
+    def __init__(
+        self, rows: list[dict[str, Any]], target: str, blocks: int, divided: bool = False
+    ) -> None:
         found = []
         for i, row in enumerate(rows):
             gamma = 0.0 if row["terminated"] else row["discount"]
@@ -107,6 +117,7 @@ class RawLog:
         }
 
     def sums(self, name: str, counts: Floats | None = None) -> Floats:
+        """Over the units, each as often as `counts` says; of many counts at once [..., unit]."""
         c = np.ones(self.units) if counts is None else counts
         return np.asarray(np.tensordot(c, self.per_unit[name], axes=1))
 
@@ -120,8 +131,10 @@ class RawLog:
         return np.asarray(self.sums("G") / self.n)
 
     def weights(self, eta: float = 0.0, counts: Floats | None = None) -> Floats:
-        A = self.sums("A", counts) + eta * self.sums("G", counts)
-        return np.asarray(np.linalg.lstsq(A, self.sums("b", counts), rcond=1e-12)[0])
+        A = self.sums("A", counts)
+        if eta:
+            A = A + eta * self.sums("G", counts)
+        return solved(A, self.sums("b", counts))
 
     def traced(self, lam: float) -> Floats:
         """The weights of TD(lam)'s fixed point: z = rho (gamma lam z + x)."""
@@ -145,28 +158,29 @@ class RawLog:
                 w = w + scale[i] * delta * x
         return w
 
-    def at_start(self, w: Floats, counts: Floats | None = None) -> float:
-        return float(self.sums("start", counts) @ w / self.sums("starts", counts))
+    def at_start(self, w: Floats, counts: Floats | None = None) -> Any:
+        return (self.sums("start", counts) * w).sum(axis=-1) / self.sums("starts", counts)
 
-    def lstd(self, counts: Floats | None = None) -> float:
+    def lstd(self, counts: Floats | None = None) -> Any:
+        """A number, or one for each of many counts; so are `dr` and `pdis`."""
         return self.at_start(self.weights(counts=counts), counts)
 
-    def dr(self, counts: Floats | None = None) -> float:
+    def dr(self, counts: Floats | None = None) -> Any:
         """Each fifth of the units corrected with the other units' weights."""
         c = np.ones(self.units) if counts is None else counts
-        ends = [i * self.units // 5 for i in range(1, 5)]
-        fold = np.searchsorted(ends, np.arange(self.units), side="right")
+        fifths = [slice(i * self.units // 5, (i + 1) * self.units // 5) for i in range(5)]
+        own = {
+            name: [np.tensordot(c[..., f], self.per_unit[name][f], axes=1) for f in fifths]
+            for name in ("A", "b", "start", "v", "r")
+        }
         total = np.zeros(())
         for i in range(5):
-            w = self.weights(counts=c * (fold != i))
-            own = c * (fold == i)
-            total = (
-                total + (self.sums("start", own) - self.sums("v", own)) @ w + self.sums("r", own)
-            )
-        return float(total / self.sums("starts", c))
+            w = solved(*(sum(own[name][:i] + own[name][i + 1 :]) for name in ("A", "b")))
+            total = total + ((own["start"][i] - own["v"][i]) * w).sum(axis=-1) + own["r"][i]
+        return total / self.sums("starts", c)
 
-    def pdis(self, counts: Floats | None = None) -> float:
-        return float(self.sums("r", counts) / self.sums("starts", counts))
+    def pdis(self, counts: Floats | None = None) -> Any:
+        return self.sums("r", counts) / self.sums("starts", counts)
 
     def snpdis(self) -> float:
         """c_t is divided by its mean over episodes; an ended episode keeps its last c."""
@@ -197,14 +211,10 @@ class RawLog:
     @cached_property
     def drawn(self) -> dict[str, Floats]:
         """lstd, dr and pdis on resamples of the units."""
-        rng, number = np.random.default_rng(99), 200 if self.x.shape[1] < 20 else 60
+        rng, number = np.random.default_rng(99), 200 if self.x.shape[1] < WIDE else 60
         counts = rng.multinomial(self.units, np.full(self.units, 1.0 / self.units), size=number)
-        c = [one.astype(float) for one in counts]
-        return {
-            "lstd": np.array([self.lstd(one) for one in c]),
-            "drl:lam=1": np.array([self.dr(one) for one in c]),
-            "pdis": np.array([self.pdis(one) for one in c]),
-        }
+        c = counts.astype(float)
+        return {"lstd": self.lstd(c), "drl:lam=1": self.dr(c), "pdis": self.pdis(c)}
 
     @property
     def half(self) -> float:

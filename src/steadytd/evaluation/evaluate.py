@@ -334,11 +334,12 @@ def conclude(
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         judged, paths = zip(*pool.map(one, range(len(plan.targets))), strict=True)
     calibrated = calibration(passed.checked, passed.statistics, u, facts)
-    warnings = [*about_log(facts), *about_probabilities(calibrated)]
-    recommended = {}
+    general = [*about_log(facts), *about_probabilities(calibrated)]
+    warnings, recommended = list(general), {}
     for j in judged:
-        warnings += about_target(j, facts)
-        recommended[j.name] = recommend(j, warnings)
+        own_findings = about_target(j, facts)
+        warnings += own_findings
+        recommended[j.name] = recommend(j, [*general, *own_findings])
     about = Asked(sample, e, facts)
     data = Counted(u.rows, "rows") if facts.continuing else Counted(u.episodes, "episodes")
     sides = [Side(j.name, j.rule, recommended[j.name].warnings) for j in judged]

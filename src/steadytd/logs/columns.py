@@ -178,7 +178,8 @@ class _Finder:
             "next_obs": found.next_obs or None, BEHAVIOR[0]: found.behavior,
             BEHAVIOR_LOG[0]: found.behavior,
         }  # fmt: skip
-        spare = [name for name in self.present if name not in found.names()]
+        used = set(found.names())
+        spare = [name for name in self.present if name not in used]
         for name, column in optional.items():
             close = difflib.get_close_matches(name, spare, n=1, cutoff=0.88)
             if column is None and name not in self.given and close:

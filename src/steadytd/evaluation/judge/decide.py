@@ -208,17 +208,16 @@ def best_of(sides: list[Side], data: Counted) -> BestTarget:
         return BestTarget(name, found.trusted, found.text)
     pairs = len(sides) * (len(sides) - 1) // 2
     trusted = not any(side.reasons for side in sides)
-    for one in sides:
-        others = [compared(one, two, data, pairs) for two in sides if two is not one]
-        if all(d.decision == "better" for d in others):
-            next_best = min(others, key=lambda d: d.lo)
-            text = (
-                f"{one.name} is the best of {len(sides)} targets: better than {next_best.other} "
-                f"by {figures(next_best.difference)}, and at least by {figures(next_best.lo)} "
-                f"than any ({count(pairs, 'comparison')} at once, 95 % level for all)."
-            )
-            return BestTarget(one.name, trusted, text)
     leading = max(sides, key=lambda side: side.rule.value if side.rule.known else -math.inf)
+    others = [compared(leading, two, data, pairs) for two in sides if two is not leading]
+    if all(d.decision == "better" for d in others):  # of no other target can that be true
+        next_best = min(others, key=lambda d: d.lo)
+        text = (
+            f"{leading.name} is the best of {len(sides)} targets: better than {next_best.other} "
+            f"by {figures(next_best.difference)}, and at least by {figures(next_best.lo)} "
+            f"than any ({count(pairs, 'comparison')} at once, 95 % level for all)."
+        )
+        return BestTarget(leading.name, trusted, text)
     text = (
         f"It cannot be told which of {len(sides)} targets is best; {leading.name} has the largest "
         f"value ({count(pairs, 'comparison')} at once, 95 % level for all)."
