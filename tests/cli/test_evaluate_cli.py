@@ -37,7 +37,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def poor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log that says little about its target."""
     return write_log(
-        tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0, episodes=60).log(0)
+        tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0, episodes=30).log(0)
     )
 
 

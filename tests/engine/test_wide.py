@@ -14,8 +14,7 @@ import pytest
 
 import steadytd as st
 from steadytd.base import numba_parts
-from steadytd.base.arrays import Floats
-from steadytd.base.numba_parts import LANES
+from steadytd.base.arrays import LANES, Floats
 from steadytd.engine import block
 from steadytd.engine.block import Block, Goal
 from steadytd.engine.law import Law

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 
 from steadytd.evaluation.estimate.sandwich import Estimate
 from steadytd.evaluation.judge.decide import Counted, Side, compared, more
-from steadytd.evaluation.judge.rule import Bias, Ruled, Sides, bias, noise, ruled
+from steadytd.evaluation.judge.rule import Bias, Reaches, Ruled, bias, noise, ruled
 
 LAMS = (0.0, 0.5, 0.8, 0.95, 1.0)
 
@@ -147,4 +147,4 @@ def test_more_data_decides_just_then() -> None:
 def test_without_a_known_bound_no_number_is_named() -> None:
     assert more(1.0, float("nan"), [(0.1, 0.0)], 100) is None
     assert more(0.0, 1.0, [(0.0, 0.0)], 100) is None
-    assert Bias(Sides(1.0, 2.0), 1.5).reach == Sides(1.5, 2.0)
+    assert Bias(Reaches(1.0, 2.0), 1.5).reach == Reaches(1.5, 2.0)

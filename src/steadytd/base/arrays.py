@@ -12,6 +12,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+LANES = 8  # numbers in one vector of the compiled loops
 
 
 def frozen(values: ArrayLike, dtype: type[np.generic] = np.float64) -> NDArray[Any]:

@@ -32,6 +32,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, models, overload, register_model
 
+from steadytd.base.arrays import LANES
 from steadytd.base.errors import unknown
 
 WITHOUT = "STEADYTD_WITHOUT"
@@ -197,7 +198,6 @@ def caller(entry: tuple[Any, ...]) -> Callable[..., Any]:
 
 # ---- vectors: `engine.loop.vectors` says what they do
 
-LANES = 8
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 FIRST = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
 

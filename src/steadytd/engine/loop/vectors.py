@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import LANES, Floats
 from steadytd.base.jit import not_kept
-from steadytd.base.numba_parts import IN_REGISTERS, LANES, Operations, used
+from steadytd.base.numba_parts import IN_REGISTERS, Operations, used
 
 
 @not_kept

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steadytd.base.numba_parts import LANES, used
+from steadytd.base.arrays import LANES
 from steadytd.engine.law import Law
 from steadytd.engine.loop.write import FEATURES, Loop
 
@@ -24,6 +24,8 @@ SUMS = 2  # inner products that are read together: their sums fill half of the r
 
 def can_be_wide(law: Law) -> bool:
     """Whether a law has such a loop: what looks back n steps has another layout."""
+    from steadytd.base.numba_parts import used  # late: Numba takes half a second
+
     return law.block is None and not law.windows and used("vectors")
 
 

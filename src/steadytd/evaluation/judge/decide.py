@@ -22,7 +22,7 @@ import numpy as np
 
 from steadytd.base.wording import count, figures, without_sign_of_zero
 from steadytd.evaluation.estimate.sandwich import SAME, Estimate
-from steadytd.evaluation.judge.rule import Ruled, Sides, largest, noise
+from steadytd.evaluation.judge.rule import Reaches, Ruled, largest, noise
 
 Said = Literal["better", "worse", "undecided"]
 
@@ -128,12 +128,12 @@ def compared(one: Side, other: Side | None, data: Counted, together: int = 1) ->
     paths = a.path, (a.own,) if b is None else b.path
     apart = paths[0][-1].minus(paths[1][-1])
     beyond = a.beyond + (0.0 if b is None else b.beyond)
-    chance = Sides(*(side + beyond for side in _chance(*paths, a.divided, level)))
+    chance = Reaches(*(side + beyond for side in _chance(*paths, a.divided, level)))
     bounds = [(a.bias.fixed, a.bias.chance)]
     if b is not None:
-        bounds.append((Sides(b.bias.fixed.up, b.bias.fixed.down), b.bias.chance))
+        bounds.append((Reaches(b.bias.fixed.up, b.bias.fixed.down), b.bias.chance))
     ends = (chance[i] + sum(max(fixed[i], least) for fixed, least in bounds) for i in (0, 1))
-    lo, hi = Sides(*ends).around(apart.value)
+    lo, hi = Reaches(*ends).around(apart.value)
     said: Said = "better" if lo > 0.0 else "worse" if hi < 0.0 else "undecided"
     codes = (*one.reasons, *(() if other is None else other.reasons))
     reasons = tuple(dict.fromkeys(codes))
@@ -149,13 +149,13 @@ def compared(one: Side, other: Side | None, data: Counted, together: int = 1) ->
 
 def _chance(
     one: tuple[Estimate, ...], other: tuple[Estimate, ...], divided: bool, level: float
-) -> Sides:
+) -> Reaches:
     """What chance can do to the difference: the largest on the way up."""
     found = []
     for i in range(max(len(one), len(other))):
         apart = one[min(i, len(one) - 1)].minus(other[min(i, len(other) - 1)]).influence
         if not np.isfinite(apart).all():
-            return Sides(math.nan, math.nan)
+            return Reaches(math.nan, math.nan)
         found.append(noise(apart, divided, level).reach)
     return largest(found)
 

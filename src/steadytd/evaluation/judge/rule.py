@@ -55,7 +55,7 @@ DOUBT = 0.25  # of what lies beyond the cuts: what may be wrong with it unnotice
 LEVEL = 0.95
 
 
-class Sides(NamedTuple):
+class Reaches(NamedTuple):
     """How far an interval reaches below and above its value."""
 
     down: float
@@ -69,7 +69,7 @@ class Sides(NamedTuple):
 class Noise(NamedTuple):
     """What chance can do, the effective number of units, and how much neighbours are alike."""
 
-    reach: Sides
+    reach: Reaches
     number: float
     like: float
 
@@ -88,16 +88,16 @@ def _noise(influence: Floats, level: float) -> Noise:
     number = max(effective_number(influence**2), 2.0)
     chance = student(0.5 + level / 2.0, number - 1.0) * spread_of(influence)
     ends = (max(float((sign * influence).max(initial=0.0)), 0.0) for sign in (-1.0, 1.0))
-    return Noise(Sides(*(chance + UNSEEN * end for end in ends)), number, neighbours(influence))
+    return Noise(Reaches(*(chance + UNSEEN * end for end in ends)), number, neighbours(influence))
 
 
-def largest(found: Iterable[Sides]) -> Sides:
+def largest(found: Iterable[Reaches]) -> Reaches:
     """The largest of each side; none where one is not known.
 
-    >>> largest([Sides(1.0, 4.0), Sides(2.0, 3.0)])
-    Sides(down=2.0, up=4.0)
+    >>> largest([Reaches(1.0, 4.0), Reaches(2.0, 3.0)])
+    Reaches(down=2.0, up=4.0)
     """
-    return Sides(*np.max(np.array(list(found)), axis=0).tolist())
+    return Reaches(*np.max(np.array(list(found)), axis=0).tolist())
 
 
 def paired(influence: Floats) -> Floats:
@@ -121,13 +121,13 @@ def longest(influence: Floats, divided: bool) -> Floats:
 class Bias(NamedTuple):
     """A bound of the bias: `fixed` stays with more data, `chance` falls; the larger counts."""
 
-    fixed: Sides
+    fixed: Reaches
     chance: float
 
     @property
-    def reach(self) -> Sides:
+    def reach(self) -> Reaches:
         """On either side."""
-        return largest([self.fixed, Sides(self.chance, self.chance)])
+        return largest([self.fixed, Reaches(self.chance, self.chance)])
 
 
 def bias(one: Estimate, base: Estimate, lam: float, divided: bool) -> Bias:
@@ -136,7 +136,7 @@ def bias(one: Estimate, base: Estimate, lam: float, divided: bool) -> Bias:
     apart = one.value - base.value
     away, back = c * abs(apart), BACK * abs(apart)
     error = spread_of(longest(one.influence - base.influence, divided))
-    fixed = Sides(back, away) if apart > 0.0 else Sides(away, back)
+    fixed = Reaches(back, away) if apart > 0.0 else Reaches(away, back)
     return Bias(fixed, c * SURELY * error)
 
 
@@ -199,10 +199,10 @@ class Ruled:
         return self.estimate.value
 
     @property
-    def reach(self) -> Sides:
+    def reach(self) -> Reaches:
         """H(lam)."""
         both = zip(self.noise.reach, self.bias.reach, strict=True)
-        return Sides(*(chance + apart + self.beyond for chance, apart in both))
+        return Reaches(*(chance + apart + self.beyond for chance, apart in both))
 
     @property
     def interval(self) -> Interval:
