@@ -10,8 +10,7 @@ from steadytd.engine.loop.write import lane_params
 
 SLOTS = 8  # generations of a trace's entries; see `traces`
 NONE = SLOTS  # the slot of a feature that is in no generation: its entry is 0
-LANES = {"float64": 48, "float32": 96}  # of a block: six cache lines of each row
-BESIDE = 1  # blocks beside each other in memory: more make `update` faster, `update_many` slower
+LANES = {"float64": 48, "float32": 96}  # of a block: six cache lines of each vector
 
 
 @dataclass(frozen=True)
