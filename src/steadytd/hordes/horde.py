@@ -35,7 +35,7 @@ from steadytd.learners import learner as make_learner
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = 2  # of what `save` writes; 2: a row of V has all vectors of a feature
+FORMAT = 2  # of what `save` writes; 2: all vectors of a feature in one row, blocks of 96
 STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
 WORTH = 100_000  # multiplications below which a second thread costs more than it brings
 WATCHED = 50_000  # the same for predictions times steps whose health is looked at
