@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ DIVERGING = "tdc:alpha=1e150,ratio=1,lam=0.8"
 SLOW = "nstep_td:alpha=0.02,n=3"
 
 
-def crowd(count: int = 70) -> list[st.HordePrediction]:
-    """Two compiled loops, a law without one, and one prediction that diverges at once."""
+def crowd(count: int = 400) -> list[st.HordePrediction]:
+    """Two compiled loops of several blocks, a law without one, and a prediction that diverges."""
     texts = [TRACED, PLAIN, TRACED, SLOW]
     some = [
         st.prediction(texts[i % 4], cumulant=i % 2, policy=i % 3, discount_column=i % 2)
@@ -74,7 +75,8 @@ def test_many_steps_at_once_are_the_steps_one_by_one() -> None:
 def test_alone_as_in_a_crowd_even_beside_one_that_diverges() -> None:
     seen, predictions = stream(200, seed=1), crowd()
     together = fed(st.horde(10, predictions), seen)
-    for i in (0, 1, 3, 33, 68, 69):
+    assert [one.blocks for one in together._parts] == [3, 2]
+    for i in (0, 1, 3, 33, 68, 69, 397, 398):
         alone = fed(st.horde(10, [predictions[i]]), seen)
         assert np.isfinite(alone.w).all()
         assert alone.w[0].tobytes() == together.weights(i).tobytes()
@@ -204,6 +206,10 @@ def test_loading_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     np.savez(tmp_path / "less.npz", **{n: a for n, a in arrays.items() if n != "part0_V"})
     with pytest.raises(st.InputError, match=r"saved horde's 'part0_V' does not fit these predict"):
         st.load_horde(tmp_path / "less.npz", laws=[own])
+    older = json.loads(str(arrays["settings"])) | {"format": 1}
+    np.savez(tmp_path / "older.npz", **arrays | {"settings": np.array(json.dumps(older))})
+    with pytest.raises(st.InputError, match=r"older.npz' has format 1, this version reads 2; load"):
+        st.load_horde(tmp_path / "older.npz", laws=[own])
     with pytest.raises(st.InputError, match=r"not a saved horde"):
         st.load_horde(st.learner("td:alpha=0.1").start(2).save(tmp_path / "learner.npz"))
 

@@ -35,7 +35,7 @@ from steadytd.learners import learner as make_learner
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = 1
+FORMAT = 2  # of what `save` writes; 2: all vectors of a feature in one row, blocks of 96
 STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
 WORTH = 100_000  # multiplications below which a second thread costs more than it brings
 WATCHED = 50_000  # the same for predictions times steps whose health is looked at
@@ -328,11 +328,14 @@ def load_horde(path: str | Path, laws: Iterable[Law] = ()) -> Horde:
     with reading_arrays(Path(path), "horde") as file:
         settings = json.loads(str(file["settings"]))
         state = {name: file[name] for name in file.files if name != "settings"}
-        if settings["format"] != FORMAT:
-            raise InputError(f"its format is {settings['format']}, not {FORMAT}")
+        saved, asked = settings["format"], list(settings["predictions"])
         step = whole("step", settings["step"], 0)
         d, dtype = whole("n_features", settings["n_features"], 1), str(settings["dtype"])
-        asked = list(settings["predictions"])
+    if saved != FORMAT:
+        raise InputError(
+            f"the horde in '{path}' has format {saved}, this version reads {FORMAT}; "
+            "load it with the version that saved it, or learn it anew."
+        )
     made = []
     for one in asked:
         text = str(one.pop("learner"))

@@ -16,7 +16,6 @@ from steadytd.engine.loop.write import lane_params
 from steadytd.engine.settings import Settings
 from steadytd.hordes.facts import ActiveFeatures
 from steadytd.hordes.loop.shape import (
-    BESIDE,
     LANES,
     NONE,
     SLOTS,
@@ -41,7 +40,7 @@ class LanePart:
     """Predictions of one law with one path (with or without trace vectors), sorted by group.
 
     `order[lane]` is the number of the prediction in that lane; the lanes that fill the last block
-    repeat the last prediction. Up to BESIDE blocks stand in one table of V, of Z and of `slots`.
+    repeat the last prediction. A row of V has all vectors of a feature.
     """
 
     def __init__(
@@ -103,10 +102,7 @@ class LanePart:
         blocks, size = shape
         s, d, groups = self.shape, len(w0), int(self.begins[-1])
         traces = len(s.traces)
-        beside = -(-blocks // -(-blocks // BESIDE))
-        self.V: NDArray[Any] = zeros(
-            (-(-blocks // beside), len(s.vectors), d, beside * size), dtype
-        )
+        self.V: NDArray[Any] = zeros((blocks, d, len(s.vectors) * size), dtype)
         self.Z = on_cache_line((traces, groups * d))
         self.slots = np.full((traces, groups * d), NONE, dtype=np.uint8)
         self.scales = np.zeros((2 * traces, groups * SLOTS))
@@ -121,8 +117,8 @@ class LanePart:
         self.params = np.ascontiguousarray(table.transpose(1, 0, 2))
         if w0.any():
             for lane, learner in enumerate(learners):
-                at, column = divmod(lane, beside * size)
-                self.V[at, :, :, column] = learner.first_vectors(w0)
+                b, j = divmod(lane, size)
+                self.V[b, :, j::size] = learner.first_vectors(w0).T
 
     @property
     def blocks(self) -> int:
@@ -167,7 +163,7 @@ class LanePart:
 
     def weights(self, lane: int) -> Floats:
         """The weights of one lane."""
-        out = np.empty(self.V.shape[2])
+        out = np.empty(self.V.shape[1])
         b, j = divmod(lane, self.size)
         look_at(self._kept, b, j, out)
         return out
@@ -228,14 +224,11 @@ def look_at(kept: KeptWeights, b: int, j: int, out: Floats) -> None:
 @compiled
 def entry(kept: KeptWeights, b: int, k: int, j: int) -> float:
     """Weight k of lane j in block b: f (V + sum over traces of S_e Z)."""
-    beside = kept.V.shape[3] // kept.sums.shape[3]
-    left = b // beside * beside
-    total = np.float64(kept.V[b // beside, 0, k, (b - left) * kept.sums.shape[3] + j])
-    low = kept.begins[left]
-    count = kept.begins[min(left + beside, len(kept.sums))] - low
+    total = np.float64(kept.V[b, k, j])  # w is the first vector of a row
+    count = kept.begins[b + 1] - kept.begins[b]
     for n in range(len(kept.pairs)):
         row, z = kept.pairs[n]
-        cell = (low * kept.V.shape[2]) + k * count + kept.begins[b] - low + kept.group_of[b, j]
+        cell = kept.begins[b] * kept.V.shape[1] + k * count + kept.group_of[b, j]
         e = kept.slots[z, cell]
         if e < kept.sums.shape[2]:
             total += kept.sums[b, row, e, j] * kept.Z[z, cell]

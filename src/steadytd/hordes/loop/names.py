@@ -43,15 +43,11 @@ DRIVER = """
 @njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def run(V, Z, slots, scales, groups, sums, lanes, params, heads, begins, {places}, {tables},
         out, low, high):
-    size, features = {size}, V.shape[2]
-    beside, last = V.shape[3] // size, len(begins) - 1
+    size, features = {size}, V.shape[1]
     reads = np.zeros(({reads}, size), dtype=real)
     wide = np.zeros(({wide}, size))
     shift = np.zeros(({shift}, {slots}, size), dtype=real)
     for b in range(low, high):
-        left = b // beside * beside
-        right = min(left + beside, last)
-        at, of = np.uintp((b - left) * size), begins[b] - begins[left]
         count = begins[b + 1] - begins[b]
         zx = np.zeros(({zx}, {slots} + 1, count))
         small = np.zeros(({small}, count))
@@ -109,11 +105,11 @@ class Names(Loop):
     def state_views(self) -> dict[str, str]:
         """The arrays of a block that last, and how the driver finds them."""
         shape, views = self.shape, {}
-        for i, v in enumerate(shape.vectors):
-            views[f"V_{v}"] = f"V[b // beside, {i}]"
+        for v in shape.vectors:
+            views[f"V_{v}"] = "V[b]"  # all name one table, but v has its own lanes, from `at_{v}`
         for i, z in enumerate(shape.traces):
-            cells = "begins[left] * features : begins[right] * features"
-            table = f"[{i}, {cells}].reshape((features, begins[right] - begins[left]))"
+            cells = "begins[b] * features : begins[b + 1] * features"
+            table = f"[{i}, {cells}].reshape((features, count))"
             views |= {f"Z_{z}": f"Z{table}", f"slot_{z}": f"slots{table}"}
             groups = f"begins[b] * {SLOTS} : begins[b + 1] * {SLOTS}"
             views[f"c_{z}"] = f"scales[{2 * i}, {groups}].reshape(({SLOTS}, count))"
@@ -140,9 +136,7 @@ class Names(Loop):
         }
         places = {name: f"{name}[b]" for name in PLACES if name != "starts"}
         places["starts"] = "starts[begins[b] + b : begins[b + 1] + b + 1]"
-        return {
-            **self.state_views(), **named, **places, "delta": "out[:, b]", "at": "at", "of": "of",
-        }  # fmt: skip
+        return {**self.state_views(), **named, **places, "delta": "out[:, b]"}
 
     def module(self, path: str = "", shown: int = 0) -> str:
         """The source of the whole module."""
@@ -219,4 +213,4 @@ class Names(Loop):
         """One row of each vector; one whose multiples are all 0 is left alone, and not fetched."""
         for v in vectors:
             self.add(depth, f"if moves_by_{basis}_{v}:", "    for j in range(size):")
-            self.add(depth + 2, f"V_{v}[k, at + j] += by_{basis}_{v}[j] * x_k")
+            self.add(depth + 2, f"V_{v}[k, at_{v} + j] += by_{basis}_{v}[j] * x_k")

@@ -10,8 +10,8 @@ from steadytd.engine.loop.write import lane_params
 
 SLOTS = 8  # generations of a trace's entries; see `traces`
 NONE = SLOTS  # the slot of a feature that is in no generation: its entry is 0
-LANES = {"float64": 48, "float32": 96}  # of a block: six cache lines of each row
-BESIDE = 1  # blocks beside each other in memory: more make `update` faster, `update_many` slower
+# lanes of a block; fewer make more of them, each with a copy of the traces that it needs
+LANES = {"float64": 96, "float32": 96}
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,8 @@ class Traces(Names):
         if self.shape.traces:
             self.add(depth, "for g in range(count):")
         for z in self.shape.traces:
-            at = f"np.uintp(slot_{z}[{k}, of + g]), g"
-            self.add(depth + 1, f"{bucket}_{z}[{at}] += Z_{z}[{k}, of + g] * x_{k}")
+            at = f"np.uintp(slot_{z}[{k}, g]), g"
+            self.add(depth + 1, f"{bucket}_{z}[{at}] += Z_{z}[{k}, g] * x_{k}")
 
     def move_traces(self, depth: int) -> None:
         """c, generations and carried products of every group; the entries wait for the rows."""
@@ -93,14 +93,14 @@ class Traces(Names):
         self.add(inner, f"old, p = p, (p + 1) % {SLOTS}", f"head_{z}[g] = p")
         self.add(inner, f"if peak_{z}[p, g] > 0.0:  # the oldest is written out, or all are")
         self.add(inner + 1, f"every = abs(c_{z}[p, g]) > {gone} * peak_{z}[p, g]")
-        self.add(inner + 1, "for k in range(features):", f"    e = np.intp(slot_{z}[k, of + g])")
+        self.add(inner + 1, "for k in range(features):", f"    e = np.intp(slot_{z}[k, g])")
         self.add(inner + 2, f"if e == p or (every and e < {SLOTS}):")
-        self.add(inner + 3, f"z_k = Z_{z}[k, of + g]")
+        self.add(inner + 3, f"z_k = Z_{z}[k, g]")
         self.over_group(
-            inner + 3, *(f"V_{v}[k, at + j] += real(S_{v}_{z}[e, j] * z_k)" for v in along)
+            inner + 3, *(f"V_{v}[k, at_{v} + j] += real(S_{v}_{z}[e, j] * z_k)" for v in along)
         )
-        self.add(inner + 3, f"Z_{z}[k, of + g] = c_{z}[e, g] * z_k if every else 0.0")
-        self.add(inner + 3, f"slot_{z}[k, of + g] = p if every else {NONE}")
+        self.add(inner + 3, f"Z_{z}[k, g] = c_{z}[e, g] * z_k if every else 0.0")
+        self.add(inner + 3, f"slot_{z}[k, g] = p if every else {NONE}")
         self.add(inner + 1, "if every:", f"    for e in range({SLOTS}):")
         self.add(inner + 3, f"c_{z}[e, g] = peak_{z}[e, g] = 0.0")
         self.over_group(inner + 3, *(f"S_{v}_{z}[e, j] = 0.0" for v in along))
@@ -133,36 +133,36 @@ class Traces(Names):
         self.active(depth + 1, "x")
         self.add(depth + 1, "for g in range(count):", f"    p = np.uintp(head_{z}[g])")
         inner = depth + 2
-        self.add(inner, f"e, entry = np.uintp(slot_{z}[k, of + g]), Z_{z}[k, of + g]")
+        self.add(inner, f"e, entry = np.uintp(slot_{z}[k, g]), Z_{z}[k, g]")
         self.add(inner, f"if scale_{z}[g] != 0.0 and e != p and e < {SLOTS}:")
         self.add(inner + 1, "z_k = real(entry)", f"entry *= ratio_{z}[e, g]")
         for v in self.at_x:
             moved = (
-                f"(V_{v}[k, at + j] + shift_{v}_{z}[e, j] * z_k)"
+                f"(V_{v}[k, at_{v} + j] + shift_{v}_{z}[e, j] * z_k)"
                 if v in along
-                else f"V_{v}[k, at + j]"
+                else f"V_{v}[k, at_{v} + j]"
             )
-            self.over_group(inner + 1, f"V_{v}[k, at + j] = {moved} + by_x_{v}[j] * x_k")
+            self.over_group(inner + 1, f"V_{v}[k, at_{v} + j] = {moved} + by_x_{v}[j] * x_k")
         self.add(inner, "else:", "    pass")
         for v in self.at_x:
             self.add(inner + 1, f"if moves_by_x_{v}:")
-            self.over_group(inner + 2, f"V_{v}[k, at + j] += by_x_{v}[j] * x_k")
+            self.over_group(inner + 2, f"V_{v}[k, at_{v} + j] += by_x_{v}[j] * x_k")
         self.add(inner, f"if scale_{z}[g] != 0.0:")
-        self.add(inner + 1, f"Z_{z}[k, of + g] = entry + fresh_{z}[g] * np.float64(x_k)")
-        self.add(inner + 1, f"slot_{z}[k, of + g] = p")
+        self.add(inner + 1, f"Z_{z}[k, g] = entry + fresh_{z}[g] * np.float64(x_k)")
+        self.add(inner + 1, f"slot_{z}[k, g] = p")
 
     def move_entries(self, depth: int, z: str) -> None:
         """Entry k of a trace moves to the present generation and grows, without a change of v."""
         along = self.vectors_along(z)
         self.add(depth, "for g in range(count):", f"    if scale_{z}[g] != 0.0:")
         inner = depth + 2
-        self.add(inner, f"p = head_{z}[g]", f"e = np.uintp(slot_{z}[k, of + g])", "entry = 0.0")
-        self.add(inner, "if e == np.uintp(p):", f"    entry = Z_{z}[k, of + g]")
+        self.add(inner, f"p = head_{z}[g]", f"e = np.uintp(slot_{z}[k, g])", "entry = 0.0")
+        self.add(inner, "if e == np.uintp(p):", f"    entry = Z_{z}[k, g]")
         self.add(inner, f"elif e < {SLOTS}:")
-        self.add(inner + 1, f"z_k = real(Z_{z}[k, of + g])")
+        self.add(inner + 1, f"z_k = real(Z_{z}[k, g])")
         self.over_group(
-            inner + 1, *(f"V_{v}[k, at + j] += shift_{v}_{z}[e, j] * z_k" for v in along)
+            inner + 1, *(f"V_{v}[k, at_{v} + j] += shift_{v}_{z}[e, j] * z_k" for v in along)
         )
-        self.add(inner + 1, f"entry = ratio_{z}[e, g] * Z_{z}[k, of + g]")
-        self.add(inner, f"Z_{z}[k, of + g] = entry + fresh_{z}[g] * np.float64(x_k)")
-        self.add(inner, f"slot_{z}[k, of + g] = p")
+        self.add(inner + 1, f"entry = ratio_{z}[e, g] * Z_{z}[k, g]")
+        self.add(inner, f"Z_{z}[k, g] = entry + fresh_{z}[g] * np.float64(x_k)")
+        self.add(inner, f"slot_{z}[k, g] = p")

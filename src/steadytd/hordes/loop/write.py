@@ -1,7 +1,8 @@
 """Writes the loop of a Horde: many predictions of one law, each with its own facts, on one stream.
 
-Weights are stored feature-major in blocks of lanes, `V_w[feature, lane]`, so an active feature is
-one contiguous run and the compiler vectorises over predictions without reordering an addition.
+Weights are stored feature-major in blocks of lanes, `V[feature, lane of w, lane of h, ...]`, so an
+active feature is one contiguous run of all vectors and the compiler vectorises over predictions
+without reordering an addition.
 
 Traces cost what the active features cost: see `traces`. Without trace vectors (lam = 0) the loop
 does the arithmetic of `engine.loop.write` in its order.
@@ -40,6 +41,8 @@ class Writer(Traces):
     def body(self) -> str:
         """The body of `advance`."""
         self.add(0, f"features, size = len(V_w), np.uintp({LANES[self.dtype]})")
+        size = LANES[self.dtype]
+        self.add(0, *(f"at_{v} = np.uintp({i * size})" for i, v in enumerate(self.shape.vectors)))
         self.add(0, "count = len(starts) - 1")
         self.add(0, "for t in range(len(first_x) - 1):")
         if self.traced:
@@ -72,13 +75,15 @@ class Writer(Traces):
             for v in wanted:
                 total = f"row_{v}_{basis}[j]"
                 for i in range(UNROLL):
-                    total = f"({total} + V_{v}[k{i}, at + j] * x_k{i})"
+                    total = f"({total} + V_{v}[k{i}, at_{v} + j] * x_k{i})"
                 self.add(depth + 2, f"row_{v}_{basis}[j] = {total}")
             self.add(depth, "for q in range(whole, end):")
             self.active(depth + 1, basis)
             self.fill_buckets(depth + 1, basis, "k")
             self.add(depth + 1, "for j in range(size):")
-            self.add(depth + 2, *(f"row_{v}_{basis}[j] += V_{v}[k, at + j] * x_k" for v in wanted))
+            self.add(
+                depth + 2, *(f"row_{v}_{basis}[j] += V_{v}[k, at_{v} + j] * x_k" for v in wanted)
+            )
 
     def combine(self, depth: int) -> None:
         """Whole inner products of the vectors with x and x_next, and the TD error."""
@@ -176,7 +181,7 @@ class Writer(Traces):
         self.add(depth, f"f_{v}[j] *= 1.0 + {v}_by_{v}", f"size_f = abs(f_{v}[j])")
         self.add(depth, f"if not {least} < size_f < {1 / least}:")
         self.add(depth + 1, "for k in range(features):")
-        self.add(depth + 2, f"V_{v}[k, at + j] = real(f_{v}[j] * V_{v}[k, at + j])")
+        self.add(depth + 2, f"V_{v}[k, at_{v} + j] = real(f_{v}[j] * V_{v}[k, at_{v} + j])")
         for z in self.along_of(v):
             self.add(depth + 1, f"for e in range({SLOTS}):")
             self.add(depth + 2, f"S_{v}_{z}[e, j] *= f_{v}[j]", f"shift_{v}_{z}[e, j] *= f_{v}[j]")
