@@ -280,6 +280,13 @@ def test_interrupted_and_resumed(tmp_path: Path, undisturbed: Path) -> None:
     assert tree(out) == tree(undisturbed)
 
 
+def test_progress_never_goes_back(tmp_path: Path) -> None:
+    shares: list[float] = []
+    make().run(out=tmp_path / "out", threads=1, progress=lambda n, of: shares.append(n / of))
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 

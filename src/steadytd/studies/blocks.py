@@ -71,12 +71,10 @@ def grid_blocks(spec: Spec) -> list[StudyBlock]:
 
 def confirm_blocks(spec: Spec, best: Sequence[tuple[int, Learner]]) -> list[StudyBlock]:
     """The blocks of the second stage: the best configurations, by task, on fresh seeds."""
-    wanted = spec.file.confirm.seeds
-    count = spec.file.seeds if wanted is None else wanted
-    seeds = range(FRESH, FRESH + count)
+    seeds = range(FRESH, FRESH + spec.fresh_seeds)
     return [
         block
-        for i in range(len(spec.tasks) if count else 0)
+        for i in range(len(spec.tasks) if seeds else 0)
         for block in _blocks(spec, "confirm", i, [x for t, x in best if t == i], seeds)
     ]
 

@@ -217,6 +217,20 @@ class Spec:
             len(task.learners) * task.problem.n_policies * task.steps for task in self.tasks
         )
 
+    @property
+    def fresh_seeds(self) -> int:
+        """How many seeds the best configurations are run on again."""
+        wanted = self.file.confirm.seeds
+        return self.file.seeds if wanted is None else wanted
+
+    @property
+    def fresh_updates(self) -> int:
+        """The learner-updates on fresh seeds, if every algorithm has a configuration to confirm."""
+        return self.fresh_seeds * sum(
+            len({learner.name for learner in task.learners}) * task.problem.n_policies * task.steps
+            for task in self.tasks
+        )
+
 
 def parse_spec(text: str, name: str, where: str = "the study") -> Spec:
     """Check a study given as TOML text; mistakes are named with their line and key."""

@@ -167,7 +167,7 @@ class _Meter:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.total = self.spec.updates
+        self.total = self.spec.updates + self.spec.fresh_updates
 
     def updates(self, block: StudyBlock) -> int:
         task = self.spec.tasks[block.task]
@@ -188,8 +188,9 @@ class _Meter:
         self.total -= self.updates(block)
 
     def confirming(self, best: Sequence[tuple[int, Learner]]) -> None:
-        """The second stage is known."""
-        self.total += sum(self.updates(block) for block in confirm_blocks(self.spec, best))
+        """The second stage is known: a learner that always diverged has no part in it."""
+        blocks = confirm_blocks(self.spec, best)
+        self.total += sum(self.updates(block) for block in blocks) - self.spec.fresh_updates
 
     def _count(self, updates: int) -> None:
         if self.progress is not None:
