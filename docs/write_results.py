@@ -137,7 +137,13 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
         for penalty in problem["penalties"]:
             lines += ["", f"The penalty of {penalty['penalised']}:", "", *penalty_table(penalty)]
         lines += [line for found in drawn.values() for line in found]
-    return "\n".join(lines).replace("\u00a0", " ") + "\n"
+    return tidy(lines)
+
+
+def tidy(lines: list[str]) -> str:
+    """The text of a page: lines break anywhere but inside a number with its standard error."""
+    text = "\n".join(lines).replace("\u00a0", " ").rstrip() + "\n"
+    return text.replace(" ± ", "\u00a0±\u00a0")
 
 
 def shown(folder: Path, name: str, label: str, kind: str) -> list[str]:
@@ -236,7 +242,7 @@ def index(pages: dict[str, dict[str, Any]]) -> str:
         ]
     lines += ["## Which learners come first", "", *first, ""]
     lines += ["## What a penalty adds, and what it costs", "", *by_penalty, PENALTY]
-    return "\n".join(lines).replace("\u00a0", " ").rstrip() + "\n"
+    return tidy(lines)
 
 
 def penalty_rows(link: str, problem: dict[str, Any]) -> list[list[str]]:
