@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 
 import steadytd as st
-from steadytd.base import identity
-from steadytd.base.identity import UnreadableError, closure, digest, modules
+from steadytd.base.identity import digest, modules
+from steadytd.base.outside import source
+from steadytd.base.outside.source import UnreadableError, closure
 from steadytd.mdp.problem import ARRAYS, LATER, TEXTS
 from tests.support.other_code import changed
 
@@ -358,9 +359,9 @@ def test_threads_may_ask_at_the_same_time() -> None:
         if depth:  # it shows where threads stand at different depths
             return ask(depth - 1)
         for _ in range(15):
-            identity._imports.cache_clear()
+            source.imports_of.cache_clear()
             try:
-                identity._imports("steadytd.base.identity")
+                source.imports_of("steadytd.base.identity")
             except SystemError as error:
                 wrong.append(error)
         return None

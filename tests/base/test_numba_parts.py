@@ -190,12 +190,12 @@ def test_loops_give_the_same_bits_without_any_part(monkeypatch: pytest.MonkeyPat
 PROCESS = """
 import numpy as np
 from steadytd.engine.loop import vectors
-from steadytd.evaluation.collect.products import Factor, multiply
+from steadytd.evaluation.collect.products import Across, Eightfold, multiply
 
 assert vectors.eight is vectors.PLAIN.eight
 rng = np.random.default_rng(0)
 U, V, C = rng.normal(size=8 * 9), rng.normal(size=(9, 12)), np.zeros(8 * 12)
-multiply(Factor(9, 0, 8), U, 12, V.reshape(-1), 12, C, 0)
+multiply(Eightfold(9, 0, 8), U, Across(12, 12), V.reshape(-1), C, 0)
 right = V.T @ U.reshape(9, 8)
 np.testing.assert_allclose(C.reshape(12, 8), right, rtol=1e-13, atol=1e-13)
 """

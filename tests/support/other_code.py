@@ -8,16 +8,17 @@ from contextlib import contextmanager
 import pytest
 
 from steadytd.base import identity
+from steadytd.base.outside import source
 
-CACHED = (identity._modules, identity.closure, identity._imports)
+CACHED = (identity._modules, source.closure, source.imports_of)
 
 
 @contextmanager
 def changed(*modules: str, text: str = "\n# changed\n") -> Iterator[None]:
     """Modules of ours with a text added at their end."""
-    plain = identity._text
+    plain = source.text_of
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(identity, "_text", lambda name: plain(name) + text * (name in modules))
+        patch.setattr(source, "text_of", lambda name: plain(name) + text * (name in modules))
         for function in CACHED:
             function.cache_clear()
         try:

@@ -22,16 +22,12 @@ returns that.
 
 from __future__ import annotations
 
-import ast
 import dis
 import hashlib
 import importlib
 import importlib.util
 import pickle
-import site
 import sys
-import sysconfig
-import threading
 from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
@@ -47,15 +43,13 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from steadytd.base.errors import InputError
+from steadytd.base.outside import source
+from steadytd.base.outside.source import PACKAGE, UnreadableError, closure, versions
 
-PACKAGE = __name__.partition(".")[0]
-ROOT = Path(__file__).parents[1]
-NUMERICAL = ("numpy", "scipy", "numba", "llvmlite")
 CODE = (
     "co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags",
     "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_exceptiontable",
@@ -84,17 +78,6 @@ DECORATION = frozenset({
 })  # fmt: skip
 
 
-class UnreadableError(InputError):
-    """Something that a result depends on cannot be seen through."""
-
-
-class Imports(NamedTuple):
-    """What a module imports, wherever in it: modules of ours, and the names of other packages."""
-
-    ours: frozenset[str]
-    others: frozenset[str]
-
-
 def modules(*names: str) -> str:
     """A hash of the code of modules of ours, of all that they import, and of the versions."""
     return _modules(names)
@@ -102,93 +85,9 @@ def modules(*names: str) -> str:
 
 @cache
 def _modules(names: tuple[str, ...]) -> str:
-    code = {module: _text(module) for name in names for module in closure(name)}
-    others = {top for module in code for top in _imports(module).others}
+    code = {module: source.text_of(module) for name in names for module in closure(name)}
+    others = {top for module in code for top in source.imports_of(module).others}
     return digest(sorted(code.items()), sorted(versions(others).items()))
-
-
-@cache
-def closure(name: str) -> tuple[str, ...]:
-    """A module of ours and all modules of ours that it imports, directly or not, sorted.
-
-    Late imports count, those for type checkers do not. A package counts where something is imported
-    from it, not where it only stands above a module.
-
-    >>> closure("steadytd.base.arrays")
-    ('steadytd.base.arrays',)
-    """
-    found, waiting = {name}, [name]
-    while waiting:
-        new = _imports(waiting.pop()).ours - found
-        found |= new
-        waiting += new
-    return tuple(sorted(found))
-
-
-def versions(packages: set[str]) -> dict[str, str]:
-    """The versions of Python and of the numerical libraries among `packages`."""
-    from importlib import metadata  # late: it takes a tenth of the time of `import steadytd`
-
-    some = packages | ({"llvmlite"} if "numba" in packages else set())
-    found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    return found | {name: metadata.version(name) for name in NUMERICAL if name in some}
-
-
-def _file(name: str) -> Path | None:
-    path = ROOT.joinpath(*name.split(".")[1:])
-    options = (path / "__init__.py", path.with_suffix(".py"))
-    return next((file for file in options if file.is_file()), None)
-
-
-def _text(name: str) -> str:
-    """The text of a module of ours."""
-    file = _file(name)
-    if file is None:
-        raise UnreadableError(
-            f"the text of the module {name} is not there, so changes in it are not seen; install "
-            "steadytd with its sources."
-        )
-    return file.read_text(encoding="utf-8")
-
-
-# Python 3.11 counts the depth of a tree for all threads together: one at a time.
-_PARSING = threading.Lock()
-
-
-@cache
-def _imports(name: str) -> Imports:
-    file = _file(name)
-    package = name if file is not None and file.stem == "__init__" else name.rpartition(".")[0]
-    found: set[str] = set()
-    with _PARSING:
-        tree = ast.parse(_text(name))
-    for node in _running(tree):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                base = importlib.util.resolve_name("." * node.level + base, package)
-            found.add(base)
-            if base.partition(".")[0] == PACKAGE:  # what is imported may be a module itself
-                found.update(f"{base}.{alias.name}" for alias in node.names)
-    ours = {one for one in found if one.partition(".")[0] == PACKAGE and _file(one) is not None}
-    others = {one.partition(".")[0] for one in found} - {PACKAGE}
-    return Imports(frozenset(ours), frozenset(others))
-
-
-def _running(tree: ast.AST) -> Iterator[ast.AST]:
-    """All statements but those that only a type checker sees; no import stands inside another."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            waiting += node.orelse
-            continue
-        yield node
-        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
-            inside = getattr(node, part, [])
-            waiting += inside if isinstance(inside, list) else []  # a lambda's body is one value
 
 
 def digest(*values: object) -> str:
@@ -358,7 +257,11 @@ def _late(function: FunctionType, codes: list[CodeType]) -> Iterator[ModuleType]
 
 def _seen_by_parts(value: object) -> bool:
     """A module of the user's: what the function takes from it counts, not all that it holds."""
-    return isinstance(value, ModuleType) and _origin(value.__name__) is None and not _ours(value)
+    return (
+        isinstance(value, ModuleType)
+        and source.library_of(value.__name__) is None
+        and not source.is_ours(value.__name__)
+    )
 
 
 def _reached(module: ModuleType, names: set[str], depth: int = 4) -> Iterator[tuple[str, Any]]:
@@ -373,18 +276,14 @@ def _reached(module: ModuleType, names: set[str], depth: int = 4) -> Iterator[tu
                 yield f"{name}.{inner}", found
 
 
-def _ours(module: ModuleType) -> bool:
-    return module.__name__.partition(".")[0] == PACKAGE and _file(module.__name__) is not None
-
-
 def _module(module: Any) -> Parts | None:
     """A module as such: a library's by its version, one of ours by its code."""
     if not isinstance(module, ModuleType):
         return None
-    origin = _origin(module.__name__)
+    origin = source.library_of(module.__name__)
     if origin is not None:
         return f"module {module.__name__} of {origin}", []
-    if _ours(module):
+    if source.is_ours(module.__name__):
         return f"module {module.__name__}", [modules(module.__name__)]
     file = getattr(module, "__file__", None)
     if file is None or not str(file).endswith(".py"):
@@ -395,7 +294,7 @@ def _module(module: Any) -> Parts | None:
 def _class(kind: Any) -> Parts | None:
     if not isinstance(kind, type):
         return None
-    if kind.__module__.partition(".")[0] == PACKAGE and _file(kind.__module__) is not None:
+    if source.is_ours(kind.__module__):
         return f"class {kind.__module__}.{kind.__qualname__}", [modules(kind.__module__)]
     own = {name: vars(kind)[name] for name in sorted(vars(kind).keys() - DECORATION)}
     return f"class {kind.__qualname__}", [kind.__bases__, own]
@@ -410,7 +309,7 @@ def _object(value: Any) -> Parts:
         what = f"the state of a {kind.__qualname__} cannot be read ({error})"
         raise UnreadableError(what) from None
     if isinstance(reduced, str):
-        origin = _origin(pickle.whichmodule(value, reduced))  # type: ignore[attr-defined]
+        origin = source.library_of(pickle.whichmodule(value, reduced))  # type: ignore[attr-defined]
         if origin is None:
             raise UnreadableError(f"'{reduced}', a {kind.__qualname__}, cannot be seen through")
         return f"{reduced} of {origin}", []
@@ -429,40 +328,10 @@ def _in_library(value: Any) -> Parts | None:
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not (isinstance(module, str) and isinstance(name, str)):
         return None
-    origin = _origin(module)
+    origin = source.library_of(module)
     if origin is None:
         return None
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return (f"{module}.{name} of {origin}", []) if found is value else None
-
-
-@cache
-def _origin(module: str) -> str | None:
-    """The library that a module belongs to, with its version; None for ours and the user's own."""
-    top = module.partition(".")[0]
-    if top == PACKAGE:
-        return None
-    if top in sys.stdlib_module_names:
-        return f"python {sys.version_info.major}.{sys.version_info.minor}"
-    found = sys.modules.get(top)
-    file = Path(str(getattr(found, "__file__", None) or "/")).resolve()
-    if not any(file.is_relative_to(place) for place in _library_places()):
-        return None
-    version = getattr(found, "__version__", None)
-    if not isinstance(version, str):
-        from importlib import metadata
-
-        try:
-            version = metadata.version(top)
-        except metadata.PackageNotFoundError:
-            return None
-    return f"{top} {version}"
-
-
-@cache
-def _library_places() -> tuple[Path, ...]:
-    paths = [sysconfig.get_path(kind) for kind in ("purelib", "platlib")]
-    places = (*paths, *site.getsitepackages(), site.getusersitepackages())
-    return tuple(Path(place).resolve() for place in places)

@@ -34,8 +34,9 @@ from numba import njit
 
 from steadytd.base import numba_parts
 from steadytd.base.files import cache_directory, read_kept, write_kept
-from steadytd.base.identity import PACKAGE, digest, modules
+from steadytd.base.identity import digest, modules
 from steadytd.base.outside.progress import watched
+from steadytd.base.outside.source import PACKAGE
 
 F = TypeVar("F", bound=Callable[..., object])
 DAY = 86_400.0  # seconds

@@ -19,7 +19,8 @@ from types import ModuleType
 from typing import Any
 
 from steadytd.base.files import file_name
-from steadytd.base.identity import UnreadableError, digest, modules
+from steadytd.base.identity import digest, modules
+from steadytd.base.outside.source import UnreadableError
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.write import loop_source
 

@@ -24,7 +24,8 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.files import output_directory, reading_arrays, write_arrays
-from steadytd.base.identity import UnreadableError, digest, modules
+from steadytd.base.identity import digest, modules
+from steadytd.base.outside.source import UnreadableError
 from steadytd.base.parallel import connect, require_dask
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.checks import Checked, Checks
