@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from steadytd.engine.scaled_block import is_scaled
 from steadytd.learners import algorithm, names
 from steadytd.report.learner_pages import SECTIONS, learner_pages, sections
+from tests.support.cases import cases_of
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(p.stem for p in (ROOT / "src/steadytd/learners").glob("[a-z]*.py"))
@@ -43,3 +45,12 @@ def test_file_is_short_and_holds_its_law(name: str) -> None:
     text = (ROOT / "src/steadytd/learners" / f"{name}.py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 120
     assert algorithm(name).name == name
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_cost_of_a_step_is_that_of_the_block_that_runs(name: str) -> None:
+    law = algorithm(name)
+    (row,) = [line for line in PAGES()[f"{name}.md"].splitlines() if "| cost per step" in line]
+    kinds = {n: {is_scaled(case, n) for case in cases_of(law)} for n in (127, 128)}
+    assert kinds[127] == {False}
+    assert ("128 features" in row) == (True in kinds[128])

@@ -7,6 +7,8 @@ import re
 
 from steadytd.engine.law import GENERAL, Law
 from steadytd.engine.learner import plain
+from steadytd.engine.loop.scaled import can_be_scaled
+from steadytd.engine.scaled_block import MANY
 from steadytd.learners import algorithm
 from steadytd.learners import built_in as names
 from steadytd.report.equations import bare, block, prose
@@ -134,7 +136,10 @@ def _facts(law: Law) -> list[str]:
     if law.settled:
         closed = f"exact once {', '.join(law.settled)} has settled"
     vectors = ", ".join(law.vectors)
-    by_step = f"{cost}; O(d){traced}" if law.traces and cost != "O(d)" else cost
+    few = f" and fewer than {MANY} features" if can_be_scaled(law) else ""
+    by_step = f"{cost}; O(d){traced}{few}" if law.traces and cost != "O(d)" else cost
+    if few and cost == "O(d)":
+        by_step += f"; O(active features){traced} from {MANY} features on"
     if law.block is not None:
         vectors += ", solved from sums of d^2 numbers"
         by_step = f"O(active features^2); O(d active features){traced}; a solution O(d^3)"
