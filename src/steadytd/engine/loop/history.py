@@ -100,16 +100,11 @@ def begin_stretch(own: Scaled, log: Undo, span: Span, table: FeaturePlaces) -> N
 @compiled
 def go_back(own: Scaled, log: Undo) -> None:
     """Undo the stretch."""
-    lanes = own.V.shape[2]
     for i in range(log.counts[1]):
         k = log.feature[i]
         own.at[k] = log.at[i]
-        for v in range(len(own.V)):
-            for j in range(lanes):
-                own.V[v, k, j] = log.V[v, i, j]
-        for z in range(len(own.Z)):
-            for j in range(lanes):
-                own.Z[z, k, j] = log.Z[z, i, j]
+        _copy_entry(log.V, i, own.V, k)
+        _copy_entry(log.Z, i, own.Z, k)
     _copy_small(log.small, own, log.small.counts[ROW] + 1)
 
 
@@ -118,15 +113,19 @@ def _note(own: Scaled, log: Undo, k: int) -> None:
     """Note a feature, once per stretch."""
     if log.serial[k] == log.counts[0]:
         return
-    i, lanes = log.counts[1], own.V.shape[2]
+    i = log.counts[1]
     log.serial[k], log.counts[1] = log.counts[0], i + 1
     log.at[i], log.feature[i] = own.at[k], k
-    for v in range(len(own.V)):
-        for j in range(lanes):
-            log.V[v, i, j] = own.V[v, k, j]
-    for z in range(len(own.Z)):
-        for j in range(lanes):
-            log.Z[z, i, j] = own.Z[z, k, j]
+    _copy_entry(own.V, k, log.V, i)
+    _copy_entry(own.Z, k, log.Z, i)
+
+
+@compiled
+def _copy_entry(source: Floats, k: int, target: Floats, i: int) -> None:
+    """Entry k of every vector becomes entry i."""
+    for v in range(len(target)):
+        for j in range(target.shape[2]):
+            target[v, i, j] = source[v, k, j]
 
 
 @compiled
