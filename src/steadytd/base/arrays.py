@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 LANES = 8  # numbers in one vector of the compiled loops
+ZERO = cast(int, np.int64(0))  # a plain 0 is a type of its own to Numba, compiled for by itself
 
 
 def frozen(values: ArrayLike, dtype: type[np.generic] = np.float64) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base import random
-from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.base.arrays import ZERO, Floats, Ints, Longs
 from steadytd.base.jit import compiled
 
 HUGE = 1e140  # beyond this a square may overflow, and the error is computed with a scale
@@ -115,7 +115,7 @@ def measure(w: Floats, sought: Sought, begin: int, end: int, diverged: Longs, ou
     difference = np.empty(lanes)
     for i in range(begin, end):
         if weight[i] != 0.0:
-            _difference(w, sought, i, difference)
+            _difference(w, sought, i, (ZERO, lanes), difference)
             for j in range(lanes):
                 total[j] += weight[i] * (difference[j] * difference[j])
                 largest[j] = max(largest[j], abs(difference[j]))
@@ -128,7 +128,7 @@ def measure(w: Floats, sought: Sought, begin: int, end: int, diverged: Longs, ou
             out[j] = 0.0
             for i in range(begin, end):
                 if weight[i] != 0.0:
-                    _difference(w[:, j : j + 1], sought, i, difference)
+                    _difference(w, sought, i, (j, j + 1), difference)
                     out[j] += weight[i] * (difference[0] / largest[j]) ** 2
             out[j] = largest[j] * np.sqrt(out[j])
         if np.isnan(out[j]):
@@ -138,21 +138,22 @@ def measure(w: Floats, sought: Sought, begin: int, end: int, diverged: Longs, ou
 @compiled
 def measure_all(w: Floats, sought: Sought, ends: Longs, diverged: Longs, out: Floats) -> None:
     """out[i] = the i-th error: that of the rows from ends[i - 1] (or 0) up to ends[i]."""
-    begin = 0
+    begin = ZERO
     for i in range(len(ends)):
         measure(w, sought, begin, ends[i], diverged, out[i])
         begin = ends[i]
 
 
 @compiled
-def _difference(w: Floats, sought: Sought, i: int, out: Floats) -> None:
-    """out[j] = row_i . w_j - target_i."""
+def _difference(w: Floats, sought: Sought, i: int, lanes: tuple[int, int], out: Floats) -> None:
+    """out = row_i . w_j - target_i, for the lanes j from the first up to the last."""
     first, feature, value = sought.first[i], sought.feature, sought.value
-    for j in range(w.shape[1]):
+    low, count = lanes[0], lanes[1] - lanes[0]
+    for j in range(count):
         out[j] = 0.0
     for q in range(first, first + sought.length[i]):
         k = feature[q - sought.offset[i]]
-        for j in range(w.shape[1]):
-            out[j] += w[k, j] * value[q]
-    for j in range(w.shape[1]):
+        for j in range(count):
+            out[j] += w[k, low + j] * value[q]
+    for j in range(count):
         out[j] -= sought.target[i]

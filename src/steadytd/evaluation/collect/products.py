@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats, Longs, on_cache_line
+from steadytd.base.arrays import ZERO, Bools, Floats, Longs, on_cache_line
 from steadytd.base.jit import compiled_disjoint
 from steadytd.engine.loop.vectors import LANES, eight, least, most, put, same, spread
 from steadytd.evaluation.collect.plan import Plan
@@ -195,13 +195,13 @@ def add(lo: int, hi: int, of_x: int, rows: Weighted, eights: Eights, memory: Mem
     lam, weight, gamma, rho, first = eights.lam, rows.weight, rows.gamma, rows.rho, rows.first
     decay, ratio, of_v = eights.decay, eights.ratio, Across(across, across)
     for row in range(lo, hi, CHUNK):
-        n, at = min(CHUNK, hi - row), 0
+        n, at = min(CHUNK, hi - row), ZERO
         fill(n, row, rows, memory.V, memory.Z)
         for k in range(0, d if len(S) else 0, LANES):
             multiply(Eightfold(n, k, wide), Z, of_v, V, S, at)
             multiply(Eightfold(n, k, wide), Z, Across(of_x, wide), Z, S, at + each)
             at += each + of_x * LANES
-        at = 0
+        at = ZERO
         for g in range(eights.begin, eights.end, LANES):
             for k in range(0, d, DEEP):
                 here = Here(n, row, rows.columns, g, wide, k, g * deep + k * LANES)
@@ -272,7 +272,7 @@ def product(
 @compiled_disjoint
 def multiply(of: Eightfold, U: Floats, by: Across, V: Floats, C: Floats, to: int) -> None:
     """C[to + m] += sum_i U[i] V[i, m] over rows, for the columns m of V."""
-    m, rest = 0, by.columns
+    m, rest = ZERO, by.columns
     while rest > 0:
         if rest % 4:
             five(of, U, m, by.wide, V, C, to)
