@@ -71,6 +71,8 @@ class LanePart:
         self._group(group)
         self._place([places[i] for i in self.order], blocks, size)
         self._allocate([learners[i] for i in self.order], w0, dtype, (blocks, size))
+        fixed = self.begins, *self.columns, self.group_of, self.starts
+        self.fixed = read_only(self.params), self.heads, *map(read_only, fixed)
         source = source_single if dtype == "float32" else source_double
         self.kernel = kernel(self.law, self.traced, False, source)
         self.in_pieces = self._can_be_in_pieces(dtype)
@@ -158,16 +160,13 @@ class LanePart:
 
     def advance(self, given: tuple[NDArray[Any], ...], out: Floats, low: int, high: int) -> None:
         """Take some steps with the blocks `low` to `high`; `out` [steps, block, lane] is delta."""
-        places = map(read_only, (self.begins, *self.columns, self.group_of, self.starts))
-        begins, *columns, group_of, starts = places
         active, steps = len(given[FIRST_X + 1]), len(given[FIRST_X]) - 1
         worth = active >= ACTIVE * steps and active >= VISITS * self.V.shape[1]
         cut = self.in_pieces and worth
         run = kernel(self.law, True, False, source_pieces) if cut else self.kernel
         run(
             self.V, self.Z, self.slots, self.scales, self.groups, self.sums, self.lanes,
-            read_only(self.params), self.heads, begins, *columns, group_of, starts, *given, out,
-            low, high,
+            *self.fixed, *given, out, low, high,
         )  # fmt: skip
 
     def cut(self) -> None:
