@@ -9,7 +9,8 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.law import arguments
 from steadytd.hordes import part
-from steadytd.hordes.loop.shape import fits
+from steadytd.hordes.loop import pieces
+from steadytd.hordes.loop.shape import fits, fits_pieces
 from steadytd.learners import algorithm
 from tests.support.hordes import Stream, asked, not_compiled, slow_weights, stream
 
@@ -117,20 +118,89 @@ def test_ratios_up_to_a_thousand(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10 * np.abs(theirs).max())
 
 
-def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many generations begin, and the first entry never decays: all are written out as one."""
-    monkeypatch.setattr(part, "kernel", not_compiled)
-    steps, never = 80, np.zeros(80, dtype=bool)
+def up_and_down(steps: int) -> Stream:
+    """Ratios of 1,000 and 0.001 in turn, without an end of an episode."""
+    never = np.zeros(steps, dtype=bool)
     x = np.eye(10)[np.minimum(np.arange(steps + 1), 1 + np.arange(steps + 1) % 9)]
     up = np.arange(steps)[:, None] % 4 < 2
-    seen = stream(steps)._replace(
+    return stream(steps)._replace(
         x=x[:-1], x_next=x[1:], discounts=np.ones((steps, 2)), terminated=never, truncated=never,
         pi=np.where(up, 1.0, 0.001) * np.ones(3), mu=np.where(up, 0.001, 1.0) * np.ones(3),
     )  # fmt: skip
-    w, slow = learned("td:alpha=1e-9,lam=1", seen)
+
+
+def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many generations begin, and the first entry never decays: all are written out as one."""
+    monkeypatch.setattr(part, "kernel", not_compiled)
+    w, slow = learned("td:alpha=1e-9,lam=1", up_and_down(80))
     for ours, theirs in zip(w[:3], slow[:3], strict=True):  # the last has a discount of 0.8
         assert abs(theirs[0] - W0[0]) > 1e-4
         np.testing.assert_allclose(ours, theirs, rtol=1e-11)
+
+
+def in_pieces(monkeypatch: pytest.MonkeyPatch, seen: Stream, text: str | st.Learner) -> int:
+    """See that pieces give the bits of blocks; how many predictions went through pieces."""
+    monkeypatch.setattr(part, "VISITS", 0)
+    monkeypatch.setattr(part, "ACTIVE", 0)
+    found = []
+    for cache in (1000, 1 << 30):  # bytes: a block of ten features leaves only the first
+        monkeypatch.setattr(part, "OWN_CACHE", cache)
+        h = st.horde(seen.x.shape[1], asked(text, 30), w0=W0)
+        h.update_many(seen.x, seen.x_next, **seen.facts(policies=True))
+        found.append(h)
+    states = [{n: a.tobytes() for n, a in h._state().items()} for h in found]
+    assert states[0] == states[1]
+    assert not any(one.in_pieces for one in found[1]._parts)
+    return sum(one.count for one in found[0]._parts if one.in_pieces)
+
+
+def with_one_trace() -> list[str]:
+    """One text for each law that has a loop in pieces."""
+    found = {}
+    for text in texts():
+        x = st.learner(text)
+        if fits(x.law, x.traced, x.averaged) and fits_pieces(x.law, x.traced, "float64"):
+            found[x.law] = text
+    return list(found.values())
+
+
+@pytest.mark.parametrize("text", with_one_trace())
+def test_pieces_have_the_bits_of_blocks(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part, "kernel", not_compiled)
+    assert in_pieces(monkeypatch, stream(12, seed=4), text) == 30
+
+
+@pytest.mark.parametrize("room", [pieces.ROOM, 1])
+def test_pieces_where_generations_are_written_out(
+    room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With little room they stop there, and go on with the rest."""
+    monkeypatch.setattr(part, "kernel", not_compiled)
+    monkeypatch.setattr(pieces, "ROOM", room)
+    assert in_pieces(monkeypatch, stream(60, seed=6), "tdc:alpha=0.02,ratio=1,lam=0.1") == 30
+    assert in_pieces(monkeypatch, up_and_down(80), "td:alpha=1e-9,lam=1") == 30
+
+
+@st.law(
+    writes={"w": "z"},
+    traces={"z": lambda rho, gamma, lam, w_x: (rho * gamma * lam, rho / (1.0 + abs(w_x)))},
+    params={"lam": st.Param("trace decay", default=0.0, low=0.0, high=1.0)},
+)
+def leaning(reward, gamma_next, w_x, w_x_next, alpha):  # type: ignore[no-untyped-def]
+    """One trace, which the weights decide."""
+    return alpha * (reward + gamma_next * w_x_next - w_x)
+
+
+def test_a_trace_that_weights_decide_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part, "kernel", not_compiled)
+    monkeypatch.setattr(part, "SHARED", 0)
+    for law in (leaning, odd):
+        assert in_pieces(monkeypatch, stream(5), st.learner(law, alpha=0.05, lam=0.9)) == 0
+
+
+@pytest.mark.slow
+def test_compiled_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert in_pieces(monkeypatch, stream(300, seed=6), "tdc:alpha=0.02,ratio=1,lam=0.8") == 30
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import steadytd as st
 from steadytd.base.arrays import Bools, Floats
 from steadytd.engine.law import Function, Law
 from steadytd.engine.loop.compile import law_functions
+from steadytd.engine.loop.vectors import PLAIN
 from steadytd.engine.reference import ReferenceLearner
 
 
@@ -22,6 +23,7 @@ def not_compiled(
     plain = source.replace("from numba import njit", "njit = lambda **_: (lambda f: f)")
     assert plain != source
     names: dict[str, Any] = {"Disjoint": None, **law_functions(law)}
+    names |= {name: one.py_func for name, one in PLAIN._asdict().items()}
     exec(plain, names)
 
     def run(*given: Any) -> None:

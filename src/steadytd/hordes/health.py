@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base import random
-from steadytd.base.arrays import Floats, Ints, Longs
+from steadytd.base.arrays import Floats, Ints, Longs, read_only
 from steadytd.base.jit import compiled, compiled_disjoint
 from steadytd.hordes.facts import ActiveFeatures
 
@@ -70,7 +70,7 @@ class Health:
 
     def __init__(self, n_features: int, columns: HealthColumns) -> None:
         count = len(columns.lam)
-        self.columns = columns
+        self.columns = HealthColumns(*map(read_only, columns))
         h, u, z = (np.zeros((DIRECTIONS, count), dtype=np.float32) for _ in range(3))
         last = np.zeros(count, dtype=np.float32)
         diverged = np.full(count, -1, dtype=np.int64)

@@ -306,11 +306,10 @@ class Horde:
         directions, rates = health.look(steps.x)
         brought: tuple[NDArray[Any], ...] = (delta, directions, rates, *facts)
         seen = HealthSteps(*map(read_only, brought))
-        columns = HealthColumns(*map(read_only, health.columns))
 
         def run(low: int, high: int) -> None:
             end = min(high * CHUNK, len(self))
-            follow(health.numbers, columns, seen, self.step, low * CHUNK, end)
+            follow(health.numbers, health.columns, seen, self.step, low * CHUNK, end)
 
         spread(run, -(-len(self) // CHUNK), threads if delta.size > WATCHED else 1)
 

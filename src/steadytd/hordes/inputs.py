@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.hordes.facts import ActiveFeatures, FactTables, LiveSteps
 from steadytd.hordes.prediction import HordePrediction
@@ -197,16 +197,22 @@ class Inputs:
             indices, values = (np.take_along_axis(a, order, axis=1) for a in (indices, values))
             if (np.diff(indices, axis=1) == 0).any():
                 raise InputError(f"an index of {name} stands twice in one step; add its values up.")
-        rows = np.repeat(np.arange(len(indices)), indices.shape[1])
+        n, active = indices.shape
+        if np.count_nonzero(values) == values.size:
+            first = np.arange(0, n * active + 1, active) if active else np.zeros(n + 1, np.int64)
+            return self._made(first, indices.reshape(-1), values.reshape(-1))
+        rows = np.repeat(np.arange(n), active)
         kept = values.reshape(-1) != 0.0  # as in a dense vector
-        return self._active(rows[kept], indices.reshape(-1)[kept], values.reshape(-1)[kept],
-                            len(indices))  # fmt: skip
+        return self._active(rows[kept], indices.reshape(-1)[kept], values.reshape(-1)[kept], n)
 
     def _active(
         self, rows: NDArray[Any], feature: NDArray[Any], value: Floats, n: int
     ) -> ActiveFeatures:
-        counts = np.bincount(rows, minlength=n)
-        first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        first = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=n), out=first[1:])
+        return self._made(first, feature, value)
+
+    def _made(self, first: Longs, feature: NDArray[Any], value: Floats) -> ActiveFeatures:
         return ActiveFeatures(first, feature.astype(np.int32), value.astype(self.dtype))
 
 

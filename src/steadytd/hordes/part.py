@@ -15,15 +15,24 @@ from steadytd.engine.loop.compile import kernel
 from steadytd.engine.loop.write import lane_params
 from steadytd.engine.settings import Settings
 from steadytd.hordes.facts import ActiveFeatures
+from steadytd.hordes.loop.names import TABLES
+from steadytd.hordes.loop.pieces import PIECE, source_pieces
 from steadytd.hordes.loop.shape import (
     LANES,
     NONE,
     SLOTS,
     LoopShape,
     asked_by_traces,
+    fits_pieces,
+    trace_asks_for_weights,
 )
 from steadytd.hordes.loop.write import source_double, source_single
 
+SHARED = 12  # predictions per trace from which on a block is worth being cut into pieces
+OWN_CACHE = 1 << 19  # bytes: the second-level cache of a core
+VISITS = 4  # of every feature, on average, from which on a piece is worth being copied
+ACTIVE = 64  # features of a step from which on pieces are worth what each costs per step
+FIRST_X = TABLES.index("first_x")
 STATE = ("V", "Z", "slots", "scales", "groups", "sums", "lanes", "heads")
 
 
@@ -62,19 +71,28 @@ class LanePart:
         self._group(group)
         self._place([places[i] for i in self.order], blocks, size)
         self._allocate([learners[i] for i in self.order], w0, dtype, (blocks, size))
+        fixed = self.begins, *self.columns, self.group_of, self.starts
+        self.fixed = read_only(self.params), self.heads, *map(read_only, fixed)
         source = source_single if dtype == "float32" else source_double
         self.kernel = kernel(self.law, self.traced, False, source)
+        self.in_pieces = self._can_be_in_pieces(dtype)
+
+    def _can_be_in_pieces(self, dtype: str) -> bool:
+        """Whether many steps may be taken in pieces: blocks leave the cache, and pieces do not.
+
+        Where few predictions share a trace, most of a piece would be neighbours that do not.
+        """
+        row = self.V[0].nbytes // self.size
+        kept = self.size * row > OWN_CACHE and PIECE * row < 4 * OWN_CACHE
+        shared = self.blocks * self.size >= SHARED * int(self.begins[-1])
+        return kept and shared and fits_pieces(self.law, self.traced, dtype)
 
     def _key(self, i: int, learner: Settings, place: LanePlace) -> tuple[Any, ...]:
         """Predictions with the same key have the same traces."""
         law = self.law
         if not self.traced:
             return ()
-        asked = asked_by_traces(law)
-        own = any(
-            (name in law.memory and law.memory[name] is None) or set(law.vectors) & set(pair)
-            for name, pair in ((n, law.products.get(n, ())) for n in asked)
-        ) or any(m in law.writes for m in asked)
+        asked, own = asked_by_traces(law), trace_asks_for_weights(law)
         params = tuple(learner.values[n] for n in sorted(asked) if n in law.all_params)
         cumulant = place.cumulant if "reward" in asked else -1
         schedule = place.schedule if "alpha" in asked else -1
@@ -142,12 +160,13 @@ class LanePart:
 
     def advance(self, given: tuple[NDArray[Any], ...], out: Floats, low: int, high: int) -> None:
         """Take some steps with the blocks `low` to `high`; `out` [steps, block, lane] is delta."""
-        places = map(read_only, (self.begins, *self.columns, self.group_of, self.starts))
-        begins, *columns, group_of, starts = places
-        self.kernel(
+        active, steps = len(given[FIRST_X + 1]), len(given[FIRST_X]) - 1
+        worth = active >= ACTIVE * steps and active >= VISITS * self.V.shape[1]
+        cut = self.in_pieces and worth
+        run = kernel(self.law, True, False, source_pieces) if cut else self.kernel
+        run(
             self.V, self.Z, self.slots, self.scales, self.groups, self.sums, self.lanes,
-            read_only(self.params), self.heads, begins, *columns, group_of, starts, *given, out,
-            low, high,
+            *self.fixed, *given, out, low, high,
         )  # fmt: skip
 
     def cut(self) -> None:

@@ -58,9 +58,11 @@ def run(V, Z, slots, scales, groups, sums, lanes, params, heads, begins, {places
 class Names(Loop):
     """Names and shapes of all that the loop of one block of predictions works on."""
 
+    groups, group = "range(count)", "group_of[j]"  # those of the block, and that of prediction j
+
     def __init__(self, law: Law, traced: bool, dtype: str) -> None:
         super().__init__(law, traced, averaged=False)
-        self.dtype = dtype
+        self.dtype, self.size = dtype, LANES[dtype]
         self.shape = LoopShape(law, traced)
         wanted = [*self.reads.values(), *self.before.values(), ("w", "x"), ("w", "x_next")]
         wanted += [(v, "x") for v, _ in self.shape.lane_products]
@@ -151,7 +153,7 @@ class Names(Loop):
             places=", ".join(PLACES), tables=", ".join(TABLES), views=local, slots=SLOTS,
             given=", ".join([*(f"own_{n}" for n in views), *TABLES]), reads=len(self.read_rows()),
             wide=len(self.wide_rows()), shift=len(self.shift_rows()), zx=len(self.bucket_rows()),
-            small=len(self.small_rows()), size=LANES[self.dtype],
+            small=len(self.small_rows()), size=self.size,
         )  # fmt: skip
         return header + self.body() + driver
 

@@ -87,3 +87,21 @@ def asked_by_traces(law: Law) -> set[str]:
             function = law.memory.get(name)
             waiting += arguments(function) if function is not None else ()
     return asked
+
+
+def fits_pieces(law: Law, traced: bool, dtype: str) -> bool:
+    """Whether a law has such a loop: one trace, which no weight decides; numbers of eight bytes."""
+    from steadytd.base.numba_parts import used  # late: Numba takes half a second
+
+    known = traced and len(law.traces) == 1 and not trace_asks_for_weights(law)
+    return known and dtype == "float64" and used("vectors")
+
+
+def trace_asks_for_weights(law: Law) -> bool:
+    """Whether every prediction has a trace of its own."""
+    asked = asked_by_traces(law)
+    own = any(
+        (name in law.memory and law.memory[name] is None) or set(law.vectors) & set(pair)
+        for name, pair in ((n, law.products.get(n, ())) for n in asked)
+    )
+    return own or any(m in law.writes for m in asked)

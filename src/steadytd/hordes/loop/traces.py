@@ -96,9 +96,7 @@ class Traces(Names):
         self.add(inner + 1, "for k in range(features):", f"    e = np.intp(slot_{z}[k, g])")
         self.add(inner + 2, f"if e == p or (every and e < {SLOTS}):")
         self.add(inner + 3, f"z_k = Z_{z}[k, g]")
-        self.over_group(
-            inner + 3, *(f"V_{v}[k, at_{v} + j] += real(S_{v}_{z}[e, j] * z_k)" for v in along)
-        )
+        self.write_out(inner + 3, z)
         self.add(inner + 3, f"Z_{z}[k, g] = c_{z}[e, g] * z_k if every else 0.0")
         self.add(inner + 3, f"slot_{z}[k, g] = p if every else {NONE}")
         self.add(inner + 1, "if every:", f"    for e in range({SLOTS}):")
@@ -117,12 +115,18 @@ class Traces(Names):
         lines = (f"shift_{v}_{z}[e, j] = {moved.format(v=v, z=z)}" for v in along)
         self.over_group(inner + 2, *lines)
 
+    def write_out(self, depth: int, z: str) -> None:
+        """Entry k leaves generation e: what its trace has written becomes part of V."""
+        along = self.vectors_along(z)
+        written = (f"V_{v}[k, at_{v} + j] += real(S_{v}_{z}[e, j] * z_k)" for v in along)
+        self.over_group(depth, *written)
+
     def sum_up(self, depth: int) -> None:
         """v += m z for the entries that are there: S_e += m c_e."""
         for z in self.shape.traces:
             lines = [f"S_{v}_{z}[e, j] += along_{v}_{z}[j] * scale" for v in self.vectors_along(z)]
             if lines:
-                self.add(depth, "for g in range(count):", f"    for e in range({SLOTS}):")
+                self.add(depth, f"for g in {self.groups}:", f"    for e in range({SLOTS}):")
                 self.add(depth + 2, f"scale = c_{z}[e, g]", "if scale != 0.0:")
                 self.over_group(depth + 3, *lines)
 

@@ -14,7 +14,7 @@ from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Law
 from steadytd.engine.loop.write import FEATURES
 from steadytd.hordes.loop.names import COLUMNS
-from steadytd.hordes.loop.shape import LANES, SLOTS
+from steadytd.hordes.loop.shape import SLOTS
 from steadytd.hordes.loop.traces import Traces
 
 UNROLL = 4  # rows that are read together
@@ -40,9 +40,7 @@ class Writer(Traces):
 
     def body(self) -> str:
         """The body of `advance`."""
-        self.add(0, f"features, size = len(V_w), np.uintp({LANES[self.dtype]})")
-        size = LANES[self.dtype]
-        self.add(0, *(f"at_{v} = np.uintp({i * size})" for i, v in enumerate(self.shape.vectors)))
+        self.sizes()
         self.add(0, "count = len(starts) - 1")
         self.add(0, "for t in range(len(first_x) - 1):")
         if self.traced:
@@ -57,6 +55,12 @@ class Writer(Traces):
         self.write_rows(1)
         self.carry_over(1)
         return "\n".join(self.lines) + "\n"
+
+    def sizes(self) -> None:
+        """How many features and lanes there are, and where the lanes of each vector begin."""
+        self.add(0, f"features, size = len(V_w), np.uintp({self.size})")
+        at = (f"at_{v} = np.uintp({i * self.size})" for i, v in enumerate(self.shape.vectors))
+        self.add(0, *at)
 
     def read_all(self, depth: int) -> None:
         """Sums over rows of weights, several rows at a time but in order."""
@@ -90,7 +94,7 @@ class Writer(Traces):
         self.add(depth, "for j in range(size):")
         self.add(depth + 1, *(f"{v}_{b}[j] = row_{v}_{b}[j]" for v, b in self.rows))
         for z in self.shape.traces:
-            self.add(depth, "for g in range(count):", f"    for e in range({SLOTS}):")
+            self.add(depth, f"for g in {self.groups}:", f"    for e in range({SLOTS}):")
             for basis, bucket in (("x", "zx"), ("x_next", "zn")):
                 wanted = [v for v, b in self.rows if b == basis and v in self.vectors_along(z)]
                 if wanted:
@@ -119,7 +123,7 @@ class Writer(Traces):
         self.add(depth, "for j in range(size):")
         inner = depth + 1
         if self.traced:
-            self.add(inner, "g = group_of[j]")
+            self.add(inner, f"g = {self.group}")
         idle = law.idle_at_rho_zero and not self.traced
         if idle:  # as in a run: such a step is skipped, whatever the numbers are
             self.add(inner, f"if {COLUMNS['rho']} == 0.0:")
