@@ -158,7 +158,7 @@ def pump(states: int = 8) -> Dynamics:
 
 @cache
 def trials(groups: int = 6, drugs: int = 5) -> Dynamics:
-    """One step: a patient of a group gets a drug; it heals (1) seldom, or harms (-6) more seldom."""
+    """One step: a patient of a group gets a drug; it seldom heals (1) or harms (-6)."""
     rng = np.random.default_rng([139, 5])
     heals = rng.uniform(0.02, 0.25, size=(groups, drugs))
     harms = np.array([0.001, 0.002, 0.005, 0.02, 0.04])
