@@ -15,7 +15,7 @@ def depot(places: int = 12, stops: int = 4) -> Dynamics:
 
     Numbers of stops are in no order; loading or dropping at the wrong place costs 5.
     """
-    where = [0, 7, 3, 10][:stops]
+    where = [(k * places) // 12 for k in (0, 7, 3, 10)][:stops]
     states = list(product(range(places), range(stops + 1), range(stops)))
     at = {x: i for i, x in enumerate(states)}
     S = len(states) + 1

@@ -94,13 +94,13 @@ def visitors(pages: int = 9, seed: int = 5) -> Dynamics:
 
 @cache
 def slots(kinds: int = 3, arms: int = 8) -> Dynamics:
-    """One step: slot machines that pay 4 to 18 once in 8 to 36 pulls, and cost 0.3 a pull."""
+    """One step: slot machines that pay 4 to 19.4 once in 8 to 36 pulls, and cost 0.3 a pull."""
     S = kinds + 1 + arms
     P, r = np.zeros((S, arms, S)), np.full((S, arms, S), -0.3)
     for k in range(arms):
         P[:kinds, k, kinds + 1 + k] = wins = 1.0 / (8 + 4 * k)
         P[:kinds, k, kinds] = 1.0 - wins
-        r[:, :, kinds + 1 + k] = 4.0 + 2.0 * k
+        r[:, :, kinds + 1 + k] = 4.0 + 2.2 * k
     P[np.arange(kinds, S), :, np.arange(kinds, S)] = 1.0
     start = np.append(np.full(kinds, 1.0 / kinds), np.zeros(arms + 1))
     return Dynamics(P, r, np.arange(S) >= kinds, start, np.arange(S, dtype=float)[:, None])
