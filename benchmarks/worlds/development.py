@@ -157,9 +157,9 @@ def depot(features: str, sharp: float, episodes: int) -> World:
     return World(d, mu, pi, 0.96, features, episodes, length=150)
 
 
-def wide_depot(features: str, episodes: int) -> World:
+def wide_depot(features: str, episodes: int, sharp: float = 2.0) -> World:
     d = lasting.depot(30)
-    mu, pi = soft(d, 0.95, 1.5, 0.2), soft(d, 0.95, 2.0, 0.15)
+    mu, pi = soft(d, 0.95, 1.5, 0.2), soft(d, 0.95, sharp, 0.15)
     return World(d, mu, pi, 0.95, features, episodes, length=100)
 
 
@@ -204,6 +204,12 @@ def mountain(features: str, seldom: float, episodes: int) -> World:
     mu = np.tile([0.6, 0.4 - seldom, seldom], (len(d.P), 1))
     pi = np.tile([0.3, 0.4, 0.3], (len(d.P), 1))
     return World(d, mu, pi, 0.99, features, episodes)
+
+
+def climb(features: str, up: float, episodes: int) -> World:
+    d = rare.climb()
+    mu, pi = np.full((len(d.P), 2), 0.5), np.tile([1.0 - up, up], (len(d.P), 1))
+    return World(d, mu, pi, 0.97, features, episodes, length=120)
 
 
 def visits(features: str, seldom: float, episodes: int) -> World:
@@ -296,6 +302,8 @@ DEVELOPMENT: dict[str, Callable[[], World]] = {
     "depot wide raw": lambda: wide_depot("raw", 500),
     "depot wide many": lambda: wide_depot("raw", 1500),
     "depot wide poly:2": lambda: wide_depot("poly:2", 500),
+    "depot wide near": lambda: wide_depot("raw", 800, 1.7),
+    "depot wide cut": lambda: replace(wide_depot("raw", 800), length=50),
     "depot blind": lambda: blind_depot(800),
     "star raw": lambda: star("raw", 1.3, 300),
     "star raw many": lambda: star("raw", 1.2, 1500),
@@ -313,6 +321,9 @@ DEVELOPMENT: dict[str, Callable[[], World]] = {
     "slots few": lambda: slots("raw", 0.3, 100),
     "mountain onehot": lambda: mountain("onehot", 0.04, 400),
     "mountain raw": lambda: mountain("raw", 0.1, 200),
+    "climb onehot": lambda: climb("onehot", 0.7, 300),
+    "climb raw": lambda: climb("raw", 0.8, 300),
+    "climb raw far": lambda: climb("raw", 0.95, 500),
     "visits raw": lambda: visits("raw", 0.05, 500),
     "visits onehot": lambda: visits("onehot", 0.1, 1500),
     "visits few": lambda: visits("raw", 0.15, 100),

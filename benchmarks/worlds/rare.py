@@ -139,3 +139,23 @@ def visits(shops: int = 5, end: float = 0.15) -> Dynamics:
     P[[-2, -1], :, [-2, -1]] = 1.0
     start = np.append(np.full(shops, 1.0 / shops), [0.0, 0.0])
     return Dynamics(P, r, np.arange(S) >= shops, start, np.arange(S, dtype=float)[:, None])
+
+
+@cache
+def climb(steps: int = 8, end: float = 0.02) -> Dynamics:
+    """A slope: climb (1) may slip to the foot; rest (0) slides back. 1 a step at the top.
+
+    The foot pays 0.05, and most logs hardly see the top.
+    """
+    S = steps + 1
+    P, r = np.zeros((S, 2, S)), np.zeros((S, 2, S))
+    for s in range(steps):
+        P[s, 0, max(s - 1, 0)] = 1.0 - end
+        for to, p in ((min(s + 1, steps - 1), 0.6), (s, 0.3), (0, 0.1)):
+            P[s, 1, to] += (1.0 - end) * p
+        P[s, :, -1] = end
+    P[-1, :, -1] = 1.0
+    r[0], r[steps - 1] = 0.05, 1.0
+    start = np.zeros(S)
+    start[:3] = 1 / 3
+    return Dynamics(P, r, np.arange(S) == steps, start, np.arange(S, dtype=float)[:, None])
