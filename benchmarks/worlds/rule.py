@@ -138,7 +138,7 @@ def unseen(units: Units, own: Units, facts: Facts) -> tuple[Floats, Floats]:
     if facts.endless:
         return np.zeros(len(LAMS)), np.zeros(len(LAMS))
     n, size = units.starts.sum(), UNSEEN * (facts.reward[1] - facts.reward[0])
-    alone = (units.weight - units.starts[:, None]).max(axis=0) + 1.0
+    alone = np.maximum((units.weight - units.starts[:, None]).max(axis=0), 0.0) + 1.0
     apart = np.abs(units.weight - own.weight[:, -1:]).max(axis=0)
     return size * alone / n, size * apart / n
 
