@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import t as student
 
 from steadytd.evaluation.estimate.sandwich import Estimate
-from steadytd.evaluation.judge.decide import Counted, Side, compared, more
+from steadytd.evaluation.judge.decide import Counted, Side, best_of, compared, more
 from steadytd.evaluation.judge.rule import Bias, Data, Reaches, Ruled, bias, left_over, noise, ruled
 
 LAMS = (0.0, 0.5, 0.8, 0.95, 1.0)
@@ -178,6 +180,33 @@ def test_a_comparison_turned_round_is_the_same() -> None:
         assert d.lo <= d.difference <= d.hi
         said.add(d.decision)
     assert said == {"better", "worse", "undecided"}
+
+
+def test_the_best_is_better_by_what_is_said() -> None:
+    """The least lower limit of all comparisons, and the next best target: from the sentence."""
+    rng, data, told = np.random.default_rng(17), Counted(60, "episodes"), 0
+    for number in (2, 3, 4) * 20:
+        sides = [Side(f"t{i}", shifted(drawn(rng), 10.0 * rng.normal()), ()) for i in range(number)]
+        found, pairs = best_of(sides, data), number * (number - 1) // 2
+        others = [s for s in sides if s.name != found.target]
+        if found.target is None:
+            assert "cannot be told" in found.text
+            continue
+        told += 1
+        (leading,) = (s for s in sides if s.name == found.target)
+        made = [compared(leading, two, data, pairs) for two in others]
+        said = re.search(r"by at least (\S+) .*\. (t\d) comes next, (\S+) below it\.$", found.text)
+        assert said is not None
+        assert float(said[1]) == pytest.approx(min(d.lo for d in made), rel=1e-3)
+        assert said[2] == max(others, key=lambda s: s.rule.value).name
+        assert float(said[3]) == pytest.approx(min(d.difference for d in made), rel=1e-3)
+        assert ("each of the others" in found.text) == (number > 2)
+    assert 10 < told < 50
+
+
+def shifted(rule: Ruled, by: float) -> Ruled:
+    """The same with all values larger by so much."""
+    return replace(rule, path=tuple(replace(one, value=one.value + by) for one in rule.path))
 
 
 def test_more_data_decides_just_then() -> None:

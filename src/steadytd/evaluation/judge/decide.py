@@ -220,11 +220,12 @@ def best_of(sides: list[Side], data: Counted) -> BestTarget:
     leading = max(sides, key=lambda side: side.rule.value if side.rule.known else -math.inf)
     others = [compared(leading, two, data, pairs) for two in sides if two is not leading]
     if all(d.decision == "better" for d in others):  # of no other target can that be true
-        next_best = min(others, key=lambda d: d.lo)
+        nearest = min(others, key=lambda d: d.difference)
+        rest = "the other one" if len(others) == 1 else "each of the others"
         text = (
-            f"{leading.name} is the best of {len(sides)} targets: better than {next_best.other} "
-            f"by {figures(next_best.difference)}, and at least by {figures(next_best.lo)} "
-            f"than any ({count(pairs, 'comparison')} at once, 95 % level for all)."
+            f"{leading.name} is the best of {len(sides)} targets: better than {rest} by at least "
+            f"{figures(min(d.lo for d in others))} ({count(pairs, 'comparison')} at once, 95 % "
+            f"level for all). {nearest.other} comes next, {figures(nearest.difference)} below it."
         )
         return BestTarget(leading.name, trusted, text)
     text = (
