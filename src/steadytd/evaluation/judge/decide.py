@@ -221,12 +221,17 @@ def best_of(sides: list[Side], data: Counted) -> BestTarget:
     others = [compared(leading, two, data, pairs) for two in sides if two is not leading]
     if all(d.decision == "better" for d in others):  # of no other target can that be true
         nearest = min(others, key=lambda d: d.difference)
-        rest = "the other one" if len(others) == 1 else "each of the others"
-        text = (
-            f"{leading.name} is the best of {len(sides)} targets: better than {rest} by at least "
-            f"{figures(min(d.lo for d in others))} ({count(pairs, 'comparison')} at once, 95 % "
-            f"level for all). {nearest.other} comes next, {figures(nearest.difference)} below it."
-        )
+        least = figures(min(d.lo for d in others))
+        text = f"{leading.name} is the best of {len(sides)} targets: better than "
+        if len(others) == 1:
+            apart = figures(nearest.difference)
+            text += f"{nearest.other} by {apart}, and at least by {least} (95 % level)."
+        else:
+            text += (
+                f"each of the others by at least {least} ({count(pairs, 'comparison')} at once, "
+                f"95 % level for all). {nearest.other} comes next, {figures(nearest.difference)} "
+                "below it."
+            )
         return BestTarget(leading.name, trusted, text)
     text = (
         f"It cannot be told which of {len(sides)} targets is best; {leading.name} has the largest "
