@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from benchmarks.worlds import bandits, chains, clinical, control, grids, queues, rare, toy_text
+from benchmarks.worlds import (
+    bandits,
+    chains,
+    clinical,
+    control,
+    grids,
+    lasting,
+    queues,
+    rare,
+    toy_text,
+)
 from benchmarks.worlds.policies import drawn, mixed, powered, shifted, soft, swapped
 from benchmarks.worlds.world import Floats, World
 
@@ -141,6 +151,73 @@ def visitors(features: str, seed: int, episodes: int) -> World:
     return World(d, mu, pi, 0.98, features, episodes)
 
 
+def depot(features: str, sharp: float, episodes: int) -> World:
+    d = lasting.depot()
+    mu, pi = soft(d, 0.96, 2.0, 0.2), soft(d, 0.96, 2.0 * sharp, 0.15)
+    return World(d, mu, pi, 0.96, features, episodes, length=150)
+
+
+def wide_depot(features: str, episodes: int, sharp: float = 2.0) -> World:
+    d = lasting.depot(30)
+    mu, pi = soft(d, 0.95, 1.5, 0.2), soft(d, 0.95, sharp, 0.15)
+    return World(d, mu, pi, 0.95, features, episodes, length=100)
+
+
+def blind_depot(episodes: int) -> World:
+    d = lasting.depot()
+    mu, pi = soft(d, 0.97, 1.5, 0.3), soft(d, 0.97, 2.0, 0.2)
+    return hidden(World(d, mu, pi, 0.97, "onehot", episodes, length=120), 1)
+
+
+def star(features: str, sharp: float, episodes: int) -> World:
+    d = lasting.star()
+    mu, pi = soft(d, 0.97, 1.5, 0.3), soft(d, 0.97, 1.5 * sharp, 0.2)
+    return World(d, mu, pi, 0.97, features, episodes, length=200)
+
+
+def patients(shown: int, features: str, episodes: int, sharp: float = 1.0) -> World:
+    d = lasting.patients()
+    mu, pi = soft(d, 1.0, 0.4, 0.4), soft(d, 1.0, sharp, 0.2)
+    return hidden(World(d, mu, pi, 1.0, features, episodes), shown)
+
+
+def tide(shown: int, features: str, episodes: int, sharp: float = 1.2) -> World:
+    d = lasting.tide()
+    mu, pi = soft(d, 0.98, 0.7, 0.3), soft(d, 0.98, sharp, 0.2)
+    return hidden(World(d, mu, pi, 0.98, features, episodes, length=200), shown)
+
+
+def slots(features: str, share: float, episodes: int) -> World:
+    d = rare.slots()
+    mu = np.tile([0.25, 0.2, 0.15, 0.12, 0.1, 0.08, 0.06, 0.04], (len(d.P), 1))
+    return World(d, mu, mixed(mu, mu[:, ::-1], share), 0.9, features, episodes)
+
+
+def even_slots(episodes: int) -> World:
+    d = rare.slots()
+    mu = np.full((len(d.P), 8), 1 / 8)
+    return World(d, mu, mixed(mu, np.eye(8)[[7] * len(d.P)], 0.4), 0.9, "raw", episodes)
+
+
+def mountain(features: str, seldom: float, episodes: int) -> World:
+    d = rare.mountain()
+    mu = np.tile([0.6, 0.4 - seldom, seldom], (len(d.P), 1))
+    pi = np.tile([0.3, 0.4, 0.3], (len(d.P), 1))
+    return World(d, mu, pi, 0.99, features, episodes)
+
+
+def climb(features: str, up: float, episodes: int) -> World:
+    d = rare.climb()
+    mu, pi = np.full((len(d.P), 2), 0.5), np.tile([1.0 - up, up], (len(d.P), 1))
+    return World(d, mu, pi, 0.97, features, episodes, length=120)
+
+
+def visits(features: str, seldom: float, episodes: int) -> World:
+    d = rare.visits()
+    mu, pi = np.tile([1.0 - seldom, seldom], (len(d.P), 1)), np.tile([0.6, 0.4], (len(d.P), 1))
+    return World(d, mu, pi, 0.98, features, episodes)
+
+
 def wrong(world: World, how: str) -> World:
     mu = world.mu
     ways: dict[str, Callable[[], Floats]] = {
@@ -218,6 +295,38 @@ DEVELOPMENT: dict[str, Callable[[], World]] = {
     "visitors third raw": lambda: visitors("raw", 8, 1500),
     "visitors fourth raw": lambda: visitors("raw", 9, 200),
     "visitors few": lambda: visitors("raw", 7, 80),
+    "depot onehot": lambda: depot("onehot", 1.2, 300),
+    "depot raw": lambda: depot("raw", 1.2, 500),
+    "depot raw far": lambda: depot("raw", 2.0, 1000),
+    "depot poly:2": lambda: depot("poly:2", 1.3, 300),
+    "depot wide raw": lambda: wide_depot("raw", 500),
+    "depot wide many": lambda: wide_depot("raw", 1500),
+    "depot wide poly:2": lambda: wide_depot("poly:2", 500),
+    "depot wide near": lambda: wide_depot("raw", 800, 1.7),
+    "depot wide cut": lambda: replace(wide_depot("raw", 800), length=50),
+    "depot blind": lambda: blind_depot(800),
+    "star raw": lambda: star("raw", 1.3, 300),
+    "star raw many": lambda: star("raw", 1.2, 1500),
+    "star poly:2": lambda: star("poly:2", 2.0, 500),
+    "patients hidden": lambda: patients(1, "onehot", 500),
+    "patients raw": lambda: patients(2, "raw", 1000),
+    "patients raw far": lambda: patients(2, "raw", 1500, 1.5),
+    "tide far": lambda: tide(2, "poly:2", 300, 2.5),
+    "tide hidden": lambda: tide(1, "onehot", 300),
+    "tide raw": lambda: tide(2, "raw", 1000),
+    "slots raw": lambda: slots("raw", 0.4, 300),
+    "slots onehot": lambda: slots("onehot", 1.0, 800),
+    "slots even": lambda: even_slots(200),
+    "slots even many": lambda: even_slots(1000),
+    "slots few": lambda: slots("raw", 0.3, 100),
+    "mountain onehot": lambda: mountain("onehot", 0.04, 400),
+    "mountain raw": lambda: mountain("raw", 0.1, 200),
+    "climb onehot": lambda: climb("onehot", 0.7, 300),
+    "climb raw": lambda: climb("raw", 0.8, 300),
+    "climb raw far": lambda: climb("raw", 0.95, 500),
+    "visits raw": lambda: visits("raw", 0.05, 500),
+    "visits onehot": lambda: visits("onehot", 0.1, 1500),
+    "visits few": lambda: visits("raw", 0.15, 100),
     "queue endless onehot": lambda: queue("onehot", 0.5, 10_000),
     "queue endless raw": lambda: queue("raw", 1.5, 20_000),
     "line endless poly:2": lambda: line("poly:2", 0.5, 5_000),

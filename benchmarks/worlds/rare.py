@@ -90,3 +90,72 @@ def visitors(pages: int = 9, seed: int = 5) -> Dynamics:
     P[-1, :, -1] = 1.0
     start = np.append(np.full(pages, 1.0 / pages), 0.0)
     return Dynamics(P, r, np.arange(S) == pages, start, np.arange(S, dtype=float)[:, None])
+
+
+@cache
+def slots(kinds: int = 3, arms: int = 8) -> Dynamics:
+    """One step: slot machines that pay 4 to 19.4 once in 8 to 36 pulls, and cost 0.3 a pull."""
+    S = kinds + 1 + arms
+    P, r = np.zeros((S, arms, S)), np.full((S, arms, S), -0.3)
+    for k in range(arms):
+        P[:kinds, k, kinds + 1 + k] = wins = 1.0 / (8 + 4 * k)
+        P[:kinds, k, kinds] = 1.0 - wins
+        r[:, :, kinds + 1 + k] = 4.0 + 2.2 * k
+    P[np.arange(kinds, S), :, np.arange(kinds, S)] = 1.0
+    start = np.append(np.full(kinds, 1.0 / kinds), np.zeros(arms + 1))
+    return Dynamics(P, r, np.arange(S) >= kinds, start, np.arange(S, dtype=float)[:, None])
+
+
+@cache
+def mountain(camps: int = 8) -> Dynamics:
+    """Camps on a mountain: the path (0), a ridge (1) or the wall (2), faster and seldom deadly."""
+    S = camps + 2  # fallen, at the top
+    P, r = np.zeros((S, 3, S)), np.zeros((S, 3, S))
+    for s in range(camps):
+        for a, (step, fall) in enumerate(((1, 0.0), (2, 0.004), (3, 0.03))):
+            to = s + step
+            P[s, a, to if to < camps else S - 1] += 0.9 * (1.0 - fall)
+            P[s, a, s] += 0.1 * (1.0 - fall)
+            P[s, a, camps] += fall
+            r[s, a] = -1.0
+    r[:, :, camps] = -40.0
+    P[[-2, -1], :, [-2, -1]] = 1.0
+    start = np.zeros(S)
+    start[:2] = 0.5
+    return Dynamics(P, r, np.arange(S) >= camps, start, np.arange(S, dtype=float)[:, None])
+
+
+@cache
+def visits(shops: int = 5, end: float = 0.15) -> Dynamics:
+    """A seller visits shops in turn: talk (0), or a gift (1, costs 0.2) that may sell for 20."""
+    S = shops + 2  # sold, over
+    P, r = np.zeros((S, 2, S)), np.zeros((S, 2, S))
+    for s in range(shops):
+        sells = 0.01 + 0.006 * s
+        P[s, 0, (s + 1) % shops], P[s, 0, -1] = 1.0 - end, end
+        P[s, 1, (s + 1) % shops], P[s, 1, -2], P[s, 1, -1] = 1.0 - end - sells, sells, end
+        r[s, 0], r[s, 1] = 0.1, -0.2
+        r[s, 1, -2] = 20.0
+    P[[-2, -1], :, [-2, -1]] = 1.0
+    start = np.append(np.full(shops, 1.0 / shops), [0.0, 0.0])
+    return Dynamics(P, r, np.arange(S) >= shops, start, np.arange(S, dtype=float)[:, None])
+
+
+@cache
+def climb(steps: int = 8, end: float = 0.02) -> Dynamics:
+    """A slope: climb (1) may slip to the foot; rest (0) slides back. 1 a step at the top.
+
+    The foot pays 0.05, and most logs hardly see the top.
+    """
+    S = steps + 1
+    P, r = np.zeros((S, 2, S)), np.zeros((S, 2, S))
+    for s in range(steps):
+        P[s, 0, max(s - 1, 0)] = 1.0 - end
+        for to, p in ((min(s + 1, steps - 1), 0.6), (s, 0.3), (0, 0.1)):
+            P[s, 1, to] += (1.0 - end) * p
+        P[s, :, -1] = end
+    P[-1, :, -1] = 1.0
+    r[0], r[steps - 1] = 0.05, 1.0
+    start = np.zeros(S)
+    start[:3] = 1 / 3
+    return Dynamics(P, r, np.arange(S) == steps, start, np.arange(S, dtype=float)[:, None])

@@ -2,13 +2,15 @@
 
 From J(lam) - H- to J(lam) + H+, where on either side
 
-    H(lam) = N(lam) + B(lam) + C(lam) N(0)
+    H(lam) = max(N(lam), R(lam)) + B(lam) + C(lam) N(0)
 
 N(lam) is the largest over lam' <= lam of t se + UNSEEN times the most extreme unit on that side; t
 the 97.5 % point of Student's distribution with n - 1 degrees of freedom, n = (sum e^2)^2 / sum e^4
-the number of units that the error's estimate rests on. B bounds the bias: with d = J(lam) - J(0)
-and c(lam) = (1 - lam) / (lam (1 - MEMORY)) it is c |d| on the side away from J(0) and BACK |d| on
-the other, but at least c SURELY se(d). Of the lam that the log can carry, the one with the shortest
+the number of units that the error's estimate rests on. R is for outcomes that the log does not
+show: UNSEEN times the largest weight of an episode times the range of rewards. B bounds the bias:
+from every lower lam' it is c(lam', lam) |J(lam) - J(lam')| on the side away from J(lam'), and
+BACK |J(lam) - J(0)| towards J(0), but at least SURELY c(0, lam) se(J(lam) - J(0)); and it reaches
+every higher lam' that the log carries. Of the lam that the log can carry, the one with the shortest
 interval is taken.
 """
 
@@ -18,11 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 from benchmarks.worlds.drl import LAMS, Floats, Units, paired
+from numpy.typing import NDArray
 from scipy.stats import t as student
 
 GRID = (0.5, 0.8, 0.95, 1.0)  # besides 0
 MEMORY = 0.9  # of a step's error, what is left in the next
-UNSEEN = 2.0  # units like the most extreme one that may be missing
+UNCHECKED = 0.97  # the same where no higher lam shows whether that is so
+UNSEEN = 2.0  # units like the most extreme one that may be missing, and rewards like none there
 BACK = 0.75  # of |J(lam) - J(0)|: how far the interval reaches back towards J(0) at least
 SURELY = 0.5  # standard errors of J(lam) - J(0) that are taken for a difference at least
 FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
@@ -104,14 +108,39 @@ def stretched(score: Floats, starts: Floats) -> Sums:
     return found._replace(reach=reach)
 
 
-def bounded(s: Sums, lam: Floats, at: list[int]) -> Floats:
-    """The bound of the bias below and above [2, lams]."""
-    c = (1.0 - lam) / (lam * (1.0 - MEMORY))
-    d = s.J[at] - s.J[0]
-    k, apart = len(s.e), s.e[:, at] - s.e[:, :1]
-    least = c * SURELY * np.sqrt((apart**2).sum(axis=0) * k / (k - 1))
-    sides = [np.where(sign * d > 0.0, c, BACK) * np.abs(d) for sign in (-1.0, 1.0)]
-    return np.asarray(np.maximum(sides, least))
+def left_over(lower: float, lam: float, memory: float) -> float:
+    """f(lam) / (f(lower) - f(lam)) for f(lam) = (1 - lam) / (1 - memory lam)."""
+    return (1.0 - lam) * (1.0 - memory * lower) / ((lam - lower) * (1.0 - memory))
+
+
+def bounded(s: Sums, grid: tuple[float, ...], carried: NDArray[np.bool_]) -> Floats:
+    """The bound of the bias below and above [2, lams]; `carried` by lam of the grid."""
+    at = [LAMS.index(lam) for lam in grid]
+    found, k = np.zeros((2, len(grid))), len(s.e)
+    for i, (lam, j) in enumerate(zip(grid, at, strict=True)):
+        memory = MEMORY if carried[i + 1 :].any() else UNCHECKED
+        for lower, m in ((0.0, 0), *zip(grid[:i], at[:i], strict=True)):
+            d = s.J[j] - s.J[m]
+            side = int(d > 0.0)
+            found[side, i] = max(found[side, i], left_over(lower, lam, memory) * abs(d))
+        d, apart = s.J[j] - s.J[0], s.e[:, j] - s.e[:, 0]
+        found[int(d <= 0.0), i] = max(found[int(d <= 0.0), i], BACK * abs(d))
+        for m in (at[x] for x in range(i + 1, len(grid)) if carried[x]):
+            d = s.J[m] - s.J[j]
+            found[int(d > 0.0), i] = max(found[int(d > 0.0), i], abs(d))
+        error = np.sqrt((apart**2).sum() * k / (k - 1))
+        found[:, i] = np.maximum(found[:, i], SURELY * left_over(0.0, lam, MEMORY) * error)
+    return found
+
+
+def unseen(units: Units, own: Units, facts: Facts) -> tuple[Floats, Floats]:
+    """R by lam, of the value and of the difference; none where units are stretches."""
+    if facts.endless:
+        return np.zeros(len(LAMS)), np.zeros(len(LAMS))
+    n, size = units.starts.sum(), UNSEEN * (facts.reward[1] - facts.reward[0])
+    alone = np.maximum((units.weight - units.starts[:, None]).max(axis=0), 0.0) + 1.0
+    apart = np.abs(units.weight - own.weight[:, -1:]).max(axis=0)
+    return size * alone / n, size * apart / n
 
 
 def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRID) -> Answer:
@@ -121,9 +150,11 @@ def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRI
     s = sums(units.score, units.starts)
     apart = sums(units.score - own.score[:, -1:], units.starts)
     beyond = np.abs(units.cut.sum(axis=0)[at] / units.starts.sum()) * s.reach[:, 0].max()
-    more = bounded(s, np.array(grid), at) + beyond
-    reach, away = (_rising(x.reach, at) + more for x in (s, apart))
-    carried = _carried(units, s)[at] & np.isfinite(reach).all(axis=0)
+    carried = _carried(units, s)[at]
+    more = bounded(s, grid, carried) + beyond
+    both = zip((s, apart), unseen(units, own, facts), strict=True)
+    reach, away = (np.maximum(_rising(x.reach, at), hidden[at]) + more for x, hidden in both)
+    carried &= np.isfinite(reach).all(axis=0)
     i = int(np.where(carried, reach.sum(axis=0), np.inf).argmin()) if carried.any() else 0
     J, difference = float(s.J[at[i]]), float(apart.J[at[i]])
     guessed = float(abs(units.beyond.sum(axis=0)[at[i]] / units.starts.sum()))

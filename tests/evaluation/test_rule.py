@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import t as student
 
 from steadytd.evaluation.estimate.sandwich import Estimate
-from steadytd.evaluation.judge.decide import Counted, Side, compared, more
-from steadytd.evaluation.judge.rule import Bias, Reaches, Ruled, bias, noise, ruled
+from steadytd.evaluation.judge.decide import Counted, Side, best_of, compared, more
+from steadytd.evaluation.judge.rule import Bias, Data, Reaches, Ruled, bias, left_over, noise, ruled
 
 LAMS = (0.0, 0.5, 0.8, 0.95, 1.0)
 
@@ -32,8 +34,13 @@ def drawn(rng: np.random.Generator, units: int = 60) -> Ruled:
         )
         for lam in LAMS
     }  # fmt: skip
-    own = Estimate(start + 0.1 * rng.normal(), influences(rng, units))
-    return ruled(curve, own, np.ones(units), divided=False)
+    own = Estimate(start + 0.1 * rng.normal(), influences(rng, units), masses=masses)
+    return ruled(curve, own, alone(units))
+
+
+def alone(units: int, rewards: tuple[float, float] = (0.0, 0.0)) -> Data:
+    """Units of one episode each."""
+    return Data(np.ones(units), False, rewards)
 
 
 def test_chance_reaches_further_on_the_side_of_the_tail() -> None:
@@ -47,17 +54,78 @@ def test_chance_reaches_further_on_the_side_of_the_tail() -> None:
     assert noise(-e, divided=False).reach == pytest.approx(found.reach[::-1])
 
 
-def test_the_bias_lies_away_from_lam_0() -> None:
-    """c d there, 3/4 d back, and half a standard error of d at the least: by hand."""
+def test_the_bias_lies_away_from_lower_lam() -> None:
+    """c d there, 3/4 d back to J(0), and half a standard error of d at the least: by hand."""
     e = np.array([0.1, -0.1, 0.2, -0.2])
     error = np.sqrt(4 / 3 * 4 * (e**2).sum())  # of e - (-e)
     for lam, apart in ((0.5, 3.0), (0.8, -1.0), (0.95, 0.2), (1.0, -2.0)):
-        c = (1.0 - lam) / (0.1 * lam)
-        found = bias(Estimate(1.0 + apart, e), Estimate(1.0, -e), lam, divided=False)
-        away, back = c * abs(apart), 0.75 * abs(apart)
-        assert found.fixed == pytest.approx((back, away) if apart > 0 else (away, back))
-        assert found.chance == pytest.approx(0.5 * c * error)
-        assert found.reach == pytest.approx([max(side, 0.5 * c * error) for side in found.fixed])
+        curve = {0.0: Estimate(1.0, -e), lam: Estimate(1.0 + apart, e), 2.0: Estimate(1.0, e)}
+        for higher, q in (([], 0.97), ([2.0], 0.9)):
+            found = bias(curve, lam, higher, divided=False)
+            away = (1.0 - lam) / ((1.0 - q) * lam) * abs(apart)
+            back = (1.0 if higher else 0.75) * abs(apart)  # a higher one at J(0) is reached
+            assert found.fixed == pytest.approx((back, away) if apart > 0 else (away, back))
+            least = 0.5 * (1.0 - lam) / (0.1 * lam) * error
+            assert found.chance == pytest.approx(least)
+            assert found.reach == pytest.approx([max(side, least) for side in found.fixed])
+
+
+@pytest.mark.parametrize("q", [0.0, 0.5, 0.9, 0.97])
+def test_the_bound_is_the_bias_that_is_left(q: float) -> None:
+    """From any two lam of a curve b (1 - lam) / (1 - q lam), what is missing at the higher."""
+    f = {lam: 3.0 * (1.0 - lam) / (1.0 - q * lam) for lam in LAMS}
+    for lower, lam in itertools.combinations(LAMS, 2):
+        assert left_over(lower, lam, q) * (f[lower] - f[lam]) == pytest.approx(f[lam])
+
+
+def test_a_curve_that_turns_is_bounded_by_its_last_part() -> None:
+    """J(0) and J(0.8) agree, J(0.5) lies above both: what falls may go on falling."""
+    e = influences(np.random.default_rng(2), 40) * 1e-6
+    curve = {lam: Estimate(v, e) for lam, v in ((0.0, 1.0), (0.5, 2.0), (0.8, 1.0))}
+    found = bias(curve, 0.8, [], divided=False)
+    assert found.fixed == pytest.approx((left_over(0.5, 0.8, 0.97), 0.0))
+
+
+def test_an_interval_reaches_every_higher_lam_that_is_carried() -> None:
+    rng = np.random.default_rng(13)
+    seen = 0
+    for _ in range(100):
+        units = 60
+        masses = np.full(units, 1.0 / units)
+        curve = {
+            lam: Estimate(0.1 * rng.normal(), influences(rng, units) * 9.0**lam, lam, masses)
+            for lam in LAMS
+        }
+        r = ruled(curve, curve[0.0], alone(units))
+        for lam in (x for x in LAMS if x > r.lam):  # all are carried: these weights are all 1
+            apart = curve[lam].value - r.value
+            seen += 1
+            assert r.bias.fixed[int(apart > 0.0)] >= abs(apart) * (1.0 - 1e-12)
+            assert r.interval.lo <= curve[lam].value <= r.interval.hi
+    assert seen > 50
+
+
+def test_rewards_that_were_not_seen_widen_the_interval() -> None:
+    """Two more, of the whole range, where the weight is largest; of a difference, where it differs.
+
+    An arm is pulled in one of ten episodes, the target pulls it four times as often.
+    """
+    units = 300
+    pulled = np.arange(units) % 10 == 0
+    masses = np.where(pulled, 4.0, 2 / 3) / units
+    e = influences(np.random.default_rng(4), units) * 1e-3
+    one, own = Estimate(0.5, e, 1.0, masses), Estimate(0.4, e, 1.0, np.full(units, 1.0 / units))
+    base = Estimate(0.5, e, 0.0, masses)
+    r = ruled({0.0: base, 1.0: one}, own, alone(units, (-2.0, 8.0)))
+    assert r.unseen == pytest.approx(2 * 10 * 4 / 300)
+    assert r.reach == pytest.approx((r.unseen, r.unseen))
+    d = compared(Side("one", r, ()), None, Counted(units, "episodes"))
+    assert (d.hi - d.lo) / 2 == pytest.approx(2 * 10 * 3 / 300)
+    assert d.decision == "undecided"
+    same = ruled({0.0: base, 1.0: one}, own, alone(units))
+    assert compared(Side("one", same, ()), None, Counted(units, "episodes")).decision == "better"
+    stretches = ruled({0.0: base, 1.0: one}, own, Data(np.ones(units), True, (-2.0, 8.0)))
+    assert stretches.unseen == 0.0
 
 
 def test_noise_does_not_fall_with_lam() -> None:
@@ -66,9 +134,9 @@ def test_noise_does_not_fall_with_lam() -> None:
     wide, narrow = influences(rng, 80), influences(rng, 80) / 10.0
     masses = np.full(80, 1.0 / 80)
     base, top = Estimate(1.0, wide, 0.0, masses), Estimate(1.0, narrow, 1.0, masses)
-    found = ruled({0.0: base, 1.0: top}, top, np.ones(80), divided=False)
+    found = ruled({0.0: base, 1.0: top}, top, alone(80))
     assert found.reach == noise(wide, divided=False).reach
-    turned = ruled({0.0: top, 1.0: base}, top, np.ones(80), divided=False)
+    turned = ruled({0.0: top, 1.0: base}, top, alone(80))
     assert turned.reach == noise(wide, divided=False).reach
 
 
@@ -79,7 +147,7 @@ def test_every_interval_holds_its_value_and_is_made_of_its_parts() -> None:
         r = drawn(rng)
         assert r.interval.lo <= r.value <= r.interval.hi
         parts = zip(r.noise.reach, r.bias.reach, strict=True)
-        assert r.reach == pytest.approx([a + b + r.beyond for a, b in parts])
+        assert r.reach == pytest.approx([max(a, r.unseen) + b + r.beyond for a, b in parts])
         assert r.half == pytest.approx((r.interval.hi - r.interval.lo) / 2.0)
         lopsided += max(r.reach) > 1.1 * min(r.reach)
     assert lopsided > 20
@@ -112,6 +180,36 @@ def test_a_comparison_turned_round_is_the_same() -> None:
         assert d.lo <= d.difference <= d.hi
         said.add(d.decision)
     assert said == {"better", "worse", "undecided"}
+
+
+def test_the_best_is_better_by_what_is_said() -> None:
+    """The least lower limit of all comparisons, and the next best target: from the sentence."""
+    rng, data, told = np.random.default_rng(17), Counted(60, "episodes"), 0
+    for number in (2, 3, 4) * 20:
+        sides = [Side(f"t{i}", shifted(drawn(rng), 10.0 * rng.normal()), ()) for i in range(number)]
+        found, pairs = best_of(sides, data), number * (number - 1) // 2
+        others = [s for s in sides if s.name != found.target]
+        if found.target is None:
+            assert "cannot be told" in found.text
+            continue
+        told += 1
+        (leading,) = (s for s in sides if s.name == found.target)
+        made = [compared(leading, two, data, pairs) for two in others]
+        ways = {
+            True: r"than (?P<name>t\d) by (?P<by>\S+), and at least by (?P<least>\S+) \(95",
+            False: r"others by at least (?P<least>\S+) .* (?P<name>t\d) comes next, (?P<by>\S+) b",
+        }
+        said = re.search(ways[number == 2], found.text)
+        assert said is not None
+        assert float(said["least"]) == pytest.approx(min(d.lo for d in made), rel=1e-3)
+        assert said["name"] == max(others, key=lambda s: s.rule.value).name
+        assert float(said["by"]) == pytest.approx(min(d.difference for d in made), rel=1e-3)
+    assert 10 < told < 50
+
+
+def shifted(rule: Ruled, by: float) -> Ruled:
+    """The same with all values larger by so much."""
+    return replace(rule, path=tuple(replace(one, value=one.value + by) for one in rule.path))
 
 
 def test_more_data_decides_just_then() -> None:

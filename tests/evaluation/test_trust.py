@@ -20,7 +20,7 @@ from steadytd.evaluation.collect.statistics import units
 from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.sandwich import Estimate
 from steadytd.evaluation.judge.decide import best, best_of
-from steadytd.evaluation.judge.rule import ruled
+from steadytd.evaluation.judge.rule import Data, ruled
 from steadytd.evaluation.result import Evaluation
 from steadytd.logs.log import open_log
 from tests.support.evaluate_helpers import Identity, plan_of, sums_of
@@ -51,8 +51,12 @@ def codes(e: Evaluation, level: str = "warning") -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["garnet raw far", "bandit far", "short queue cut", "lake4 small", "line endless raw"]
-)
+    "name",
+    [
+        "garnet raw far", "bandit far", "short queue cut", "lake4 small", "line endless raw",
+        "slots even", "depot blind",
+    ],
+)  # fmt: skip
 def test_the_rule_is_the_one_that_was_graded(name: str) -> None:
     """Value, interval, lam and difference of the slow reference, on the same units."""
     w, e = world(name), evaluated(name, 3)
@@ -268,7 +272,8 @@ def test_products_of_ratios_are_carried_only_where_their_interval_holds() -> Non
             for _ in range(150):
                 one, base = heavy(rng, sigma, number)
                 plain.append(one.interval().covers(1.0))
-                rule = ruled({0.0: base, 1.0: one}, base, np.ones(number), divided=False)
+                data = Data(np.ones(number), False, (0.0, 0.0))
+                rule = ruled({0.0: base, 1.0: one}, base, data)
                 if rule.carried:
                     trusted.append(rule.interval.covers(1.0))
     assert np.mean(plain) < 0.9

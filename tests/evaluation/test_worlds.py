@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.worlds import DEVELOPMENT, FRESH, SET_ASIDE
+from benchmarks.worlds import DEVELOPMENT, FRESH, LATER, SET_ASIDE
 from benchmarks.worlds.checks import alarms, scores
 from benchmarks.worlds.drl import Fitted, row_scores, unit_of
 from benchmarks.worlds.rows import read
 from benchmarks.worlds.rule import Sums, stretched
 
 
-@pytest.mark.parametrize("name", ["bandit", "short queue raw", "car poly:2"])
+@pytest.mark.parametrize(
+    "name", ["bandit", "short queue raw", "car poly:2", "depot raw", "tide raw"]
+)
 def test_returns_of_logs_have_the_solved_value(name: str) -> None:
     world = DEVELOPMENT[name]()
     returns = []
@@ -25,12 +27,14 @@ def test_returns_of_logs_have_the_solved_value(name: str) -> None:
 
 
 def test_no_dynamics_stand_in_two_parts() -> None:
-    """Cheap ones of each part; those of `fresh` and `set_aside` that look alike as well."""
+    """Cheap ones of each part, and those of two parts that look alike."""
     names = {
         "garnet raw far": DEVELOPMENT, "walk raw": DEVELOPMENT, "bandit": DEVELOPMENT,
         "trap raw": DEVELOPMENT, "session raw": SET_ASIDE, "river onehot": SET_ASIDE,
         "stopping raw": SET_ASIDE, "gambler raw": FRESH, "lottery raw": FRESH, "prizes": FRESH,
-        "subscribers raw": FRESH, "lake6 onehot": FRESH,
+        "subscribers raw": FRESH, "lake6 onehot": FRESH, "slots raw": DEVELOPMENT,
+        "climb raw": DEVELOPMENT, "tide raw": DEVELOPMENT, "warehouse raw": LATER,
+        "tutor raw": LATER, "trials raw": LATER, "treasure raw": LATER, "parking raw": LATER,
     }  # fmt: skip
     found = [part[name]().dynamics for name, part in names.items()]
     for i, a in enumerate(found):

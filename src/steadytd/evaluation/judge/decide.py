@@ -2,13 +2,13 @@
 
 Scores are compared unit by unit, so that what both policies share cancels:
 
-    H = N(score - other score) + the bounds of bias + what is beyond cuts, of both
+    H = max(N, R)(score - other score) + the bounds of bias + what is beyond cuts, of both
 
 on either side, as in `rule`. N is the largest over lam' up to the lam of the rule; two targets go
-up together, each as far as its own lam. What may make one target larger makes the difference
-larger, or smaller if it is the other one. The behaviour's own scores are its returns (with V at
-cuts), and have no bias by features. Where several comparisons are made at once, each has the level
-1 - 0.05 / their number (Bonferroni).
+up together, each as far as its own lam. R takes the largest difference of both weights in a unit.
+What may make one target larger makes the difference larger, or smaller if it is the other one. The
+behaviour's own scores are its returns (with V at cuts), and have no bias by features. Where several
+comparisons are made at once, each has the level 1 - 0.05 / their number (Bonferroni).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from steadytd.base.wording import count, figures, without_sign_of_zero
 from steadytd.evaluation.estimate.sandwich import SAME, Estimate
-from steadytd.evaluation.judge.rule import Reaches, Ruled, largest, noise
+from steadytd.evaluation.judge.rule import UNSEEN, Reaches, Ruled, largest, noise
 
 Said = Literal["better", "worse", "undecided"]
 
@@ -128,7 +128,9 @@ def compared(one: Side, other: Side | None, data: Counted, together: int = 1) ->
     paths = a.path, (a.own,) if b is None else b.path
     apart = paths[0][-1].minus(paths[1][-1])
     beyond = a.beyond + (0.0 if b is None else b.beyond)
-    chance = Reaches(*(side + beyond for side in _chance(*paths, a.divided, level)))
+    unseen = _unseen(paths[0][-1], paths[1][-1], a.rewards)
+    known = largest([_chance(*paths, a.divided, level), Reaches(unseen, unseen)])
+    chance = Reaches(*(side + beyond for side in known))
     bounds = [(a.bias.fixed, a.bias.chance)]
     if b is not None:
         bounds.append((Reaches(b.bias.fixed.up, b.bias.fixed.down), b.bias.chance))
@@ -158,6 +160,13 @@ def _chance(
             return Reaches(math.nan, math.nan)
         found.append(noise(apart, divided, level).reach)
     return largest(found)
+
+
+def _unseen(one: Estimate, other: Estimate, rewards: float) -> float:
+    """What rewards that were not seen could do to the difference."""
+    if one.masses is None or other.masses is None:
+        return 0.0
+    return UNSEEN * rewards * float(np.abs(one.masses - other.masses).max(initial=0.0))
 
 
 def more(
@@ -211,12 +220,18 @@ def best_of(sides: list[Side], data: Counted) -> BestTarget:
     leading = max(sides, key=lambda side: side.rule.value if side.rule.known else -math.inf)
     others = [compared(leading, two, data, pairs) for two in sides if two is not leading]
     if all(d.decision == "better" for d in others):  # of no other target can that be true
-        next_best = min(others, key=lambda d: d.lo)
-        text = (
-            f"{leading.name} is the best of {len(sides)} targets: better than {next_best.other} "
-            f"by {figures(next_best.difference)}, and at least by {figures(next_best.lo)} "
-            f"than any ({count(pairs, 'comparison')} at once, 95 % level for all)."
-        )
+        nearest = min(others, key=lambda d: d.difference)
+        least = figures(min(d.lo for d in others))
+        text = f"{leading.name} is the best of {len(sides)} targets: better than "
+        if len(others) == 1:
+            apart = figures(nearest.difference)
+            text += f"{nearest.other} by {apart}, and at least by {least} (95 % level)."
+        else:
+            text += (
+                f"each of the others by at least {least} ({count(pairs, 'comparison')} at once, "
+                f"95 % level for all). {nearest.other} comes next, {figures(nearest.difference)} "
+                "below it."
+            )
         return BestTarget(leading.name, trusted, text)
     text = (
         f"It cannot be told which of {len(sides)} targets is best; {leading.name} has the largest "

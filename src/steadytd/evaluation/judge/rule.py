@@ -2,19 +2,28 @@
 
 The interval goes from J(lam) - H-(lam) to J(lam) + H+(lam), and its two sides are made alike:
 
-    H = N(lam) + B(lam) + C(lam) N(0)
+    H = max(N(lam), R(lam)) + B(lam) + C(lam) N(0)
     N(lam): the largest over lam' <= lam of t se(lam') + 2 max_u |e_u|, e_u on this side
-    B(lam): c(lam) max(d, se(d) / 2) on the side away from J(0), where d = |J(lam) - J(0)|;
-            max(3/4 d, c(lam) se(d) / 2) on the other;   c(lam) = (1 - lam) / (lam (1 - 0.9))
+    R(lam): 2 (largest weight of an episode / episodes) (largest - least reward of the log)
+    B(lam): the largest of
+            c(lam', lam) |J(lam) - J(lam')| for every lam' < lam, on the side away from J(lam')
+            |J(lam) - J(lam')| for every lam' > lam that the log carries, on the side of J(lam')
+            3/4 |J(lam) - J(0)| on the side of J(0)
+            c(0, lam) se(J(lam) - J(0)) / 2 on both, with q = 0.9
+    c(lam', lam) = (1 - lam) (1 - q lam') / ((lam - lam') (1 - q));  q = 0.9, or 0.97 if the log
+    carries no higher lam
 
 t is the 97.5 % point of Student's distribution with n - 1 degrees of freedom, n = (sum e^2)^2 / sum
 e^4 the number of units that the error's estimate rests on. What is rare may be missing in the log:
-N is as if two more units like the most extreme one on that side had been logged. Products of ratios
-vary more the higher lam is; where they seem to vary less, their tail is missing, so what was found
-for a lower lam counts. B bounds the bias: if nine tenths of what the features miss are left after
-each step, the bias of DRL(lam) is b (1 - lam) / (1 - 0.9 lam), and c(lam) d is just that, away from
-J(0). The last part is the chance in the value beyond cuts: C(lam) is the mean per start of
-|U rho gamma'| there, and N(0) the larger of its sides.
+N is as if two more units like the most extreme one on that side had been logged, and R as if two
+more rewards had, as far from the expected ones as logged rewards are from each other, where the
+target's weight is largest. Products of ratios vary more the higher lam is; where they seem to vary
+less, their tail is missing, so what was found for a lower lam counts. B bounds the bias: if a share
+q of what the features miss is left after each step, the bias of DRL(lam) is f(lam) = b (1 - lam) /
+(1 - q lam), and c(lam', lam) |J(lam) - J(lam')| is just that, away from J(lam'). Whether more is
+left is seen at higher lam; where the log carries none, q is larger. The last part is the chance in
+the value beyond cuts: C(lam) is the mean per start of |U rho gamma'| there, and N(0) the larger of
+its sides.
 
 The log carries a lam if n >= 3, the masses W_u = sum U rho (1 - gamma') have an effective number of
 at least 20 (or a quarter of the units), and their sum M per start fits: M <= 1 + off and
@@ -22,7 +31,9 @@ M + C >= 1 - off, off = max(2.5 se(M), 0.03). Of those lam, the one with the sho
 taken.
 
 Where units are stretches of episodes, each side of N is the largest over stretches of 1, 2, 4, ...
-units while 25 are left, and neighbours among the longest must be alike by less than 1 / sqrt(25).
+units while 25 are left, neighbours among the longest must be alike by less than 1 / sqrt(25), and
+R is 0. The largest weight of an episode is taken to be 1, and by how much W_u exceeds the number of
+its unit's episodes at most.
 The rule was made and graded on worlds of known value: docs/decisions/0018-trust.md.
 """
 
@@ -45,7 +56,8 @@ from steadytd.evaluation.estimate.sandwich import (
 )
 
 MEMORY = 0.9  # of a step's error, what is left in the next
-UNSEEN = 2.0  # units like the most extreme one that may be missing
+UNCHECKED = 0.97  # the same where no higher lam shows whether that is so
+UNSEEN = 2.0  # units like the most extreme one, or rewards, that may be missing
 BACK = 0.75  # of |J(lam) - J(0)|: how far the interval reaches back towards J(0) at least
 SURELY = 0.5  # standard errors of J(lam) - J(0) that are taken for a difference at least
 FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
@@ -130,14 +142,31 @@ class Bias(NamedTuple):
         return largest([self.fixed, Reaches(self.chance, self.chance)])
 
 
-def bias(one: Estimate, base: Estimate, lam: float, divided: bool) -> Bias:
-    """Of DRL(lam), from how it differs from DRL(0), the `base`."""
-    c = (1.0 - lam) / (lam * (1.0 - MEMORY))
-    apart = one.value - base.value
-    away, back = c * abs(apart), BACK * abs(apart)
+def left_over(lower: float, lam: float, memory: float) -> float:
+    """c(lower, lam): what is left of the bias, in parts of what went from `lower` to `lam`.
+
+    >>> round(left_over(0.0, 0.5, 0.9), 6), left_over(0.8, 1.0, 0.9)
+    (10.0, 0.0)
+    """
+    return (1.0 - lam) * (1.0 - memory * lower) / ((lam - lower) * (1.0 - memory))
+
+
+def bias(curve: dict[float, Estimate], lam: float, higher: list[float], divided: bool) -> Bias:
+    """Of DRL(lam), from how it differs from the others; `higher` are those that are carried."""
+    one, base = curve[lam], curve[0.0]
+    memory = MEMORY if higher else UNCHECKED
+    found = [_towards(one.value - base.value, -BACK)]
+    for other in (x for x in curve if x < lam):
+        found.append(_towards(one.value - curve[other].value, left_over(other, lam, memory)))
+    found += [_towards(curve[other].value - one.value, 1.0) for other in higher]
     error = spread_of(longest(one.influence - base.influence, divided))
-    fixed = Reaches(back, away) if apart > 0.0 else Reaches(away, back)
-    return Bias(fixed, c * SURELY * error)
+    return Bias(largest(found), SURELY * left_over(0.0, lam, MEMORY) * error)
+
+
+def _towards(apart: float, times: float) -> Reaches:
+    """`times` as far as `apart`, on its side; on the other one if `times` is negative."""
+    reach = abs(times * apart)
+    return Reaches(0.0, reach) if times * apart > 0.0 else Reaches(reach, 0.0)
 
 
 class Weighing(NamedTuple):
@@ -173,9 +202,10 @@ class Weighing(NamedTuple):
 
 @dataclass(frozen=True)
 class Ruled:
-    """DRL at the lam that the rule takes; `reach` is H, made of `noise`, `bias` and `beyond`.
+    """DRL at the lam that the rule takes; `reach` is H, made of the four parts named like it.
 
-    `path` has DRL(lam') for all lam' up to it, itself as the last.
+    `path` has DRL(lam') for all lam' up to it, itself as the last; `rewards` is how far they lie
+    apart, 0 where units are stretches.
     """
 
     path: tuple[Estimate, ...]
@@ -184,9 +214,11 @@ class Ruled:
     carried: bool
     weighing: Weighing
     noise: Noise
+    unseen: float
     bias: Bias
     beyond: float
     divided: bool
+    rewards: float
 
     @property
     def estimate(self) -> Estimate:
@@ -201,8 +233,13 @@ class Ruled:
     @property
     def reach(self) -> Reaches:
         """H(lam)."""
-        both = zip(self.noise.reach, self.bias.reach, strict=True)
+        both = zip(self.chance, self.bias.reach, strict=True)
         return Reaches(*(chance + apart + self.beyond for chance, apart in both))
+
+    @property
+    def chance(self) -> Reaches:
+        """What chance can do, seen or not."""
+        return largest([self.noise.reach, Reaches(self.unseen, self.unseen)])
 
     @property
     def interval(self) -> Interval:
@@ -239,23 +276,40 @@ def weighing(one: Estimate, scores: float, starts: Floats) -> Weighing:
     return Weighing(scores, one.effective_masses, wanted, one.moment, one.cut, off)
 
 
-def ruled(curve: dict[float, Estimate], own: Estimate, starts: Floats, divided: bool) -> Ruled:
+class Data(NamedTuple):
+    """What the rule must know of a log."""
+
+    starts: Floats  # by unit
+    divided: bool  # units are stretches of episodes
+    rewards: tuple[float, float]  # the least and the largest
+
+
+def ruled(curve: dict[float, Estimate], own: Estimate, data: Data) -> Ruled:
     """The lam of the curve that the rule takes, lam = 0 aside; `own` is the behaviour's."""
-    base = curve.get(0.0, nothing(len(starts)))
-    first = noise(base.influence, divided).reach
-    path: tuple[Estimate, ...] = (base,)
-    reach, found = first, []
-    for lam, one in sorted(curve.items()):
-        if lam == 0.0:
-            continue
-        chance = noise(one.influence, divided)
-        path, reach = (*path, one), largest([reach, chance.reach])
-        w = weighing(one, chance.number, starts)
-        beyond = abs(one.cut) * max(first)
+    starts, divided, (least, most) = data
+    curve = {0.0: nothing(len(starts))} | dict(sorted(curve.items()))
+    chances = {lam: noise(one.influence, divided) for lam, one in curve.items()}
+    weights = {lam: weighing(one, chances[lam].number, starts) for lam, one in curve.items()}
+    rewards = 0.0 if divided else most - least
+    found = []
+    lams = list(curve)
+    for i, lam in enumerate(lams[1:], 1):
+        one, first = curve[lam], chances[0.0].reach
+        reach = largest(chances[x].reach for x in lams[: i + 1])
+        higher = [x for x in lams[i + 1 :] if weights[x].carried]
         made = Ruled(
-            path, own, lam, w.carried, w, chance._replace(reach=reach),
-            bias(one, base, lam, divided), beyond, divided,
+            tuple(curve[x] for x in lams[: i + 1]), own, lam, weights[lam].carried, weights[lam],
+            chances[lam]._replace(reach=reach), _unseen(one, starts, rewards),
+            bias(curve, lam, higher, divided), abs(one.cut) * max(first), divided, rewards,
         )  # fmt: skip
         found.append(made if made.known else replace(made, carried=False))
     carried = [one for one in found if one.carried]
     return min(carried, key=lambda one: one.half) if carried else found[0]
+
+
+def _unseen(one: Estimate, starts: Floats, rewards: float) -> float:
+    """R, by the largest weight of an episode."""
+    if one.masses is None:
+        return 0.0
+    n = starts.sum()
+    return UNSEEN * rewards * float((one.masses - starts / n).max(initial=0.0) + 1.0 / n)

@@ -32,7 +32,7 @@ from steadytd.evaluation.estimate.sandwich import SAME, Estimate, nothing
 from steadytd.evaluation.estimate.stability import EIGENVALUE_RANK, Stability, dense_pencil
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import with_numbers
-from steadytd.evaluation.judge.rule import Ruled, ruled
+from steadytd.evaluation.judge.rule import Data, Ruled, ruled
 
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
 
@@ -177,7 +177,9 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
     """The values of all learners for one target."""
     e, whole, plan, asked, outcomes, behavior, own, sample = given
     found_curve = curve(whole, target)
-    rule = ruled(found_curve, own, whole.starts, bool(whole.units.continues[1:].any()))
+    least, most = whole.units.extent[:2].tolist()
+    divided = bool(whole.units.continues[1:].any())
+    rule = ruled(found_curve, own, Data(whole.starts, divided, (least, most)))
     online = iter([one for one in outcomes if one.target == target])
     rows: list[Value] = []
     forms: dict[str, Form] = {}
