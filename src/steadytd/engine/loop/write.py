@@ -362,11 +362,7 @@ class Loop:
         if not self.traced:
             for z, function in law.traces.items():
                 self.add(inner, f"_, scale_{z} = {self.call_trace(z, function)}")
-        shape = [
-            f"({', '.join(names)})" if len(names) > 1 else names[0]
-            for names in ([f"{v}_by_{p}" for p in parts] for v, parts in law.writes.items())
-        ]
-        self.add(inner, f"{', '.join(shape)} = {self.call(law.update, 'update')}")
+        self.add(inner, f"{multiples(law)} = {self.call(law.update, 'update')}")
         for vector, stored in self.stored_writes().items():
             for target in stored:
                 terms = []
@@ -417,3 +413,9 @@ class Loop:
 def lane_params(law: Law) -> tuple[str, ...]:
     """The hyper-parameters that differ from lane to lane, in the order of their rows."""
     return tuple(name for name in law.all_params if name not in GENERAL)
+
+
+def multiples(law: Law) -> str:
+    """What the law's update returns, by names: the multiple of each part in each vector."""
+    names = ([f"{v}_by_{part}" for part in parts] for v, parts in law.writes.items())
+    return ", ".join(f"({', '.join(some)})" if len(some) > 1 else some[0] for some in names)

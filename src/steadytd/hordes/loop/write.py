@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Law
-from steadytd.engine.loop.write import FEATURES
+from steadytd.engine.loop.write import FEATURES, multiples
 from steadytd.hordes.loop.names import COLUMNS
 from steadytd.hordes.loop.shape import SLOTS
 from steadytd.hordes.loop.traces import Traces
@@ -131,11 +131,7 @@ class Writer(Traces):
         if not self.traced:
             for z, function in law.traces.items():
                 self.add(inner, f"_, scale_{z} = {self.call_trace(z, function)}")
-        returned = [
-            f"({', '.join(names)})" if len(names) > 1 else names[0]
-            for names in ([f"{v}_by_{p}" for p in parts] for v, parts in law.writes.items())
-        ]
-        self.add(inner, f"{', '.join(returned)} = {self.call(law.update, 'update')}")
+        self.add(inner, f"{multiples(law)} = {self.call(law.update, 'update')}")
         for v, z in shape.lane_products:
             self.carry_product(inner, v, z)
         for v in shape.factors:
