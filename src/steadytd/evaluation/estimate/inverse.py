@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,12 +36,11 @@ class Inverse:
         scaled = A / np.outer(scale, scale)
         if not np.isfinite(scaled).all():
             return None
-        room = int(lapack.dgeqp3(scaled, lwork=-1)[3][0])
-        R, order, tau, *_ = lapack.dgeqp3(scaled, lwork=room)
+        factoring, forming = _rooms(len(scaled))
+        R, order, tau, *_ = lapack.dgeqp3(scaled, lwork=factoring)
         pivots = np.abs(np.diag(R))
         rank = int((pivots > RANK * pivots[0]).sum())
-        room = int(lapack.dorgqr(R, tau, lwork=-1)[1][0])
-        Q = lapack.dorgqr(R, tau, lwork=room)[0]
+        Q = lapack.dorgqr(R, tau, lwork=forming)[0]
         inner = np.asfortranarray(R[:rank, :rank])  # what is below the diagonal is not looked at
         return Inverse(Q[:, :rank], inner, order[:rank] - 1, scale)
 
@@ -58,3 +58,12 @@ class Inverse:
 
         beta = lapack.dtrtrs(self.R, (p / self.scale)[self.kept], trans=1)[0]
         return np.asarray(self.Q @ beta / self.scale)
+
+
+@lru_cache(maxsize=64)
+def _rooms(n: int) -> tuple[int, int]:
+    """The work space that factoring an n x n matrix and forming Q ask for."""
+    from scipy.linalg import lapack
+
+    R, _, tau, work, _ = lapack.dgeqp3(np.eye(n), lwork=-1)
+    return int(work[0]), int(lapack.dorgqr(R, tau, lwork=-1)[1][0])

@@ -28,8 +28,10 @@ The rule was made and graded on worlds of known value: docs/decisions/0018-trust
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -97,7 +99,8 @@ def largest(found: Iterable[Reaches]) -> Reaches:
     >>> largest([Reaches(1.0, 4.0), Reaches(2.0, 3.0)])
     Reaches(down=2.0, up=4.0)
     """
-    return Reaches(*np.max(np.array(list(found)), axis=0).tolist())
+    down, up = zip(*found, strict=True)
+    return Reaches(*(math.nan if math.isnan(sum(side)) else max(side) for side in (down, up)))
 
 
 def paired(influence: Floats) -> Floats:
@@ -198,7 +201,7 @@ class Ruled:
         """J(lam)."""
         return self.estimate.value
 
-    @property
+    @cached_property
     def reach(self) -> Reaches:
         """H(lam)."""
         both = zip(self.noise.reach, self.bias.reach, strict=True)
@@ -217,7 +220,7 @@ class Ruled:
     @property
     def known(self) -> bool:
         """There is a value with an interval."""
-        return bool(np.isfinite([self.value, *self.reach]).all())
+        return all(map(math.isfinite, (self.value, *self.reach)))
 
     @property
     def stretches(self) -> int:
