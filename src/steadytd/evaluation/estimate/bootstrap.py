@@ -66,12 +66,12 @@ def interval(value: float, replicates: Floats, units: int, level: float = 0.95) 
     found = replicates[np.isfinite(replicates)]
     if units < 2 or not np.isfinite(value) or len(found) < 0.9 * len(replicates):
         return NONE
-    below = float(np.mean(found < value) + 0.5 * np.mean(found == value))
-    shift = float(np.clip(ndtri(below), -MOST_BIAS, MOST_BIAS))
-    reach = float(np.sqrt(units / (units - 1.0)) * student(0.5 + level / 2.0, units - 1))
-    levels = ndtr(np.array([2.0 * shift - reach, 2.0 * shift + reach]))
+    less, equal = np.count_nonzero(found < value), np.count_nonzero(found == value)
+    below = less / len(found) + 0.5 * (equal / len(found))
+    shift = min(max(float(ndtri(below)), -MOST_BIAS), MOST_BIAS)
+    reach = math.sqrt(units / (units - 1.0)) * student(0.5 + level / 2.0, units - 1)
     ordered = np.sort(found)
-    return Interval(*(quantile(ordered, level) for level in levels.tolist()))
+    return Interval(*(quantile(ordered, float(ndtr(2.0 * shift + x))) for x in (-reach, reach)))
 
 
 def quantile(ordered: Floats, level: float) -> float:

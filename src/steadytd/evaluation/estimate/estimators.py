@@ -239,7 +239,7 @@ class Estimator:
     def products(self, target: int, lam: float, w: Floats, here: slice = slice(None)) -> Scores:
         """The sums of c (r - (x - gamma' x').w) and of c (1 - gamma') by unit."""
         c, d = self.units.weighted[here, target, self.lams.index(lam)], self.features
-        return Scores(np.asarray(c[:, d] - c[:, :d] @ w), np.asarray(c[:, d + 1]))
+        return Scores(c[:, d] - c[:, :d] @ w, c[:, d + 1])
 
     def at_cuts(self, target: int, lam: float, beta: Floats, here: slice = slice(None)) -> float:
         """The sum of gamma' ((1 - lam) beta.z + lam c) over the rows where episodes are cut off."""

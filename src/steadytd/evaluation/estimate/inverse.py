@@ -31,15 +31,15 @@ class Inverse:
         """The inverse of A, for features whose sum of x x' is G; None where A is not finite."""
         from scipy.linalg import lapack
 
-        size = np.sqrt(np.diag(G))
-        scale = np.where(size > 0.0, size, 1.0)
-        scaled = A / np.outer(scale, scale)
+        scale = np.sqrt(G.diagonal())
+        scale[~(scale > 0.0)] = 1.0
+        scaled = A / (scale[:, None] * scale)
         if not np.isfinite(scaled).all():
             return None
         factoring, forming = _rooms(len(scaled))
         R, order, tau, *_ = lapack.dgeqp3(scaled, lwork=factoring)
-        pivots = np.abs(np.diag(R))
-        rank = int((pivots > RANK * pivots[0]).sum())
+        pivots = np.abs(R.diagonal())
+        rank = int(np.count_nonzero(pivots > RANK * pivots[0]))
         Q = lapack.dorgqr(R, tau, lwork=forming)[0]
         inner = np.asfortranarray(R[:rank, :rank])  # what is below the diagonal is not looked at
         return Inverse(Q[:, :rank], inner, order[:rank] - 1, scale)

@@ -89,7 +89,7 @@ def noise(influence: Floats, divided: bool, level: float = LEVEL) -> Noise:
 def _noise(influence: Floats, level: float) -> Noise:
     number = max(effective_number(influence**2), 2.0)
     chance = student(0.5 + level / 2.0, number - 1.0) * spread_of(influence)
-    ends = (max(float((sign * influence).max(initial=0.0)), 0.0) for sign in (-1.0, 1.0))
+    ends = -float(influence.min(initial=0.0)), float(influence.max(initial=0.0))
     return Noise(Reaches(*(chance + UNSEEN * end for end in ends)), number, neighbours(influence))
 
 
