@@ -182,6 +182,12 @@ class Estimator:
         """The sum of x x' over all units, or over some."""
         return summed(self.units.G, use)
 
+    @cached_property
+    def mean_gram(self) -> Floats:
+        """The mean of x x' over rows."""
+        rows = np.ones(self.n_units) @ self.units.counts[:, 0]
+        return np.asarray(np.tensordot(np.ones(self.n_units), self.units.G, axes=1) / rows)
+
     def start_sum(self, use: Weights | None = None) -> Floats:
         """The sum of x where the value is asked for, over all units, or over some."""
         return summed(self.start, use)

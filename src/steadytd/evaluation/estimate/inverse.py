@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.jit import compiled
 
 RANK = 1e-10  # pivots below this share of the largest are zero
 
@@ -67,3 +68,16 @@ def _rooms(n: int) -> tuple[int, int]:
 
     R, _, tau, work, _ = lapack.dgeqp3(np.eye(n), lwork=-1)
     return int(work[0]), int(lapack.dorgqr(R, tau, lwork=-1)[1][0])
+
+
+@compiled
+def divide(L: Floats, H: Floats) -> None:
+    """H becomes L^-1 H, for many lower triangular matrices L."""
+    resamples, d, columns = H.shape
+    for r in range(resamples):
+        for i in range(d):
+            for k in range(i):
+                for j in range(columns):
+                    H[r, i, j] -= L[r, i, k] * H[r, k, j]
+            for j in range(columns):
+                H[r, i, j] /= L[r, i, i]

@@ -13,6 +13,7 @@ import numpy as np
 from steadytd.base.arrays import Bools, Floats
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval, student
 from steadytd.evaluation.estimate.estimators import Estimator
+from steadytd.evaluation.estimate.inverse import divide
 from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator
 from steadytd.evaluation.estimate.sparse.pencil import OneHotPencil
 from steadytd.theory.thresholds import Pencil
@@ -23,6 +24,7 @@ FEWER = 200  # resamples for the threshold
 SURE = 0.95  # share of resamples in which TD has to be stable for eta = 0 to be chosen
 CLEAR = 1.25  # times the upper limit of the threshold: the least eta that is tried
 GRID = np.linspace(0.0, 1.0, 40) ** 2
+ALONG = np.linspace(0.0, 1.0, 41) ** 2  # where the value is shown, as shares of the largest eta
 ROUNDING = 1e-7  # of a matrix's largest entry: eigenvalues above are above 0 whatever the rounding
 RATIOS = 2.0 ** np.arange(0, 11)
 
@@ -55,7 +57,9 @@ def pencil(e: Estimator, target: int, counts: Floats | None = None) -> Pencil:
         (A, b), gram = e.total(target, 0, c), e.gram(c).toarray()
         return Pencil(Q=Q, A0=Q.T @ (A @ Q) / rows, G=Q.T @ gram @ Q / rows, b=Q.T @ b / rows)
     sums = np.tensordot(c, e.units.systems[:, target, 0], axes=1) / rows
-    G = np.tensordot(c, e.units.G, axes=1) / rows
+    G = e.mean_gram if counts is None else np.tensordot(c, e.units.G, axes=1) / rows
+    if e.rank == e.features:  # Q is the identity
+        return Pencil(Q=Q, A0=sums[:, :-1], G=G, b=sums[:, -1])
     return Pencil(Q=Q, A0=Q.T @ sums[:, :-1] @ Q, G=Q.T @ G @ Q, b=Q.T @ sums[:, -1])
 
 
@@ -103,9 +107,17 @@ class Drawn(NamedTuple):
         c, none = counts[:FEWER], np.empty((0, 0, 0))
         if not _resampled(e):
             return Drawn(c, none, none, None, none)
-        Q, rows = span(e), (c @ e.units.counts[:, 0])[:, None, None]
-        G = Q.T @ np.tensordot(c, e.units.G, axes=1) @ Q / rows
+        rows = (c @ e.units.counts[:, 0])[:, None, None]
+        G = _spanned(e, np.tensordot(c, e.units.G, axes=1)) / rows
         return Drawn(c, rows, G, _roots(G), np.asarray(np.linalg.eigvalsh(G)[:, 0]))
+
+
+def _spanned(e: Estimator, M: Floats) -> Floats:
+    """Q'MQ of many matrices, with Q the basis of the features' span."""
+    if e.rank == e.features:
+        return M
+    Q = span(e)
+    return np.asarray(Q.T @ M @ Q)
 
 
 def _resampled(e: Estimator) -> bool:
@@ -151,7 +163,7 @@ def _threshold(e: Estimator, target: int, p: Pencil, drawn: Drawn) -> tuple[Inte
     if not _resampled(e):
         return _first_order(e, target, p), None
     sums = np.tensordot(drawn.counts, e.units.systems[:, target, 0, :, :-1], axes=1)
-    A = p.Q.T @ sums @ p.Q / drawn.rows
+    A = _spanned(e, sums) / drawn.rows
     found = thresholds(A, drawn.G, drawn.L)
     share = float(np.mean(stable(A, found, drawn.least)))
     return interval(p.eta_pd, found, e.n_units), share
@@ -178,8 +190,10 @@ def thresholds(A: Floats, G: Floats, L: Floats | None = None) -> Floats:
     L = _roots(G) if L is None else L
     if L is None:
         return np.array([_threshold_of(h, g) for h, g in zip(H, G, strict=True)])
-    half = np.linalg.solve(L, H)
-    return np.asarray(-np.linalg.eigvalsh(np.linalg.solve(L, half.swapaxes(1, 2)))[:, 0])
+    divide(L, H)
+    H = H.swapaxes(1, 2).copy()
+    divide(L, H)
+    return np.asarray(-np.linalg.eigvalsh(H)[:, 0])
 
 
 def _threshold_of(H: Floats, G: Floats) -> float:
@@ -260,7 +274,7 @@ def path(e: Estimator, target: int, name: str, stability: Stability) -> list[dic
     """The value over eta: rows of target, eta, value, stable (None: too many features to look)."""
     p = quick_pencil(e, target)
     top = max(1.0, 2.0 * stability.eta, 2.0 * max(stability.eta_pd, 0.0))
-    etas = np.unique(np.concatenate([np.linspace(0.0, 1.0, 41) ** 2 * top, [stability.eta]]))
+    etas = np.unique(np.append(ALONG * top, stability.eta))
     start, eta_pd = p.Q.T @ e.start_mean, p.eta_pd
     rows = []
     for eta, w in zip(etas.tolist(), _solutions(p, etas), strict=True):
