@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, ndtri, stdtrit
 
 from steadytd.base.arrays import Floats
 
@@ -49,8 +50,6 @@ def student(p: float, degrees: float) -> float:
     >>> round(student(0.975, 10), 3)
     2.228
     """
-    from scipy.special import stdtrit
-
     return float(stdtrit(degrees, p))
 
 
@@ -61,8 +60,6 @@ def interval(value: float, replicates: Floats, units: int, level: float = 0.95) 
     >>> [round(limit, 3) for limit in found]
     [0.025, 0.975]
     """
-    from scipy.special import ndtr, ndtri
-
     found = replicates[np.isfinite(replicates)]
     if units < 2 or not np.isfinite(value) or len(found) < 0.9 * len(replicates):
         return NONE

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import lapack
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.jit import compiled
@@ -30,8 +31,6 @@ class Inverse:
     @staticmethod
     def of(A: Floats, G: Floats) -> Inverse | None:
         """The inverse of A, for features whose sum of x x' is G; None where A is not finite."""
-        from scipy.linalg import lapack
-
         scale = np.sqrt(G.diagonal())
         scale[~(scale > 0.0)] = 1.0
         scaled = A / (scale[:, None] * scale)
@@ -47,16 +46,12 @@ class Inverse:
 
     def solve(self, b: Floats) -> Floats:
         """w with A w = b."""
-        from scipy.linalg import lapack
-
         w = np.zeros(len(self.scale))
         w[self.kept] = lapack.dtrtrs(self.R, self.Q.T @ (b / self.scale))[0]
         return w / self.scale
 
     def solve_transposed(self, p: Floats) -> Floats:
         """beta with A' beta = p."""
-        from scipy.linalg import lapack
-
         beta = lapack.dtrtrs(self.R, (p / self.scale)[self.kept], trans=1)[0]
         return np.asarray(self.Q @ beta / self.scale)
 
@@ -64,8 +59,6 @@ class Inverse:
 @lru_cache(maxsize=64)
 def _rooms(n: int) -> tuple[int, int]:
     """The work space that factoring an n x n matrix and forming Q ask for."""
-    from scipy.linalg import lapack
-
     R, _, tau, work, _ = lapack.dgeqp3(np.eye(n), lwork=-1)
     return int(work[0]), int(lapack.dorgqr(R, tau, lwork=-1)[1][0])
 
