@@ -26,7 +26,7 @@ from steadytd.evaluation.estimate.estimators import (
 )
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
 from steadytd.evaluation.estimate.stability import (
-    Drawn,
+    Resampled,
     assess,
     automatic_ratio,
     pencil,
@@ -201,7 +201,7 @@ def test_a_log_reproduces_the_certificate(name: str) -> None:
         apart = (sums - matrix * rows) / mean_rows
         error = apart.std(axis=0, ddof=1) / np.sqrt(e.n_units)
         assert (np.abs(apart.mean(axis=0)) <= 5.0 * error + 1e-12).all()
-    found = assess(e, 0, "pi", Drawn.of(e, resamples(e.n_units, e.rank, 1)))
+    found = assess(e, 0, "pi", Resampled.of(e, resamples(e.n_units, e.rank, 1)))
     certificate = st.certify(p)
     assert found.td_stable == certificate.td_stable
     assert found.eta_pd_lo <= certificate.eta_pd <= found.eta_pd_hi
@@ -265,7 +265,7 @@ def test_first_order_interval_of_the_threshold_agrees_with_the_resampled_one() -
     p = st.problem("baird")
     log = open_log(log_table(p, episodes=400, length=60, seed=4), discount=None)
     e = Estimator(units(sums_of(log, plan_of(log, (TD,), 200))), "states")
-    resampled = assess(e, 0, "pi", Drawn.of(e, resamples(e.n_units, e.rank, 1)))
+    resampled = assess(e, 0, "pi", Resampled.of(e, resamples(e.n_units, e.rank, 1)))
     quick = _first_order(e, 0, pencil(e, 0))
     assert e.rank == 7
     assert quick.width == pytest.approx(resampled.eta_pd_hi - resampled.eta_pd_lo, rel=0.25)

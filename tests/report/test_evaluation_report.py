@@ -398,7 +398,7 @@ def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Re
 def test_verdicts(given: Recommendation, grade: str, text: str) -> None:
     judged = SimpleNamespace(row=lambda learner: SimpleNamespace(kind="solved"))
     stub = SimpleNamespace(
-        targets=["t"], recommended={"t": given}, warnings=[], judgement=lambda name: judged
+        targets=["t"], recommended={"t": given}, warnings=[], judged=[judged], place=["t"].index
     )
     (line,) = verdicts(cast(Evaluation, stub))
     assert line.grade == grade

@@ -32,7 +32,7 @@ from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests, with_drl
 from steadytd.evaluation.estimate.sandwich import neighbours
 from steadytd.evaluation.estimate.sparse.estimator import estimator
-from steadytd.evaluation.estimate.stability import Drawn, assess, path
+from steadytd.evaluation.estimate.stability import Resampled, assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
@@ -302,7 +302,7 @@ def conclude(
     whole = estimator(units(passed.statistics), plan.where, plan.systems, plan.lams)
     e = in_units(whole, plan)
     u = e.units
-    drawn = Drawn.of(e, resamples(e.n_units, e.rank, seed))
+    drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed))
     truncated, left = u.counts[:, 2:].sum(axis=0)
     facts = LogFacts(
         rows=u.rows,

@@ -166,7 +166,7 @@ class Evaluation(Shown):
         1 - 0.05 / number of targets).
         """
         if target is not None:
-            return compared(self.sides[self._place(target)], None, self.data)
+            return compared(self.sides[self.place(target)], None, self.data)
         many = len(self.sides)
         return {side.name: compared(side, None, self.data, many) for side in self.sides}
 
@@ -187,7 +187,7 @@ class Evaluation(Shown):
 
     def sensitivity(self, target: str) -> Sensitivity:
         """How wrong the ratios would have to be before target and behaviour change places."""
-        return self.probabilities.sensitivity[self.judgement(target).name]
+        return self.probabilities.sensitivity[self.targets[self.place(target)]]
 
     def quantiles(self, target: str) -> pl.DataFrame:
         """Of the target's return: what ("quantile" or "cvar"), level, value, lo, hi.
@@ -196,7 +196,7 @@ class Evaluation(Shown):
         """
         import polars as pl
 
-        found = self.probabilities.spreads[self.judgement(target).name]
+        found = self.probabilities.spreads[self.targets[self.place(target)]]
         floats = dict.fromkeys(("level", "value", "lo", "hi"), pl.Float64)
         rows = [row._asdict() for row in found.rows]
         return pl.DataFrame(rows, schema={"what": pl.String, **floats})
@@ -205,14 +205,11 @@ class Evaluation(Shown):
     def _places(self) -> dict[str, int]:
         return {j.name: i for i, j in enumerate(self.judged)}
 
-    def _place(self, target: str) -> int:
+    def place(self, target: str) -> int:
+        """Where a target stands in `targets`, `judged` and `sides`."""
         if target not in self._places:
             raise unknown("target", target, self.targets)
         return self._places[target]
-
-    def judgement(self, target: str) -> Judged:
-        """All that is known of one target."""
-        return self.judged[self._place(target)]
 
     @property
     def notes(self) -> list[str]:
@@ -230,7 +227,7 @@ class Evaluation(Shown):
         Importance sampling has no value function; where it is recommended, that of the solved
         learner which `drl` corrects is given.
         """
-        found = self.judgement(target)
+        found = self.judged[self.place(target)]
         name = learner or self.recommended[target].learner
         if learner is None and name not in found.weights:
             name = next(iter([*found.solved, *found.weights]), name)

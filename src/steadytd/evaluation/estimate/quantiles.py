@@ -74,7 +74,7 @@ def spreads(sample: Sampled, target: int, name: str, continuing: bool) -> Spread
     if reason:
         return Spreads(name, (), n, effective, cut, f"not known: {reason}.")
     order = np.argsort(G, kind="stable")
-    made = Weighted.of(G[order], W[order] / W.sum())
+    made = WeightedReturns.of(G[order], W[order] / W.sum())
     rows = [_quantile(made, p, effective) for p in LEVELS]
     return Spreads(name, (*rows, _cvar(made, effective)), n, effective, cut, _text(n, cut))
 
@@ -86,7 +86,7 @@ def _text(n: int, cut: int) -> str:
     return f"{said}."
 
 
-class Weighted(NamedTuple):
+class WeightedReturns(NamedTuple):
     """Returns in ascending order, their weights of sum 1, and the sums of those up to each."""
 
     G: Floats
@@ -94,21 +94,21 @@ class Weighted(NamedTuple):
     up_to: Floats
 
     @staticmethod
-    def of(G: Floats, W: Floats) -> Weighted:
+    def of(G: Floats, W: Floats) -> WeightedReturns:
         """Of sorted returns and their weights."""
-        return Weighted(G, W, np.cumsum(W))
+        return WeightedReturns(G, W, np.cumsum(W))
 
     def quantile(self, level: float) -> float:
         """The least of the returns up to which the weights reach the level.
 
-        >>> Weighted.of(np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.5, 0.3])).quantile(0.5)
+        >>> WeightedReturns.of(np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.5, 0.3])).quantile(0.5)
         2.0
         """
         place = int(self.up_to.searchsorted(level - 1e-12))
         return float(self.G[min(place, len(self.G) - 1)])
 
 
-def _quantile(made: Weighted, level: float, effective: float) -> ReturnLevel:
+def _quantile(made: WeightedReturns, level: float, effective: float) -> ReturnLevel:
     nan = float("nan")
     if effective * min(level, 1.0 - level) < IN_TAIL:
         return ReturnLevel("quantile", level, nan, nan, nan)
@@ -120,7 +120,7 @@ def _quantile(made: Weighted, level: float, effective: float) -> ReturnLevel:
     return ReturnLevel("quantile", level, value, lo, hi)
 
 
-def _cvar(made: Weighted, effective: float) -> ReturnLevel:
+def _cvar(made: WeightedReturns, effective: float) -> ReturnLevel:
     nan = float("nan")
     if effective * WORST < IN_TAIL:
         return ReturnLevel("cvar", WORST, nan, nan, nan)

@@ -92,7 +92,7 @@ def dense_pencil(e: Estimator, target: int) -> Pencil:
     return pencil(e, target) if isinstance(p, OneHotPencil) else p
 
 
-class Drawn(NamedTuple):
+class Resampled(NamedTuple):
     """Resamples of the units, and what they say of the features, for every target alike."""
 
     counts: Floats  # [resamples, units]
@@ -102,14 +102,14 @@ class Drawn(NamedTuple):
     least: Floats  # [resamples], the least eigenvalues of G
 
     @staticmethod
-    def of(e: Estimator, counts: Floats) -> Drawn:
+    def of(e: Estimator, counts: Floats) -> Resampled:
         """From how often each resample has each unit."""
         c, none = counts[:FEWER], np.empty((0, 0, 0))
         if not _resampled(e):
-            return Drawn(c, none, none, None, none)
+            return Resampled(c, none, none, None, none)
         rows = (c @ e.units.counts[:, 0])[:, None, None]
         G = _spanned(e, np.tensordot(c, e.units.G, axes=1)) / rows
-        return Drawn(c, rows, G, _roots(G), np.asarray(np.linalg.eigvalsh(G)[:, 0]))
+        return Resampled(c, rows, G, _roots(G), np.asarray(np.linalg.eigvalsh(G)[:, 0]))
 
 
 def _spanned(e: Estimator, M: Floats) -> Floats:
@@ -131,7 +131,7 @@ def _roots(G: Floats) -> Floats | None:
         return None
 
 
-def assess(e: Estimator, target: int, name: str, drawn: Drawn) -> Stability:
+def assess(e: Estimator, target: int, name: str, drawn: Resampled) -> Stability:
     """The stability of one target."""
     p = quick_pencil(e, target)
     slowest = p.slowest(0.0)
@@ -152,7 +152,9 @@ def assess(e: Estimator, target: int, name: str, drawn: Drawn) -> Stability:
     )
 
 
-def _threshold(e: Estimator, target: int, p: Pencil, drawn: Drawn) -> tuple[Interval, float | None]:
+def _threshold(
+    e: Estimator, target: int, p: Pencil, drawn: Resampled
+) -> tuple[Interval, float | None]:
     """The interval of eta_pd, and the share of resamples in which TD is stable.
 
     With many features by the first-order change of the eigenvalue: with y its eigenvector, unit u

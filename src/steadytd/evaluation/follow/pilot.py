@@ -22,7 +22,7 @@ from steadytd.evaluation.estimate.closed_form import fixed_point
 from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.estimate.sparse.estimator import estimator
 from steadytd.evaluation.estimate.sparse.loops import sparse_matrix
-from steadytd.evaluation.estimate.stability import Drawn, Stability, assess
+from steadytd.evaluation.estimate.stability import Resampled, Stability, assess
 from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.online import Member
 from steadytd.logs.log import LogBatch
@@ -50,7 +50,7 @@ def members(
         sums = Accumulator(short)
         sums.add(replace(batch, rows=numbers), X)
         e = estimator(units(sums.statistics()), "states")
-        drawn = Drawn.of(e, resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES])
+        drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES])
         found = [assess(e, t, name, drawn) for t, name in enumerate(plan.targets)]
     pilot = sizes(batch, X)
     result = []

@@ -114,7 +114,7 @@ def worth(e: Evaluation, target: str) -> tuple[float, float | None]:
     The interval of an online learner is that of its fixed point; None: it is not online.
     """
     r = e.recommended[target]
-    v = e.judgement(target).row(r.learner)
+    v = e.judged[e.place(target)].row(r.learner)
     if v.kind != "online":
         return r.value, None
     return (r.value if v.fixed_point is None else v.fixed_point), r.value
