@@ -111,7 +111,7 @@ class Soak:
         self.kept = set(place.iterdir())
 
     def evaluated(self, page: Path | None) -> object:
-        found = st.evaluate(self.log, discount=0.9, features="poly:2", learners=["lstd", "dr"])
+        found = st.evaluate(self.log, discount=0.9, features="poly:2", learners=["lstd", "drl"])
         if page is not None:
             write_evaluation(found, page)
             write_certificate(st.certify("baird"), page)

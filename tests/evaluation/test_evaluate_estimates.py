@@ -14,7 +14,7 @@ from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.plan import ETD, TD
 from steadytd.evaluation.collect.statistics import BINS, KEPT_ROWS, SUMMED, Statistics, units
 from steadytd.evaluation.estimate.baselines import estimate
-from steadytd.evaluation.estimate.bootstrap import interval, resamples
+from steadytd.evaluation.estimate.bootstrap import interval, quantile, resamples
 from steadytd.evaluation.estimate.estimators import (
     DRL,
     LSTD,
@@ -25,7 +25,14 @@ from steadytd.evaluation.estimate.estimators import (
     Form,
 )
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
-from steadytd.evaluation.estimate.stability import assess, automatic_ratio, pencil, thresholds
+from steadytd.evaluation.estimate.stability import (
+    Resampled,
+    assess,
+    automatic_ratio,
+    pencil,
+    stable,
+    thresholds,
+)
 from steadytd.logs.log import open_log
 from tests.support.evaluate_helpers import Identity, episodes_of, plan_of, sums_of
 from tests.support.layers import GAMMA, STATES, every_trajectory, exact_value
@@ -194,7 +201,7 @@ def test_a_log_reproduces_the_certificate(name: str) -> None:
         apart = (sums - matrix * rows) / mean_rows
         error = apart.std(axis=0, ddof=1) / np.sqrt(e.n_units)
         assert (np.abs(apart.mean(axis=0)) <= 5.0 * error + 1e-12).all()
-    found = assess(e, 0, "pi", resamples(e.n_units, e.rank, 1))
+    found = assess(e, 0, "pi", Resampled.of(e, resamples(e.n_units, e.rank, 1)))
     certificate = st.certify(p)
     assert found.td_stable == certificate.td_stable
     assert found.eta_pd_lo <= certificate.eta_pd <= found.eta_pd_hi
@@ -227,13 +234,38 @@ def test_thresholds_of_many_pairs() -> None:
     np.testing.assert_allclose(np.delete(found, 2), np.delete(expected, 2), rtol=1e-9)
 
 
+def test_stability_without_eigenvalues_is_that_of_the_eigenvalues() -> None:
+    """Definite matrices, stable ones that are not, unstable ones, and some on the edge."""
+    rng = np.random.default_rng(1)
+    M = rng.normal(size=(3000, 2, 2))
+    A = M - M.swapaxes(1, 2) + rng.uniform(-1.0, 2.0, (3000, 1, 1)) * (M @ M.swapaxes(1, 2))
+    A[::2] += rng.normal(size=(1500, 2, 2))
+    A[:50] = np.array([[0.0, 1.0], [-1.0, 0.0]]) + rng.choice([0.0, 1e-12, 1e-9], (50, 1, 1))
+    G = np.stack([m @ m.T + 0.1 * np.eye(2) for m in rng.normal(size=(3000, 2, 2))])
+    found = stable(A, thresholds(A, G), np.linalg.eigvalsh(G)[:, 0])
+    plain = np.linalg.eigvals(A).real.min(axis=1) > 0.0
+    assert (found == plain).all() and 0.2 < plain.mean() < 0.9
+    definite = thresholds(A, G) < 0.0
+    assert 0.1 < definite.mean() < (plain & ~definite).mean() + definite.mean() < 0.9
+
+
+def test_quantile_is_numpys_to_the_last_bit() -> None:
+    rng = np.random.default_rng(2)
+    for n in rng.integers(1, 300, 2000).tolist():
+        numbers = rng.normal(size=n) * 10.0 ** rng.integers(-5, 5)
+        numbers = np.round(numbers) if n % 3 == 0 else numbers
+        level = float(rng.choice([0.0, 0.5, 0.999, 1.0, rng.random()]))
+        assert quantile(np.sort(numbers), level) == np.quantile(numbers, level)
+    assert np.isnan(quantile(np.sort([1.0, np.nan, 2.0]), 0.1))
+
+
 def test_first_order_interval_of_the_threshold_agrees_with_the_resampled_one() -> None:
     from steadytd.evaluation.estimate.stability import _first_order
 
     p = st.problem("baird")
     log = open_log(log_table(p, episodes=400, length=60, seed=4), discount=None)
     e = Estimator(units(sums_of(log, plan_of(log, (TD,), 200))), "states")
-    resampled = assess(e, 0, "pi", resamples(e.n_units, e.rank, 1))
+    resampled = assess(e, 0, "pi", Resampled.of(e, resamples(e.n_units, e.rank, 1)))
     quick = _first_order(e, 0, pencil(e, 0))
     assert e.rank == 7
     assert quick.width == pytest.approx(resampled.eta_pd_hi - resampled.eta_pd_lo, rel=0.25)

@@ -22,7 +22,7 @@ from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
 from steadytd.evaluation.estimate.methods.drl import GRID, at, curve
 from steadytd.evaluation.estimate.sandwich import Estimate
 from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator, estimator
-from steadytd.evaluation.estimate.stability import assess, path, pencil, quick_pencil
+from steadytd.evaluation.estimate.stability import Resampled, assess, path, pencil, quick_pencil
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.log import Log, open_log
 
@@ -194,11 +194,16 @@ def test_one_hot_thresholds_are_those_of_full_matrices() -> None:
         assert p.eta_pd == pytest.approx(q.eta_pd, rel=1e-9)
         for eta in (0.0, 0.3):
             assert p.slowest(eta) == pytest.approx(q.slowest(eta), rel=1e-8)
-        one, other = (assess(e, target, "t", counts).to_dict() for e in (sparse, full))
+        one, other = (
+            assess(e, target, "t", Resampled.of(e, counts)).to_dict() for e in (sparse, full)
+        )
         assert one.pop("td_stable_share") is other.pop("td_stable_share") is None
         assert one.pop("target") == other.pop("target")
         assert one == pytest.approx(other, rel=1e-8)
-        a, b = (path(e, target, "t", assess(e, target, "t", counts)) for e in (sparse, full))
+        a, b = (
+            path(e, target, "t", assess(e, target, "t", Resampled.of(e, counts)))
+            for e in (sparse, full)
+        )
         assert [r["stable"] for r in a] == [r["stable"] for r in b]
         np.testing.assert_allclose([r["value"] for r in a], [r["value"] for r in b], rtol=1e-8)
         r = pencil(sparse, target)

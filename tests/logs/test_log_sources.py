@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steadytd import InputError
+from steadytd import InputError, sample_log
 from steadytd.logs.log import open_log
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import identity_of, log_table
@@ -309,6 +309,18 @@ def test_minari_with_probabilities_of_all_actions(walks: Any) -> None:
 def test_minari_that_is_not_there(walks: Any) -> None:
     with pytest.raises(InputError, match=r"'no/such-v0' cannot be opened .*minari list local"):
         open_log("minari:no/such-v0", discount=0.9)
+
+
+def test_reading_a_log_does_not_import_pandas(tmp_path: Path) -> None:
+    """It takes a second wherever it is installed."""
+    log = sample_log(tmp_path / "log.parquet")
+    code = (
+        "import sys; from steadytd.logs.log import open_log\n"
+        f"rows = sum(map(len, open_log({str(log)!r}, discount=0.9).batches()))\n"
+        "print(rows > 0, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"
 
 
 def test_minari_missing_is_said_plainly() -> None:

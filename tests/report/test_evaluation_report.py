@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
-import polars as pl
 import pytest
 
 import steadytd as st
@@ -397,8 +396,9 @@ def recommendation(*warnings: str, learner: str = "lstd", hi: float = 3.0) -> Re
     ],
 )
 def test_verdicts(given: Recommendation, grade: str, text: str) -> None:
+    judged = SimpleNamespace(row=lambda learner: SimpleNamespace(kind="solved"))
     stub = SimpleNamespace(
-        targets=["t"], recommended={"t": given}, warnings=[], values=pl.DataFrame()
+        targets=["t"], recommended={"t": given}, warnings=[], judged=[judged], place=["t"].index
     )
     (line,) = verdicts(cast(Evaluation, stub))
     assert line.grade == grade

@@ -25,14 +25,16 @@ from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import resamples
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
+from steadytd.evaluation.estimate.methods.beyond import beyond_cuts
 from steadytd.evaluation.estimate.methods.by_action import BY_ACTION, FEW, numbers_per_block
 from steadytd.evaluation.estimate.methods.drl import at, needed
 from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests, with_drl
 from steadytd.evaluation.estimate.sandwich import neighbours
 from steadytd.evaluation.estimate.sparse.estimator import estimator
-from steadytd.evaluation.estimate.stability import assess, path
+from steadytd.evaluation.estimate.stability import Resampled, assess, path
 from steadytd.evaluation.follow.local import Passed, Progress, follow
+from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
 from steadytd.evaluation.judge.decide import Counted, LoggedValue, Side, compared
 from steadytd.evaluation.judge.log_findings import LogFacts, about_log
@@ -300,7 +302,7 @@ def conclude(
     whole = estimator(units(passed.statistics), plan.where, plan.systems, plan.lams)
     e = in_units(whole, plan)
     u = e.units
-    counts = resamples(e.n_units, e.rank, seed)
+    drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed))
     truncated, left = u.counts[:, 2:].sum(axis=0)
     facts = LogFacts(
         rows=u.rows,
@@ -322,10 +324,13 @@ def conclude(
     valued = behavior_estimate(whole)
     own = at(whole, whole.behavior, 1.0)
     sample = passed.checked.sample
-    given = Given(e, whole, plan, asked, passed.outcomes, valued, own, sample)
+    outcomes: dict[int, list[Followed]] = {}
+    for followed in passed.outcomes:
+        outcomes.setdefault(followed.target, []).append(followed)
+    given = Given(e, whole, plan, asked, outcomes, valued, own, beyond_cuts(sample, whole))
 
     def one(t: int) -> tuple[Judged, list[dict[str, Any]]]:
-        stability = assess(e, t, plan.targets[t], counts)
+        stability = assess(e, t, plan.targets[t], drawn)
         covered = overlap(u, t, plan.targets[t])
         j = judge(given, t, covered, stability)
         return j, path(e, t, plan.targets[t], stability)
@@ -340,7 +345,7 @@ def conclude(
         own_findings = about_target(j, facts)
         warnings += own_findings
         recommended[j.name] = recommend(j, [*general, *own_findings])
-    about = Asked(sample, e, facts)
+    about = Asked.of(sample, e, facts)
     data = Counted(u.rows, "rows") if facts.continuing else Counted(u.episodes, "episodes")
     sides = [Side(j.name, j.rule, recommended[j.name].warnings) for j in judged]
     decisions = [compared(side, None, data) for side in sides]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from steadytd.evaluation.estimate.calibration import LogCalibration, Mixed, cali
 from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.quantiles import Spreads, spreads
 from steadytd.evaluation.estimate.sensitivity import (
+    EpisodeRows,
     Question,
     Sensitivity,
     answer,
@@ -55,14 +57,19 @@ class Asked(NamedTuple):
     """What sensitivity and spread of all targets are found from."""
 
     sample: Sampled
-    estimator: Estimator
+    rows: Callable[[int], EpisodeRows]  # of a target
     facts: LogFacts
+
+    @staticmethod
+    def of(sample: Sampled, e: Estimator, facts: LogFacts) -> Asked:
+        """The rows have the features that are independent in the log."""
+        return Asked(sample, rows_of(sample, e.kept, e.start_mean), facts)
 
 
 def examine(asked: Asked, target: int, side: Side, d: Decision) -> tuple[Sensitivity, Spreads]:
     """Sensitivity of the decision about one target, and spread of its returns."""
-    sample, e, f = asked
-    rows = rows_of(sample, target, e.kept, e.start_mean)
+    sample, rows_for, f = asked
+    rows = rows_for(target)
     found, sharp = ranges(sample, target, rows)
     question = Question(
         side.name, side.rule.value, side.rule.value - d.difference, d.decision != "undecided"

@@ -166,8 +166,7 @@ class Evaluation(Shown):
         1 - 0.05 / number of targets).
         """
         if target is not None:
-            side = self.sides[self.targets.index(self._known(target))]
-            return compared(side, None, self.data)
+            return compared(self.sides[self.place(target)], None, self.data)
         many = len(self.sides)
         return {side.name: compared(side, None, self.data, many) for side in self.sides}
 
@@ -176,10 +175,10 @@ class Evaluation(Shown):
         """The best trusted target, if that can be told: all pairs compared at once (Bonferroni)."""
         return best(self.sides, self.data)
 
-    @property
+    @cached_property
     def decisions(self) -> list[Decision]:
         """Every target against the policy that made the log, each by itself."""
-        return [self.compare(name) for name in self.targets]
+        return [compared(side, None, self.data) for side in self.sides]
 
     @property
     def calibration(self) -> LogCalibration:
@@ -188,7 +187,7 @@ class Evaluation(Shown):
 
     def sensitivity(self, target: str) -> Sensitivity:
         """How wrong the ratios would have to be before target and behaviour change places."""
-        return self.probabilities.sensitivity[self._known(target)]
+        return self.probabilities.sensitivity[self.targets[self.place(target)]]
 
     def quantiles(self, target: str) -> pl.DataFrame:
         """Of the target's return: what ("quantile" or "cvar"), level, value, lo, hi.
@@ -197,15 +196,20 @@ class Evaluation(Shown):
         """
         import polars as pl
 
-        found = self.probabilities.spreads[self._known(target)]
+        found = self.probabilities.spreads[self.targets[self.place(target)]]
         floats = dict.fromkeys(("level", "value", "lo", "hi"), pl.Float64)
         rows = [row._asdict() for row in found.rows]
         return pl.DataFrame(rows, schema={"what": pl.String, **floats})
 
-    def _known(self, target: str) -> str:
-        if target not in self.targets:
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {j.name: i for i, j in enumerate(self.judged)}
+
+    def place(self, target: str) -> int:
+        """Where a target stands in `targets`, `judged` and `sides`."""
+        if target not in self._places:
             raise unknown("target", target, self.targets)
-        return target
+        return self._places[target]
 
     @property
     def notes(self) -> list[str]:
@@ -223,9 +227,7 @@ class Evaluation(Shown):
         Importance sampling has no value function; where it is recommended, that of the solved
         learner which `drl` corrects is given.
         """
-        found = next((j for j in self.judged if j.name == target), None)
-        if found is None:
-            raise unknown("target", target, self.targets)
+        found = self.judged[self.place(target)]
         name = learner or self.recommended[target].learner
         if learner is None and name not in found.weights:
             name = next(iter([*found.solved, *found.weights]), name)

@@ -76,21 +76,15 @@ class StudyResults(Shown):
         """One row per configuration: problem, run, algorithm and every hyper-parameter."""
         import polars as pl
 
-        rows: list[dict[str, Any]] = []
-        names = dict.fromkeys(
-            name for task in self.spec.tasks for x in task.learners for name in x.values
-        )
-        for task in self.spec.tasks:
-            rows += [
-                {
-                    "problem": task.label,
-                    "run": str(learner),
-                    "algorithm": learner.name,
-                    **{name: learner.values.get(name) for name in names},
-                }
-                for learner in task.learners
-            ]
-        return pl.DataFrame(rows, infer_schema_length=None)
+        every = [(task, x) for task in self.spec.tasks for x in task.learners]
+        names = dict.fromkeys(name for _, x in every for name in x.values)
+        columns: dict[str, list[Any]] = {
+            "problem": [task.label for task, _ in every],
+            "run": [str(x) for _, x in every],
+            "algorithm": [x.name for _, x in every],
+            **{name: [x.values.get(name) for _, x in every] for name in names},
+        }
+        return pl.DataFrame(columns, strict=False)
 
     def points(self, problem: str) -> Longs:
         """The recording points of a problem, by its label."""
@@ -105,10 +99,7 @@ class StudyResults(Shown):
         import pyarrow as pa
 
         blocks = self.finished if stage == "grid" else self._confirmed
-        wanted = list(columns) if columns else [
-            "problem", "run", "seed", "diverged",
-            *(f"{what}_{m}" for m in self.spec.measures for what in ("auc", "final")),
-        ]  # fmt: skip
+        wanted = list(columns) if columns else self._columns
         parts = [self._load(block).select(wanted) for block in blocks]
         if not parts:
             raise InputError(
@@ -118,21 +109,31 @@ class StudyResults(Shown):
         assert isinstance(frame, pl.DataFrame)
         return frame
 
+    @property
+    def _columns(self) -> list[str]:
+        """Of a run and seed, all but the curves."""
+        kinds = [f"{what}_{m}" for m in self.spec.measures for what in ("auc", "final")]
+        return ["problem", "run", "seed", "diverged", *kinds]
+
+    def _of_run(self, problem: str, run: str, stage: str) -> Iterator[Any]:
+        """The rows of one run, a table for each block that has some."""
+        import pyarrow.compute as pc
+
+        for block in self.finished if stage == "grid" else self._confirmed:
+            if block.label == problem and run in map(str, block.learners):
+                rows = self._load(block)
+                yield rows.filter(pc.equal(rows["run"], run))
+
     def curves(
         self, problem: str, run: str, measure: str = "value", stage: str = "grid"
     ) -> tuple[list[int], Floats]:
         """The seeds of a run and its errors [seeds, points]."""
-        import pyarrow.compute as pc
-
         seeds: list[int] = []
         found: list[Floats] = []
-        for block in self.finished if stage == "grid" else self._confirmed:
-            if block.label == problem and run in map(str, block.learners):
-                rows = self._load(block)
-                rows = rows.filter(pc.equal(rows["run"], run))
-                seeds += rows["seed"].to_pylist()
-                values = rows[f"curve_{measure}"].combine_chunks().flatten().to_numpy()
-                found.append(values.reshape(rows.num_rows, -1).astype(np.float64))
+        for rows in self._of_run(problem, run, stage):
+            seeds += rows["seed"].to_pylist()
+            values = rows[f"curve_{measure}"].combine_chunks().flatten().to_numpy()
+            found.append(values.reshape(rows.num_rows, -1).astype(np.float64))
         if not found:
             raise InputError(f"there is no finished run '{run}' on {problem} in the {stage}.")
         return seeds, np.concatenate(found)
@@ -145,24 +146,37 @@ class StudyResults(Shown):
         """
         import polars as pl
 
-        return self.settings.join(self._means("grid"), on=["problem", "run"], how="left").filter(
+        means = self._means(self.rows())
+        return self.settings.join(means, on=["problem", "run"], how="left").filter(
             pl.col("seeds").is_not_null()
         )
 
-    def _means(self, stage: str) -> pl.DataFrame:
+    def _means(self, rows: pl.DataFrame) -> pl.DataFrame:
         import polars as pl
 
-        kinds = [f"{what}_{m}" for m in self.spec.measures for what in ("auc", "final")]
-        return (
-            self.rows(stage)
-            .group_by(["problem", "run"], maintain_order=True)
-            .agg(
-                pl.len().alias("seeds"),
-                pl.col("diverged").is_not_null().mean().alias("diverged_share"),
-                *(pl.col(kind).mean() for kind in kinds),
-                *((pl.col(k).std() / pl.len().sqrt()).alias(f"{k}_stderr") for k in kinds),
-            )
+        kinds = self._columns[4:]
+        return rows.group_by(["problem", "run"], maintain_order=True).agg(
+            pl.len().alias("seeds"),
+            pl.col("diverged").is_not_null().mean().alias("diverged_share"),
+            *(pl.col(kind).mean() for kind in kinds),
+            *((pl.col(k).std() / pl.len().sqrt()).alias(f"{k}_stderr") for k in kinds),
         )
+
+    def means_of(self, problem: str, run: str) -> dict[str, Any] | None:
+        """The row of one configuration, of its `stage`; no other is read. None: it has not run."""
+        import polars as pl
+        import pyarrow as pa
+
+        parts = [rows.select(self._columns) for rows in self._of_run(problem, run, self.stage)]
+        if not parts:
+            return None
+        frame = pl.DataFrame(pl.from_arrow(pa.concat_tables(parts).replace_schema_metadata(None)))
+        return self._means(frame).row(0, named=True)
+
+    @property
+    def stage(self) -> str:
+        """Where the best configurations are compared: on fresh seeds, if they have run on some."""
+        return "confirm" if self._confirmed else "grid"
 
     @cached_property
     def best(self) -> list[tuple[int, Learner]]:
@@ -181,7 +195,8 @@ class StudyResults(Shown):
         """The best configurations on fresh seeds, as `summary`; None while there are none."""
         if not self._confirmed:
             return None
-        return self.settings.join(self._means("confirm"), on=["problem", "run"], how="inner")
+        means = self._means(self.rows("confirm"))
+        return self.settings.join(means, on=["problem", "run"], how="inner")
 
     def _path(self, block: StudyBlock) -> Path:
         return self.directory / block.stage / block.file
@@ -236,27 +251,26 @@ def _mean_errors(results: StudyResults) -> Iterator[tuple[int, str, pl.DataFrame
 def best_rows(results: StudyResults) -> list[dict[str, Any]]:
     """The best configurations, best first, with their errors on fresh seeds (or in the grid)."""
     confirm = results.spec.file.confirm
-    stage = "grid" if results.confirmation is None else "confirm"
-    found = results.summary if results.confirmation is None else results.confirmation
     tasks = results.spec.tasks
-    best = {(tasks[i].label, str(learner)) for i, learner in results.best}
-    tried = Counter((task.label, learner.name) for task in tasks for learner in task.learners)
-    rows = [
-        {
-            "problem": row["problem"],
-            "run": row["run"],
-            "configurations": tried[row["problem"], row["algorithm"]],
-            "stage": stage,
+    tried = Counter((i, learner.name) for i, task in enumerate(tasks) for learner in task.learners)
+    rows = []
+    for i, learner in results.best:
+        problem, run = tasks[i].label, str(learner)
+        row = results.means_of(problem, run)
+        if row is None:  # the rerun on fresh seeds has begun, and has not come to it
+            continue
+        rows.append({
+            "problem": problem,
+            "run": run,
+            "configurations": tried[i, learner.name],
+            "stage": results.stage,
             "seeds": row["seeds"],
             "auc": row[f"auc_{confirm.measure}"],
             "auc_stderr": row[f"auc_{confirm.measure}_stderr"],
             "final": row[f"final_{confirm.measure}"],
             "final_stderr": row[f"final_{confirm.measure}_stderr"],
-            **_ends(results, row["problem"], row["run"], stage),
-        }
-        for row in found.iter_rows(named=True)
-        if (row["problem"], row["run"]) in best
-    ]
+            **_ends(results, problem, run, results.stage),
+        })  # fmt: skip
     order = [task.label for task in results.spec.tasks]
     return sorted(rows, key=lambda row: (order.index(row["problem"]), row[confirm.by]))
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-import scipy.optimize
 
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
@@ -177,13 +176,15 @@ def _scanned(problem: Problem, learner: Learner, policy: int, pencil: Pencil) ->
     end = m.operator_norm - 1.0
     unstable: list[Interval] = []
     if end > 0.0:
+        from scipy.optimize import brentq
+
         grid = end * np.linspace(0.0, 1.0, SCAN) ** 2
         rates = [slowest(eta) for eta in grid]
         start = 0.0 if rates[0] <= 0.0 else None
         for i in range(SCAN - 1):
             if (rates[i] <= 0.0) is (rates[i + 1] <= 0.0):
                 continue
-            change = float(scipy.optimize.brentq(slowest, grid[i], grid[i + 1], xtol=1e-12))
+            change = float(brentq(slowest, grid[i], grid[i + 1], xtol=1e-12))
             if start is None:
                 start = change
             else:

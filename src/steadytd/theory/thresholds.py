@@ -12,7 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
@@ -194,14 +193,15 @@ class Pencil:
         """Crossings between neighbouring points of a scan, which has a point on each side of every
         pole: a complex pair that crosses close to a pole would otherwise go unnoticed.
         """
+        from scipy.optimize import brentq
+
         least, high = self._scan_from, self.eta_pd
         even = np.linspace(least, high, SCAN_POINTS if high > 0.0 else SCAN_POINTS // 4)
         marks = [least, *(p for p in self.poles if least < p < high), high]
         grid = sorted({*even.tolist(), *((a + b) / 2.0 for a, b in pairwise(marks))})
         values = [self.slowest(eta) for eta in grid]
         change = [i for i in range(len(grid) - 1) if values[i] * values[i + 1] < 0.0]
-        search = scipy.optimize.brentq
-        return [float(search(self.slowest, grid[i], grid[i + 1], xtol=1e-10)) for i in change]
+        return [float(brentq(self.slowest, grid[i], grid[i + 1], xtol=1e-10)) for i in change]
 
 
 def bounds(m: Moments) -> dict[str, float]:

@@ -7,9 +7,11 @@ percentiles of a resample of n units spread less than the estimate does.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, ndtri, stdtrit
 
 from steadytd.base.arrays import Floats
 
@@ -48,8 +50,6 @@ def student(p: float, degrees: float) -> float:
     >>> round(student(0.975, 10), 3)
     2.228
     """
-    from scipy.special import stdtrit
-
     return float(stdtrit(degrees, p))
 
 
@@ -60,13 +60,28 @@ def interval(value: float, replicates: Floats, units: int, level: float = 0.95) 
     >>> [round(limit, 3) for limit in found]
     [0.025, 0.975]
     """
-    from scipy.special import ndtr, ndtri
-
     found = replicates[np.isfinite(replicates)]
     if units < 2 or not np.isfinite(value) or len(found) < 0.9 * len(replicates):
         return NONE
-    below = float(np.mean(found < value) + 0.5 * np.mean(found == value))
-    shift = float(np.clip(ndtri(below), -MOST_BIAS, MOST_BIAS))
-    reach = float(np.sqrt(units / (units - 1.0)) * student(0.5 + level / 2.0, units - 1))
-    levels = ndtr(np.array([2.0 * shift - reach, 2.0 * shift + reach]))
-    return Interval(*np.quantile(found, levels).tolist())
+    less, equal = np.count_nonzero(found < value), np.count_nonzero(found == value)
+    below = less / len(found) + 0.5 * (equal / len(found))
+    shift = min(max(float(ndtri(below)), -MOST_BIAS), MOST_BIAS)
+    reach = math.sqrt(units / (units - 1.0)) * student(0.5 + level / 2.0, units - 1)
+    ordered = np.sort(found)
+    return Interval(*(quantile(ordered, float(ndtr(2.0 * shift + x))) for x in (-reach, reach)))
+
+
+def quantile(ordered: Floats, level: float) -> float:
+    """`np.quantile` of numbers in ascending order, to the last bit, in a tenth of its time.
+
+    >>> quantile(np.array([1.0, 2.0, 4.0]), 0.75)
+    3.0
+    """
+    place, last = level * (len(ordered) - 1), len(ordered) - 1
+    if math.isnan(ordered[last]):  # it is sorted behind all others
+        return math.nan
+    if not 0.0 < place < last:
+        return float(ordered[0 if place <= 0.0 else last])
+    below = int(place)
+    low, high, share = float(ordered[below]), float(ordered[below + 1]), place - below
+    return high - (high - low) * (1.0 - share) if share >= 0.5 else low + (high - low) * share

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,7 +149,7 @@ class MeanMatrix:
         blocks = np.einsum("ijp,pkl->ikjl", self.parts, basis)
         return np.asarray(blocks.reshape(len(A) * len(self.parts), -1))
 
-    @property
+    @cached_property
     def saddle(self) -> bool:
         """Whether M is [[P, -k C'], [C, Q]] with k > 0, Q a positive sum of G and I, and P none.
 

@@ -71,6 +71,14 @@ class Scores(NamedTuple):
     masses: Floats
 
 
+class Some(NamedTuple):
+    """Some units, and what their sums are for every target alike; `use` None: all of them."""
+
+    use: Weights | None
+    G: Any
+    start: Floats
+
+
 class Held(NamedTuple):
     """A fold of units, and the solutions from all others; None where there are none."""
 
@@ -151,9 +159,14 @@ class Estimator:
         return np.asarray(self.units.counts[:, 1 if self.where == "start" else 0])
 
     @cached_property
+    def n_starts(self) -> float:
+        """How many of them in all."""
+        return float(self.starts.sum())
+
+    @cached_property
     def start_mean(self) -> Floats:
         """The mean of all features where the value is asked for [d]."""
-        return np.asarray(self.start.sum(axis=0) / self.starts.sum())
+        return np.asarray(self.start.sum(axis=0) / self.n_starts)
 
     def system(self, target: int, k: int = 0) -> Floats:
         """A and b of system k by unit [units, d, d + 1]."""
@@ -169,30 +182,43 @@ class Estimator:
         """The sum of x x' over all units, or over some."""
         return summed(self.units.G, use)
 
+    @cached_property
+    def mean_gram(self) -> Floats:
+        """The mean of x x' over rows."""
+        rows = np.ones(self.n_units) @ self.units.counts[:, 0]
+        return np.asarray(np.tensordot(np.ones(self.n_units), self.units.G, axes=1) / rows)
+
     def start_sum(self, use: Weights | None = None) -> Floats:
         """The sum of x where the value is asked for, over all units, or over some."""
         return summed(self.start, use)
 
+    def _some_units(self, use: Weights | None = None) -> Some:
+        return Some(use, self.gram(use), self.start_sum(use))
+
+    @cached_property
+    def _all_units(self) -> Some:
+        return self._some_units()
+
     def matrix(self, A: Any, G: Any, form: Form) -> Any:
         """A + eta G + ridge I."""
+        if not (form.eta or form.ridge):
+            return A
         return A + form.eta * G + form.ridge * np.eye(len(G))
 
     def inverse(self, M: Any, G: Any, sides: Sides | None = None) -> Solver | None:
         """A generalised inverse of M, for features whose sum of x x' is G, and for these sides."""
         return Inverse.of(M, G)
 
-    def solution(self, target: int, form: Form, use: Weights | None = None) -> Pair | None:
-        """w and beta of a solved form from all units, or from some; None where there are none."""
-        if use is not None:
-            return self._solution(target, form, use)
+    def solution(self, target: int, form: Form) -> Pair | None:
+        """w and beta of a solved form from all units; None where there are none."""
         if (target, form) not in self._solved:
-            self._solved[target, form] = self._solution(target, form)
+            self._solved[target, form] = self._solution(target, form, self._all_units)
         return self._solved[target, form]
 
-    def _solution(self, target: int, form: Form, use: Weights | None = None) -> Pair | None:
-        (A, b), G = self.total(target, form.system, use), self.gram(use)
-        sides = Sides(b, self.start_sum(use))
-        inverse = self.inverse(self.matrix(A, G, form), G, sides)
+    def _solution(self, target: int, form: Form, some: Some) -> Pair | None:
+        A, b = self.total(target, form.system, some.use)
+        sides = Sides(b, some.start)
+        inverse = self.inverse(self.matrix(A, some.G, form), some.G, sides)
         if inverse is None:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
@@ -201,22 +227,36 @@ class Estimator:
 
     def corrections(self, target: int, k: int, pair: Pair, here: slice = slice(None)) -> Scores:
         """beta.(b_u - A_u w) by unit, and beta.(sum of (1 - gamma') z)."""
-        errors = -(self.system(target, k)[here] @ np.append(pair.w, -1.0)) @ pair.beta
-        own = target == self.behavior  # nobody asks for its masses
-        masses = np.zeros(len(errors)) if own else self.units.mass[here, target, k] @ pair.beta
-        return Scores(np.asarray(errors), np.asarray(masses))
+        return self.all_corrections(target, [k], pair, here)[0]
+
+    def all_corrections(
+        self, target: int, ks: list[int], pair: Pair, here: slice = slice(None)
+    ) -> list[Scores]:
+        """The corrections by several systems."""
+        minus = np.append(pair.w, -1.0)
+        if target == self.behavior:  # nobody asks for its masses
+            errors = -(self.units.behavior[here] @ minus) @ pair.beta
+            return [Scores(errors, np.zeros(len(errors))) for _ in ks]
+        first, end = min(ks, default=0), max(ks, default=-1) + 1
+        left = -(self.units.systems[here, target, first:end] @ minus)
+        mass = self.units.mass[here, target]
+        return [Scores(left[:, k - first] @ pair.beta, mass[:, k] @ pair.beta) for k in ks]
 
     def products(self, target: int, lam: float, w: Floats, here: slice = slice(None)) -> Scores:
         """The sums of c (r - (x - gamma' x').w) and of c (1 - gamma') by unit."""
         c, d = self.units.weighted[here, target, self.lams.index(lam)], self.features
-        return Scores(np.asarray(c[:, d] - c[:, :d] @ w), np.asarray(c[:, d + 1]))
+        return Scores(c[:, d] - c[:, :d] @ w, c[:, d + 1])
 
     def at_cuts(self, target: int, lam: float, beta: Floats, here: slice = slice(None)) -> float:
         """The sum of gamma' ((1 - lam) beta.z + lam c) over the rows where episodes are cut off."""
-        if target == self.behavior:  # nobody asks for its own
+        if target == self.behavior or not self._any_cut:  # nobody asks for its own
             return 0.0
         found, d = self.units.cut[here, target, self.lams.index(lam)].sum(axis=0), self.features
         return float((1.0 - lam) * found[:d] @ beta + lam * found[d])
+
+    @cached_property
+    def _any_cut(self) -> bool:
+        return bool(self.units.cut.any())
 
     def passed(self, target: int, lam: float) -> Floats:
         """The sum of c (x - gamma' x') over all rows [d]."""
@@ -248,29 +288,36 @@ class Estimator:
         ends = [-(-i * n // number) for i in range(number + 1)]
         yield from map(slice, ends[:-1], ends[1:])
 
+    @cached_property
+    def _folds(self) -> list[tuple[slice, Some]]:
+        """Every fold, and the other units (itself if it is the only one)."""
+        found = []
+        for here in self.folds():
+            others = np.ones(self.n_units, dtype=bool)
+            others[here] = self.n_units < 2
+            found.append((here, self._some_units(others)))
+        return found
+
     def cross_fitted(self, target: int) -> list[Held]:
         """Every fold with lstd's w and beta from the others (from itself if it is the only one)."""
         if target not in self._held:
-            found = []
-            for here in self.folds():
-                others = np.ones(self.n_units, dtype=bool)
-                others[here] = self.n_units < 2
-                found.append(Held(here, self.solution(target, LSTD, others)))
-            self._held[target] = found
+            self._held[target] = [
+                Held(here, self._solution(target, LSTD, others)) for here, others in self._folds
+            ]
         return self._held[target]
 
     def mean_of(self, scores: Floats) -> Estimate:
         """The sum of the units' scores over the number of starts, with the influences."""
-        number = self.starts.sum()
+        number = self.n_starts
         value = float(scores.sum() / number)
         return Estimate(value, np.asarray((scores - value * self.starts) / number))
 
     @cached_property
-    def _halves(self) -> list[tuple[Bools, Solver | None]]:
-        """Every second unit, and the others, with the inverse of the sum of x x' over them."""
+    def _halves(self) -> list[tuple[Some, Some, Solver | None]]:
+        """Either half of the units, the other half, and the inverse of the first one's x x'."""
         even = np.arange(self.n_units) % 2 == 0
-        grams = [(half, self.gram(half)) for half in (even, ~even)]
-        return [(half, self.inverse(G, G)) for half, G in grams]
+        one, other = map(self._some_units, (even, ~even))
+        return [(a, b, self.inverse(a.G, a.G)) for a, b in ((one, other), (other, one))]
 
     def held_out(self, target: int) -> HeldOut:
         """The projected Bellman error of lstd's weights on episodes that did not make them.
@@ -282,8 +329,8 @@ class Estimator:
             return NOT_KNOWN
         squares = np.zeros(2)
         with np.errstate(all="ignore"):  # weights that the other half does not determine
-            for half, inner in self._halves:
-                pair = self.solution(target, LSTD, ~half)
+            for (half, *_), others, inner in self._halves:
+                pair = self._solution(target, LSTD, others)
                 if pair is None:
                     return HeldOut(float("inf"), float("nan"))
                 A, b = self.total(target, 0, half)

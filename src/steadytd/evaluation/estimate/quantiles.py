@@ -74,9 +74,9 @@ def spreads(sample: Sampled, target: int, name: str, continuing: bool) -> Spread
     if reason:
         return Spreads(name, (), n, effective, cut, f"not known: {reason}.")
     order = np.argsort(G, kind="stable")
-    G, W = G[order], W[order] / W.sum()
-    rows = [_quantile(G, W, p, effective) for p in LEVELS]
-    return Spreads(name, (*rows, _cvar(G, W, effective)), n, effective, cut, _text(n, cut))
+    made = WeightedReturns.of(G[order], W[order] / W.sum())
+    rows = [_quantile(made, p, effective) for p in LEVELS]
+    return Spreads(name, (*rows, _cvar(made, effective)), n, effective, cut, _text(n, cut))
 
 
 def _text(n: int, cut: int) -> str:
@@ -86,32 +86,46 @@ def _text(n: int, cut: int) -> str:
     return f"{said}."
 
 
-def quantile(G: Floats, W: Floats, level: float) -> float:
-    """The least of the sorted returns G up to which the weights W, of sum 1, reach the level.
+class WeightedReturns(NamedTuple):
+    """Returns in ascending order, their weights of sum 1, and the sums of those up to each."""
 
-    >>> quantile(np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.5, 0.3]), 0.5)
-    2.0
-    """
-    return float(G[min(int(np.searchsorted(np.cumsum(W), level - 1e-12)), len(G) - 1)])
+    G: Floats
+    W: Floats
+    up_to: Floats
+
+    @staticmethod
+    def of(G: Floats, W: Floats) -> WeightedReturns:
+        """Of sorted returns and their weights."""
+        return WeightedReturns(G, W, np.cumsum(W))
+
+    def quantile(self, level: float) -> float:
+        """The least of the returns up to which the weights reach the level.
+
+        >>> WeightedReturns.of(np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.5, 0.3])).quantile(0.5)
+        2.0
+        """
+        place = int(self.up_to.searchsorted(level - 1e-12))
+        return float(self.G[min(place, len(self.G) - 1)])
 
 
-def _quantile(G: Floats, W: Floats, level: float, effective: float) -> ReturnLevel:
+def _quantile(made: WeightedReturns, level: float, effective: float) -> ReturnLevel:
     nan = float("nan")
     if effective * min(level, 1.0 - level) < IN_TAIL:
         return ReturnLevel("quantile", level, nan, nan, nan)
-    value = quantile(G, W, level)
-    error = float(np.sqrt((W**2 * ((value >= G) - level) ** 2).sum()))
+    value = made.quantile(level)
+    error = float(np.sqrt((made.W**2 * ((value >= made.G) - level) ** 2).sum()))
     reach = student(0.975, int(effective) - 1) * error
-    lo = quantile(G, W, level - reach) if level > reach else nan
-    hi = quantile(G, W, level + reach) if level + reach < 1.0 else nan
+    lo = made.quantile(level - reach) if level > reach else nan
+    hi = made.quantile(level + reach) if level + reach < 1.0 else nan
     return ReturnLevel("quantile", level, value, lo, hi)
 
 
-def _cvar(G: Floats, W: Floats, effective: float) -> ReturnLevel:
+def _cvar(made: WeightedReturns, effective: float) -> ReturnLevel:
     nan = float("nan")
     if effective * WORST < IN_TAIL:
         return ReturnLevel("cvar", WORST, nan, nan, nan)
-    q = quantile(G, W, WORST)
+    G, W, _ = made
+    q = made.quantile(WORST)
     each = q - np.maximum(q - G, 0.0) / WORST
     value = float(W @ each)
     reach = student(0.975, int(effective) - 1) * float(np.sqrt((W**2 * (each - value) ** 2).sum()))

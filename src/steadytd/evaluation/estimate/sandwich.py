@@ -10,7 +10,9 @@ both share cancels. An interval lies around its value by construction.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -35,14 +37,14 @@ class Estimate:
     masses: Floats | None = field(default=None, repr=False)
     cut: float = 0.0
 
-    @property
+    @cached_property
     def stderr(self) -> float:
         """The standard error."""
         return spread_of(self.influence)
 
     def interval(self, level: float = 0.95) -> Interval:
         """The interval around the value."""
-        return around(self.value, self.influence, level)
+        return _around(self.value, self.stderr, len(self.influence), level)
 
     def minus(self, other: Estimate) -> Estimate:
         """The difference of two estimates from the same units."""
@@ -78,16 +80,19 @@ def spread_of(influence: Floats) -> float:
         return float(np.sqrt((influence**2).sum() * n / (n - 1.0)))
 
 
-def around(value: float, influence: Floats, level: float = 0.95, apart: float = 0.0) -> Interval:
-    """The interval of a value; `apart` is added to either side.
+def around(value: float, influence: Floats, level: float = 0.95) -> Interval:
+    """The interval of a value.
 
     >>> [round(limit, 2) for limit in around(1.0, np.array([0.1, -0.1] * 50))]
     [-0.99, 2.99]
     """
-    error = spread_of(influence)
-    if not np.isfinite([value, error]).all():
+    return _around(value, spread_of(influence), len(influence), level)
+
+
+def _around(value: float, error: float, units: int, level: float) -> Interval:
+    if not (math.isfinite(value) and math.isfinite(error)):
         return NONE
-    reach = student(0.5 + level / 2.0, len(influence) - 1) * error + apart
+    reach = student(0.5 + level / 2.0, units - 1) * error
     return Interval(value - reach, value + reach)
 
 

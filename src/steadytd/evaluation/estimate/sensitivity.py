@@ -130,14 +130,16 @@ class EpisodeRows(NamedTuple):
     start: Floats
 
 
-def rows_of(sample: Sampled, target: int, kept: Longs, start: Floats) -> EpisodeRows:
-    """The sampled rows with the features `kept`."""
+def rows_of(sample: Sampled, kept: Longs, start: Floats) -> Callable[[int], EpisodeRows]:
+    """The sampled rows with the features `kept`, for any target: all but the ratios are shared."""
     d = len(start)
     before = sample.rows.shape[1] - 2 * d  # numbers of a row before its features
-    reward, discount, rho = sample.rows[:, [REWARD, DISCOUNT, RATIOS + target]].T.astype(np.float64)
+    reward, discount = sample.rows[:, [REWARD, DISCOUNT]].T.astype(np.float64)
     x = sample.rows[:, before + kept].astype(np.float64)
     ahead = discount[:, None] * sample.rows[:, before + d + kept].astype(np.float64)
-    return EpisodeRows(x, ahead - x, reward, rho, start[kept])
+    rho = np.ascontiguousarray(sample.rows[:, RATIOS:before].T)
+    shared = EpisodeRows(x, ahead - x, reward, reward, start[kept])
+    return lambda target: shared._replace(rho=rho[target].astype(np.float64))
 
 
 def one_step(sample: Sampled) -> bool:
@@ -166,13 +168,14 @@ class ByFeatures:
 
     def __init__(self, rows: EpisodeRows) -> None:
         self.rows = rows
-        plain = _solve(rows, np.ones(len(rows.reward)))
-        self.known = {True: plain, False: plain}
+        self.plain = _solve(rows, np.ones(len(rows.reward)))
+        self.known = {True: self.plain, False: self.plain}
 
     def __call__(self, Lambda: float, upper: bool) -> float:
         """The least or the largest value, NaN if it does not settle."""
-        before = self.known[upper]
-        w = None if before is None else robust(self.rows, Lambda, upper, before)
+        w = self.plain if Lambda == 1.0 else self.known[upper]
+        if w is not None and Lambda != 1.0:
+            w = robust(self.rows, Lambda, upper, w)
         if w is None:
             return float("nan")
         self.known[upper] = w
@@ -194,9 +197,10 @@ def robust(rows: EpisodeRows, Lambda: float, upper: bool, w: Floats) -> Floats |
     The sum over rows of x rho xi delta is 0, with xi = Lambda where delta < 0 (> 0), else 1/Lambda.
     """
     before = np.zeros(0, dtype=np.bool_)
+    largest = float(np.abs(rows.reward).max())
     for _ in range(ROUNDS):
         delta = rows.reward + rows.change @ w
-        tiny = 1e-6 * max(float(np.abs(rows.reward).max()), float(np.abs(delta).max()))
+        tiny = 1e-6 * max(largest, float(np.abs(delta).max()))
         more = delta > tiny if upper else delta < -tiny
         if len(before) and (more == before).all():
             return w

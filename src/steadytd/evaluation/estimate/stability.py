@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Bools, Floats
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval, student
 from steadytd.evaluation.estimate.estimators import Estimator
+from steadytd.evaluation.estimate.inverse import divide
 from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator
 from steadytd.evaluation.estimate.sparse.pencil import OneHotPencil
 from steadytd.theory.thresholds import Pencil
@@ -23,6 +24,8 @@ FEWER = 200  # resamples for the threshold
 SURE = 0.95  # share of resamples in which TD has to be stable for eta = 0 to be chosen
 CLEAR = 1.25  # times the upper limit of the threshold: the least eta that is tried
 GRID = np.linspace(0.0, 1.0, 40) ** 2
+ALONG = np.linspace(0.0, 1.0, 41) ** 2  # where the value is shown, as shares of the largest eta
+ROUNDING = 1e-7  # of a matrix's largest entry: eigenvalues above are above 0 whatever the rounding
 RATIOS = 2.0 ** np.arange(0, 11)
 
 
@@ -54,7 +57,9 @@ def pencil(e: Estimator, target: int, counts: Floats | None = None) -> Pencil:
         (A, b), gram = e.total(target, 0, c), e.gram(c).toarray()
         return Pencil(Q=Q, A0=Q.T @ (A @ Q) / rows, G=Q.T @ gram @ Q / rows, b=Q.T @ b / rows)
     sums = np.tensordot(c, e.units.systems[:, target, 0], axes=1) / rows
-    G = np.tensordot(c, e.units.G, axes=1) / rows
+    G = e.mean_gram if counts is None else np.tensordot(c, e.units.G, axes=1) / rows
+    if e.rank == e.features:  # Q is the identity
+        return Pencil(Q=Q, A0=sums[:, :-1], G=G, b=sums[:, -1])
     return Pencil(Q=Q, A0=Q.T @ sums[:, :-1] @ Q, G=Q.T @ G @ Q, b=Q.T @ sums[:, -1])
 
 
@@ -87,11 +92,50 @@ def dense_pencil(e: Estimator, target: int) -> Pencil:
     return pencil(e, target) if isinstance(p, OneHotPencil) else p
 
 
-def assess(e: Estimator, target: int, name: str, counts: Floats) -> Stability:
-    """The stability of one target; `counts` are the resamples of the units."""
+class Resampled(NamedTuple):
+    """Resamples of the units, and what they say of the features, for every target alike."""
+
+    counts: Floats  # [resamples, units]
+    rows: Floats  # [resamples, 1, 1]
+    G: Floats  # [resamples, rank, rank]
+    L: Floats | None  # G = L L'; None where one of them is not positive definite
+    least: Floats  # [resamples], the least eigenvalues of G
+
+    @staticmethod
+    def of(e: Estimator, counts: Floats) -> Resampled:
+        """From how often each resample has each unit."""
+        c, none = counts[:FEWER], np.empty((0, 0, 0))
+        if not _resampled(e):
+            return Resampled(c, none, none, None, none)
+        rows = (c @ e.units.counts[:, 0])[:, None, None]
+        G = _spanned(e, np.tensordot(c, e.units.G, axes=1)) / rows
+        return Resampled(c, rows, G, _roots(G), np.asarray(np.linalg.eigvalsh(G)[:, 0]))
+
+
+def _spanned(e: Estimator, M: Floats) -> Floats:
+    """Q'MQ of many matrices, with Q the basis of the features' span."""
+    if e.rank == e.features:
+        return M
+    Q = span(e)
+    return np.asarray(Q.T @ M @ Q)
+
+
+def _resampled(e: Estimator) -> bool:
+    return e.n_units > 1 and e.rank <= RESAMPLED_RANK and not isinstance(e, SparseEstimator)
+
+
+def _roots(G: Floats) -> Floats | None:
+    try:
+        return np.asarray(np.linalg.cholesky(G))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def assess(e: Estimator, target: int, name: str, drawn: Resampled) -> Stability:
+    """The stability of one target."""
     p = quick_pencil(e, target)
     slowest = p.slowest(0.0)
-    limits, share = _threshold(e, target, p, counts)
+    limits, share = _threshold(e, target, p, drawn)
     upper = limits.hi if np.isfinite(limits.hi) else p.eta_pd
     calm = slowest > 0.0 and (share is None or share >= SURE)
     return Stability(
@@ -109,7 +153,7 @@ def assess(e: Estimator, target: int, name: str, counts: Floats) -> Stability:
 
 
 def _threshold(
-    e: Estimator, target: int, p: Pencil, counts: Floats
+    e: Estimator, target: int, p: Pencil, drawn: Resampled
 ) -> tuple[Interval, float | None]:
     """The interval of eta_pd, and the share of resamples in which TD is stable.
 
@@ -118,29 +162,40 @@ def _threshold(
     """
     if e.n_units < 2:
         return NONE, None
-    if e.rank > RESAMPLED_RANK or isinstance(e, SparseEstimator):
+    if not _resampled(e):
         return _first_order(e, target, p), None
-    c = counts[:FEWER]
-    rows = (c @ e.units.counts[:, 0])[:, None, None]
-    Q = p.Q
-    A = Q.T @ np.tensordot(c, e.units.systems[:, target, 0, :, :-1], axes=1) @ Q / rows
-    G = Q.T @ np.tensordot(c, e.units.G, axes=1) @ Q / rows
-    share = float(np.mean(np.linalg.eigvals(A).real.min(axis=1) > 0.0))
-    return interval(p.eta_pd, thresholds(A, G), e.n_units), share
+    sums = np.tensordot(drawn.counts, e.units.systems[:, target, 0, :, :-1], axes=1)
+    A = _spanned(e, sums) / drawn.rows
+    found = thresholds(A, drawn.G, drawn.L)
+    share = float(np.mean(stable(A, found, drawn.least)))
+    return interval(p.eta_pd, found, e.n_units), share
 
 
-def thresholds(A: Floats, G: Floats) -> Floats:
+def stable(A: Floats, eta_pd: Floats, least: Floats) -> Bools:
+    """Whether all eigenvalues of each A [n, rank, rank] have real parts above 0.
+
+    With `least` the least eigenvalue of its G, they are above -eta_pd least, since y'Ay is above
+    -eta_pd y'Gy. Only where that does not settle it the eigenvalues are looked at.
+    """
+    found = np.asarray(-eta_pd * least > ROUNDING * np.abs(A).max(axis=(1, 2)))
+    if not found.all():
+        found[~found] = np.linalg.eigvals(A[~found]).real.min(axis=1) > 0.0
+    return found
+
+
+def thresholds(A: Floats, G: Floats, L: Floats | None = None) -> Floats:
     """eta_pd of many pairs of matrices [n, rank, rank]; NaN where G is not positive definite.
 
     With G = L L', -lambda_min of (H, G) is that of L^-1 H L^-T.
     """
     H = (A + A.swapaxes(1, 2)) / 2.0
-    try:
-        L = np.linalg.cholesky(G)
-    except np.linalg.LinAlgError:
+    L = _roots(G) if L is None else L
+    if L is None:
         return np.array([_threshold_of(h, g) for h, g in zip(H, G, strict=True)])
-    half = np.linalg.solve(L, H)
-    return np.asarray(-np.linalg.eigvalsh(np.linalg.solve(L, half.swapaxes(1, 2)))[:, 0])
+    divide(L, H)
+    H = H.swapaxes(1, 2).copy()
+    divide(L, H)
+    return np.asarray(-np.linalg.eigvalsh(H)[:, 0])
 
 
 def _threshold_of(H: Floats, G: Floats) -> float:
@@ -221,12 +276,12 @@ def path(e: Estimator, target: int, name: str, stability: Stability) -> list[dic
     """The value over eta: rows of target, eta, value, stable (None: too many features to look)."""
     p = quick_pencil(e, target)
     top = max(1.0, 2.0 * stability.eta, 2.0 * max(stability.eta_pd, 0.0))
-    etas = np.unique(np.concatenate([np.linspace(0.0, 1.0, 41) ** 2 * top, [stability.eta]]))
-    start = p.Q.T @ e.start_mean
+    etas = np.unique(np.append(ALONG * top, stability.eta))
+    start, eta_pd = p.Q.T @ e.start_mean, p.eta_pd
     rows = []
     for eta, w in zip(etas.tolist(), _solutions(p, etas), strict=True):
         stable: bool | None = True
-        if eta <= p.eta_pd:
+        if eta <= eta_pd:
             look = e.rank <= EIGENVALUE_RANK or eta == 0.0
             stable = p.slowest(eta) > 0.0 if look else None
         value = float(start @ w)

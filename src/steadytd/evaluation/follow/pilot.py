@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +17,12 @@ from steadytd.evaluation.collect.plan import TD, Plan
 from steadytd.evaluation.collect.rows.active import Active, Features
 from steadytd.evaluation.collect.scan import LARGEST
 from steadytd.evaluation.collect.statistics import units
-from steadytd.evaluation.estimate.bootstrap import resamples
+from steadytd.evaluation.estimate.bootstrap import quantile, resamples
 from steadytd.evaluation.estimate.closed_form import fixed_point
 from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.estimate.sparse.estimator import estimator
 from steadytd.evaluation.estimate.sparse.loops import sparse_matrix
-from steadytd.evaluation.estimate.stability import Stability, assess
+from steadytd.evaluation.estimate.stability import Resampled, Stability, assess
 from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.online import Member
 from steadytd.logs.log import LogBatch
@@ -49,8 +50,8 @@ def members(
         sums = Accumulator(short)
         sums.add(replace(batch, rows=numbers), X)
         e = estimator(units(sums.statistics()), "states")
-        counts = resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES]
-        found = [assess(e, t, name, counts) for t, name in enumerate(plan.targets)]
+        drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES])
+        found = [assess(e, t, name, drawn) for t, name in enumerate(plan.targets)]
     pilot = sizes(batch, X)
     result = []
     for t in range(len(plan.targets)):
@@ -58,7 +59,7 @@ def members(
             assert one.learner is not None
             learner = with_numbers(one.learner, found[t])
             if one.auto_alpha:
-                learner = learner.replace(alpha=safe_alpha(pilot, batch, t, learner))
+                learner = replaced(learner, ("alpha",), (safe_alpha(pilot, batch, t, learner),))
             k = plan.systems.index(one.system) if one.system in plan.systems else 0
             column = k * len(plan.targets) + t
             shape = lane_shape(one.learner, one.system)
@@ -85,7 +86,7 @@ def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> 
     steps = steps / max(1.0 - lam * float(batch.discount.max(initial=0.0)), 0.05)
     if "ratio" in learner.values and len(learner.law.vectors) > 1:
         steps = np.maximum(steps, float(learner.values["ratio"]) * pilot.x**2)
-    largest = float(np.quantile(steps, 0.999))
+    largest = quantile(np.sort(steps), 0.999)
     return float(f"{0.5 / largest:.2g}") if largest > 0.0 else 1.0
 
 
@@ -126,8 +127,14 @@ def with_numbers(learner: Learner, found: Stability | None) -> Learner:
         return learner
     equations = fixed_point(learner)
     penalty = equations.penalty if equations is not None else ""
-    numbers = {"eta": found.eta, "ratio": found.ratio, penalty: found.eta}
-    return learner.replace(**{name: numbers[name] for name in learner.automatic})
+    numbers, names = {"eta": found.eta, "ratio": found.ratio, penalty: found.eta}, learner.automatic
+    return replaced(learner, tuple(names), tuple(numbers[name] for name in names))
+
+
+@lru_cache(maxsize=4096)
+def replaced(learner: Learner, names: tuple[str, ...], numbers: tuple[float, ...]) -> Learner:
+    """The learner with other numbers: many targets ask for the same ones."""
+    return learner.replace(**dict(zip(names, numbers, strict=True)))
 
 
 def first_rows(batches: Iterable[LogBatch], n: int) -> LogBatch | None:

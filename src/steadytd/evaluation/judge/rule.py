@@ -39,8 +39,10 @@ The rule was made and graded on worlds of known value: docs/decisions/0018-trust
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -99,7 +101,7 @@ def noise(influence: Floats, divided: bool, level: float = LEVEL) -> Noise:
 def _noise(influence: Floats, level: float) -> Noise:
     number = max(effective_number(influence**2), 2.0)
     chance = student(0.5 + level / 2.0, number - 1.0) * spread_of(influence)
-    ends = (max(float((sign * influence).max(initial=0.0)), 0.0) for sign in (-1.0, 1.0))
+    ends = -float(influence.min(initial=0.0)), float(influence.max(initial=0.0))
     return Noise(Reaches(*(chance + UNSEEN * end for end in ends)), number, neighbours(influence))
 
 
@@ -109,7 +111,8 @@ def largest(found: Iterable[Reaches]) -> Reaches:
     >>> largest([Reaches(1.0, 4.0), Reaches(2.0, 3.0)])
     Reaches(down=2.0, up=4.0)
     """
-    return Reaches(*np.max(np.array(list(found)), axis=0).tolist())
+    down, up = zip(*found, strict=True)
+    return Reaches(*(math.nan if math.isnan(sum(side)) else max(side) for side in (down, up)))
 
 
 def paired(influence: Floats) -> Floats:
@@ -230,7 +233,7 @@ class Ruled:
         """J(lam)."""
         return self.estimate.value
 
-    @property
+    @cached_property
     def reach(self) -> Reaches:
         """H(lam)."""
         both = zip(self.chance, self.bias.reach, strict=True)
@@ -254,7 +257,7 @@ class Ruled:
     @property
     def known(self) -> bool:
         """There is a value with an interval."""
-        return bool(np.isfinite([self.value, *self.reach]).all())
+        return all(map(math.isfinite, (self.value, *self.reach)))
 
     @property
     def stretches(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -10,7 +11,6 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.outcomes import Sampled
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.estimate.baselines import (
     CORRECTED,
@@ -22,7 +22,6 @@ from steadytd.evaluation.estimate.baselines import (
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval, student
 from steadytd.evaluation.estimate.closed_form import mean_matrix
 from steadytd.evaluation.estimate.estimators import DRL, LSTD, NOT_KNOWN, Estimator, Form, HeldOut
-from steadytd.evaluation.estimate.methods.beyond import beyond_cuts
 from steadytd.evaluation.estimate.methods.by_action import Answer, Support, answer, support
 from steadytd.evaluation.estimate.methods.drl import curve
 from steadytd.evaluation.estimate.methods.mis import marginal_weights
@@ -87,7 +86,7 @@ class Difference:
     @property
     def agree(self) -> bool | None:
         """Whether the difference may be 0; None where there is no interval."""
-        known = bool(np.isfinite([self.lo, self.hi]).all())
+        known = math.isfinite(self.lo) and math.isfinite(self.hi)
         return self.lo <= 0.0 <= self.hi if known else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,20 +166,20 @@ class Given(NamedTuple):
     whole: Estimator
     plan: Plan
     asked: list[Request]
-    outcomes: list[Followed]
+    outcomes: dict[int, list[Followed]]  # of the online learners, by target
     behavior: Estimate
     own: Estimate  # the behaviour's own scores, with what `behavior` has of w left out
-    sample: Sampled
+    beyond: Callable[[int, float], float]  # the part of a value beyond cuts, of a target and a lam
 
 
 def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> Judged:
     """The values of all learners for one target."""
-    e, whole, plan, asked, outcomes, behavior, own, sample = given
+    e, whole, plan, asked, outcomes, behavior, own, beyond = given
     found_curve = curve(whole, target)
     least, most = whole.units.extent[:2].tolist()
     divided = bool(whole.units.continues[1:].any())
     rule = ruled(found_curve, own, Data(whole.starts, divided, (least, most)))
-    online = iter([one for one in outcomes if one.target == target])
+    online = iter(outcomes.get(target, []))
     rows: list[Value] = []
     forms: dict[str, Form] = {}
     weights: dict[str, Floats] = {}
@@ -230,7 +229,7 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         {name: found[form].value for name, form in plain.items()},
         {name: found[form] for name, form in listed},
         found_curve, marginal_weights(e, target), behavior, actions,
-        rule=rule, beyond=beyond_cuts(sample, whole, target, rule.lam),
+        rule=rule, beyond=beyond(target, rule.lam),
     )  # fmt: skip
 
 

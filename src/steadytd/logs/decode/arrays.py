@@ -53,10 +53,22 @@ def simple(column: Any) -> Any:
     return column.dictionary_decode() if pt.is_dictionary(column.type) else column
 
 
+def numpy_of(column: Any) -> NDArray[Any]:
+    """A column of numbers or booleans without nulls, a view where it can be.
+
+    Arrow's own `to_numpy` imports pandas wherever that is installed, which takes a second.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):  # kept in bits
+        return np.from_dlpack(column.cast(pa.uint8())).view(np.bool_)
+    return np.from_dlpack(column)
+
+
 def no_nulls(column: Any, name: str, place: Place) -> None:
     """Fail at the first null."""
     if column.null_count:
-        index = first_true(~column.is_valid().to_numpy(zero_copy_only=False))
+        index = first_true(~numpy_of(column.is_valid()))
         if index is not None:
             raise fault(
                 place, name, index, "a value is needed", "null", "fill it in or drop the episode"
@@ -77,7 +89,7 @@ def values(column: Any, name: str, place: Place) -> NDArray[Any]:
         raise wrong_type(place.file, name, "numbers", column.type)
     if pt.is_decimal(column.type):
         column = column.cast(pa.float64())
-    array = np.asarray(column.to_numpy(zero_copy_only=False))
+    array = numpy_of(column)
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
@@ -149,7 +161,7 @@ def optional(
     what: str = "observations",
 ) -> tuple[Matrix | None, Bools]:
     """A matrix where rows may be null, and which are given; None where none is."""
-    given = np.logical_or.reduce([c.is_valid().to_numpy(zero_copy_only=False) for c in columns])
+    given = np.logical_or.reduce([numpy_of(c.is_valid()) for c in columns])
     if not given.any():
         return None, given
     if not given.all():
@@ -175,7 +187,7 @@ def _lists(column: Any, name: str, place: Place, width: int, what: str) -> Matri
     if not is_number(items.type):
         raise wrong_type(place.file, name, "lists of numbers", column.type)
     if items.null_count:
-        index = first_true(~items.is_valid().to_numpy(zero_copy_only=False)) or 0
+        index = first_true(~numpy_of(items.is_valid())) or 0
         raise fault(
             place, name, index // width, f"{what} must be complete",
             f"null as its number {index % width}", "fill it in or drop the episode",

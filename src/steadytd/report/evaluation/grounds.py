@@ -19,7 +19,7 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     """DRL(lam) with its interval over lam, the chosen one marked; None where there is none."""
     import altair as alt
 
-    j = next(j for j in e.judged if j.name == name)
+    j = e.judged[e.place(name)]
     rule, behavior = j.rule, e.behavior.value
     rows: list[dict[str, Any]] = []
     for lam, one in j.curve.items():

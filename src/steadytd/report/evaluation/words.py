@@ -114,10 +114,10 @@ def worth(e: Evaluation, target: str) -> tuple[float, float | None]:
     The interval of an online learner is that of its fixed point; None: it is not online.
     """
     r = e.recommended[target]
-    for v in e.values.iter_rows(named=True):
-        if (v["target"], v["learner"], v["kind"]) == (target, r.learner, "online"):
-            return (r.value if v["fixed_point"] is None else v["fixed_point"]), r.value
-    return r.value, None
+    v = e.judged[e.place(target)].row(r.learner)
+    if v.kind != "online":
+        return r.value, None
+    return (r.value if v.fixed_point is None else v.fixed_point), r.value
 
 
 def _verdict(r: Recommendation, at: float, reached: float | None) -> Verdict:

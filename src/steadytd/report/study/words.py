@@ -42,7 +42,7 @@ def best_table(results: StudyResults) -> tuple[str, tuple[str, ...], list[list[s
         ]
         for row in best_rows(results)
     ]
-    where = "on fresh seeds" if results.confirmation is not None else "on the grid"
+    where = "on fresh seeds" if results.stage == "confirm" else "on the grid"
     measure = results.spec.file.confirm.measure
     return (
         f"Best configuration of each learner, {where} ({measure}); of: number tried",

@@ -143,7 +143,7 @@ def read_study(directory: str | Path) -> Reading:
     results = StudyResults(place)
     _require_blocks(results)
     rows = results.rows("grid")
-    fresh = results.rows("confirm") if results.confirmation is not None else None
+    fresh = results.rows("confirm") if results.stage == "confirm" else None
     chapters = []
     for i, task in enumerate(results.spec.tasks):
         own = rows.filter(pl.col("problem") == task.label)

@@ -6,6 +6,8 @@ beta of the whole log: it is held against a limit only, and enters no value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from steadytd.base.arrays import Floats
@@ -14,20 +16,24 @@ from steadytd.evaluation.collect.outcomes import DISCOUNT, RATIOS, Sampled
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 
 
-def beyond_cuts(sample: Sampled, e: Estimator, target: int, lam: float) -> float:
-    """The mean per start; 0 where no whole episode could be sampled."""
-    pair, d = e.solution(target, LSTD), e.features
-    if pair is None or not len(sample.rows):
-        return 0.0
-    rows, episode = sample.rows, sample.marks[:, 1]
-    x = rows[:, -2 * d : -d]
-    first = np.append(True, episode[1:] != episode[:-1])
-    every = e.where == "states"
-    numbers = np.stack(
-        [x @ pair.beta, rows[:, -d:] @ pair.w, rows[:, RATIOS + target], rows[:, DISCOUNT], first]
-    )
+def beyond_cuts(sample: Sampled, e: Estimator) -> Callable[[int, float], float]:
+    """The mean per start, of a target and a lam; 0 where no whole episode could be sampled."""
+    rows, d, every = sample.rows, e.features, e.where == "states"
+    episode = sample.marks[:, 1]
+    first = np.append(True, episode[1:] != episode[:-1])[: len(rows)]
+    here, ahead = (np.ascontiguousarray(x) for x in (rows[:, -2 * d : -d], rows[:, -d:]))
+    discount, rho = rows[:, DISCOUNT], np.ascontiguousarray(rows[:, RATIOS : -2 * d].T)
     starts = len(rows) if every else int(first.sum())
-    return float(followed(numbers.astype(np.float64), lam, 1.0 if every else 0.0) / starts)
+    cut = bool((discount[np.append(first[1:], True)[: len(rows)]] > 0.0).any())
+
+    def mean(target: int, lam: float) -> float:
+        pair = e.solution(target, LSTD)
+        if pair is None or not cut:
+            return 0.0
+        numbers = np.stack([here @ pair.beta, ahead @ pair.w, rho[target], discount, first])
+        return float(followed(numbers.astype(np.float64), lam, 1.0 if every else 0.0) / starts)
+
+    return mean
 
 
 @compiled

@@ -22,7 +22,6 @@ c_t = rho_t (gamma_t lam c_{t-1} + 1 at a start). So a unit's score comes from i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -41,30 +40,40 @@ def drl(e: Estimator, target: int, form: Form) -> Estimate:
 def curve(e: Estimator, target: int) -> dict[float, Estimate]:
     """DRL(lam) for every lam of the grid whose sums were made."""
     known = {0.0, *e.lams} & {1.0, *(s.lam for s in e.systems if not s.emphatic)}
-    return {lam: at(e, target, lam) for lam in GRID if lam in known}
+    lams = [lam for lam in GRID if lam in known]
+    return dict(zip(lams, along(e, target, lams), strict=True))
 
 
 def at(e: Estimator, target: int, lam: float) -> Estimate:
     """DRL(lam) of one lam, whose sums must be among those of the pass."""
-    score, mass, cut = np.zeros(e.n_units), np.zeros(e.n_units), 0.0
-    number = e.starts.sum()
+    return along(e, target, [lam])[0]
+
+
+def along(e: Estimator, target: int, lams: list[float]) -> list[Estimate]:
+    """DRL(lam) of several lam: they share the weights of the folds."""
+    n, ks = len(lams), [e.systems.index(System(lam)) for lam in lams if lam < 1.0]
+    score, mass, cut = np.zeros((n, e.n_units)), np.zeros((n, e.n_units)), [0.0] * n
     with np.errstate(over="ignore", invalid="ignore"):
-        for held in e.cross_fitted(target):
-            if held.pair is None:
-                return nothing(e.n_units)
-            pair, here = held.pair, held.units
-            score[here] = e.start[here] @ pair.w
-            if lam < 1.0:
-                found = e.corrections(target, e.systems.index(System(lam)), pair, here)
-                score[here] += (1.0 - lam) * found.errors
-                mass[here] += (1.0 - lam) * found.masses
-            if lam > 0.0:
-                found = e.products(target, lam, pair.w, here)
-                score[here] += lam * found.errors
-                mass[here] += lam * found.masses
-                cut += e.at_cuts(target, lam, pair.beta, here)
-        one = e.mean_of(score)
-        return replace(one, lam=lam, masses=mass / number, cut=float(cut / number))
+        for here, pair in e.cross_fitted(target):
+            if pair is None:
+                return [nothing(e.n_units)] * n
+            start = e.start[here] @ pair.w
+            corrections = iter(e.all_corrections(target, ks, pair, here))
+            for i, lam in enumerate(lams):
+                found, weights = start, np.zeros(len(start))
+                if lam < 1.0:
+                    errors, masses = next(corrections)
+                    found, weights = found + (1.0 - lam) * errors, weights + (1.0 - lam) * masses
+                if lam > 0.0:
+                    errors, masses = e.products(target, lam, pair.w, here)
+                    found, weights = found + lam * errors, weights + lam * masses
+                    cut[i] += e.at_cuts(target, lam, pair.beta, here)
+                score[i, here], mass[i, here] = found, weights
+        means = map(e.mean_of, score)
+        return [
+            Estimate(one.value, one.influence, lam, masses / e.n_starts, beyond / e.n_starts)
+            for one, lam, masses, beyond in zip(means, lams, mass, cut, strict=True)
+        ]
 
 
 def needed(lams: Iterable[float]) -> tuple[tuple[System, ...], tuple[float, ...]]:

@@ -15,16 +15,20 @@ import numpy as np
 from steadytd.evaluation.estimate.estimators import Estimator, Form
 from steadytd.evaluation.estimate.sandwich import Estimate, nothing
 
+EIGHT = 8  # NumPy adds in groups of so many: zeros behind a whole group change no bit
+
 
 def snpdis(e: Estimator, target: int, form: Form) -> Estimate:
     """The sum of the steps' means, with its influences by the delta method."""
     if e.where == "states":
         return nothing(e.n_units)
     u = e.units
-    N = u.numerator[:, target]
-    D = u.denominator[:, target] + np.cumsum(u.ended[:, target], axis=1)
+    end = -(-int(u.extent[3]) // EIGHT) * EIGHT  # behind the longest episode N is 0
+    N = u.numerator[:, target, :end]
+    D = u.denominator[:, target, :end] + np.cumsum(u.ended[:, target, :end], axis=1)
     below = D.sum(axis=0)
     used = below > 0.0
-    N, D, below = N[:, used], D[:, used], below[used]
+    if not used.all():
+        N, D, below = N[:, used], D[:, used], below[used]
     means = N.sum(axis=0) / below
     return Estimate(float(means.sum()), np.asarray(((N - D * means) / below).sum(axis=1)))

@@ -154,10 +154,13 @@ class SparseEstimator(Estimator):
             return SparseInverse.full(M, G)
         return found
 
-    def corrections(self, target: int, k: int, pair: Pair, here: slice = slice(None)) -> Scores:
-        """beta.(b_u - A_u w) by unit, and beta.(sum of (1 - gamma') z)."""
+    def all_corrections(
+        self, target: int, ks: list[int], pair: Pair, here: slice = slice(None)
+    ) -> list[Scores]:
+        """beta.(b_u - A_u w) by unit, and beta.(sum of (1 - gamma') z), by several systems."""
         some = self._part(here)
-        return self._scores(self._traced(target, self.systems[k], pair.beta, some), pair.w, some)
+        traced = [self._traced(target, self.systems[k], pair.beta, some) for k in ks]
+        return [self._scores(one, pair.w, some) for one in traced]
 
     def products(self, target: int, lam: float, w: Floats, here: slice = slice(None)) -> Scores:
         """The sums of c (r - (x - gamma' x').w) and of c (1 - gamma') by unit."""
