@@ -57,6 +57,7 @@ MOST_PARTS = 64
 BATCH_BYTES = 40e6  # of a batch's features,
 SPARSE_BATCH_BYTES, FEWEST_ROWS = 6e6, 500  # and of those that are nearly all 0
 ENGINES = ("local", "dask")
+WIDE = 64  # features from which on targets share threads: with fewer they wait for Python's lock
 FEWEST_UNITS = 10  # stretches of episodes that are left however they are correlated
 
 
@@ -336,7 +337,8 @@ def conclude(
         return j, path(e, t, plan.targets[t], stability)
 
     _ = e.kept, e.start_mean  # once, before several threads ask for them
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+    workers = (threads or os.cpu_count() or 1) if e.rank >= WIDE else 1
+    with ThreadPoolExecutor(workers) as pool:
         judged, paths = zip(*pool.map(one, range(len(plan.targets))), strict=True)
     calibrated = calibration(passed.checked, passed.statistics, u, facts)
     general = [*about_log(facts), *about_probabilities(calibrated)]
@@ -349,7 +351,7 @@ def conclude(
     data = Counted(u.rows, "rows") if facts.continuing else Counted(u.episodes, "episodes")
     sides = [Side(j.name, j.rule, recommended[j.name].warnings) for j in judged]
     decisions = [compared(side, None, data) for side in sides]
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         looked = pool.map(partial(examine, about), range(len(judged)), sides, decisions)
     sensitivities, returns = zip(*looked, strict=True)
     warnings += [finding for s in sensitivities for finding in about_sensitivity(s)]
