@@ -28,6 +28,7 @@ from steadytd.evaluation.estimate.overlap import mean_interval
 from steadytd.evaluation.judge import (
     action_findings,
     log_findings,
+    online_findings,
     probability_findings,
     recommend,
     target_findings,
@@ -782,7 +783,9 @@ CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
 
 
 def test_every_code_of_the_source_has_a_check() -> None:
-    rooms = (log_findings, target_findings, probability_findings, action_findings)
+    rooms = (
+        log_findings, target_findings, online_findings, probability_findings, action_findings,
+    )  # fmt: skip
     source = "".join(inspect.getsource(module) for module in rooms)
     codes = set(re.findall(r'Finding\(\s*"(\w+)"', source))
     assert codes == set(CHECKS) and "td_unstable" in codes

@@ -8,6 +8,7 @@ from steadytd.base.finding import Finding
 from steadytd.evaluation.estimate.baselines import CORRECTED, DOUBLY_ROBUST, REFERENCE, SAMPLING
 from steadytd.evaluation.judge.action_findings import about_actions
 from steadytd.evaluation.judge.log_findings import LogFacts
+from steadytd.evaluation.judge.online_findings import about_online
 from steadytd.evaluation.judge.rule import DOUBT, FEW_SCORES, FEW_STRETCHES
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
@@ -17,7 +18,6 @@ PER_FEATURE = 10.0  # effective rows per feature that a solved system should hav
 MATTERS = 0.5  # of half an interval: differences below this do not matter
 TINY = 1e-6  # of the values' size: nor do those
 MANY = 3.5  # standard errors that two learners have to differ by
-CLOSE = 0.005  # of its fixed point: as near as an online learner has to come
 UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl:lam=1 has to exclude
 
 
@@ -29,7 +29,7 @@ def about_target(j: Judged, f: LogFacts) -> list[Finding]:
     )  # fmt: skip
     found = [finding for part in parts if (finding := part(j, f)) is not None]
     found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]
-    return found + _out_of_range(j, f) + _online(j) + about_actions(j)
+    return found + _out_of_range(j, f) + about_online(j) + about_actions(j)
 
 
 def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
@@ -356,55 +356,3 @@ def _bias(j: Judged) -> Finding | None:
         "Use lstd or tdc, which need no penalty.",
         {"eta": worst.eta, "value": worst.fixed_point, "without": value},
     )  # fmt: skip
-
-
-def _online(j: Judged) -> list[Finding]:
-    followed = [v for v in j.values if v.kind == "online"]
-    return [f for part in (_diverged, _no_interval, _not_converged) for f in part(j, followed)]
-
-
-def _diverged(j: Judged, followed: list[Value]) -> list[Finding]:
-    return [
-        Finding(
-            "diverged",
-            j.name,
-            "note",
-            f"{v.learner} left the finite range within {v.diverged} steps.",
-            "Use a smaller alpha, or a learner that is stable here.",
-            {"learner": v.learner, "step": v.diverged},
-        )
-        for v in followed
-        if v.diverged is not None
-    ]
-
-
-def _no_interval(j: Judged, followed: list[Value]) -> list[Finding]:
-    return [
-        Finding(
-            "no_interval",
-            j.name,
-            "note",
-            f"{v.learner} has no interval: its fixed point cannot be computed from the sums kept.",
-            "Use lstd or lsetd for intervals.",
-            {"learner": v.learner},
-        )
-        for v in followed
-        if v.fixed_point is None and v.diverged is None
-    ]
-
-
-def _not_converged(j: Judged, followed: list[Value]) -> list[Finding]:
-    found = []
-    for v in followed:
-        if v.fixed_point is None or v.diverged is not None:
-            continue
-        if abs(v.value - v.fixed_point) > max(v.interval.width / 2, CLOSE * abs(v.fixed_point)):
-            why = "it is unstable here" if v.stable is False else "it has not arrived there"
-            text = (
-                f"{v.learner} ended at {v.value:.4g}, its fixed point on this log is "
-                f"{v.fixed_point:.4g}: {why}. The interval belongs to the fixed point."
-            )
-            remedy = "Use the solved form (lstd, perturbed_lstd, lsetd)."
-            numbers = {"learner": v.learner, "value": v.value, "fixed_point": v.fixed_point}
-            found.append(Finding("not_converged", j.name, "note", text, remedy, numbers))
-    return found
