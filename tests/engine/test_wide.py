@@ -125,12 +125,12 @@ def test_every_law_has_the_bits_of_the_plain_loop(case: Learner) -> None:
     assert_same(found[1], found[0])
 
 
-def check(case: Learner, seed: int, steps: int, d: int) -> None:
-    """Compiled, with lanes that diverge, a padded block, and the loop changed on the way."""
+def check(case: Learner, seed: int, steps: int, d: int) -> bool:
+    """Compiled, a padded block, the loop changed on the way; whether some lanes diverged."""
     stream = DenseStream(seed, steps, d)
     lanes = lanes_of(case, GROUP + 3, 300.0)
     plain, errors = stream.feed(lanes, NEVER)
-    assert -1 in plain.diverged and (plain.diverged >= 0).any()
+    assert -1 in plain.diverged
     wide, wide_errors = stream.feed(lanes, ALWAYS)
     assert_same(wide, plain)
     same_bits(wide_errors, errors)
@@ -140,17 +140,19 @@ def check(case: Learner, seed: int, steps: int, d: int) -> None:
         same_bits(few.V[..., stays], plain.V[..., :count][..., stays])
     mixed, _ = stream.feed(lanes, steps // 3 * len(lanes), cuts=(7, steps // 2))
     assert_same(mixed, plain)
+    return bool((plain.diverged >= 0).any())
 
 
 @pytest.mark.parametrize("text", STRUCTURES)
 def test_compiled_has_the_bits_of_the_plain_loop(text: str) -> None:
     for seed, d in ((1, 8), (2, 5), (3, 16), (4, 1)):
-        check(st.learner(f"{text},alpha=1" if ":" in text else text), seed, 1500, d)
+        assert check(st.learner(f"{text},alpha=1" if ":" in text else text), seed, 1500, d)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", WIDE, ids=str)
 def test_every_law_compiled(case: Learner) -> None:
+    """Some never diverge: implicit steps, and weights that are projected."""
     for seed, d in ((5, 8), (6, 11)):
         check(case, seed, 3000, d)
 
