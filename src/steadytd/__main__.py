@@ -23,7 +23,8 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         run()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # where the command could not say it any more
+        os.write(2, b"interrupted.\n")
         sys.exit(INTERRUPTED)
     finally:
         if heeded:

@@ -132,7 +132,7 @@ def test_the_drawing(count: int, tmp_path: Path) -> None:
         chart = learning_curves(names[i], names[i + 1], steps, curves, log=False)
         svg = save_figure(chart, tmp_path, "picture")
         drawn = "".join(ElementTree.fromstring(svg).itertext())
-        assert not obeyed(drawn, lines=True)
+        assert set(obeyed(drawn, lines=True)) <= {"\t"}
     assert {path.suffix for path in tmp_path.iterdir()} == {".svg", ".png", ".pdf"}
 
 

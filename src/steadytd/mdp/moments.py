@@ -13,6 +13,8 @@ from steadytd.base.errors import InputError
 from steadytd.mdp.scales import RowSpace, column_lengths, power_of_two
 from steadytd.mdp.sparse import dense
 
+NEVER = 1e-15  # of all steps: how often a state may be visited that counts as not visited
+
 
 class Expectation(NamedTuple):
     """The mean update of a learner in its steady state: E[change of y] = alpha (g - M y).
@@ -126,8 +128,12 @@ class Moments:
 
     @property
     def visited(self) -> Bools:
-        """Which states the behaviour policy visits in the long run, while they are active."""
-        return np.asarray(self.d > 0.0)
+        """Which states the behaviour policy visits in the long run, while they are active.
+
+        One that it comes to less than once in 10^15 steps is not: no run sees it, and numbers
+        that weigh it beside the others cannot hold it.
+        """
+        return np.asarray(self.d > NEVER)
 
     @cached_property
     def row_space(self) -> Floats:

@@ -27,7 +27,7 @@ from steadytd.theory.assumptions import Assumption, check_assumptions
 from steadytd.theory.choose import PenaltyErrors, errors_of, least_penalty, resolve
 from steadytd.theory.margin import PenaltyPath, penalty_path
 from steadytd.theory.mean_square import MeanSquare, mean_square
-from steadytd.theory.thresholds import Interval, Pencil, bounds
+from steadytd.theory.thresholds import Interval, Pencil, bounds, solution
 from steadytd.theory.variance import Variance, variance
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Analysis:
         """Pi = Phi (Phi' D Phi)^+ Phi' D: onto the span of Phi in the d_mu norm."""
         m, Q = self.moments, self.pencil.Q
         weighted = Q.T @ (m.Phi * m.d[:, None]).T
-        return np.asarray(m.Phi @ Q @ np.linalg.solve(self.pencil.G, weighted))
+        return np.asarray(m.Phi @ Q @ solution(self.pencil.G, weighted))
 
     def bellman(self, values: ArrayLike, eta: float = 0.0) -> Floats:
         """The perturbed Bellman operator T_eta v = (r_pi + gamma P_pi v) / (1 + eta)."""

@@ -29,6 +29,7 @@ from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.theory import dynamics
 from steadytd.theory.exact import affine_step, closes
+from steadytd.theory.thresholds import solution
 
 LARGEST = 900  # unknowns of a linear system
 SMALLEST = 1e-4  # of the mean's largest step size: where the search begins
@@ -130,7 +131,7 @@ class MeanSquare:
         pushed = np.zeros((states, size))
         np.add.at(pushed, t, (p * d[s])[:, None] * n)
         flat = np.eye(states * size) - step.transpose(0, 2, 1, 3).reshape(states * size, -1)
-        m = np.linalg.solve(flat, pushed.reshape(-1)).reshape(states, size)
+        m = solution(flat, pushed.reshape(-1)).reshape(states, size)
         cross = np.einsum("eij,ej,ek->eik", B, m[s], n)
         added = np.zeros((states, size, size))
         own = d[s][:, None, None] * np.einsum("ei,ej->eij", n, n)

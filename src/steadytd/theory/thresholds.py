@@ -171,14 +171,14 @@ class Pencil:
 
     def fixed_point(self, eta: float) -> Floats:
         """w(eta) in the original coordinates: A(eta) w = b."""
-        return np.asarray(self.Q @ np.linalg.solve(self.A(eta), self.b))
+        return np.asarray(self.Q @ solution(self.A(eta), self.b))
 
     def sensitivity(self, eta: float) -> float:
         """|| d(Phi w)/d eta ||_D: how much the values move per unit of eta; infinite at a pole."""
         if self.at_pole(eta):
             return float("inf")
-        w = np.linalg.solve(self.A(eta), self.b)
-        slope = np.linalg.solve(self.A(eta), self.G @ w)
+        w = solution(self.A(eta), self.b)
+        slope = solution(self.A(eta), self.G @ w)
         return float(np.sqrt(slope @ self.G @ slope))
 
     @property
@@ -231,6 +231,18 @@ def rates_of(A: Floats, sizes: Floats | None) -> Complexes:
     if sizes is None:
         return np.asarray(np.linalg.eigvals(A))
     return graded_rates(sizes[:, None] * A * sizes, sizes).values
+
+
+def solution(A: Floats, b: Floats) -> Floats:
+    """A^-1 b; the shortest w with A w = b where A is singular to the last bit.
+
+    It is where mu comes to a state so seldom that its features vanish beside those of the others:
+    they count for the rank, and for no value that is ever seen.
+    """
+    try:
+        return np.asarray(np.linalg.solve(A, b))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0])
 
 
 def real_ones(values: Complexes) -> list[float]:

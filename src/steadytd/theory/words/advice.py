@@ -11,6 +11,7 @@ from steadytd.base.finding import Finding
 from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
 from steadytd.theory.choose import knife_edge, least_penalty
 from steadytd.theory.margin import STEEP
+from steadytd.theory.thresholds import solution
 from steadytd.theory.words.recommend import recommended
 
 _TOO_CLOSE = "too close to a pole or to an unstable one."
@@ -126,7 +127,7 @@ def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
     wanted = np.linalg.lstsq(
         np.sqrt(m.d)[:, None] * (m.Phi @ pencil.Q), np.sqrt(m.d) * m.v_pi, rcond=None
     )[0]
-    reached = np.linalg.solve(pencil.A(eta), pencil.b)
+    reached = solution(pencil.A(eta), pencil.b)
     parts = np.linalg.lstsq(vectors, np.stack([wanted, reached], axis=1).astype(complex))[0]
     for mode, vector, (true, learned) in zip(modes, vectors.T, parts, strict=True):
         real = abs(mode.imag) <= SOME * (1.0 + abs(mode)) and -eta < mode.real < 0.0
