@@ -52,6 +52,6 @@ def test_certificates(many: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", [115, 423, 1239])
-def test_states_that_are_hardly_ever_visited(seed: int) -> None:
-    """Once in 10^17 to 10^30 steps; each ended in a singular matrix before."""
+def test_matrices_that_are_singular_to_the_last_bit(seed: int) -> None:
+    """States visited once in 10^24 steps (115, 1239); steps that rounding swallows (423)."""
     case(np.random.default_rng([seed, 2]))

@@ -234,10 +234,9 @@ def rates_of(A: Floats, sizes: Floats | None) -> Complexes:
 
 
 def solution(A: Floats, b: Floats) -> Floats:
-    """A^-1 b; the shortest w with A w = b where A is singular to the last bit.
+    """A^-1 b; the shortest w that comes nearest to A w = b where A is singular to the last bit.
 
-    It is where mu comes to a state so seldom that its features vanish beside those of the others:
-    they count for the rank, and for no value that is ever seen.
+    So it is where what tells two features apart, or a step, is lost in rounding beside the rest.
     """
     try:
         return np.asarray(np.linalg.solve(A, b))
