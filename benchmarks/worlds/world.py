@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Probabilities = Literal["right", "estimated", "wrong"]
+NOISE = 7.0  # standard deviations: no log has a reward beyond
 
 
 class Dynamics(NamedTuple):
@@ -85,6 +86,21 @@ class World:
     def behavior_truth(self) -> float:
         """What the policy that made the log is worth."""
         return float(self.weights @ self.values(self.mu))
+
+    @cached_property
+    def reward_range(self) -> tuple[float, float]:
+        """The least and the largest reward of a step; noise beyond NOISE deviations is left out."""
+        d = self.dynamics
+        can = (d.P > 0.0) & ~d.ends[:, None, None]
+        reached = d.start > 0.0
+        for _ in range(len(reached)):
+            more = reached | can[reached].any(axis=(0, 1))
+            if (more == reached).all():
+                break
+            reached = more
+        possible = d.r[can & reached[:, None, None]]
+        beyond = NOISE * d.noise
+        return float(possible.min() - beyond), float(possible.max() + beyond)
 
     @cached_property
     def _cumulative(self) -> tuple[Floats, Floats, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.worlds import DEVELOPMENT, FRESH, LATER, SET_ASIDE
+from benchmarks.worlds import DEVELOPMENT, FRESH, LAST, LATER, SET_ASIDE
 from benchmarks.worlds.checks import alarms, scores
 from benchmarks.worlds.drl import Fitted, row_scores, unit_of
 from benchmarks.worlds.rows import read
@@ -12,10 +12,10 @@ from benchmarks.worlds.rule import Sums, stretched
 
 
 @pytest.mark.parametrize(
-    "name", ["bandit", "short queue raw", "car poly:2", "depot raw", "tide raw"]
+    "name", ["bandit", "short queue raw", "car poly:2", "depot raw", "tide raw", "payments onehot"]
 )
 def test_returns_of_logs_have_the_solved_value(name: str) -> None:
-    world = DEVELOPMENT[name]()
+    world = (DEVELOPMENT | LAST)[name]()
     returns = []
     for seed in range(3):
         c = world.columns(seed)
@@ -35,6 +35,8 @@ def test_no_dynamics_stand_in_two_parts() -> None:
         "subscribers raw": FRESH, "lake6 onehot": FRESH, "slots raw": DEVELOPMENT,
         "climb raw": DEVELOPMENT, "tide raw": DEVELOPMENT, "warehouse raw": LATER,
         "tutor raw": LATER, "trials raw": LATER, "treasure raw": LATER, "parking raw": LATER,
+        "warranty raw": LAST, "seedlings few": LAST, "payments raw": LAST, "pig raw": LAST,
+        "tennis raw": LAST, "dialog raw": LAST, "battery endless": LAST,
     }  # fmt: skip
     found = [part[name]().dynamics for name, part in names.items()]
     for i, a in enumerate(found):
@@ -69,3 +71,13 @@ def test_slow_noise_is_seen_by_long_stretches() -> None:
     starts = np.ones(200)
     assert stretched(score, starts).se[0] > 2.0 * Sums.of(score, starts).se[0]
     assert stretched(score, starts).J[0] == pytest.approx(score.mean())
+
+
+@pytest.mark.parametrize("name", ["trials raw", "treasure raw", "pump raw", "season raw"])
+def test_rewards_lie_in_the_range_that_a_world_states(name: str) -> None:
+    world = LATER[name]()
+    lo, hi = world.reward_range
+    rewards = np.concatenate([world.columns(seed)["reward"] for seed in range(20)])
+    assert lo <= rewards.min() <= rewards.max() <= hi
+    if name == "treasure raw":
+        assert (lo, hi) == (-0.2, 128.0)  # of eight places the last one's prize
