@@ -7,6 +7,9 @@ or worse than the policy that made the log) if it is true.
 
     python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--json]
 
+`--range` tells `st.evaluate` the range of rewards of each world, and `--horizon N` how long what is
+not in the log can last.
+
 `--prototype` grades the slow reference (`benchmarks/worlds/rule.py`) instead of `st.evaluate`.
 """
 
@@ -19,7 +22,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,6 +59,8 @@ class Task(NamedTuple):
     world: str
     seeds: range
     prototype: bool
+    ranged: bool = False
+    horizon: int | None = None
 
 
 @cache
@@ -64,13 +69,14 @@ def world_of(part: str, name: str) -> World:
     return PARTS[part][name]()
 
 
-def by_product(world: World, seed: int) -> Said:
+def by_product(world: World, seed: int, ranged: bool = False, horizon: int | None = None) -> Said:
     """What `st.evaluate` says."""
     import steadytd as st
 
     e: Any = st.evaluate(
         world.log(seed), discount=world.discount, features=world.features,
         behavior=world.behavior, threads=1, learners=["drl"],
+        reward_range=world.reward_range if ranged else None, horizon=horizon,
     )  # fmt: skip
     r = e.recommended["pi"]
     decision = e.compare("pi").decision
@@ -96,7 +102,8 @@ def by_prototype(world: World, seed: int) -> Said:
 def grade(task: Task) -> tuple[Task, Counter[str]]:
     """Count what is right among some logs of a world."""
     world = world_of(task.part, task.world)
-    ask: Callable[[World, int], Said] = by_prototype if task.prototype else by_product
+    told = partial(by_product, ranged=task.ranged, horizon=task.horizon)
+    ask: Callable[[World, int], Said] = by_prototype if task.prototype else told
     truth, apart = world.truth, world.truth - world.behavior_truth
     found: Counter[str] = Counter()
     for seed in task.seeds:
@@ -116,8 +123,9 @@ def tasks(asked: argparse.Namespace) -> list[Task]:
     """All logs, in parts that take about as long as each other."""
     parts = list(PARTS) if asked.part == "all" else [asked.part]
     last = asked.first + asked.logs
+    how = asked.prototype, asked.range, asked.horizon
     return [
-        Task(part, name, range(first, min(first + CHUNK, last)), asked.prototype)
+        Task(part, name, range(first, min(first + CHUNK, last)), *how)
         for part in parts
         for name in PARTS[part]
         if not asked.worlds or any(text in name for text in asked.worlds)
@@ -150,6 +158,8 @@ def main() -> None:
     parser.add_argument("--part", choices=[*PARTS, "all"], default="all")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--prototype", action="store_true", help="grade the slow reference")
+    parser.add_argument("--range", action="store_true", help="state the range of rewards")
+    parser.add_argument("--horizon", type=int, help="with --range: the most steps of an episode")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
     asked = parser.parse_args()

@@ -60,6 +60,13 @@ def evaluate(
     ] = None,
     columns: Map = None,
     estimate: Estimate = False,
+    reward_range: Annotated[
+        str | None,
+        typer.Option("--reward-range", metavar="LO,HI", help="Least and largest reward of a step."),
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="With --reward-range: the most steps of an episode.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="local or dask.")] = "local",
     address: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler; default: threads here.")
@@ -89,6 +96,8 @@ def evaluate(
 
       steadytd evaluate 'logs/*.parquet' --discount 0.99 --target soft5 --out results/soft5
 
+      steadytd evaluate log.parquet --discount 0.99 --reward-range -6,1
+
       steadytd evaluate log.csv --discount 0.95 --map obs=state,behavior_prob=p --json
 
       steadytd evaluate logs/ --discount 0.99 --engine dask --checkpoint parts
@@ -114,8 +123,9 @@ def evaluate(
     with _unused(checkpoint), bar as update:
         e = do(
             log, discount=discount, features=features or "raw", learners=learner,
-            behavior="estimate" if estimate else None, engine=engine, address=address,
-            checkpoint=checkpoint, threads=threads, seed=seed, progress=update,
+            behavior="estimate" if estimate else None, reward_range=ranged(reward_range),
+            horizon=horizon, engine=engine, address=address, checkpoint=checkpoint,
+            threads=threads, seed=seed, progress=update,
         )  # fmt: skip
     page = None
     if directory is not None:
@@ -173,6 +183,25 @@ def opened(
     if not estimate:
         require_behavior(log)
     return log
+
+
+def ranged(given: str | None) -> tuple[float, float] | None:
+    """Two numbers from their text form.
+
+    >>> ranged("-6,1.5"), ranged(None)
+    ((-6.0, 1.5), None)
+    """
+    from steadytd.base.errors import InputError
+
+    if given is None:
+        return None
+    try:
+        lo, hi = (float(part) for part in given.split(","))
+    except ValueError:
+        raise InputError(
+            f"--reward-range must be two numbers LO,HI, for instance -1,10, got '{given}'."
+        ) from None
+    return lo, hi
 
 
 def mapped(given: list[str] | None) -> dict[str, str | list[str]] | None:

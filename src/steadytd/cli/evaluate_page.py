@@ -21,12 +21,14 @@ from steadytd.report.evaluation.tables import (
     value_rows,
 )
 from steadytd.report.evaluation.words import (
+    MOST_UNSEEN,
     Verdict,
     by_level,
     conditions,
     decision_lines,
     decision_texts,
     grouped,
+    unseen_texts,
 )
 
 COLOURS = {"good": "green", "worse": "dark_orange3", "care": "yellow", "bad": "red"}
@@ -58,6 +60,8 @@ def print_decisions(e: Evaluation) -> None:
     for text, grade in zip_longest(decision_texts(e), grades):  # the last may be about all
         style = f"bold {COLOURS[grade]}" if grade else "none"
         out.print(f"[{style}]{plain(text)}[/]", highlight=False)
+    for text in unseen_texts(e)[:MOST_UNSEEN]:
+        out.print(plain(text), highlight=False)
     out.print()
 
 

@@ -25,9 +25,9 @@ from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.bootstrap import resamples
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
-from steadytd.evaluation.estimate.methods.beyond import beyond_cuts
 from steadytd.evaluation.estimate.methods.by_action import BY_ACTION, FEW, numbers_per_block
 from steadytd.evaluation.estimate.methods.drl import at, needed
+from steadytd.evaluation.estimate.methods.row_weights import RowWeights
 from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests, with_drl
 from steadytd.evaluation.estimate.sandwich import neighbours
@@ -41,8 +41,10 @@ from steadytd.evaluation.judge.log_findings import LogFacts, about_log
 from steadytd.evaluation.judge.probability_findings import about_probabilities, about_sensitivity
 from steadytd.evaluation.judge.recommend import recommend
 from steadytd.evaluation.judge.rule import noise
+from steadytd.evaluation.judge.silence import silence
+from steadytd.evaluation.judge.stated import Stated, check_stated, stated_range
 from steadytd.evaluation.judge.target_findings import about_target
-from steadytd.evaluation.judge.values import Given, Judged, judge
+from steadytd.evaluation.judge.values import Given, Judged, judge, tries_of
 from steadytd.evaluation.probabilities import Asked, Probabilities, calibration, examine
 from steadytd.evaluation.result import Evaluation
 from steadytd.evaluation.visits import visits
@@ -71,6 +73,8 @@ def evaluate(
     columns: ColumnMap | None = None,
     behavior: Any = None,
     value_at: Literal["auto", "start", "states"] = "auto",
+    reward_range: tuple[float, float] | None = None,
+    horizon: int | None = None,
     engine: str = "local",
     address: str | None = None,
     checkpoint: str | Path | None = None,
@@ -91,7 +95,10 @@ def evaluate(
     policy, or "estimate", or a scikit-learn classifier to estimate it with; without it the log must
     have a `behavior_prob`.
     `value_at` says where: at the episodes' first states (default), or over all logged states
-    (default for a log of one endless episode). `engine="dask"` spreads the sums over a cluster (at
+    (default for a log of one endless episode). `reward_range` are the least and the largest reward
+    that a step can give, in the log or not: with it intervals hold outcomes that were too rare to
+    be logged; and with `horizon`, the most steps of an episode, also outcomes that last.
+    `engine="dask"` spreads the sums over a cluster (at
     `address`, or threads here), one task per part, kept in the directory `checkpoint`.
     `progress(done, total)` is called with rows.
     """
@@ -107,6 +114,7 @@ def evaluate(
     for name, given in (("checkpoint", checkpoint), ("address", address)):
         if given is not None and not isinstance(given, str | Path):
             raise InputError(f"{name} must be a text or a path, got {given!r}.")
+    stated = stated_range(reward_range, horizon)
     asked = with_drl(requests(learners))
     log = _opened(source, discount, targets, columns, behavior, batch_rows, seed)
     if not log.targets:
@@ -136,8 +144,11 @@ def evaluate(
         "parts": len(pieces),
         "blocks": plan.blocks,
         "seed": seed,
+        "reward_range": None if stated is None else [stated.lo, stated.hi],
+        "horizon": horizon,
     }
-    return conclude(log, fitted, plan, asked, passed, How(seed, threads), settings)
+    check_stated(log, passed.statistics.extent, stated, plan.where == "start")
+    return conclude(log, fitted, plan, asked, passed, How(seed, threads, stated), settings)
 
 
 def _opened(
@@ -272,6 +283,7 @@ class How(NamedTuple):
 
     seed: int
     threads: int | None
+    stated: Stated | None = None
 
 
 def in_units(e: Estimator, plan: Plan) -> Estimator:
@@ -299,36 +311,21 @@ def conclude(
     settings: dict[str, Any],
 ) -> Evaluation:
     """Estimates, intervals and findings from the sums of a pass."""
-    seed, threads = how
+    seed, threads, stated = how
     whole = estimator(units(passed.statistics), plan.where, plan.systems, plan.lams)
     e = in_units(whole, plan)
     u = e.units
     drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed))
-    truncated, left = u.counts[:, 2:].sum(axis=0)
-    facts = LogFacts(
-        rows=u.rows,
-        episodes=u.episodes,
-        units=e.n_units,
-        truncated=int(truncated),
-        discount_left=float(left / truncated) if truncated else 0.0,
-        left_out=passed.left_out,
-        continuing=e.where == "states",
-        divided=bool(u.continues[1:].any()),
-        behavior_estimated=bool(getattr(log, "behavior_estimated", False)),
-        behavior_numbers=_calibration(log),
-        unit_rows=u.rows / e.n_units,
-        rewards=(float(u.extent[0]), float(u.extent[1])),
-        largest_discount=float(u.extent[2]),
-        longest=int(u.extent[3]),
-    )
-
+    estimated = bool(getattr(log, "behavior_estimated", False))
+    facts = LogFacts.of(e, passed.left_out, _calibration(log) if estimated else None, stated)
     valued = behavior_estimate(whole)
     own = at(whole, whole.behavior, 1.0)
     sample = passed.checked.sample
     outcomes: dict[int, list[Followed]] = {}
     for followed in passed.outcomes:
         outcomes.setdefault(followed.target, []).append(followed)
-    given = Given(e, whole, plan, asked, outcomes, valued, own, beyond_cuts(sample, whole))
+    rows = RowWeights(sample, whole)
+    given = Given(e, whole, plan, asked, outcomes, valued, own, rows, stated)
 
     def one(t: int) -> tuple[Judged, list[dict[str, Any]]]:
         stability = assess(e, t, plan.targets[t], drawn)
@@ -355,6 +352,10 @@ def conclude(
         looked = pool.map(partial(examine, about), range(len(judged)), sides, decisions)
     sensitivities, returns = zip(*looked, strict=True)
     warnings += [finding for s in sensitivities for finding in about_sensitivity(s)]
+    missing = {
+        d.target: silence(j.rule, d, tries_of(given, t, j.overlap.rho_max, j.rule.estimate), stated)
+        for t, (j, d) in enumerate(zip(judged, decisions, strict=True))
+    }
     return Evaluation(
         log=facts,
         features=features,
@@ -374,6 +375,7 @@ def conclude(
             dict(zip(recommended, sensitivities, strict=True)),
             dict(zip(recommended, returns, strict=True)),
         ),
+        missing=missing,
         places=visits(
             passed.checked.sample, {j.name: j.omega for j in judged}, features, facts.continuing
         ),

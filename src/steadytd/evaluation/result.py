@@ -28,6 +28,7 @@ from steadytd.evaluation.judge.decide import (
 )
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.recommend import Recommendation
+from steadytd.evaluation.judge.silence import Unseen
 from steadytd.evaluation.judge.values import Judged
 from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.records import decode, encode
@@ -45,7 +46,7 @@ NOTES = (
     "features that cannot represent the value.",
     "They do not cover: such a bias in all other learners (see features_poor and bias_unchecked), "
     "bias of a penalty eta (see bias_dominates), wrong or estimated probabilities, actions that "
-    "the log never shows, or a world that has changed since.",
+    "the log never shows, {rewards}, or a world that has changed since.",
     "An online learner's interval is that of its fixed point on this log; not_converged says where "
     "the learner has not reached it.",
 )
@@ -78,6 +79,7 @@ class Evaluation(Shown):
     histogram_rows: list[dict[str, Any]]
     settings: dict[str, Any]
     probabilities: Probabilities
+    missing: dict[str, Unseen]
     places: Visits | None = None
 
     def __repr__(self) -> str:
@@ -189,6 +191,10 @@ class Evaluation(Shown):
         """How wrong the ratios would have to be before target and behaviour change places."""
         return self.probabilities.sensitivity[self.targets[self.place(target)]]
 
+    def unseen(self, target: str) -> Unseen:
+        """What may be missing in the log, and how large it would have to be to matter."""
+        return self.missing[self.targets[self.place(target)]]
+
     def quantiles(self, target: str) -> pl.DataFrame:
         """Of the target's return: what ("quantile" or "cvar"), level, value, lo, hi.
 
@@ -216,7 +222,11 @@ class Evaluation(Shown):
         """What intervals do and do not cover."""
         f = self.log
         states = "a state of the log" if f.continuing else "the logged episodes' first states"
-        said = [n.format(states=states, units=f.units, episodes=f.episodes) for n in NOTES]
+        rewards = "rewards beyond those logged (see reward_range)"
+        if f.stated is not None:
+            rewards = "rewards outside reward_range"
+        numbers = {"states": states, "units": f.units, "episodes": f.episodes, "rewards": rewards}
+        said = [n.format(**numbers) for n in NOTES]
         if any(j.actions is not None for j in self.judged):
             said.append(OF_ACTIONS)
         return [*said, DIVIDED] if f.divided else said
@@ -267,6 +277,7 @@ class Evaluation(Shown):
             "visits": None if self.places is None else self.places.to_dict(),
             "calibration": self.calibration.to_dict(),
             "sensitivity": [s.to_dict() for s in self.probabilities.sensitivity.values()],
+            "unseen": [u.to_dict() for u in self.missing.values()],
             "quantiles": [
                 {**s._asdict(), "rows": [row._asdict() for row in s.rows]}
                 for s in self.probabilities.spreads.values()

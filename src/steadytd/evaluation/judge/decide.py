@@ -5,7 +5,8 @@ Scores are compared unit by unit, so that what both policies share cancels:
     H = max(N, R)(score - other score) + the bounds of bias + what is beyond cuts, of both
 
 on either side, as in `rule`. N is the largest over lam' up to the lam of the rule; two targets go
-up together, each as far as its own lam. R takes the largest difference of both weights in a unit.
+up together, each as far as its own lam. R takes the largest difference of both weights in a unit,
+or in a row where the range of rewards is stated.
 What may make one target larger makes the difference larger, or smaller if it is the other one. The
 behaviour's own scores are its returns (with V at cuts), and have no bias by features. Where several
 comparisons are made at once, each has the level 1 - 0.05 / their number (Bonferroni).
@@ -23,6 +24,7 @@ import numpy as np
 from steadytd.base.wording import count, figures, without_sign_of_zero
 from steadytd.evaluation.estimate.sandwich import SAME, Estimate
 from steadytd.evaluation.judge.rule import UNSEEN, Reaches, Ruled, largest, noise
+from steadytd.evaluation.judge.unseen import Tries
 
 Said = Literal["better", "worse", "undecided"]
 
@@ -129,7 +131,8 @@ def compared(one: Side, other: Side | None, data: Counted, together: int = 1) ->
     apart = paths[0][-1].minus(paths[1][-1])
     beyond = a.beyond + (0.0 if b is None else b.beyond)
     unseen = _unseen(paths[0][-1], paths[1][-1], a.rewards)
-    known = largest([_chance(*paths, a.divided, level), Reaches(unseen, unseen)])
+    hidden = _hidden(a.tries, None if b is None else b.tries, level)
+    known = largest([_chance(*paths, a.divided, level), Reaches(unseen, unseen), hidden])
     chance = Reaches(*(side + beyond for side in known))
     bounds = [(a.bias.fixed, a.bias.chance)]
     if b is not None:
@@ -160,6 +163,14 @@ def _chance(
             return Reaches(math.nan, math.nan)
         found.append(noise(apart, divided, level).reach)
     return largest(found)
+
+
+def _hidden(one: Tries | None, other: Tries | None, level: float) -> Reaches:
+    """The same within the stated range of rewards."""
+    if one is None:
+        return Reaches(0.0, 0.0)
+    both, weight = one.minus(other)
+    return Reaches(*both.of(weight, level))
 
 
 def _unseen(one: Estimate, other: Estimate, rewards: float) -> float:

@@ -7,6 +7,8 @@ from typing import Any
 
 from steadytd.base.finding import Finding
 from steadytd.base.wording import count
+from steadytd.evaluation.estimate.estimators import Estimator
+from steadytd.evaluation.judge.stated import Stated
 
 FEW_EPISODES, FEW_ROWS = 20, 1000  # rows count where there are no episodes
 MUCH_LEFT = 0.05  # discount left where episodes are cut, on average
@@ -30,15 +32,41 @@ class LogFacts:
     rewards: tuple[float, float] = (float("-inf"), float("inf"))  # the least and the largest logged
     largest_discount: float = 1.0
     longest: int = 0  # steps of the longest episode
+    stated: Stated | None = None  # what is known of rewards, in the log or not
+
+    @staticmethod
+    def of(
+        e: Estimator, left_out: int, behavior: dict[str, Any] | None, stated: Stated | None
+    ) -> LogFacts:
+        """From the sums; `behavior` has numbers of the estimated policy, None: it was logged."""
+        u = e.units
+        truncated, left = u.counts[:, 2:].sum(axis=0)
+        return LogFacts(
+            rows=u.rows,
+            episodes=u.episodes,
+            units=e.n_units,
+            truncated=int(truncated),
+            discount_left=float(left / truncated) if truncated else 0.0,
+            left_out=left_out,
+            continuing=e.where == "states",
+            divided=bool(u.continues[1:].any()),
+            behavior_estimated=behavior is not None,
+            behavior_numbers=behavior or {},
+            unit_rows=u.rows / e.n_units,
+            rewards=(float(u.extent[0]), float(u.extent[1])),
+            largest_discount=float(u.extent[2]),
+            longest=int(u.extent[3]),
+            stated=stated,
+        )
 
     @property
     def allowed(self) -> tuple[float, float]:
-        """Between these every value lies if rewards stay within those logged.
+        """Between these every value lies if rewards stay within those logged, or stated.
 
         Rewards of one sign, discounted, add up to no less than one of them. All together are at
         most 1 / (1 - discount) times the largest: without end where the discount is 1.
         """
-        low, high = self.rewards
+        low, high = self.rewards if self.stated is None else self.stated[:2]
         steps = 1.0 / max(1.0 - self.largest_discount, 1e-300)
         return (low * steps if low < 0.0 else low), (high * steps if high > 0.0 else high)
 

@@ -4,7 +4,8 @@ The interval goes from J(lam) - H-(lam) to J(lam) + H+(lam), and its two sides a
 
     H = max(N(lam), R(lam)) + B(lam) + C(lam) N(0)
     N(lam): the largest over lam' <= lam of t se(lam') + 2 max_u |e_u|, e_u on this side
-    R(lam): 2 (largest weight of an episode / episodes) (largest - least reward of the log)
+    R(lam): 2 (largest weight of an episode / episodes) (largest - least reward of the log);
+            where the range of rewards is stated, at least what `unseen` finds
     B(lam): the largest of
             c(lam', lam) |J(lam) - J(lam')| for every lam' < lam, on the side away from J(lam')
             |J(lam) - J(lam')| for every lam' > lam that the log carries, on the side of J(lam')
@@ -32,15 +33,15 @@ taken.
 
 Where units are stretches of episodes, each side of N is the largest over stretches of 1, 2, 4, ...
 units while 25 are left, neighbours among the longest must be alike by less than 1 / sqrt(25), and
-R is 0. The largest weight of an episode is taken to be 1, and by how much W_u exceeds the number of
-its unit's episodes at most.
+R is 0 but for what `unseen` finds. The largest weight of an episode is taken to be 1, and by how
+much W_u exceeds the number of its unit's episodes at most.
 The rule was made and graded on worlds of known value: docs/decisions/0018-trust.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -56,6 +57,7 @@ from steadytd.evaluation.estimate.sandwich import (
     nothing,
     spread_of,
 )
+from steadytd.evaluation.judge.unseen import Tries
 
 MEMORY = 0.9  # of a step's error, what is left in the next
 UNCHECKED = 0.97  # the same where no higher lam shows whether that is so
@@ -208,7 +210,8 @@ class Ruled:
     """DRL at the lam that the rule takes; `reach` is H, made of the four parts named like it.
 
     `path` has DRL(lam') for all lam' up to it, itself as the last; `rewards` is how far they lie
-    apart, 0 where units are stretches.
+    apart, 0 where units are stretches. `tries` are rows that say what was not seen, where the range
+    of rewards is stated.
     """
 
     path: tuple[Estimate, ...]
@@ -222,6 +225,7 @@ class Ruled:
     beyond: float
     divided: bool
     rewards: float
+    tries: Tries | None = None
 
     @property
     def estimate(self) -> Estimate:
@@ -242,7 +246,14 @@ class Ruled:
     @property
     def chance(self) -> Reaches:
         """What chance can do, seen or not."""
-        return largest([self.noise.reach, Reaches(self.unseen, self.unseen)])
+        hidden = Reaches(0.0, 0.0) if self.tries is None else self.hidden
+        return largest([self.noise.reach, Reaches(self.unseen, self.unseen), hidden])
+
+    @cached_property
+    def hidden(self) -> Reaches:
+        """What outcomes within the stated range of rewards can do that were not seen."""
+        assert self.tries is not None
+        return Reaches(*self.tries.of(self.tries.weight))
 
     @property
     def interval(self) -> Interval:
@@ -285,11 +296,12 @@ class Data(NamedTuple):
     starts: Floats  # by unit
     divided: bool  # units are stretches of episodes
     rewards: tuple[float, float]  # the least and the largest
+    tries: Callable[[Estimate], Tries | None] | None = None  # where a range of rewards is stated
 
 
 def ruled(curve: dict[float, Estimate], own: Estimate, data: Data) -> Ruled:
     """The lam of the curve that the rule takes, lam = 0 aside; `own` is the behaviour's."""
-    starts, divided, (least, most) = data
+    starts, divided, (least, most), tries = data
     curve = {0.0: nothing(len(starts))} | dict(sorted(curve.items()))
     chances = {lam: noise(one.influence, divided) for lam, one in curve.items()}
     weights = {lam: weighing(one, chances[lam].number, starts) for lam, one in curve.items()}
@@ -304,6 +316,7 @@ def ruled(curve: dict[float, Estimate], own: Estimate, data: Data) -> Ruled:
             tuple(curve[x] for x in lams[: i + 1]), own, lam, weights[lam].carried, weights[lam],
             chances[lam]._replace(reach=reach), _unseen(one, starts, rewards),
             bias(curve, lam, higher, divided), abs(one.cut) * max(first), divided, rewards,
+            None if tries is None else tries(one),
         )  # fmt: skip
         found.append(made if made.known else replace(made, carried=False))
     carried = [one for one in found if one.carried]

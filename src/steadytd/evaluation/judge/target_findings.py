@@ -257,12 +257,14 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
 def _out_of_range(j: Judged, f: LogFacts) -> list[Finding]:
     """Values that no policy can have, whatever the features say."""
     low, high = f.allowed
+    least, most = f.rewards if f.stated is None else f.stated[:2]
+    how = "were logged" if f.stated is None else "are stated"
     room = TINY * max(abs(limit) for limit in (low, high, 0.0) if np.isfinite(limit))
     return [
         Finding(
             "value_range", j.name, "warning" if v.learner == CORRECTED.name else "note",
-            f"{v.learner} finds {v.value:.4g}, but rewards between {f.rewards[0]:.4g} and "
-            f"{f.rewards[1]:.4g}, as they were logged, with discounts up to "
+            f"{v.learner} finds {v.value:.4g}, but rewards between {least:.4g} and "
+            f"{most:.4g}, as they {how}, with discounts up to "
             f"{f.largest_discount:.4g}, allow values between {low:.4g} and {high:.4g} only.",
             "Use other features; look at the ratios.",
             {"learner": v.learner, "value": v.value, "lo": low, "hi": high},

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from steadytd.evaluation.estimate.estimators import DRL, LSTD, NOT_KNOWN, Estima
 from steadytd.evaluation.estimate.methods.by_action import Answer, Support, answer, support
 from steadytd.evaluation.estimate.methods.drl import curve
 from steadytd.evaluation.estimate.methods.mis import marginal_weights
+from steadytd.evaluation.estimate.methods.row_weights import RowWeights
 from steadytd.evaluation.estimate.overlap import Overlap
 from steadytd.evaluation.estimate.requests import Kind, Request
 from steadytd.evaluation.estimate.sandwich import SAME, Estimate, nothing
@@ -32,6 +33,8 @@ from steadytd.evaluation.estimate.stability import EIGENVALUE_RANK, Stability, d
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import with_numbers
 from steadytd.evaluation.judge.rule import Data, Ruled, ruled
+from steadytd.evaluation.judge.stated import Stated
+from steadytd.evaluation.judge.unseen import Fewer, Tries, tries
 
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
 
@@ -169,16 +172,20 @@ class Given(NamedTuple):
     outcomes: dict[int, list[Followed]]  # of the online learners, by target
     behavior: Estimate
     own: Estimate  # the behaviour's own scores, with what `behavior` has of w left out
-    beyond: Callable[[int, float], float]  # the part of a value beyond cuts, of a target and a lam
+    rows: RowWeights
+    stated: Stated | None
 
 
 def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> Judged:
     """The values of all learners for one target."""
-    e, whole, plan, asked, outcomes, behavior, own, beyond = given
+    e, whole, plan, asked, outcomes, behavior, own, rows_seen, stated = given
     found_curve = curve(whole, target)
     least, most = whole.units.extent[:2].tolist()
     divided = bool(whole.units.continues[1:].any())
-    rule = ruled(found_curve, own, Data(whole.starts, divided, (least, most)))
+    data = Data(whole.starts, divided, (least, most))
+    if stated is not None:
+        data = data._replace(tries=partial(tries_of, given, target, overlap.rho_max))
+    rule = ruled(found_curve, own, data)
     online = iter(outcomes.get(target, []))
     rows: list[Value] = []
     forms: dict[str, Form] = {}
@@ -229,8 +236,23 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         {name: found[form].value for name, form in plain.items()},
         {name: found[form] for name, form in listed},
         found_curve, marginal_weights(e, target), behavior, actions,
-        rule=rule, beyond=beyond(target, rule.lam),
+        rule=rule, beyond=rows_seen.beyond(target, rule.lam),
     )  # fmt: skip
+
+
+def tries_of(given: Given, target: int, largest: float, one: Estimate) -> Tries | None:
+    """The rows that say what was not seen of a target, whose largest ratio is `largest`.
+
+    Without sampled rows their weights are taken to be at most that times the largest mean weight of
+    a unit.
+    """
+    e = given.whole
+    share = e.starts / e.n_starts
+    means = np.nan if one.masses is None else one.masses[share > 0.0] / share[share > 0.0]
+    steps = 1.0 / max(1.0 - float(e.units.extent[2]), 1e-300) if e.where == "states" else 1.0
+    rows = float(e.units.counts[:, 0].sum())
+    fewer = Fewer(steps * largest * float(np.max(means)), rows, e.n_starts)
+    return tries(given.rows, target, one.lam or 0.0, given.stated, fewer)
 
 
 def _by_rule(rule: Ruled) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from steadytd.base.errors import InputError
 from steadytd.base.files import file_name, filling, write_whole
 from steadytd.base.json import json_text
+from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import tables, words
 from steadytd.report.evaluation.agreement import agreement_chart
@@ -123,6 +124,7 @@ def _html(
         e=e,
         drawn=e.targets[:DRAWN],
         decisions=words.decision_lines(e),
+        unseen=words.unseen_texts(e)[: words.MOST_UNSEEN],
         conditions=[line for line in words.verdicts(e) if line.grade == "care"],
         policies=tables.policy_rows(e),
         values_words=values_words(e),
@@ -154,6 +156,13 @@ def _files(models: list[dict[str, str]]) -> list[tuple[str, str]]:
     return [("evaluation.json", "what this page says"), *values] if models else []
 
 
+def _range(f: LogFacts) -> str:
+    if f.stated is None:
+        return ""
+    lo, hi, horizon = f.stated
+    return f"{lo:g} to {hi:g}" + (f", at most {horizon:,} steps" if horizon else "")
+
+
 def _facts(e: Evaluation, files: Sequence[str]) -> list[tuple[str, str]]:
     """Settings and provenance, in the order in which people ask."""
     f, s = e.log, e.settings
@@ -168,6 +177,7 @@ def _facts(e: Evaluation, files: Sequence[str]) -> list[tuple[str, str]]:
         ("learners", ", ".join(s["learners"])),
         ("behaviour policy", "estimated from the log" if f.behavior_estimated else "as logged"),
         ("engine", f"{s['engine']}, {s['parts']} parts"),
+        ("rewards, as stated", _range(f)),
         ("seed", s["seed"]),
     ]
     return [(name, str(text)) for name, text in shown if text != ""]

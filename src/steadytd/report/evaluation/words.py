@@ -12,6 +12,8 @@ from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
 
+MOST_UNSEEN = 6  # sentences about what was not seen that are shown
+
 Grade = Literal["good", "worse", "care", "bad"]
 
 # What a warning means for the value, after "do not trust it:" or "with care:".
@@ -200,6 +202,11 @@ def decision_texts(e: Evaluation) -> list[str]:
     """The decision about every target, and which is best, in the words that come first."""
     lines = [line.text for line in decision_lines(e)]
     return [*lines, e.best.text] if len(e.targets) > 1 else lines
+
+
+def unseen_texts(e: Evaluation) -> list[str]:
+    """What trusted answers rest on that no log can show."""
+    return [u.text for u in e.missing.values() if u.text]
 
 
 def conditions(e: Evaluation) -> list[str]:

@@ -1,0 +1,123 @@
+"""Sampled whole episodes row by row: the weight of every row, and what lies beyond the cuts.
+
+The weight of a row is U_t rho_t (see `drl`): how often, discounted, the target does what that row
+shows, for each time that the log does. It is found with w and beta of the whole log, and enters no
+value: it says what the log could not show, and is held against limits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Bools, Floats
+from steadytd.base.jit import compiled
+from steadytd.evaluation.collect.outcomes import DISCOUNT, RATIOS, REWARD, Sampled
+from steadytd.evaluation.estimate.estimators import LSTD, Estimator
+
+
+class RowValues(NamedTuple):
+    """V at a row's state, and gamma' V at the next one."""
+
+    here: Floats
+    ahead: Floats
+
+
+@dataclass(frozen=True)
+class RowWeights:
+    """The sampled rows of a log; none where no whole episode could be sampled."""
+
+    sample: Sampled
+    e: Estimator
+
+    @property
+    def number(self) -> int:
+        """How many rows there are."""
+        return len(self.sample.rows)
+
+    @property
+    def each(self) -> float:
+        """How many rows of the log each of them stands for."""
+        return float(self.e.units.counts[:, 0].sum()) / max(self.number, 1)
+
+    @cached_property
+    def reward(self) -> Floats:
+        """The rewards."""
+        return self.sample.rows[:, REWARD].astype(np.float64)
+
+    @cached_property
+    def discount(self) -> Floats:
+        """The discounts of the next states."""
+        return self.sample.rows[:, DISCOUNT].astype(np.float64)
+
+    @cached_property
+    def first(self) -> Bools:
+        """Whether the row begins an episode."""
+        episode = self.sample.marks[:, 1]
+        return np.append(True, episode[1:] != episode[:-1])[: self.number]
+
+    @cached_property
+    def _features(self) -> tuple[Floats, Floats]:
+        d, rows = self.e.features, self.sample.rows
+        return np.ascontiguousarray(rows[:, -2 * d : -d]), np.ascontiguousarray(rows[:, -d:])
+
+    @property
+    def _every(self) -> float:
+        return 1.0 if self.e.where == "states" else 0.0
+
+    def weights(self, target: int, lam: float) -> Floats | None:
+        """U rho of every row; None where the equations of the log have no solution."""
+        pair = self.e.solution(target, LSTD)
+        if pair is None:
+            return None
+        rho = self.sample.rows[:, RATIOS + target].astype(np.float64)
+        return self._followed(self._features[0] @ pair.beta, rho, lam)
+
+    @cached_property
+    def own(self) -> Floats:
+        """The same of the policy that made the log: products of discounts."""
+        return self._followed(np.zeros(self.number), np.ones(self.number), 1.0)
+
+    def _followed(self, omega: Floats, rho: Floats, lam: float) -> Floats:
+        numbers = np.stack([omega, rho, self.discount, self.first]).astype(np.float64)
+        return np.asarray(followed(numbers, lam, self._every))
+
+    def values(self, target: int) -> RowValues | None:
+        """V of the rows' states and of the next ones."""
+        pair = self.e.solution(target, LSTD)
+        if pair is None:
+            return None
+        here, ahead = (x @ pair.w for x in self._features)
+        return RowValues(here, self.discount * ahead)
+
+    def beyond(self, target: int, lam: float) -> float:
+        """The mean per start of U rho gamma' V(s') where episodes are cut off.
+
+        Nothing in the log checks these values.
+        """
+        last = np.append(self.first[1:], True)[: self.number]
+        if not (self.discount[last] > 0.0).any():
+            return 0.0
+        weights, values = self.weights(target, lam), self.values(target)
+        if weights is None or values is None:
+            return 0.0
+        starts = self.number if self._every else int(self.first.sum())
+        return float(weights[last] @ values.ahead[last] / starts)
+
+
+@compiled
+def followed(numbers: Floats, lam: float, every: float) -> Floats:
+    """U rho of every row from omega, rho, the discount, and whether an episode begins."""
+    omega, rho, discount, first = numbers
+    U, n = 0.0, len(omega)
+    found = np.empty(n)
+    for i in range(n):
+        if first[i] > 0.0:
+            U = (1.0 - lam) * omega[i] + lam
+        else:
+            U = (1.0 - lam) * omega[i] + lam * (discount[i - 1] * rho[i - 1] * U + every)
+        found[i] = U * rho[i]
+    return found

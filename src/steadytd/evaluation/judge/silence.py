@@ -1,0 +1,140 @@
+"""In words: what a trusted answer rests on that no log can show, and how much would turn it.
+
+Of the k rows with the largest weights an outcome that comes with chance p = 1 - 20^(-1/k) in each
+(about 3 / k) is missing in one of twenty logs. If it changes the return by d each time, the value
+is off by p d sum of weights / starts: so d follows from how far the value is from turning. Of all k
+from 100 on the one is named for which d is smallest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.base.wording import figures
+from steadytd.evaluation.judge.decide import Decision
+from steadytd.evaluation.judge.rule import Ruled
+from steadytd.evaluation.judge.stated import Stated
+from steadytd.evaluation.judge.unseen import LEVEL, Tries
+
+FEWEST, MANY = 10.0, 100.0  # rows that an outcome is said of: all, or at least so many
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Of the `rows` where the target goes most, an outcome that comes `once_in` times may miss.
+
+    If it changed the return by `change` each time, it would turn the `decision`, or move the
+    `value` out of its interval; None where no rows were sampled. `stated` outcomes are within the
+    intervals. `text` says it for a target that is trusted, else it is empty.
+    """
+
+    target: str
+    turns: Literal["decision", "value"]
+    rows: float
+    once_in: float
+    change: float | None
+    stated: Stated | None
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        known = None if self.stated is None else self.stated._asdict()
+        return {**asdict(self), "stated": known}
+
+
+class Rarest(NamedTuple):
+    """The rows that an outcome is said of, how often it may come there, and p times weights."""
+
+    rows: float
+    once_in: float
+    weight: float
+
+
+def rarest(weights: Floats, each: float) -> Rarest | None:
+    """Among the rows with the largest weights; each stands for `each` rows.
+
+    >>> rarest(np.ones(300), 1.0).rows
+    300.0
+    """
+    a = np.sort(weights[weights > 0.0])[::-1]
+    rows = each * np.arange(1, len(a) + 1)
+    if not len(a) or rows[-1] < FEWEST or not np.isfinite(a[0]):
+        return None  # "once in 1.5 times" would say nothing
+    p = -np.expm1(math.log(1.0 - LEVEL) / rows)
+    moved = np.where(rows >= min(MANY, rows[-1]), p * each * np.cumsum(a), 0.0)
+    k = int(moved.argmax())
+    return Rarest(float(rows[k]), float(1.0 / p[k]), float(moved[k]))
+
+
+def silence(rule: Ruled, d: Decision, found: Tries | None, stated: Stated | None) -> Unseen:
+    """What may be missing, and what of it would turn the decision about a target."""
+    decided = d.decision != "undecided"
+    turns: Literal["decision", "value"] = "decision" if decided else "value"
+    nothing = Unseen(d.target, turns, 0.0, math.nan, None, stated, "")
+    if found is None or not rule.known or not len(found.weight):
+        return _said(nothing, d)
+    known = rarest(found.weight - found.own if decided else found.weight, found.each)
+    if known is None or not known.weight > 0.0:
+        return _said(nothing, d)
+    off = abs(d.difference) if decided else max(rule.reach)
+    change = off * found.starts / known.weight
+    return _said(Unseen(d.target, turns, known.rows, known.once_in, change, stated, ""), d)
+
+
+def _said(u: Unseen, d: Decision) -> Unseen:
+    """With its sentence, if the decision can be trusted."""
+    text = "" if not d.trusted else _stated(u) if u.stated is not None else _text(u, d)
+    return Unseen(u.target, u.turns, u.rows, u.once_in, u.change, u.stated, text)
+
+
+def _text(u: Unseen, d: Decision) -> str:
+    if u.change is None:
+        return (
+            f"{u.target} rests on what was logged: rewards unlike any in the log, if they are rare "
+            "enough not to be there, could change it."
+        )
+    where = (
+        "goes most beyond the policy that made the log" if u.turns == "decision" else "goes most"
+    )
+    moved = {"better": "cost", "worse": "brought"}.get(d.decision, "cost or brought")
+    turned = (
+        f"{u.target} would not be {d.decision}"
+        if u.turns == "decision"
+        else "the value could lie outside its interval"
+    )
+    return (
+        f"{u.target} rests on what was logged: where it {where} ({_rows(u.rows)}), something that "
+        f"comes once in {u.once_in:.3g} times is missing in one of twenty such logs; if that "
+        f"{moved} {figures(u.change)} each time, {turned}."
+    )
+
+
+def _stated(u: Unseen) -> str:
+    assert u.stated is not None
+    lo, hi, horizon = u.stated
+    lasting = (
+        "and what follows them is like what the log shows"
+        if horizon is None
+        else f"over at most {horizon:,} steps"
+    )
+    return (
+        f"{u.target} rests on rewards between {lo:g} and {hi:g}, as you state them: outcomes too "
+        f"rare to be in the log are within the intervals if rewards stay there, {lasting}."
+    )
+
+
+def _rows(rows: float) -> str:
+    """Of many rows three digits, as the sample has no more.
+
+    >>> _rows(41.0), _rows(123456.0)
+    ('41 rows', 'about 123,000 rows')
+    """
+    if rows < 1000.0:
+        return f"{rows:.0f} rows"
+    digits = len(str(int(rows))) - 3
+    return f"about {round(rows, -digits):,.0f} rows"

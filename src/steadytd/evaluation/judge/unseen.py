@@ -1,0 +1,119 @@
+"""What a log cannot show: outcomes so rare that none of them needs to be in it.
+
+An outcome that follows row t with chance p_t is missing in all rows with chance prod (1 - p_t). It
+may be missing, at the level 95 %, if
+
+    - sum_t log(1 - p_t) <= log 20 = 3.0        (the same chance in n rows: once in n / 3 times)
+
+If it changes the return by d_t at that time, a value is off by sum_t p_t a_t / starts with
+a_t = U_t rho_t d_t, the row's weight times that; a difference of two values has the difference of
+both weights. The largest that this can be is found by Lagrange's rule:
+
+    p_t = 1 - l / a_t where a_t > l, else 0;    sum over these of log(a_t / l) = log 20
+
+so n is not the number of episodes, but of rows in which the target does what may have such an
+outcome. How large d_t can be nobody knows from the log. Where the range of rewards is stated, an
+outcome is any reward of that range, after which the episode ends or goes on from any state of the
+log; with a horizon, any sum of so many rewards of that range.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.evaluation.estimate.methods.row_weights import RowWeights
+from steadytd.evaluation.judge.stated import Stated
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Tries:
+    """Rows of the log: weights of the target and of the behaviour, and what an outcome can do.
+
+    Each stands for `each` rows. `up` and `down` say by how much an outcome that was not seen can
+    raise and lower the return; none where no range of rewards is stated.
+    """
+
+    weight: Floats
+    own: Floats
+    up: Floats
+    down: Floats
+    each: float
+    starts: float
+
+    def of(self, weight: Floats, level: float = LEVEL) -> tuple[float, float]:
+        """How far what was not seen can move a value of these weights down and up."""
+        gain, loss = np.maximum(weight, 0.0), np.maximum(-weight, 0.0)
+        budget = -math.log(1.0 - level)
+        ends = (np.maximum(gain * self.down, loss * self.up),
+                np.maximum(gain * self.up, loss * self.down))  # fmt: skip
+        down, up = (most(a, budget, self.each) / self.starts for a in ends)
+        return down, up
+
+    def minus(self, other: Tries | None) -> tuple[Tries, Floats]:
+        """With what an outcome can do to either, and the difference of the weights.
+
+        `other` None: the policy that made the log.
+        """
+        if other is None:
+            return self, self.weight - self.own
+        both = Tries(
+            self.weight, self.own, np.maximum(self.up, other.up),
+            np.maximum(self.down, other.down), self.each, self.starts,
+        )  # fmt: skip
+        return both, self.weight - other.weight
+
+
+def most(a: Floats, budget: float, each: float = 1.0) -> float:
+    """The largest sum of p a with - sum log(1 - p) <= budget; each a counts `each` times.
+
+    >>> a = np.full(1000, 2.0)  # many alike: budget times a
+    >>> round(most(a, 3.0), 2), round(most(a[:1], 3.0), 2)
+    (5.99, 1.9)
+    """
+    a = np.sort(a[a > 0.0])[::-1]
+    if not len(a) or not np.isfinite(a[0]):
+        return 0.0 if not len(a) else math.inf
+    logs = np.log(a)
+    level = (np.cumsum(logs) - budget / each) / np.arange(1, len(a) + 1)
+    k = int(np.flatnonzero(level < logs)[-1]) + 1
+    return float(each * (a[:k] - math.exp(level[k - 1])).sum())
+
+
+class Fewer(NamedTuple):
+    """What is known where no rows were sampled."""
+
+    largest: float  # a bound, about, of the weights of rows
+    rows: float
+    starts: float
+
+
+def tries(
+    rows: RowWeights, target: int, lam: float, stated: Stated | None, fewer: Fewer
+) -> Tries | None:
+    """Of the sampled rows, or of one that stands for all; None where there is no solution."""
+    discount = float(rows.e.units.extent[2])
+    if not rows.number:
+        if stated is None or not math.isfinite(fewer.largest):
+            return None
+        low, high = stated.sums(discount)
+        one = np.array([high - low])
+        return Tries(np.array([fewer.largest]), np.zeros(1), one, one, fewer.rows, fewer.starts)
+    weight, values = rows.weights(target, lam), rows.values(target)
+    if weight is None or values is None:
+        return None
+    none = np.zeros(rows.number)
+    if stated is None:
+        return Tries(weight, rows.own, none, none, rows.each, fewer.starts)
+    usual = rows.reward + values.ahead
+    low, high = stated.sums(discount)
+    low = min(low, stated.lo + discount * min(float(values.here.min()), 0.0))
+    high = max(high, stated.hi + discount * max(float(values.here.max()), 0.0))
+    up, down = np.maximum(high - usual, 0.0), np.maximum(usual - low, 0.0)
+    return Tries(weight, rows.own, up, down, rows.each, fewer.starts)
