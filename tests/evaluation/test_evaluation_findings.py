@@ -445,6 +445,19 @@ def low_overlap(d: Drawn, f: Finding) -> None:
             assert f"average {'row' if d.e.log.continuing else 'episode'}" in part
 
 
+def few_decide(d: Drawn, f: Finding) -> None:
+    """For no lam do enough units decide the error, or weights fit; here weights do."""
+    u, s = reference(d, f.target)
+    assert not any(_carried(u, s)[at(lam)] for lam in GRID)
+    units, of, least, lam, low, high = numbers(f.text)
+    rel = TRACED if d.e.log.divided else ROUND
+    assert near(units, s.number[at(lam)], rel) and of == len(u.starts) and units < least == 3
+    raw = d.raw[f.target]
+    assert near(low, raw.reward.min()) and near(high, raw.reward.max())
+    weights, M = u.weight[:, at(lam)], u.weight[:, at(lam)].sum() / u.starts.sum()
+    assert raw_effective(weights) >= 0.99 * min(20.0, of / 4) and M < 2.0
+
+
 def raw_effective(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights @ weights))
 
@@ -771,8 +784,8 @@ def not_settled(d: Drawn, f: Finding) -> None:
 CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
     check.__name__: check
     for check in (
-        no_support, ratios_off, low_overlap, no_variation, stretches_alike, unlike_target,
-        features_poor,
+        no_support, ratios_off, low_overlap, few_decide, no_variation, stretches_alike,
+        unlike_target, features_poor,
         bias_unchecked, cut_off, value_range, learners_disagree, td_unstable, bias_dominates,
         diverged, no_interval, not_converged,
         truncated_returns, rows_left_out, few_episodes, continuing_log, behavior_estimated,
@@ -892,7 +905,7 @@ def test_reasons_of_recommendations_are_true() -> None:
     for _, d in everything():
         for j, r in zip(d.e.judged, d.e.recommended.values(), strict=True):
             met.add(kind := r.reason.partition(" ")[0])
-            codes = ("low_overlap", "no_variation")
+            codes = ("low_overlap", "no_variation", "few_decide")
             low = [f for f in d.e.warnings if f.code in codes and f.target == r.target]
             assert bool(low) == (kind != "of")
             if kind == "of":

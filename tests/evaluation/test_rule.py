@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import t as student
 
 from steadytd.evaluation.estimate.sandwich import Estimate
-from steadytd.evaluation.judge.decide import Counted, Side, best_of, compared, more
+from steadytd.evaluation.judge.decide import Counted, Falling, Side, best_of, compared, more
 from steadytd.evaluation.judge.rule import Bias, Data, Reaches, Ruled, bias, left_over, noise, ruled
 
 LAMS = (0.0, 0.5, 0.8, 0.95, 1.0)
@@ -218,21 +218,22 @@ def test_more_data_decides_just_then() -> None:
     none = 0
     for _ in range(300):
         number = int(rng.integers(50, 2000))
-        difference, chance = rng.normal(), rng.exponential()
+        difference, chance, rare = rng.normal(), rng.exponential(), 3.0 * rng.exponential()
         bounds = [
             (0.5 * rng.exponential(), rng.exponential()) for _ in range(int(rng.integers(1, 3)))
         ]
 
         def width(
-            n: float, had: int = number, chance: float = chance,
+            n: float, had: int = number, chance: float = chance, rare: float = rare,
             bounds: list[tuple[float, float]] = bounds,
         ) -> float:  # fmt: skip
             s = np.sqrt(had / n)
-            return float(s * chance + sum(max(fixed, s * falls) for fixed, falls in bounds))
+            falling = max(s * chance, s * s * rare + 0.1 * s * chance)  # beyond cuts, a tenth
+            return float(falling + sum(max(fixed, s * falls) for fixed, falls in bounds))
 
         if width(number) <= abs(difference):
             continue
-        needed = more(difference, chance, bounds, number)
+        needed = more(difference, Falling(chance, rare, 0.1 * chance), bounds, number)
         if needed is None:
             none += 1
             assert width(1e16) >= abs(difference) - 1e-6
@@ -243,6 +244,6 @@ def test_more_data_decides_just_then() -> None:
 
 
 def test_without_a_known_bound_no_number_is_named() -> None:
-    assert more(1.0, float("nan"), [(0.1, 0.0)], 100) is None
-    assert more(0.0, 1.0, [(0.0, 0.0)], 100) is None
+    assert more(1.0, Falling(float("nan")), [(0.1, 0.0)], 100) is None
+    assert more(0.0, Falling(1.0), [(0.0, 0.0)], 100) is None
     assert Bias(Reaches(1.0, 2.0), 1.5).reach == Reaches(1.5, 2.0)

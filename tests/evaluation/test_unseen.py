@@ -216,8 +216,8 @@ SAID = re.compile(r"once in ([\d.,e+]+) times .* if that (\w+(?: or brought)?) (
 def test_what_would_turn_a_decision_does_turn_it() -> None:
     """Rewards of the rows that are meant change by chance x size, as they would in the mean.
 
-    Then the difference is 0, up to what V learns from the new rewards and to rounding in the
-    sentence: a tenth of the difference. Half of the size is not enough.
+    Then the difference is 0, up to what V learns from the new rewards: a tenth of the difference.
+    Half of the size is not enough. The sentence has two digits of both numbers.
     """
     names = "bandit far", "bandit", "lake4 onehot near", "garnet onehot near", "short queue onehot"
     met = 0
@@ -228,8 +228,8 @@ def test_what_would_turn_a_decision_does_turn_it() -> None:
             continue
         found = SAID.search(u.text)
         assert found is not None and u.change is not None
-        once_in, size = float(found[1]), float(found[3].replace(",", ""))
-        assert (once_in, size) == pytest.approx((u.once_in, u.change), rel=0.01)
+        once_in, size = (float(found[i].replace(",", "")) for i in (1, 3))
+        assert (once_in, size) == pytest.approx((u.once_in, u.change), rel=0.06)
         assert found[2] == ("cost" if d.decision == "better" else "brought")
         assert f"pi would not be {d.decision}" in u.text
         assert rule.tries is not None and rule.tries.each == 1.0
@@ -237,7 +237,7 @@ def test_what_would_turn_a_decision_does_turn_it() -> None:
         log = w.log(seed)
         for part, left in ((1.0, 0.0), (0.5, 0.5)):
             reward = log["reward"].to_numpy().copy()
-            reward[order] -= np.sign(d.difference) * part * size / once_in
+            reward[order] -= np.sign(d.difference) * part * u.change / u.once_in
             place = log.schema.get_field_index("reward")
             moved = evaluated(w, log.set_column(place, "reward", pa.array(reward)))
             assert _at(moved, rule.lam) / d.difference == pytest.approx(left, abs=0.1), name
@@ -281,3 +281,27 @@ def test_an_evaluation_with_a_range_is_kept(tmp_path: Any) -> None:
     again = st.load_evaluation(e.save(tmp_path / "e.npz"))
     assert again.compare("pi") == e.compare("pi") and again.unseen("pi") == e.unseen("pi")
     assert again.to_dict() == e.to_dict()
+
+
+def test_episodes_needed_are_fewer_where_rare_outcomes_are_the_reason() -> None:
+    """They shrink with the number of episodes, not with its root: with as many it is decided."""
+    said = []
+    for seed in range(6):
+        table, *_ = silent(seed, 0.0, 0.0)
+        how = {"discount": 0.9, "learners": ["drl"], "threads": 1, "reward_range": (-8.0, 1.5)}
+        d = st.evaluate(table, **how).compare("new")
+        assert d.decision == "undecided" and d.episodes_needed
+        many, *_ = silent(seed, 0.0, 0.0, episodes=int(1.3 * (200 + d.episodes_needed)))
+        said.append(st.evaluate(many, **how).compare("new").decision == "better")
+    assert sum(said) >= 4
+
+
+def test_a_single_outlier_is_not_called_a_lack_of_overlap() -> None:
+    table, *_ = silent(3, 0.0, 0.0)
+    reward = table["reward"].to_numpy().copy()
+    reward[7] = 1000.0
+    table = table.set_column(table.schema.get_field_index("reward"), "reward", pa.array(reward))
+    e = st.evaluate(table, discount=0.9, learners=["drl"], threads=1)
+    assert [w.code for w in e.warnings if w.level == "warning"] == ["few_decide"]
+    assert "to 1000" in e.warnings[0].text and "a few outcomes decide" in str(e)
+    assert not e.compare("new").trusted and not e.unseen("new").text

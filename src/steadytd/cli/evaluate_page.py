@@ -60,8 +60,6 @@ def print_decisions(e: Evaluation) -> None:
     for text, grade in zip_longest(decision_texts(e), grades):  # the last may be about all
         style = f"bold {COLOURS[grade]}" if grade else "none"
         out.print(f"[{style}]{plain(text)}[/]", highlight=False)
-    for text in unseen_texts(e)[:MOST_UNSEEN]:
-        out.print(plain(text), highlight=False)
     out.print()
 
 
@@ -71,6 +69,8 @@ def print_policies(e: Evaluation) -> None:
     out.print(table("Policies", tuple(POLICY_COLUMNS.values()), rows))
     for text in conditions(e):
         out.print(f"[yellow]{plain(text)}[/]", highlight=False)
+    for text in unseen_texts(e)[:MOST_UNSEEN]:
+        out.print(f"{plain(text)}\n", highlight=False)
 
 
 def print_verdicts(lines: list[Verdict]) -> None:

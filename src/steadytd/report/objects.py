@@ -164,8 +164,8 @@ def _certificate_frame(c: Certificate) -> Any:
 def _evaluation_text(e: Evaluation) -> str:
     rows = [[escape(row[key]) for key in POLICY_COLUMNS] for row in policy_rows(e)]
     columns = tuple(POLICY_COLUMNS.values())
-    said = *decision_texts(e), *unseen_texts(e)[:MOST_UNSEEN]
-    return rendered(*said, table("\nPolicies", columns, rows), *warning_texts(e))
+    said = *unseen_texts(e)[:MOST_UNSEEN], *warning_texts(e)
+    return rendered(*decision_texts(e), table("\nPolicies", columns, rows), *said)
 
 
 def _evaluation_chart(e: Evaluation) -> Any:

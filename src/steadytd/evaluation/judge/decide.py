@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -132,8 +131,8 @@ def compared(one: Side, other: Side | None, data: Counted, together: int = 1) ->
     beyond = a.beyond + (0.0 if b is None else b.beyond)
     unseen = _unseen(paths[0][-1], paths[1][-1], a.rewards)
     hidden = _hidden(a.tries, None if b is None else b.tries, level)
-    known = largest([_chance(*paths, a.divided, level), Reaches(unseen, unseen), hidden])
-    chance = Reaches(*(side + beyond for side in known))
+    rare, seen = largest([Reaches(unseen, unseen), hidden]), _chance(*paths, a.divided, level)
+    chance = Reaches(*(side + beyond for side in largest([seen, rare])))
     bounds = [(a.bias.fixed, a.bias.chance)]
     if b is not None:
         bounds.append((Reaches(b.bias.fixed.up, b.bias.fixed.down), b.bias.chance))
@@ -144,7 +143,8 @@ def compared(one: Side, other: Side | None, data: Counted, together: int = 1) ->
     reasons = tuple(dict.fromkeys(codes))
     side = int(apart.value < 0.0)  # the limit that lies towards 0
     open_ends = [(fixed[side], least) for fixed, least in bounds]
-    needed = 0 if said != "undecided" else more(apart.value, chance[side], open_ends, data.number)
+    falling = Falling(seen[side] + beyond, rare[side], beyond)
+    needed = 0 if said != "undecided" else more(apart.value, falling, open_ends, data.number)
     against = None if other is None else other.name
     return Decision(
         one.name, against, apart.value, lo, hi, said, not reasons, needed, level, reasons,
@@ -180,28 +180,44 @@ def _unseen(one: Estimate, other: Estimate, rewards: float) -> float:
     return UNSEEN * rewards * float(np.abs(one.masses - other.masses).max(initial=0.0))
 
 
+class Falling(NamedTuple):
+    """What falls with more data: chance with sqrt(n), beside it what was not seen with n."""
+
+    chance: float
+    rare: float = 0.0
+    beyond: float = 0.0  # cuts; a part of `chance`, and added to `rare`
+
+
 def more(
-    difference: float, chance: float, bounds: list[tuple[float, float]], number: int
+    difference: float, falling: Falling, bounds: list[tuple[float, float]], number: int
 ) -> int | None:
-    """How many more would make s chance + sum max(fixed, s falling) smaller than the difference.
+    """How many more would make the reach towards 0 smaller than the difference.
 
-    s = sqrt(n / n'), and `bounds` are pairs of what stays fixed and what falls with s.
+    That is max(s chance, s^2 rare + s beyond) + sum max(fixed, s part) with s = sqrt(n / n');
+    `bounds` are pairs of what stays fixed and what falls with s.
 
-    >>> more(1.0, 1.5, [(0.25, 0.0)], 100), more(0.2, 1.0, [(0.25, 0.0)], 100)
+    >>> more(1.0, Falling(1.5), [(0.25, 0.0)], 100), more(0.2, Falling(1.0), [(0.25, 0.0)], 100)
     (300, None)
+    >>> more(1.0, Falling(0.5, 4.0), [], 100)
+    300
     """
-    least = math.inf
-    for falls in product((False, True), repeat=len(bounds)):
-        pairs = list(zip(bounds, falls, strict=True))
-        room = abs(difference) - sum(fixed for (fixed, _), falling in pairs if not falling)
-        width = chance + sum(part for (_, part), falling in pairs if falling)
-        if not math.isfinite(width):
-            return None
-        least = min(least, room / width if width > 0.0 else math.copysign(math.inf, room))
-    if not 0.0 < least < math.inf:
+    if not all(map(math.isfinite, (*falling, *(part for both in bounds for part in both)))):
         return None
-    wanted = number / least**2
-    return max(math.ceil(wanted - number), 1) if wanted < 1e15 else None
+
+    def reach(s: float) -> float:
+        chance = max(s * falling.chance, s * s * falling.rare + s * falling.beyond)
+        return chance + sum(max(fixed, s * part) for fixed, part in bounds)
+
+    low, high = 0.0, 1.0
+    if reach(low) >= abs(difference):
+        return None
+    while reach(high) < abs(difference) and high < 1e12:
+        high *= 2.0
+    for _ in range(200):
+        s = (low + high) / 2.0
+        low, high = (s, high) if reach(s) < abs(difference) else (low, s)
+    wanted = number / high**2 if high < 1e12 else math.inf
+    return max(math.ceil(wanted * (1.0 - 1e-9) - number), 1) if wanted < 1e15 else None
 
 
 def best(sides: list[Side], data: Counted) -> BestTarget:
@@ -253,7 +269,8 @@ def best_of(sides: list[Side], data: Counted) -> BestTarget:
 
 def _number(value: float, width: float) -> str:
     """With as many digits as two of half the width."""
-    if not width > 0.0 or not math.isfinite(width) or not 1e-4 <= abs(value) < 1e9:
+    known = width > 0.0 and math.isfinite(width) and width < 1e9
+    if not known or not 1e-4 <= abs(value) < 1e9:
         return figures(value)
     digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(abs(value))))
     return without_sign_of_zero(f"{value:.{max(digits, 0)}f}")

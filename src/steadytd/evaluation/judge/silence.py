@@ -3,7 +3,7 @@
 Of the k rows with the largest weights an outcome that comes with chance p = 1 - 20^(-1/k) in each
 (about 3 / k) is missing in one of twenty logs. If it changes the return by d each time, the value
 is off by p d sum of weights / starts: so d follows from how far the value is from turning. Of all k
-from 100 on the one is named for which d is smallest.
+from 10 on the one is named for which d is smallest.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.base.wording import figures
 from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.rule import Ruled
 from steadytd.evaluation.judge.stated import Stated
 from steadytd.evaluation.judge.unseen import LEVEL, Tries
 
-FEWEST, MANY = 10.0, 100.0  # rows that an outcome is said of: all, or at least so many
+FEWEST = 10.0  # rows that an outcome is said of: "once in 1.5 times" would say nothing
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,9 @@ def rarest(weights: Floats, each: float) -> Rarest | None:
     a = np.sort(weights[weights > 0.0])[::-1]
     rows = each * np.arange(1, len(a) + 1)
     if not len(a) or rows[-1] < FEWEST or not np.isfinite(a[0]):
-        return None  # "once in 1.5 times" would say nothing
+        return None
     p = -np.expm1(math.log(1.0 - LEVEL) / rows)
-    moved = np.where(rows >= min(MANY, rows[-1]), p * each * np.cumsum(a), 0.0)
+    moved = np.where(rows >= FEWEST, p * each * np.cumsum(a), 0.0)
     k = int(moved.argmax())
     return Rarest(float(rows[k]), float(1.0 / p[k]), float(moved[k]))
 
@@ -109,8 +108,8 @@ def _text(u: Unseen, d: Decision) -> str:
     )
     return (
         f"{u.target} rests on what was logged: where it {where} ({_rows(u.rows)}), something that "
-        f"comes once in {u.once_in:.3g} times is missing in one of twenty such logs; if that "
-        f"{moved} {figures(u.change)} each time, {turned}."
+        f"comes once in {_two(u.once_in)} times is missing in one of twenty such logs; if that "
+        f"{moved} {_two(u.change)} each time, {turned}."
     )
 
 
@@ -118,14 +117,24 @@ def _stated(u: Unseen) -> str:
     assert u.stated is not None
     lo, hi, horizon = u.stated
     lasting = (
-        "and what follows them is like what the log shows"
+        "what follows them is like what the log shows"
         if horizon is None
-        else f"over at most {horizon:,} steps"
+        else f"last at most {horizon:,} steps"
     )
     return (
-        f"{u.target} rests on rewards between {lo:g} and {hi:g}, as you state them: outcomes too "
-        f"rare to be in the log are within the intervals if rewards stay there, {lasting}."
+        f"All this rests on rewards between {lo:g} and {hi:g}, as you state them: outcomes too "
+        f"rare to be in the log are within the intervals if they stay there and {lasting}."
     )
+
+
+def _two(number: float) -> str:
+    """Two digits: no more is known.
+
+    >>> _two(33.9), _two(1234.0), _two(0.0123), _two(5.04e10)
+    ('34', '1,200', '0.012', '5e+10')
+    """
+    found = float(f"{number:.2g}")
+    return f"{found:,.0f}" if 100.0 <= found < 1e9 else f"{found:g}"
 
 
 def _rows(rows: float) -> str:

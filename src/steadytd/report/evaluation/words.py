@@ -24,6 +24,7 @@ REASONS = {
     "than they say",
     "no_variation": "everything in the log says the same, so that chance cannot be seen in it",
     "low_overlap": "the log shows too little of what this policy would do",
+    "few_decide": "a few outcomes decide all of it",
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",
     "stretches_alike": "the log is too short for how slowly it forgets",
@@ -206,7 +207,7 @@ def decision_texts(e: Evaluation) -> list[str]:
 
 def unseen_texts(e: Evaluation) -> list[str]:
     """What trusted answers rest on that no log can show."""
-    return [u.text for u in e.missing.values() if u.text]
+    return list(dict.fromkeys(u.text for u in e.missing.values() if u.text))
 
 
 def conditions(e: Evaluation) -> list[str]:
