@@ -17,6 +17,7 @@ from benchmarks.worlds import (
     rare,
     toy_text,
 )
+from benchmarks.worlds.cuts import mass, shop, turning
 from benchmarks.worlds.policies import drawn, mixed, powered, shifted, soft, swapped
 from benchmarks.worlds.world import Floats, World
 
@@ -327,6 +328,18 @@ DEVELOPMENT: dict[str, Callable[[], World]] = {
     "visits raw": lambda: visits("raw", 0.05, 500),
     "visits onehot": lambda: visits("onehot", 0.1, 1500),
     "visits few": lambda: visits("raw", 0.15, 100),
+    "shop onehot": lambda: shop("onehot", 0.5, 600),
+    "shop onehot flat": lambda: shop("onehot", 0.0, 100),
+    "shop poly:2": lambda: shop("poly:2", 0.5, 600),
+    "shop poly:2 far": lambda: shop("poly:2", 1.2, 300),
+    "mass poly:2": lambda: mass("poly:2", 0.8, 600),
+    "mass raw": lambda: mass("raw", 0.8, 600),
+    "mass raw far": lambda: mass("raw", 1.5, 600),
+    "mass raw loose": lambda: mass("raw", 0.0, 600),
+    "turning rbf": lambda: turning("rbf:80", 0.4, 600),
+    "turning poly:2": lambda: turning("poly:2", -0.2, 600),
+    "turning poly:2 near": lambda: turning("poly:2", 0.2, 600),
+    "turning raw": lambda: turning("raw", -0.1, 600),
     "queue endless onehot": lambda: queue("onehot", 0.5, 10_000),
     "queue endless raw": lambda: queue("raw", 1.5, 20_000),
     "line endless poly:2": lambda: line("poly:2", 0.5, 5_000),

@@ -28,7 +28,6 @@ from steadytd.report import figures, pages
 from steadytd.report.reproduction import page as reproduction_page
 from steadytd.reproduction import reproduce
 from steadytd.reproduction.paper import FIGURES
-from steadytd.theory.variance import variance
 from tests.support.log_helpers import log_table
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +93,7 @@ def followed(walk: Callable[[], object]) -> list[Station]:
             seen.setdefault(Station(code.co_filename.removeprefix(where), code.co_qualname))
 
     walk()
-    for once in (kernel, step_factors, variance):  # as in a new process; machine code is kept
+    for once in (kernel, step_factors):  # as in a new process; machine code is kept
         once.cache_clear()
     threading.setprofile(look)
     sys.setprofile(look)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.learner import Learner
+from steadytd.mdp.kept import kept
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
 from steadytd.theory.margin import PenaltyPath, path_of
@@ -122,13 +123,13 @@ class PenaltyErrors:
         return self.off(eta) > max(TENFOLD * self.at(eta), MATTERS * self.size)
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def errors_of(problem: Problem, path: PenaltyPath, policy: int = 0) -> PenaltyErrors:
     """The errors along a path (kept with it)."""
     return PenaltyErrors(problem, path, policy)
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 @single_threaded
 def _least_penalty(
     problem: Problem, path: PenaltyPath, policy: int, clear: bool, off: bool
@@ -176,7 +177,7 @@ def stabilising_ratio(problem: Problem, learner: Learner, policy: int = 0) -> fl
     return max(0.0, Pencil.of(problem.moments(policy), lam).eta_pd)
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 @single_threaded
 def best_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:
     """The smallest power of two, at least twice the stabilising ratio, that is fast enough."""

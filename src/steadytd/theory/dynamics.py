@@ -8,8 +8,6 @@ the mean weights are after n steps.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import scipy.linalg
 
@@ -18,6 +16,7 @@ from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
+from steadytd.mdp.kept import kept
 from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import Complexes, Rates, graded_rates, scaled_solution
@@ -82,7 +81,7 @@ def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
     return np.asarray(w)
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Complexes:
     """The eigenvalues of M on the row space: the mean update is stable if all have Re > 0."""
     rates = _rates(problem, learner, policy).values

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
+from steadytd.mdp.kept import kept
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
@@ -112,7 +113,7 @@ class PenaltyPath:
         return max(high + FLOOR * self.largest, high / (1.0 - MARGIN))
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def path_of(problem: Problem, learner: Learner, policy: int = 0) -> PenaltyPath:
     """The path of a perturbed learner; its own eta does not matter.
 
@@ -127,7 +128,7 @@ def path_of(problem: Problem, learner: Learner, policy: int = 0) -> PenaltyPath:
     return _path(m, pencil) if learner.traced else penalty_path(problem, policy)
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def penalty_path(problem: Problem, policy: int = 0) -> PenaltyPath:
     """The path of A_0 + eta G, without traces."""
     m = problem.moments(policy)

@@ -16,7 +16,7 @@ those of the fixed point, their *spread*.
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -25,6 +25,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.facts import named
 from steadytd.engine.learner import Learner
+from steadytd.mdp.kept import kept
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.theory import dynamics
@@ -37,7 +38,7 @@ GRID, HALVINGS = 9, 16  # step sizes looked at, then halvings of the gap where t
 LINEAR = 1e-9  # relative difference below which a step is linear in alpha
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 @single_threaded
 def mean_square(problem: Problem, learner: Learner, policy: int = 0) -> MeanSquare | None:
     """The second moments of a learner; its own alpha does not matter. None where unknown.

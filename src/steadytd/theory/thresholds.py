@@ -7,7 +7,7 @@ definite, and weights outside it never change a value. `docs/theory.md` derives 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
+from steadytd.mdp.kept import kept
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.scales import graded_rates
 
@@ -44,7 +45,7 @@ class Pencil:
     sizes: Floats | None = None  # None: all 1
 
     @staticmethod
-    @lru_cache(maxsize=64)
+    @kept(64)
     def of(m: Moments, lam: float = 0.0) -> Pencil:
         """The pencil of one problem and target policy (kept, since much asks for it)."""
         Q, sizes = m.row_space, m.span.sizes

@@ -13,7 +13,6 @@ stray far from their mean however stable that is. The multiples are read off the
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from steadytd.base.arrays import Bools, Floats, Ints
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import Function, arguments
 from steadytd.engine.learner import Learner
+from steadytd.mdp.kept import kept
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 
@@ -45,7 +45,7 @@ class Variance(NamedTuple):
         return self.growth < 1.0 - ROUNDING
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def variance(problem: Problem, learner: Learner, policy: int = 0) -> Variance:
     """The largest growth of a learner's trace vectors and its memory on a problem's stream."""
     law = learner.law
@@ -90,7 +90,7 @@ def _clocks(learner: Learner) -> dict[str, Function]:
     return {n: f for n, f in moving.items() if set(arguments(f)) <= {n, *law.params}}
 
 
-@lru_cache(maxsize=1024)
+@kept(1024)
 def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
     """How much a learner's updates scatter because of ratios: 1 on-policy without traces.
 
@@ -142,7 +142,7 @@ class StepPairs(NamedTuple):
     pairs: int
 
     @staticmethod
-    @lru_cache(maxsize=8)
+    @kept(8)
     def of(problem: Problem, policy: int) -> StepPairs:
         """All of a problem's, for one target policy."""
         stream, m = FiniteStream(problem), problem.moments(policy)

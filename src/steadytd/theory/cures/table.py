@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from steadytd.base.parallel import single_threaded
+from steadytd.mdp.kept import kept
 from steadytd.mdp.problem import Problem
 from steadytd.theory.analysis import CLOSE, SOME, zeroed
 from steadytd.theory.cures import (
@@ -111,7 +112,7 @@ class Treatment:
         return rows
 
 
-@lru_cache(maxsize=16)
+@kept(16)
 @single_threaded
 def treatments(problem: Problem, policy: int = 0) -> tuple[Treatment, ...]:
     """Every cure on this problem; a file here takes the place of a law's own of the same name."""

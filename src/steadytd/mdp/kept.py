@@ -1,0 +1,57 @@
+"""What was computed of a problem is kept with it, and goes when the problem goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+F = TypeVar("F")
+P = ParamSpec("P")
+R = TypeVar("R")
+Function = Callable[Concatenate[F, P], R]
+
+
+class Kept(dict[Any, Any]):
+    """Results by arguments. A copy of the object that holds them begins with none."""
+
+    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
+        return Kept, ()
+
+
+def kept(most: int) -> Callable[[Function[F, P, R]], Function[F, P, R]]:
+    """A function that keeps its newest `most` results with its first argument.
+
+    `functools.lru_cache` would keep problems alive that nobody uses any more, and what was computed
+    of them: megabytes for each certificate.
+
+    >>> class Thing: ...
+    >>> @kept(2)
+    ... def double(thing: Thing, number: int) -> int:
+    ...     print("computed")
+    ...     return 2 * number
+    >>> thing = Thing()
+    >>> double(thing, 3), double(thing, 3)
+    computed
+    (6, 6)
+    """
+
+    def decorate(function: Function[F, P, R]) -> Function[F, P, R]:
+        place = f"{function.__module__}.{function.__qualname__}"
+
+        @wraps(function)
+        def remembering(first: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            known = vars(first).setdefault(place, Kept())
+            key = args, tuple(sorted(kwargs.items()))
+            try:
+                return known[key]  # type: ignore[no-any-return]
+            except KeyError:
+                found = function(first, *args, **kwargs)
+            known[key] = found
+            while len(known) > most:
+                known.pop(next(iter(known)), None)
+            return found
+
+        return remembering
+
+    return decorate

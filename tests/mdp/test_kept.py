@@ -1,0 +1,55 @@
+"""What is computed of a problem is kept with it, and nothing keeps a problem alive."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import weakref
+
+import steadytd as st
+from steadytd.mdp.kept import kept
+
+
+class Thing:
+    pass
+
+
+def test_results_are_computed_once_and_the_oldest_go_first() -> None:
+    calls: list[int] = []
+
+    @kept(2)
+    def double(thing: Thing, number: int = 0) -> int:
+        calls.append(number)
+        return 2 * number
+
+    one, other = Thing(), Thing()
+    assert [double(one, 1), double(one, 1), double(other, 1), double(one, 2)] == [2, 2, 2, 4]
+    assert calls == [1, 1, 2]
+    double(one, 3)  # 1 goes
+    double(one, 2)
+    assert calls == [1, 1, 2, 3]
+    double(one, number=1)
+    assert calls == [1, 1, 2, 3, 1]
+
+
+def test_a_copy_begins_with_nothing_kept() -> None:
+    problem = st.problem("three_state")
+    st.certify(problem)
+    held = [value for name, value in vars(problem).items() if name.startswith("steadytd.theory")]
+    assert held
+    assert all(held)
+    copy = pickle.loads(pickle.dumps(problem))
+    sent = [value for name, value in vars(copy).items() if name.startswith("steadytd.theory")]
+    assert not any(sent)
+    assert copy.v_pi.tobytes() == problem.v_pi.tobytes()
+
+
+def test_a_certified_problem_goes_when_nobody_uses_it() -> None:
+    """A loop over many problems would fill the memory otherwise: Baird's keeps 14 MB each time."""
+    problem = st.problem("random_mdp", seed=3, states=8, actions=2, features=3)
+    certificate = st.certify(problem)
+    assert certificate.cures.height
+    gone = weakref.ref(problem)
+    del problem, certificate
+    gc.collect()
+    assert gone() is None
