@@ -2,7 +2,7 @@
 
 From J(lam) - H- to J(lam) + H+, where on either side
 
-    H(lam) = max(N(lam), R(lam)) + B(lam) + C(lam) N(0)
+    H(lam) = max(N(lam), R(lam)) + B(lam) + C(lam) N(0) + D(lam)
 
 N(lam) is the largest over lam' <= lam of t se + UNSEEN times the most extreme unit on that side; t
 the 97.5 % point of Student's distribution with n - 1 degrees of freedom, n = (sum e^2)^2 / sum e^4
@@ -10,8 +10,9 @@ the number of units that the error's estimate rests on. R is for outcomes that t
 show: UNSEEN times the largest weight of an episode times the range of rewards. B bounds the bias:
 from every lower lam' it is c(lam', lam) |J(lam) - J(lam')| on the side away from J(lam'), and
 BACK |J(lam) - J(0)| towards J(0), but at least SURELY c(0, lam) se(J(lam) - J(0)); and it reaches
-every higher lam' that the log carries. Of the lam that the log can carry, the one with the shortest
-interval is taken.
+every higher lam' that the log carries. D is for what lies beyond the cuts: DOUBT of the value
+there, or of C(lam) times the standard deviation of returns where that is less. Of the lam that the
+log can carry, the one with the shortest interval is taken.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ SURELY = 0.5  # standard errors of J(lam) - J(0) that are taken for a difference
 FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
 MANY, NEAR = 2.5, 0.03  # standard errors, and distance, that the total weight may be off 1
 FEW_EPISODES, FEW_ROWS, FEW_STRETCHES = 20, 1000, 25
-DOUBT = 0.25  # of what lies beyond the cuts: what may be wrong with it unnoticed
+DOUBT = 0.5  # of what lies beyond the cuts: what may be wrong with it unnoticed
+MOST_CUT = 0.5  # of the discounted steps: as many may lie beyond the cuts
 
 
 class Answer(NamedTuple):
@@ -143,6 +145,19 @@ def unseen(units: Units, own: Units, facts: Facts) -> tuple[Floats, Floats]:
     return size * alone / n, size * apart / n
 
 
+def doubts(units: Units, own: Units, facts: Facts) -> tuple[Floats, Floats]:
+    """D by lam, of the value and of the difference; none where units are stretches."""
+    if facts.endless:
+        return np.zeros(len(LAMS)), np.zeros(len(LAMS))
+    n = units.starts.sum()
+    value, logged = units.beyond.sum(axis=0) / n, own.beyond[:, -1].sum() / n
+    spread = Sums.of(own.score[:, -1:], own.starts).se[0] * np.sqrt(n)
+    limit = np.abs(units.cut.sum(axis=0) / n) * spread
+    both = np.abs(value), np.abs(value - logged)
+    alone, apart = (DOUBT * np.minimum(x, limit) for x in both)
+    return alone, apart
+
+
 def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRID) -> Answer:
     """The value, its interval, the difference to the behaviour, and whether to trust them."""
     at = [LAMS.index(lam) for lam in grid]
@@ -152,18 +167,21 @@ def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRI
     beyond = np.abs(units.cut.sum(axis=0)[at] / units.starts.sum()) * s.reach[:, 0].max()
     carried = _carried(units, s)[at]
     more = bounded(s, grid, carried) + beyond
-    both = zip((s, apart), unseen(units, own, facts), strict=True)
-    reach, away = (np.maximum(_rising(x.reach, at), hidden[at]) + more for x, hidden in both)
+    parts = zip((s, apart), unseen(units, own, facts), doubts(units, own, facts), strict=True)
+    reach, away = (
+        np.maximum(_rising(x.reach, at), hidden[at]) + more + doubt[at]
+        for x, hidden, doubt in parts
+    )
     carried &= np.isfinite(reach).all(axis=0)
     i = int(np.where(carried, reach.sum(axis=0), np.inf).argmin()) if carried.any() else 0
     J, difference = float(s.J[at[i]]), float(apart.J[at[i]])
-    guessed = float(abs(units.beyond.sum(axis=0)[at[i]] / units.starts.sum()))
+    left = float(abs(own.cut[:, -1].sum() / own.starts.sum()))
     known = {
         "overlap": carried.any(),
         "few": units.starts.sum() >= (FEW_ROWS if facts.endless else FEW_EPISODES),
         "mixing": not facts.endless or s.like[at[i]] * np.sqrt(FEW_STRETCHES) < 1.0,
         "range": _in_range(J, facts),
-        "cut off": DOUBT * guessed <= reach[:, i].mean(),
+        "cut off": facts.endless or left <= MOST_CUT,
     }
     reasons = [f"probabilities: {name}" for name in facts.alarms]
     reasons += [name for name, fine in known.items() if not fine]

@@ -83,13 +83,12 @@ def crossing() -> Dynamics:
     number = {state: i for i, state in enumerate(states)}
     P = np.zeros((len(states), 2, len(states)))
     for s, (north, east, green) in enumerate(states):
-        for a, come in product(range(2), product(range(2), range(2))):
+        for a, more, also in product(range(2), range(2), range(2)):
             light = green ^ a
-            p = np.prod([0.35 if one else 0.65 for one in come])
+            p = (0.35 if more else 0.65) * (0.35 if also else 0.65)
             go = 0 if a else 2  # nobody drives while it changes
-            left = max(north - go * (light == 0), 0), max(east - go * (light == 1), 0)
-            after = tuple(min(x + one, 6) for x, one in zip(left, come, strict=True))
-            P[s, a, number[(*after, light)]] += p
+            one, other = max(north - go * (light == 0), 0), max(east - go * (light == 1), 0)
+            P[s, a, number[min(one + more, 6), min(other + also, 6), light]] += p
     obs = np.array(states, dtype=float)
     r = np.broadcast_to(-(obs[:, 0] + obs[:, 1])[:, None, None] / 4.0, P.shape)
     return _lasting(P, r, (obs[:, :2].sum(axis=1) < 4).astype(float), obs)

@@ -247,9 +247,10 @@ CASES: dict[str, Callable[[int], Case]] = {
     ),
     "never": lambda s: Case(never(s), {"learners": ["lstd", "drl:lam=1"]}),
     "reversing": lambda s: Case(reversing(s), {}, ("pi",)),
-    "cut": lambda s: Case(both(world(0.5, s), episodes=4000, length=3, seed=s), {}),
+    "cut": lambda s: Case(both(world(0.5, s), episodes=4000, length=1, seed=s), {}),
+    "cut later": lambda s: Case(both(world(0.5, s), episodes=4000, length=3, seed=s), {}),
     "cut, wrong": lambda s: Case(
-        wrong(both(world(0.5, s), episodes=4000, length=3, seed=s)), {"learners": ["lstd", "drl"]}
+        wrong(both(world(0.5, s), episodes=4000, length=1, seed=s)), {"learners": ["lstd", "drl"]}
     ),
     "cut, next not known": lambda s: Case(
         both(world(0.5, s), episodes=900, length=3, seed=s, next_obs="none"), {}
@@ -550,13 +551,20 @@ def value_range(d: Drawn, f: Finding) -> None:
 
 def cut_off(d: Drawn, f: Finding) -> None:
     """By the slow reference's sums at cuts (cross-fitted, where the product is not)."""
-    raw, (u, _) = d.raw[f.target], reference(d, f.target)
-    cut, episodes, beyond, doubt, half = numbers(f.text)
-    r = d.e.recommended[f.target]
-    lam = d.e.judged[d.e.targets.index(f.target)].rule.lam
+    raw, (u, own) = d.raw[f.target], reference(d, f.target)
+    cut, episodes, beyond, *rest = numbers(f.text)
+    lam, n = d.e.judged[d.e.targets.index(f.target)].rule.lam, u.starts.sum()
     assert (cut, episodes) == (len(raw.cut), raw.episodes)
-    assert near(beyond, u.beyond[:, at(lam)].sum() / u.starts.sum(), 0.1)
-    assert near(half, (r.hi - r.lo) / 2.0) and doubt / 100.0 * abs(beyond) > half
+    assert near(beyond, u.beyond[:, at(lam)].sum() / n, 0.1)
+    left = own.cut[:, -1].sum() / n
+    assert (f.level == "warning") == (left > 0.5)
+    if f.level == "warning":
+        assert near(rest[0], left) and rest[1] == 0.5
+        return
+    spread = Sums.of(own.score[:, -1:], own.starts).se[0] * np.sqrt(n)
+    doubt = 0.5 * min(abs(beyond), abs(u.cut[:, at(lam)].sum() / n) * spread)
+    r = d.e.recommended[f.target]
+    assert near(rest[0], doubt, 0.1) and rest[0] > 0.24 * (r.hi - r.lo)
 
 
 def learners_disagree(d: Drawn, f: Finding) -> None:

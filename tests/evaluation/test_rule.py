@@ -147,7 +147,9 @@ def test_every_interval_holds_its_value_and_is_made_of_its_parts() -> None:
         r = drawn(rng)
         assert r.interval.lo <= r.value <= r.interval.hi
         parts = zip(r.noise.reach, r.bias.reach, strict=True)
-        assert r.reach == pytest.approx([max(a, r.unseen) + b + r.beyond for a, b in parts])
+        assert r.reach == pytest.approx(
+            [max(a, r.unseen) + b + r.beyond + r.past.doubt() for a, b in parts]
+        )
         assert r.half == pytest.approx((r.interval.hi - r.interval.lo) / 2.0)
         lopsided += max(r.reach) > 1.1 * min(r.reach)
     assert lopsided > 20

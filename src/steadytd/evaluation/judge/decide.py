@@ -6,7 +6,7 @@ Scores are compared unit by unit, so that what both policies share cancels:
 
 on either side, as in `rule`. N is the largest over lam' up to the lam of the rule; two targets go
 up together, each as far as its own lam. R takes the largest difference of both weights in a unit,
-or in a row where the range of rewards is stated.
+or in a row where the range of rewards is stated; D the difference of both values beyond the cuts.
 What may make one target larger makes the difference larger, or smaller if it is the other one. The
 behaviour's own scores are its returns (with V at cuts), and have no bias by features. Where several
 comparisons are made at once, each has the level 1 - 0.05 / their number (Bonferroni).
@@ -136,6 +136,8 @@ def compared(one: Side, other: Side | None, data: Counted, together: int = 1) ->
     bounds = [(a.bias.fixed, a.bias.chance)]
     if b is not None:
         bounds.append((Reaches(b.bias.fixed.up, b.bias.fixed.down), b.bias.chance))
+    doubt = _doubt(a, b)
+    bounds.append((Reaches(doubt, doubt), 0.0))
     ends = (chance[i] + sum(max(fixed[i], least) for fixed, least in bounds) for i in (0, 1))
     lo, hi = Reaches(*ends).around(apart.value)
     said: Said = "better" if lo > 0.0 else "worse" if hi < 0.0 else "undecided"
@@ -163,6 +165,13 @@ def _chance(
             return Reaches(math.nan, math.nan)
         found.append(noise(apart, divided, level).reach)
     return largest(found)
+
+
+def _doubt(a: Ruled, b: Ruled | None) -> float:
+    """How wrong what lies beyond the cuts may make the difference."""
+    if b is None:
+        return a.past.doubt(a.past.own)
+    return max(a.past.doubt(b.past.value), b.past.doubt(a.past.value))
 
 
 def _hidden(one: Tries | None, other: Tries | None, level: float) -> Reaches:

@@ -2,7 +2,7 @@
 
 The interval goes from J(lam) - H-(lam) to J(lam) + H+(lam), and its two sides are made alike:
 
-    H = max(N(lam), R(lam)) + B(lam) + C(lam) N(0)
+    H = max(N(lam), R(lam)) + B(lam) + C(lam) N(0) + D(lam)
     N(lam): the largest over lam' <= lam of t se(lam') + 2 max_u |e_u|, e_u on this side
     R(lam): 2 (largest weight of an episode / episodes) (largest - least reward of the log);
             where the range of rewards is stated, at least what `unseen` finds
@@ -22,9 +22,10 @@ target's weight is largest. Products of ratios vary more the higher lam is; wher
 less, their tail is missing, so what was found for a lower lam counts. B bounds the bias: if a share
 q of what the features miss is left after each step, the bias of DRL(lam) is f(lam) = b (1 - lam) /
 (1 - q lam), and c(lam', lam) |J(lam) - J(lam')| is just that, away from J(lam'). Whether more is
-left is seen at higher lam; where the log carries none, q is larger. The last part is the chance in
-the value beyond cuts: C(lam) is the mean per start of |U rho gamma'| there, and N(0) the larger of
-its sides.
+left is seen at higher lam; where the log carries none, q is larger. The last parts are chance and
+bias in what lies beyond the cuts, which nothing in the log checks: C(lam) is the mean per start of
+|U rho gamma'| there, N(0) the larger of its sides, and D(lam) half of the value beyond the cuts, or
+half of C(lam) times the standard deviation of logged returns where that is less.
 
 The log carries a lam if n >= 3, the masses W_u = sum U rho (1 - gamma') have an effective number of
 at least 20 (or a quarter of the units), and their sum M per start fits: M <= 1 + off and
@@ -67,7 +68,8 @@ SURELY = 0.5  # standard errors of J(lam) - J(0) that are taken for a difference
 FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
 MANY, NEAR = 2.5, 0.03  # standard errors, and distance, that the total weight may be off 1
 FEW_STRETCHES = 25
-DOUBT = 0.25  # of what lies beyond the cuts: what may be wrong with it unnoticed
+DOUBT = 0.5  # of what lies beyond the cuts: what may be wrong with it unnoticed
+MOST_CUT = 0.5  # of the discounted steps: as many may lie beyond the cuts
 LEVEL = 0.95
 
 
@@ -205,9 +207,33 @@ class Weighing(NamedTuple):
         return self.enough_scores and self.enough_weights and self.fits
 
 
+class Past(NamedTuple):
+    """What lies beyond the cuts: its part of the value (NaN: not known), and of the weights."""
+
+    value: float = 0.0
+    own: float = 0.0  # the behaviour's value there
+    weight: float = 0.0
+    spread: float = 0.0  # of logged returns: their standard deviation
+
+    def doubt(self, other: float = 0.0) -> float:
+        """D: how wrong it may be, less what `other` shares with it.
+
+        >>> Past(4.0, 3.0, 0.5, 1.0).doubt(), Past(4.0, 3.75, 0.5, 1.0).doubt(3.75)
+        (0.25, 0.125)
+        """
+        if not self.weight:
+            return 0.0
+        apart = abs(self.value - other)
+        limit = self.weight * self.spread
+        return DOUBT * (min(apart, limit) if math.isfinite(apart) else limit)
+
+
+NOTHING_CUT = Past()
+
+
 @dataclass(frozen=True)
 class Ruled:
-    """DRL at the lam that the rule takes; `reach` is H, made of the four parts named like it.
+    """DRL at the lam that the rule takes; `reach` is H, made of the five parts named like it.
 
     `path` has DRL(lam') for all lam' up to it, itself as the last; `rewards` is how far they lie
     apart, 0 where units are stretches. `tries` are rows that say what was not seen, where the range
@@ -226,6 +252,7 @@ class Ruled:
     divided: bool
     rewards: float
     tries: Tries | None = None
+    past: Past = NOTHING_CUT
 
     @property
     def estimate(self) -> Estimate:
@@ -241,7 +268,8 @@ class Ruled:
     def reach(self) -> Reaches:
         """H(lam)."""
         both = zip(self.chance, self.bias.reach, strict=True)
-        return Reaches(*(chance + apart + self.beyond for chance, apart in both))
+        beyond = self.beyond + self.past.doubt()
+        return Reaches(*(chance + apart + beyond for chance, apart in both))
 
     @property
     def chance(self) -> Reaches:
@@ -297,15 +325,18 @@ class Data(NamedTuple):
     divided: bool  # units are stretches of episodes
     rewards: tuple[float, float]  # the least and the largest
     tries: Callable[[Estimate], Tries | None] | None = None  # where a range of rewards is stated
+    past: Callable[[float], float] | None = None  # by lam: the target's value beyond the cuts
+    own_past: float = 0.0  # the behaviour's
 
 
 def ruled(curve: dict[float, Estimate], own: Estimate, data: Data) -> Ruled:
     """The lam of the curve that the rule takes, lam = 0 aside; `own` is the behaviour's."""
-    starts, divided, (least, most), tries = data
+    starts, divided, (least, most), tries, past, own_past = data
     curve = {0.0: nothing(len(starts))} | dict(sorted(curve.items()))
     chances = {lam: noise(one.influence, divided) for lam, one in curve.items()}
     weights = {lam: weighing(one, chances[lam].number, starts) for lam, one in curve.items()}
     rewards = 0.0 if divided else most - least
+    spread = spread_of(own.influence) * math.sqrt(starts.sum())
     found = []
     lams = list(curve)
     for i, lam in enumerate(lams[1:], 1):
@@ -317,6 +348,7 @@ def ruled(curve: dict[float, Estimate], own: Estimate, data: Data) -> Ruled:
             chances[lam]._replace(reach=reach), _unseen(one, starts, rewards),
             bias(curve, lam, higher, divided), abs(one.cut) * max(first), divided, rewards,
             None if tries is None else tries(one),
+            NOTHING_CUT if past is None else Past(past(lam), own_past, abs(one.cut), spread),
         )  # fmt: skip
         found.append(made if made.known else replace(made, carried=False))
     carried = [one for one in found if one.carried]

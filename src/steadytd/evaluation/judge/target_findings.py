@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from steadytd.base.finding import Finding
@@ -9,7 +11,7 @@ from steadytd.evaluation.estimate.baselines import CORRECTED, DOUBLY_ROBUST, REF
 from steadytd.evaluation.judge.action_findings import about_actions
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.online_findings import about_online
-from steadytd.evaluation.judge.rule import DOUBT, FEW_SCORES, FEW_STRETCHES
+from steadytd.evaluation.judge.rule import FEW_SCORES, FEW_STRETCHES, MOST_CUT
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
 LOW_ROWS, LOW_EPISODES = 0.05, 30.0  # share of rows, number of episodes: below is low overlap
@@ -286,17 +288,24 @@ def _out_of_range(j: Judged, f: LogFacts) -> list[Finding]:
 
 
 def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
-    """Episodes are cut so early that the value beyond the cuts, which nothing checks, decides."""
-    r = j.rule
-    if not r.known or DOUBT * abs(j.beyond) <= r.half:
+    """How much lies beyond the cuts, where nothing checks it: too much, or within the interval."""
+    r, left = j.rule, abs(j.rule.own.cut)
+    early, doubt = left > MOST_CUT and not r.divided, r.past.doubt()
+    if not r.known or not (early or doubt > MATTERS * r.half):
         return None
+    part = r.past.value
+    makes = f" and makes about {part:.3g} of the value" if math.isfinite(part) else ""
+    text = f"{f.truncated} of {f.episodes} episodes are cut off. What would come after that was "
+    text += f"not logged{makes}. It rests on features alone"
+    numbers = {"beyond": part, "left": left, "doubt": doubt, "truncated": f.truncated}
+    if not early:
+        text += f"; drl's interval allows for an error of {doubt:.3g} in it."
+        return Finding("cut_off", j.name, "note", text, "Longer episodes would show it.", numbers)
+    text += f", and on average over all episodes a discount of {left:.3g} is left there (at most "
     return Finding(
-        "cut_off", j.name, "warning",
-        f"{f.truncated} of {f.episodes} episodes are cut off, and what would come after that makes "
-        f"about {j.beyond:.3g} of the value. It was not logged and rests on features alone; an "
-        f"error of {DOUBT:.0%} in it would be larger than half of drl's interval ({r.half:.3g}).",
+        "cut_off", j.name, "warning", f"{text}{MOST_CUT:g} is wanted).",
         "Log longer episodes, or compare several sets of features before you trust the value.",
-        {"beyond": j.beyond, "half_width": r.half, "truncated": f.truncated},
+        numbers,
     )  # fmt: skip
 
 

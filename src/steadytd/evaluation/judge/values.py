@@ -111,8 +111,7 @@ class Judged:
     `estimates` has the fixed points of the learners asked for and the `basic` ones, with their
     influences by unit; `curve` has DRL(lam) for every lam of the grid; `omega` the weights of the
     marginal ratio x(s).omega; `behavior` is the policy that made the log; `rule` what the rule of
-    trust takes, `beyond` the part of its value that lies beyond cuts. Units of `curve` and `rule`
-    are not joined where they are stretches of episodes.
+    trust takes. Units of `curve` and `rule` are not joined where they are stretches of episodes.
     """
 
     name: str
@@ -132,7 +131,6 @@ class Judged:
     behavior: Estimate = field(default_factory=lambda: nothing(0))
     actions: ActionAnswers | None = None
     rule: Ruled = field(kw_only=True)
-    beyond: float = 0.0
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
@@ -183,6 +181,9 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
     least, most = whole.units.extent[:2].tolist()
     divided = bool(whole.units.continues[1:].any())
     data = Data(whole.starts, divided, (least, most))
+    if not divided:
+        beyond = partial(rows_seen.beyond, target)
+        data = data._replace(past=beyond, own_past=rows_seen.own_beyond)
     if stated is not None:
         data = data._replace(tries=partial(tries_of, given, target, overlap.rho_max))
     rule = ruled(found_curve, own, data)
@@ -236,7 +237,7 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         {name: found[form].value for name, form in plain.items()},
         {name: found[form] for name, form in listed},
         found_curve, marginal_weights(e, target), behavior, actions,
-        rule=rule, beyond=rows_seen.beyond(target, rule.lam),
+        rule=rule,
     )  # fmt: skip
 
 

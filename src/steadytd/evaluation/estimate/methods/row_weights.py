@@ -7,6 +7,7 @@ value: it says what the log could not show, and is held against limits.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -94,16 +95,24 @@ class RowWeights:
         return RowValues(here, self.discount * ahead)
 
     def beyond(self, target: int, lam: float) -> float:
-        """The mean per start of U rho gamma' V(s') where episodes are cut off.
+        """The mean per start of U rho gamma' V(s') where episodes are cut off; NaN if not known.
 
         Nothing in the log checks these values.
         """
+        return self._at_cuts(self.weights(target, lam), target)
+
+    @cached_property
+    def own_beyond(self) -> float:
+        """The same of the policy that made the log."""
+        return self._at_cuts(self.own, self.e.behavior)
+
+    def _at_cuts(self, weights: Floats | None, target: int) -> float:
         last = np.append(self.first[1:], True)[: self.number]
-        if not (self.discount[last] > 0.0).any():
+        if self.number and not (self.discount[last] > 0.0).any():
             return 0.0
-        weights, values = self.weights(target, lam), self.values(target)
+        values = self.values(target) if self.number else None
         if weights is None or values is None:
-            return 0.0
+            return math.nan
         starts = self.number if self._every else int(self.first.sum())
         return float(weights[last] @ values.ahead[last] / starts)
 
