@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pytest
 from benchmarks.worlds import DEVELOPMENT, World
 from benchmarks.worlds.drl import Fitted, row_scores
 from benchmarks.worlds.rows import read
-from scipy.optimize import minimize
+from scipy import optimize
 
 import steadytd as st
 from steadytd.base.errors import InputError
@@ -47,11 +47,11 @@ def asked(name: str, seed: int, ranged: bool = False, horizon: int | None = None
 
 def test_the_most_that_can_be_missing_is_the_largest_of_all_chances() -> None:
     """Against a solver, and against drawn chances that may be missing: none does more."""
-    rng = np.random.default_rng(0)
+    rng, solve = np.random.default_rng(0), cast(Any, optimize.minimize)
     for _ in range(10):
         a = rng.exponential(size=rng.integers(2, 7)) ** 2
         found = most(a, LOG20)
-        solved = minimize(
+        solved = solve(
             lambda p, a=a: -(a @ p), np.full(len(a), 0.1), jac=lambda p, a=a: -a,
             bounds=[(0.0, 0.999999)] * len(a), method="SLSQP",
             constraints={"type": "ineq", "fun": lambda p: LOG20 + np.log1p(-p).sum()},
@@ -288,7 +288,12 @@ def test_episodes_needed_are_fewer_where_rare_outcomes_are_the_reason() -> None:
     said = []
     for seed in range(6):
         table, *_ = silent(seed, 0.0, 0.0)
-        how = {"discount": 0.9, "learners": ["drl"], "threads": 1, "reward_range": (-8.0, 1.5)}
+        how: dict[str, Any] = {
+            "discount": 0.9,
+            "learners": ["drl"],
+            "threads": 1,
+            "reward_range": (-8.0, 1.5),
+        }
         d = st.evaluate(table, **how).compare("new")
         assert d.decision == "undecided" and d.episodes_needed
         many, *_ = silent(seed, 0.0, 0.0, episodes=int(1.3 * (200 + d.episodes_needed)))
