@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
@@ -93,6 +94,23 @@ def test_what_an_outcome_does_to_a_difference_depends_on_both_weights() -> None:
     other = Tries(own, own, up + 1.0, down, 1e9, 100.0)
     pair, apart = one.minus(other)
     assert pair.of(apart)[1] == pytest.approx(6.0 * LOG20 / 100)
+    bound = replace(one, sampled=False)  # of a bound no difference is known
+    assert bound.minus(bound)[1] == pytest.approx(weight)
+
+
+def test_a_log_without_sampled_rows_is_bounded_by_its_largest_ratio() -> None:
+    """An endless log of over 10,000 rows: wider with a wider range, and no number is named."""
+    name = "line endless raw"
+    w, log = world(name), world(name).log(3)
+    near, far = (
+        evaluated(w, log, reward_range=known) for known in (w.reward_range, (-2000.0, 2000.0))
+    )
+    tries = near.judged[0].rule.tries
+    assert tries is not None and not tries.sampled and tries.each == 20_000
+    assert tries.weight[0] >= near.judged[0].overlap.rho_max / (1.0 - w.discount)
+    assert near.compare("pi").trusted and near.compare("pi").decision == "better"
+    assert far.compare("pi").decision == "undecided"
+    assert asked(name, 3).unseen("pi").change is None
 
 
 @pytest.mark.parametrize("name", ["garnet onehot near", "queue endless onehot"])
