@@ -33,6 +33,7 @@ _ROOMS = {
     "evaluation.evaluate": ("evaluate",),
     "evaluation.judge.decide": ("BestTarget", "Decision"),
     "evaluation.judge.recommend": ("Recommendation",),
+    "evaluation.judge.silence": ("Unseen",),
     "evaluation.result": ("Evaluation", "load_evaluation"),
     "evaluation.value_function": ("ValueFunction", "load_value_function"),
     "features": ("FeatureMap", "feature_map"),

@@ -491,3 +491,26 @@ def test_an_unknown_behaviour_policy(
     assert "trust it only if the estimated behaviour probabilities are right" in text
     assert "Calibration of the estimated behaviour policy" in text
     assert "behavior_estimated: " in text
+
+
+def test_a_range_of_rewards_reaches_the_library(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what the log or its form contradicts is bad input: one sentence, exit code 2."""
+    asked = "evaluate", str(good), "--json", "--reward-range"
+    assert call(monkeypatch, *asked, "-30,40.5", "--horizon", "500") == 0
+    shown = json.loads(capsys.readouterr().out)
+    known = {"lo": -30.0, "hi": 40.5, "horizon": 500}
+    assert shown["unseen"][0]["stated"] == known and shown["settings"]["reward_range"] == [
+        -30,
+        40.5,
+    ]
+    expected = st.evaluate(good, reward_range=(-30, 40.5), horizon=500).to_dict()
+    assert shown == json.loads(json.dumps(expected))
+    for text, said in (
+        ("5", "two numbers LO,HI"), ("a,b", "two numbers LO,HI"), ("1,2,3", "two numbers LO,HI"),
+        ("2,1", "lo <= hi"), ("0,inf", "two finite numbers"), ("50,60", "lies outside"),
+    ):  # fmt: skip
+        assert call(monkeypatch, *asked, text) == 2
+        found = capsys.readouterr().err
+        assert said in " ".join(found.split()) and "Traceback" not in found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 from benchmarks.worlds import DEVELOPMENT, World
 from benchmarks.worlds.drl import Fitted, row_scores
 from benchmarks.worlds.rows import read
-from scipy.optimize import minimize
+from scipy import optimize
 
 import steadytd as st
 from steadytd.base.errors import InputError
@@ -47,11 +48,11 @@ def asked(name: str, seed: int, ranged: bool = False, horizon: int | None = None
 
 def test_the_most_that_can_be_missing_is_the_largest_of_all_chances() -> None:
     """Against a solver, and against drawn chances that may be missing: none does more."""
-    rng = np.random.default_rng(0)
+    rng, solve = np.random.default_rng(0), cast(Any, optimize.minimize)
     for _ in range(10):
         a = rng.exponential(size=rng.integers(2, 7)) ** 2
         found = most(a, LOG20)
-        solved = minimize(
+        solved = solve(
             lambda p, a=a: -(a @ p), np.full(len(a), 0.1), jac=lambda p, a=a: -a,
             bounds=[(0.0, 0.999999)] * len(a), method="SLSQP",
             constraints={"type": "ineq", "fun": lambda p: LOG20 + np.log1p(-p).sum()},
@@ -93,6 +94,23 @@ def test_what_an_outcome_does_to_a_difference_depends_on_both_weights() -> None:
     other = Tries(own, own, up + 1.0, down, 1e9, 100.0)
     pair, apart = one.minus(other)
     assert pair.of(apart)[1] == pytest.approx(6.0 * LOG20 / 100)
+    bound = replace(one, sampled=False)  # of a bound no difference is known
+    assert bound.minus(bound)[1] == pytest.approx(weight)
+
+
+def test_a_log_without_sampled_rows_is_bounded_by_its_largest_ratio() -> None:
+    """An endless log of over 10,000 rows: wider with a wider range, and no number is named."""
+    name = "line endless raw"
+    w, log = world(name), world(name).log(3)
+    near, far = (
+        evaluated(w, log, reward_range=known) for known in (w.reward_range, (-2000.0, 2000.0))
+    )
+    tries = near.judged[0].rule.tries
+    assert tries is not None and not tries.sampled and tries.each == 20_000
+    assert tries.weight[0] >= near.judged[0].overlap.rho_max / (1.0 - w.discount)
+    assert near.compare("pi").trusted and near.compare("pi").decision == "better"
+    assert far.compare("pi").decision == "undecided"
+    assert asked(name, 3).unseen("pi").change is None
 
 
 @pytest.mark.parametrize("name", ["garnet onehot near", "queue endless onehot"])
@@ -284,16 +302,23 @@ def test_an_evaluation_with_a_range_is_kept(tmp_path: Any) -> None:
 
 
 def test_episodes_needed_are_fewer_where_rare_outcomes_are_the_reason() -> None:
-    """They shrink with the number of episodes, not with its root: with as many it is decided."""
-    said = []
+    """They shrink with the number of episodes: with as many it is decided, with half it is not."""
+    said: list[bool] = []
+    early: list[bool] = []
     for seed in range(6):
         table, *_ = silent(seed, 0.0, 0.0)
-        how = {"discount": 0.9, "learners": ["drl"], "threads": 1, "reward_range": (-8.0, 1.5)}
+        how: dict[str, Any] = {
+            "discount": 0.9,
+            "learners": ["drl"],
+            "threads": 1,
+            "reward_range": (-8.0, 1.5),
+        }
         d = st.evaluate(table, **how).compare("new")
         assert d.decision == "undecided" and d.episodes_needed
-        many, *_ = silent(seed, 0.0, 0.0, episodes=int(1.3 * (200 + d.episodes_needed)))
-        said.append(st.evaluate(many, **how).compare("new").decision == "better")
-    assert sum(said) >= 4
+        for times, found in ((1.3, said), (0.5, early)):
+            many, *_ = silent(seed, 0.0, 0.0, episodes=int(times * (200 + d.episodes_needed)))
+            found.append(st.evaluate(many, **how).compare("new").decision == "better")
+    assert sum(said) >= 4 and sum(early) <= 1
 
 
 def test_a_single_outlier_is_not_called_a_lack_of_overlap() -> None:

@@ -75,7 +75,7 @@ def silence(rule: Ruled, d: Decision, found: Tries | None, stated: Stated | None
     decided = d.decision != "undecided"
     turns: Literal["decision", "value"] = "decision" if decided else "value"
     nothing = Unseen(d.target, turns, 0.0, math.nan, None, stated, "")
-    if found is None or not rule.known or not len(found.weight):
+    if found is None or not rule.known or not found.sampled:
         return _said(nothing, d)
     known = rarest(found.weight - found.own if decided else found.weight, found.each)
     if known is None or not known.weight > 0.0:

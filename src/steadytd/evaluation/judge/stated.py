@@ -54,7 +54,7 @@ def stated_range(reward_range: object, horizon: object) -> Stated | None:
             )
         return None
     pair = list(reward_range) if isinstance(reward_range, Sequence | np.ndarray) else []
-    numbers = [float(x) for x in pair if isinstance(x, Real) and type(x) is not bool]
+    numbers = [float(x) for x in pair if not isinstance(x, bool) and isinstance(x, Real)]
     if len(pair) != 2 or len(numbers) != 2 or not all(map(math.isfinite, numbers)):
         raise InputError(
             f"reward_range must be two finite numbers (lo, hi), the least and the largest reward "

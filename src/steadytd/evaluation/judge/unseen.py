@@ -36,7 +36,8 @@ LEVEL = 0.95
 class Tries:
     """Rows of the log: weights of the target and of the behaviour, and what an outcome can do.
 
-    Each stands for `each` rows. `up` and `down` say by how much an outcome that was not seen can
+    Each stands for `each` rows. Where none were sampled, a single one is a bound (`sampled` is
+    False). `up` and `down` say by how much an outcome that was not seen can
     raise and lower the return; none where no range of rewards is stated.
     """
 
@@ -46,6 +47,7 @@ class Tries:
     down: Floats
     each: float
     starts: float
+    sampled: bool = True
 
     def of(self, weight: Floats, level: float = LEVEL) -> tuple[float, float]:
         """How far what was not seen can move a value of these weights down and up."""
@@ -65,9 +67,10 @@ class Tries:
             return self, self.weight - self.own
         both = Tries(
             self.weight, self.own, np.maximum(self.up, other.up),
-            np.maximum(self.down, other.down), self.each, self.starts,
+            np.maximum(self.down, other.down), self.each, self.starts, self.sampled,
         )  # fmt: skip
-        return both, self.weight - other.weight
+        apart = self.weight - other.weight
+        return both, apart if self.sampled else np.maximum(self.weight, other.weight)
 
 
 def most(a: Floats, budget: float, each: float = 1.0) -> float:
@@ -104,16 +107,20 @@ def tries(
             return None
         low, high = stated.sums(discount)
         one = np.array([high - low])
-        return Tries(np.array([fewer.largest]), np.zeros(1), one, one, fewer.rows, fewer.starts)
-    weight, values = rows.weights(target, lam), rows.values(target)
-    if weight is None or values is None:
+        weight = np.array([fewer.largest])
+        return Tries(weight, np.zeros(1), one, one, fewer.rows, fewer.starts, sampled=False)
+    found = rows.weights(target, lam)
+    if found is None:
         return None
-    none = np.zeros(rows.number)
     if stated is None:
-        return Tries(weight, rows.own, none, none, rows.each, fewer.starts)
+        none = np.zeros(rows.number)
+        return Tries(found, rows.own, none, none, rows.each, fewer.starts)
+    values = rows.values(target)
+    if values is None:
+        return None
     usual = rows.reward + values.ahead
     low, high = stated.sums(discount)
     low = min(low, stated.lo + discount * min(float(values.here.min()), 0.0))
     high = max(high, stated.hi + discount * max(float(values.here.max()), 0.0))
     up, down = np.maximum(high - usual, 0.0), np.maximum(usual - low, 0.0)
-    return Tries(weight, rows.own, up, down, rows.each, fewer.starts)
+    return Tries(found, rows.own, up, down, rows.each, fewer.starts)
