@@ -255,10 +255,10 @@ CASES: dict[str, Callable[[int], Case]] = {
     ),
     "never": lambda s: Case(never(s), {"learners": ["lstd", "drl:lam=1"]}),
     "reversing": lambda s: Case(reversing(s), {}, ("pi",)),
-    "cut": lambda s: Case(both(world(0.5, s), episodes=4000, length=1, seed=s), {}),
-    "cut later": lambda s: Case(both(world(0.5, s), episodes=4000, length=3, seed=s), {}),
+    "cut": lambda s: Case(both(world(0.5, s), episodes=4000, length=3, seed=s), {}),
+    "cut later": lambda s: Case(both(world(0.5, s), episodes=4000, length=8, seed=s), {}),
     "cut, wrong": lambda s: Case(
-        wrong(both(world(0.5, s), episodes=4000, length=1, seed=s)), {"learners": ["lstd", "drl"]}
+        wrong(both(world(0.5, s), episodes=4000, length=3, seed=s)), {"learners": ["lstd", "drl"]}
     ),
     "cut, next not known": lambda s: Case(
         both(world(0.5, s), episodes=900, length=3, seed=s, next_obs="none"), {}
@@ -405,13 +405,18 @@ def ratios_off(d: Drawn, f: Finding) -> None:
 
 def reference(d: Drawn, target: str) -> tuple[Units, Any]:
     """The slow reference of the rule: sums by unit, and means of scores."""
+    found, _ = both_units(d, target)
+    sums = stretched if d.e.log.divided else Sums.of
+    return found, sums(found.score, found.starts)
+
+
+def both_units(d: Drawn, target: str) -> tuple[Units, Units]:
+    """Sums by unit, of the target and of the policy that made the log."""
     raw, e = d.raw[target], d.e
     cut = np.zeros(raw.n, dtype=bool)
     cut[raw.last] = raw.gamma[raw.last] > 0.0
     rows = Rows(raw.x, raw.x_next, raw.reward, raw.rho, raw.gamma, raw.first, cut, e.log.continuing)
-    found, _ = by_units(rows, raw.unit, divided=e.log.divided)
-    sums = stretched if e.log.divided else Sums.of
-    return found, sums(found.score, found.starts)
+    return by_units(rows, raw.unit, divided=e.log.divided)
 
 
 def at(lam: float) -> int:
@@ -561,7 +566,7 @@ def value_range(d: Drawn, f: Finding) -> None:
 
 def cut_off(d: Drawn, f: Finding) -> None:
     """By the slow reference's sums at cuts (cross-fitted, where the product is not)."""
-    raw, (u, own) = d.raw[f.target], reference(d, f.target)
+    raw, (u, own) = d.raw[f.target], both_units(d, f.target)
     cut, episodes, beyond, *rest = numbers(f.text)
     lam, n = d.e.judged[d.e.targets.index(f.target)].rule.lam, u.starts.sum()
     assert (cut, episodes) == (len(raw.cut), raw.episodes)

@@ -69,8 +69,9 @@ def test_the_rule_is_the_one_that_was_graded(name: str) -> None:
     r, d = e.recommended["pi"], e.compare("pi")
     found = r.value, r.lo, r.hi, d.difference, d.lo, d.hi, e.judged[0].rule.lam
     true = a.value, a.lo, a.hi, a.difference, a.difference_lo, a.difference_hi, a.lam
-    doubt = e.judged[0].rule.past.doubt()  # the product's is not cross-fitted
-    assert found == pytest.approx(true, rel=1e-8, abs=max(1e-10, 0.01 * doubt))
+    guessed = e.judged[0].rule.past.doubt() > 0.0  # beyond cuts: here it is not cross-fitted
+    room = 1e-3 * (r.hi - r.lo) if guessed else 1e-10
+    assert found == pytest.approx(true, rel=1e-8, abs=room)
     assert r.trusted == a.trusted and r.learner == "drl"
 
 
@@ -357,9 +358,9 @@ def test_cut_returns_are_pointed_out() -> None:
 
 
 def test_a_value_most_of_which_lies_beyond_the_cuts_is_not_trusted() -> None:
-    """Of 8,000 episodes of one step: a sharp interval around a value that is mostly guessed."""
+    """Of 8,000 episodes of three steps: a sharp interval around a value that is mostly guessed."""
     p = episodic(6, 0.5, np.eye(6))
-    e = st.evaluate(log_table(p, episodes=8000, length=1, seed=1), learners=["lstd"])
+    e = st.evaluate(log_table(p, episodes=8000, length=3, seed=1), learners=["lstd"])
     (found,) = [w for w in e.warnings if w.code == "cut_off"]
     assert found.level == "warning" and not e.recommended["pi"].trusted
     assert found.numbers["left"] > 0.5
@@ -372,20 +373,20 @@ def test_an_interval_allows_for_an_error_beyond_the_cuts() -> None:
     for features in (np.eye(6), np.ones((6, 1))):
         q = episodic(6, 0.5, features)
         for episodes in (500, 8000):
-            e = st.evaluate(log_table(q, episodes=episodes, length=3, seed=1), learners=["lstd"])
+            e = st.evaluate(log_table(q, episodes=episodes, length=8, seed=1), learners=["lstd"])
             r, rule = e.recommended["pi"], e.judged[0].rule
             right += r.lo <= float(p.start @ p.v_pi) <= r.hi
-            assert r.trusted and rule.past.value == pytest.approx(beyond(e, p), rel=0.2)
-            assert min(rule.reach) > rule.past.doubt() > 0.1 * abs(rule.past.value)
+            assert r.trusted and rule.past.weight == pytest.approx(left(p, 8), rel=0.2)
+            assert min(rule.reach) > rule.past.doubt() > 0.05 * abs(rule.past.value)
     assert right == 4
 
 
-def beyond(e: Evaluation, p: st.Problem) -> float:
-    """gamma^3 V after three steps of the target, from the model."""
-    V, at = p.v_pi, p.start
-    for _ in range(3):
+def left(p: st.Problem, steps: int) -> float:
+    """The mean discount that is left after some steps of the target, from the model."""
+    at = p.start
+    for _ in range(steps):
         at = np.einsum("s,sa,sat,sat->t", at, p.pi, p.P, p.gamma)
-    return float(at @ V)
+    return float(at.sum())
 
 
 def test_cuts_after_which_little_is_to_come_are_no_warning() -> None:

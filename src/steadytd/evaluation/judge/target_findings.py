@@ -289,7 +289,7 @@ def _out_of_range(j: Judged, f: LogFacts) -> list[Finding]:
 
 def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
     """How much lies beyond the cuts, where nothing checks it: too much, or within the interval."""
-    r, left = j.rule, abs(j.rule.own.cut)
+    r, left = j.rule, f.discount_left * f.truncated / max(f.episodes, 1)
     early, doubt = left > MOST_CUT and not r.divided, r.past.doubt()
     if not r.known or not (early or doubt > MATTERS * r.half):
         return None
