@@ -17,6 +17,7 @@ from steadytd.evaluation.evaluate import evaluate as evaluate
 from steadytd.evaluation.judge.decide import BestTarget as BestTarget
 from steadytd.evaluation.judge.decide import Decision as Decision
 from steadytd.evaluation.judge.recommend import Recommendation as Recommendation
+from steadytd.evaluation.judge.silence import Unseen as Unseen
 from steadytd.evaluation.result import Evaluation as Evaluation
 from steadytd.evaluation.result import load_evaluation as load_evaluation
 from steadytd.evaluation.value_function import ValueFunction as ValueFunction

@@ -61,8 +61,8 @@ def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
         return Finding(
             "few_decide", j.name, "warning",
             f"the error of drl rests on {w.scores:.3g} of {numbers['units']} units of the log (at "
-            f"least {FEW_SCORES:g} are wanted; at lam = {r.lam:g}), and that of the logged returns on "
-            f"{r.own.effective:.3g}: a few {what}s are unlike all others. Logged rewards go "
+            f"least {FEW_SCORES:g} are wanted; at lam = {r.lam:g}), and that of the logged returns "
+            f"on {r.own.effective:.3g}: a few {what}s are unlike all others. Logged rewards go "
             f"from {f.rewards[0]:.4g} to {f.rewards[1]:.4g}.",
             f"Look at the {what}s with the largest and least rewards and ratios. If they are "
             "right, collect more data: what they show is rare.",
