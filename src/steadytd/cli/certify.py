@@ -223,7 +223,7 @@ def _certify_problem(asked_for: Wanted) -> None:
             (
                 plain(r["learner"]),
                 "" if r["bounded"] is None else "bounded" if r["bounded"] else "unbounded",
-                "" if r["mean_square_alpha"] is None else f"{r['mean_square_alpha']:.3g}",
+                _limit(r["mean_square_alpha"]),
                 figures(r["error"]),
                 "" if r["spread"] is None else figures(r["spread"]),
             )
@@ -231,8 +231,8 @@ def _certify_problem(asked_for: Wanted) -> None:
         ]
         title = (
             f"Single runs at alpha = {alpha:g}: are second moments bounded,\n"
-            "up to which alpha; error of the fixed point; how far a long\n"
-            "run is from it (empty: not known)"
+            "up to which alpha (none: not at small ones); error of the\n"
+            "fixed point; how far a long run is from it (empty: not known)"
         )
         names = ("learner", "mean square", ">alpha <", ">error", ">spread")
         out.print(table(title, names, at_alpha))
@@ -250,6 +250,11 @@ def _certify_problem(asked_for: Wanted) -> None:
         out.print(table("Penalties asked about", columns, shown))
     if directory is not None:
         print_page(page, show)
+
+
+def _limit(alpha: float | None) -> str:
+    """Up to which step size second moments are bounded."""
+    return "" if alpha is None else f"{alpha:.3g}" if alpha > 0.0 else "none"
 
 
 def verify(
