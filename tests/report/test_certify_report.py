@@ -248,7 +248,7 @@ def test_cures_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     ("arguments", "message"),
     [
         (["baird", "--eta", "-1"], "eta must be a finite number >= 0, got -1"),
-        (["baird", "--policy", "1"], "policy must be in 0..0, got 1"),
+        (["baird", "--policy", "1"], "policy must be 0: this problem has one, got 1"),
         (["brd"], "unknown problem 'brd'"),
     ],
 )

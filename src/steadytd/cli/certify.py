@@ -149,7 +149,10 @@ def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> No
     from steadytd.theory.certificate import Certificate
 
     if len(etas) != 1:
-        raise InputError(f"--proof is about one penalty: give one --eta, got {len(etas)}.")
+        got = f"{len(etas)} of them" if etas else "none"
+        raise InputError(
+            f"--proof is about one penalty: give one --eta, for instance --eta 0.5; got {got}."
+        )
     made = Certificate(find_problem(problem), policy).proof("positive_definite", eta=etas[0])
     write_whole(path, json_text(made))
     shown = f"proof: [bold]{plain(str(path))}[/] ({plain(made['claim'])})"

@@ -66,7 +66,7 @@ class Certificate(Shown, Analysis):
     def __repr__(self) -> str:
         p = self.problem
         policy = f", policy {self.policy}" if p.n_policies > 1 else ""
-        td = "stable" if self.td_stable else f"unstable; eta from {self.eta_hurwitz:.4g} on is not"
+        td = "stable" if self.td_stable else f"unstable, with eta > {self.eta_hurwitz:.4g} stable"
         return f"<certificate of {p.name}{policy}: off-policy TD's mean update is {td}>"
 
     def save(self, path: str | Path) -> Path:
