@@ -3,7 +3,8 @@
     python docs/write_results.py [RESULTS]
 
 Where RESULTS/NAME/report is there (default: results), its summary.json becomes
-docs/results/NAME.json and its figures are copied. The pages are then made from these JSON files
+docs/results/NAME.json and its figures are copied, with their descriptions, which make them live
+in the site (`living.py`). The pages are then made from these JSON files
 alone, so that a test can hold every number and sentence of a page against them. A study without a
 JSON file keeps its page, which says what it is from.
 """
@@ -15,11 +16,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from steadytd.report.live import as_json
+from steadytd.report.study.page import study_figures
 from steadytd.studies.analysis.tables import short
 
 DOCS = Path(__file__).parent / "results"
 STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "rooms_penalty", "cures")
 LEVELS = ("a tenth", "a hundredth", "a millionth")
+LARGEST = 400_000  # characters of a figure that lives: one of every configuration stays a picture
 KEEP = "\x00"  # becomes a blank at which no line breaks
 HEAD = ("place", "learner", "at its best", "best of", "mean error", "final error", "predicted",
         *LEVELS, "overflowed")  # fmt: skip
@@ -306,16 +310,24 @@ def penalty_line(penalty: dict[str, Any]) -> str:
 
 def take(name: str, report: Path) -> None:
     """Copy a report's document and figures to the documentation."""
+    from living import described_for_pages  # stands beside this file
+
     found = json.loads((report / "summary.json").read_text(encoding="utf-8"))
+    drawn = study_figures(report.parent)
     for old in DOCS.glob(f"{name}_*.svg"):
         if not any(old.name.startswith(f"{other}_") for other in STUDIES if len(other) > len(name)):
             old.unlink()
+            old.with_suffix(".json").unlink(missing_ok=True)
     for problem in found["problems"]:
         for kind in kinds(problem):
             key = re.sub(r"[^A-Za-z0-9_-]+", "_", problem["problem"])
             picture = report / f"{key}_{kind}.svg"
             if picture.exists():
-                shutil.copyfile(picture, DOCS / picture_name(name, problem["problem"], kind))
+                to = DOCS / picture_name(name, problem["problem"], kind)
+                shutil.copyfile(picture, to)
+                text = as_json(described_for_pages(drawn[picture.stem]))
+                if len(text) <= LARGEST:
+                    to.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
     text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
     (DOCS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
