@@ -10,6 +10,7 @@ from steadytd.base.arrays import Floats
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.mean_square import mean_square
 from steadytd.theory.words.recommend import candidates
+from tests.support.commands import call
 from tests.support.helpers import random_problem
 from tests.support.realised import drawn
 
@@ -206,3 +207,14 @@ def test_every_learner_at_one_step_size(name: str) -> None:
 def test_a_step_size_is_positive(alpha: float) -> None:
     with pytest.raises(st.InputError, match="alpha must be a positive number"):
         st.certify("three_state").at_alpha(alpha)
+
+
+def test_the_command_says_none_where_small_steps_are_unbounded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TD's mean update is unstable here; perturbed TD has a limit."""
+    assert call(monkeypatch, "certify", "three_state", "--alpha", "0.01") == 0
+    rows = capsys.readouterr().out.partition("Single runs at alpha = 0.01")[2].splitlines()
+    cells = {row.split()[0]: row.split()[1:3] for row in rows if len(row.split()) > 2}
+    assert cells["td"] == ["unbounded", "none"]
+    assert cells["perturbed_td"] == ["bounded", "0.268"]
