@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.jit import compiled
+from steadytd.base.jit import compiled, compiled_disjoint
 from steadytd.base.random import PROJECTIONS, uniforms
 
 MOST_ACTIONS = 64
@@ -222,18 +222,21 @@ def place(action: Floats, known: Floats, at: int, code: Longs) -> int:
     return len(action)
 
 
-@compiled
+@compiled_disjoint
 def lean(
     code: Longs, behavior: Floats, F: Floats, leaning: Floats, plain: Floats, span: Floats
 ) -> None:
-    """Add f/mu by action, and f; widen the range of every f."""
+    """Add f/mu by action, and f; widen the range of every f. A loop each: they become vectors."""
+    functions, low, high, of_actions = F.shape[1], span[0], span[1], leaning.reshape(-1)
     for i in range(len(code)):
         by = 1.0 / behavior[i] if behavior[i] > 0.0 else 0.0
-        for j in range(F.shape[1]):
-            f = F[i, j]
-            leaning[code[i], j] += by * f
-            plain[j] += f
-            span[0, j], span[1, j] = min(span[0, j], f), max(span[1, j], f)
+        f, at = F[i], np.uintp(code[i]) * np.uintp(functions)
+        for j in range(functions):
+            of_actions[at + np.uintp(j)] += by * f[j]
+        for j in range(functions):
+            plain[j] += f[j]
+            low[j] = f[j] if f[j] < low[j] else low[j]
+            high[j] = f[j] if f[j] > high[j] else high[j]
 
 
 @compiled

@@ -85,7 +85,7 @@ class Memory(NamedTuple):
     S: Floats  # [eights of features + plain eights, across + of_x, 8]: sums of x V' and x x'
 
 
-class Part(NamedTuple):
+class Duty(NamedTuple):
     """The groups of eight weights of a share, and whether it has products, and what is plain."""
 
     groups: range
@@ -96,21 +96,21 @@ class Part(NamedTuple):
 class Share(NamedTuple):
     """A part of the sums, which shares no memory with others: a thread of its own may make it."""
 
-    part: Part
+    duty: Duty
     eights: Eights
     memory: Memory
 
     @staticmethod
-    def of(plan: Plan, part: Part) -> Share:
+    def of(plan: Plan, duty: Duty) -> Share:
         """The sums of a part."""
         d, T, lams = plan.features, len(plan.targets), np.array(plan.lams)
         lam = np.zeros(up(plan.columns - 1, LANES))
         lam[: plan.columns - 1] = np.repeat([s.lam for s in plan.systems], T)
-        decay, ratio = _products(plan) if part.products else (np.empty(0), np.empty(0, np.int64))
-        full = d - d % LANES if part.plain else 0
-        beside = np.arange(full, d + 1) if part.plain else np.empty(0, np.int64)
-        plain = up(len(lams) + len(beside), LANES) if part.plain else 0
-        across, of_x, groups = across_of(plan), tiled(d), len(part.groups)
+        decay, ratio = _products(plan) if duty.products else (np.empty(0), np.empty(0, np.int64))
+        full = d - d % LANES if duty.plain else 0
+        beside = np.arange(full, d + 1) if duty.plain else np.empty(0, np.int64)
+        plain = up(len(lams) + len(beside), LANES) if duty.plain else 0
+        across, of_x, groups = across_of(plan), tiled(d), len(duty.groups)
         eights = groups * d + (len(decay) + plain) // LANES
         memory = Memory(
             V=on_cache_line((CHUNK, across)),
@@ -121,11 +121,11 @@ class Share(NamedTuple):
             S=on_cache_line(((full // LANES * (across + of_x) + plain // LANES * of_x) * LANES,)),
         )
         lanes = np.zeros(plain)
-        lanes[: len(lams) if part.plain else 0] = lams if part.plain else 0.0
-        begin, end = part.groups.start * LANES, part.groups.stop * LANES
+        lanes[: len(lams) if duty.plain else 0] = lams if duty.plain else 0.0
+        begin, end = duty.groups.start * LANES, duty.groups.stop * LANES
         kinds = Eights(begin, end, lam, decay, ratio, packed(plan), full, of_x, lanes, len(lams),
                        beside)  # fmt: skip
-        return Share(part, kinds, memory)
+        return Share(duty, kinds, memory)
 
     def add(self, lo: int, hi: int, rows: Weighted) -> None:
         """Make the sums over rows lo..hi."""
@@ -139,14 +139,14 @@ class Share(NamedTuple):
 
     def traced(self, plan: Plan) -> Floats:
         """Sums of z v' [weights, d, d + 2]."""
-        d, groups = plan.features, len(self.part.groups)
+        d, groups = plan.features, len(self.duty.groups)
         found = self._sums[: groups * d].reshape(groups, d, -1, LANES).transpose(0, 3, 1, 2)
         return whole(found, plan).reshape(-1, d, d + 2)
 
     def products(self, plan: Plan) -> Floats:
         """Sums of c v' of all targets [targets, lams, d + 2]."""
         T, L, n = len(plan.targets), len(plan.lams), plan.features + 2
-        begin, each = len(self.part.groups) * plan.features, T if packed(plan) else up(T, LANES)
+        begin, each = len(self.duty.groups) * plan.features, T if packed(plan) else up(T, LANES)
         found = self._sums[begin : begin + len(self.eights.ratio)].swapaxes(1, 2)
         by_lam = whole(found, plan).reshape(-1, n)[: L * each].reshape(L, each, n)
         return by_lam[:, :T].swapaxes(0, 1)
@@ -211,10 +211,10 @@ class Products:
         self.plan, self.helper = plan, helper
         groups = up(plan.columns - 1, LANES) // LANES
         middle = groups // 2
-        parts = [Part(range(groups), products=True, plain=True)]
+        duties = [Duty(range(groups), products=True, plain=True)]
         if helper is not None and middle:
-            parts = [Part(range(middle), False, True), Part(range(middle, groups), True, False)]
-        self.shares = [Share.of(plan, part) for part in parts]
+            duties = [Duty(range(middle), False, True), Duty(range(middle, groups), True, False)]
+        self.shares = [Share.of(plan, one) for one in duties]
 
     def sums(self, lo: int, hi: int, rows: Weighted) -> Sums:
         """Over rows lo..hi, which follow those of the last call."""
