@@ -133,7 +133,7 @@ class Outcomes:
         length = np.diff(np.append(begin, len(rows.first)))
         width = RATIOS + rows.rho.shape[1] + 2 * rows.X.shape[1]
         self.lengths = np.concatenate([self.lengths, np.stack([before, length], axis=1)])
-        self.row_bound = end_of(*self.lengths.T, width, self.row_bound)
+        self.row_bound = end_of(self.lengths[:, 0], self.lengths[:, 1], width, self.row_bound)
         self.lengths = self.lengths[self.lengths[:, 0] < self.row_bound]
         fits = before < self.row_bound
         begin, length, key = begin[fits], length[fits], before[fits]
