@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ class Value:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return dict(vars(self))
 
     @property
     def interval(self) -> Interval:
@@ -91,7 +91,7 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "agree": self.agree}
+        return {**vars(self), "agree": self.agree}
 
 
 class ActionAnswers(NamedTuple):

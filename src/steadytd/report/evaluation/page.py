@@ -12,6 +12,7 @@ from steadytd.base.json import json_text
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import tables, words
 from steadytd.report.evaluation.agreement import agreement_chart
+from steadytd.report.evaluation.chosen import NAMED, chosen_words, telling
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
 from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
 from steadytd.report.evaluation.panels import DRAWN
@@ -72,7 +73,7 @@ def _drawn(
             ("calibration", ""): _calibration(e),
         }
         for kind, draw in BY_TARGET.items():
-            charts |= {(kind, name): draw(e, name) for name in e.targets[:DRAWN]}
+            charts |= {(kind, name): draw(e, name) for name in telling(e, DRAWN)}
         found = descriptions(charts)
     names = {
         (kind, target): f"{kind}_{stems[target]}" if target else kind for kind, target in found
@@ -118,12 +119,17 @@ def _html(
     command: str,
 ) -> str:
     warnings, notes = words.by_level(e)
+    named = set(telling(e))
     return page(
         "evaluation.html",
         e=e,
-        drawn=e.targets[:DRAWN],
-        decisions=words.decision_lines(e),
-        conditions=[line for line in words.verdicts(e) if line.grade == "care"],
+        drawn=telling(e, DRAWN),
+        drawn_words=chosen_words(e, DRAWN, "Pictures"),
+        named_words=chosen_words(e, NAMED, "Decisions"),
+        decisions=[line for line in words.decision_lines(e) if line.target in named],
+        conditions=[
+            line for line in words.verdicts(e) if line.grade == "care" and line.target in named
+        ],
         policies=tables.policy_rows(e),
         values_words=values_words(e),
         values=tables.recommended_first(tables.value_rows(e)),
@@ -132,7 +138,7 @@ def _html(
         stability=tables.stability_rows(e),
         calibration=tables.calibration_rows(e),
         calibration_words=calibration_words(e.calibration),
-        visits_words={name: visits_words(e, name) for name in e.targets},
+        visits_words={name: visits_words(e, name) for name in telling(e, DRAWN)},
         sensitivity=tables.sensitivity_rows(e),
         off_by=tables.OFF_BY,
         spreads=tables.spread_rows(e),
