@@ -21,7 +21,7 @@ from steadytd.report.pages import figure_html
 from steadytd.report.palette import Look, looks
 
 DOCS = Path(__file__).parent
-IMAGE = re.compile(r"!\[([^\]]*)\]\((?:\.\./)*images/(\w+)\.svg\)")
+IMAGE = re.compile(r"!\[([^\]]*)\]\(((?:\.\./)*images/)?(\w+)\.svg\)")
 NOTEBOOKS = ("ten_minutes", "own_law", "study", "policy_from_log", "deadly_triad")
 VEGA = "application/vnd.vegalite.v5+json"
 
@@ -99,10 +99,10 @@ def with_figures(text: str, page: str) -> str:
     """A page with the charts of its snippets alive; what is said of a picture stands above it."""
 
     def shown(match: re.Match[str]) -> str:
-        path = DOCS / "images" / f"{match[2]}.json"
+        path = DOCS / ("images" if match[2] else Path(page).parent) / f"{match[3]}.json"
         if not path.exists():
             return match[0]
-        figure = live(match[2], json.loads(path.read_text(encoding="utf-8")), files=False)
+        figure = live(match[3], json.loads(path.read_text(encoding="utf-8")), files=False)
         words = " ".join(match[1].split())
         html = figure_html(untitled(figure), words)
         return f"```{{raw}} html\n{html}\n```\n"

@@ -3,7 +3,8 @@
     python docs/write_results.py [RESULTS]
 
 Where RESULTS/NAME/report is there (default: results), its summary.json becomes
-docs/results/NAME.json and its figures are copied. The pages are then made from these JSON files
+docs/results/NAME.json and its figures are copied, with their descriptions, which make them live
+in the site (`living.py`). The pages are then made from these JSON files
 alone, so that a test can hold every number and sentence of a page against them. A study without a
 JSON file keeps its page, which says what it is from.
 """
@@ -15,18 +16,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from steadytd.report.live import as_json
+from steadytd.report.study.page import study_figures
+from steadytd.studies.analysis.tables import short
+
 DOCS = Path(__file__).parent / "results"
 STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "rooms_penalty", "cures")
 LEVELS = ("a tenth", "a hundredth", "a millionth")
+LARGEST = 400_000  # characters of a figure that lives: one of every configuration stays a picture
+KEEP = "\x00"  # becomes a blank at which no line breaks
 HEAD = ("place", "learner", "at its best", "best of", "mean error", "final error", "predicted",
         *LEVELS, "overflowed")  # fmt: skip
 NOTE = (
     "Best of: the number of configurations that the learner was tried with. Mean error: over the "
     "run; both errors {seeds} with their standard errors. Predicted: the error of the fixed point, "
     "by the certificate. A tenth, a hundredth, a millionth: the step by which half of the seeds "
-    "had been below that share of the error at w0 ({start}), in brackets how many seeds ever were "
-    "if not all; the error is recorded {recorded}. Overflowed: configurations of the grid with "
-    "a run that left the finite range."
+    "had been below that share of the error at w0 ({start}; > says that they had not by the end), "
+    "in brackets how many seeds ever were if not all; the error is recorded {recorded}. "
+    "Overflowed: configurations of the grid with a run that left the finite range."
 )
 INDEX = """# Results
 
@@ -74,17 +81,39 @@ def mean(found: dict[str, Any]) -> str:
     return number(found["value"], found["stderr"])
 
 
-def best_table(best: list[dict[str, Any]]) -> list[str]:
+def settings(run: str) -> str:
+    """The hyper-parameters of a configuration, powers of two as such; each stays in one piece."""
+    parts = [part.partition("=") for part in run.partition(":")[2].split(",") if part]
+    return ", ".join(f"{key}{KEEP}{value(text)}" for key, _, text in parts)
+
+
+def value(text: str) -> str:
+    """A hyper-parameter, a number or a word."""
+    try:
+        return short(float(text))
+    except ValueError:
+        return text
+
+
+def steps_to(found: dict[str, Any], steps: int) -> str:
+    """The step by which half of the seeds were there, and how many ever were if not all."""
+    text = f">{KEEP}{steps:,}" if found["step"] is None else f"{found['step']:,}"
+    some = 0 < found["reached"] < found["seeds"]
+    return text + (f" ({found['reached']} of {found['seeds']})".replace(" of ", f"{KEEP}of{KEEP}")
+                   if some else "")  # fmt: skip
+
+
+def best_table(best: list[dict[str, Any]], steps: int) -> list[str]:
     """The learners at their best, in order."""
     rows = []
     for row in best:
         gone = row["configurations"] - row["never_diverged"]
         stable = row["predicted_stable_share"]
         rows.append([
-            str(row["rank"]), row["algorithm"], row["run"].partition(":")[2].replace(",", ", "),
+            str(row["rank"]), row["algorithm"], settings(row["run"]),
             f"{row['configurations']:,}", mean(row["measured"]), mean(row["final"]),
             "unstable" if stable == 0.0 else number(row["predicted_asymptote"]),
-            *(row["steps_to"][name]["shown"] for name in LEVELS),
+            *(steps_to(row["steps_to"][name], steps) for name in LEVELS),
             f"{gone:,}",
         ])  # fmt: skip
     return table(HEAD, rows)
@@ -97,7 +126,7 @@ def penalty_table(penalty: dict[str, Any]) -> list[str]:
         gone = row["configurations"] - row["never_diverged"]
         stable = row["predicted_stable_share"]
         rows.append([
-            f"none ({penalty['plain']})" if row["eta"] is None else number(row["eta"]),
+            f"none ({penalty['plain']})" if row["eta"] is None else short(row["eta"]),
             number(row["least_grid_error"]) or "overflowed", row["settings"],
             "unstable" if stable == 0.0 else number(row["predicted_asymptote"]),
             f"{gone:,} of {row['configurations']:,}",
@@ -133,7 +162,7 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
             start=number(problem["error_at_w0"]),
             recorded=problem["recorded"],
         )
-        lines += ["", *best_table(problem["best"]), "", note]
+        lines += ["", *best_table(problem["best"], problem["steps"]), "", note]
         for penalty in problem["penalties"]:
             lines += ["", f"The penalty of {penalty['penalised']}:", "", *penalty_table(penalty)]
         lines += [line for found in drawn.values() for line in found]
@@ -143,7 +172,7 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
 def tidy(lines: list[str]) -> str:
     """The text of a page: lines break anywhere but inside a number with its standard error."""
     text = "\n".join(lines).replace("\u00a0", " ").rstrip() + "\n"
-    return text.replace(" ± ", "\u00a0±\u00a0")
+    return text.replace(" ± ", "\u00a0±\u00a0").replace(KEEP, "\u00a0")
 
 
 def shown(folder: Path, name: str, label: str, kind: str) -> list[str]:
@@ -159,7 +188,7 @@ def wins(found: dict[str, Any]) -> list[str]:
     head = ("learner", "at", "wins", "wins, each at its best there", "within a tenth of the best",
             "median of error / best", "overflowed", "the certificate's choice")  # fmt: skip
     cells = [
-        [r["learner"], r["run"].partition(":")[2].replace(",", ", "), str(r["wins"]),
+        [r["learner"], settings(r["run"]), str(r["wins"]),
          str(r["wins_at_own_best"]), str(r["within_a_tenth"]), number(r["median_ratio"]),
          str(r["diverged"]), str(r["predicted"])]
         for r in rows
@@ -281,16 +310,24 @@ def penalty_line(penalty: dict[str, Any]) -> str:
 
 def take(name: str, report: Path) -> None:
     """Copy a report's document and figures to the documentation."""
+    from living import described_for_pages  # stands beside this file
+
     found = json.loads((report / "summary.json").read_text(encoding="utf-8"))
+    drawn = study_figures(report.parent)
     for old in DOCS.glob(f"{name}_*.svg"):
         if not any(old.name.startswith(f"{other}_") for other in STUDIES if len(other) > len(name)):
             old.unlink()
+            old.with_suffix(".json").unlink(missing_ok=True)
     for problem in found["problems"]:
         for kind in kinds(problem):
             key = re.sub(r"[^A-Za-z0-9_-]+", "_", problem["problem"])
             picture = report / f"{key}_{kind}.svg"
             if picture.exists():
-                shutil.copyfile(picture, DOCS / picture_name(name, problem["problem"], kind))
+                to = DOCS / picture_name(name, problem["problem"], kind)
+                shutil.copyfile(picture, to)
+                text = as_json(described_for_pages(drawn[picture.stem]))
+                if len(text) <= LARGEST:
+                    to.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
     text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
     (DOCS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 

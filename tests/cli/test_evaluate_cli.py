@@ -18,6 +18,7 @@ from steadytd.cli.console import speed
 from steadytd.evaluation import evaluate as run
 from steadytd.logs.write import write_log
 from steadytd.report.evaluation import page as evaluation_page
+from steadytd.report.evaluation.chosen import chosen_words, telling
 from steadytd.report.evaluation.tables import policy_rows, value_rows
 from tests.support.commands import call
 from tests.support.log_helpers import log_table, write_problem_log
@@ -112,6 +113,25 @@ def test_eighty_columns_are_enough(
     for row in (*policy_rows(e), *value_rows(e)):
         (line, *_) = [x for x in text.splitlines() if row["interval"] in x]
         assert row["value"] in line
+
+
+def test_of_very_many_targets_thirty_have_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    problem = episodic(6, 0.3, np.eye(6))
+    mixed = {f"policy{i}": (1 - i / 60) * problem.pi + i / 60 * problem.mu for i in range(10, 45)}
+    path = write_problem_log(
+        tmp_path / "log.parquet", problem, episodes=60, length=30, targets=mixed
+    )
+    monkeypatch.setenv("COLUMNS", "400")
+    assert call(monkeypatch, "evaluate", str(path), "--learner", "lstd", "--learner", "drl") == 0
+    text, e = capsys.readouterr().out, st.evaluate(path, learners=["lstd", "drl"])
+    assert chosen_words(e, 30, "Lines") in text
+    tables = text[text.index("Policies") : text.index("Notes")]
+    shown = {word for word in tables.split() if word.startswith("policy") and word in mixed}
+    assert set(telling(e)) <= shown
+    overlap = text[text.index("Overlap:") :].split("\n\n")[0]
+    assert {word for word in overlap.split() if word in mixed} == set(telling(e))
 
 
 def test_many_targets_are_shown_by_their_recommended_learner(

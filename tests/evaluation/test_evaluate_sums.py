@@ -124,18 +124,27 @@ def test_more_targets_than_a_vector_holds() -> None:
 
 @pytest.mark.parametrize("features", [1, 2, 3, 5, 6, 7, 8, 17])
 @pytest.mark.parametrize("targets", [1, 3, 4, 9])
-def test_products_of_any_size(features: int, targets: int) -> None:
+@pytest.mark.parametrize("system", [TD, ETD], ids=["ratios in weights", "ratios apart"])
+@pytest.mark.parametrize("constant", [None, 0])
+def test_products_of_any_size(
+    features: int, targets: int, system: System, constant: int | None
+) -> None:
     """Rows 5..225 of 240 in two calls: sizes that fill the tiles of the sums and that do not."""
     rng = np.random.default_rng(features)
     lams, traced = (0.3, 1.0), System(0.4)
-    plan = Plan(("",) * targets, features, 240, (TD, traced), lams=lams)
+    plan = Plan(("",) * targets, features, 240, (system, traced), lams=lams, constant=constant)
     X = rng.standard_normal((241, features))
+    if constant is not None:
+        X[:, constant] = 1.0
     row_next = rng.integers(0, 241, 240).astype(np.int32)
     discount, reward = rng.random(240), rng.standard_normal(240)
     gamma, first = rng.random(240), rng.random(240) < 0.1
     weight, rho = Padded((240, plan.columns)), Padded((240, plan.ratios))
-    weight.array[:], rho.array[:] = rng.random(weight.array.shape), rng.random(rho.array.shape)
-    weight.array[:, -1] = 1.0  # the behaviour's
+    rho.array[:] = rng.random(rho.array.shape)
+    weight.array[:, :-1] = np.tile(rho.array[:, :-1], 2)
+    if system.emphatic:
+        weight.array[:, :targets] = rng.random((240, targets))
+    weight.array[:, -1] = rho.array[:, -1] = 1.0  # the behaviour's
     along_rows = (memory_of(weight), plan.columns, memory_of(rho), plan.ratios, False)
     rows = Weighted(X, row_next, discount, reward, gamma, first, *along_rows)
     made = Products(plan)
@@ -161,6 +170,33 @@ def test_products_of_any_size(features: int, targets: int) -> None:
     expected = (systems, weighted, x.T @ x, x.sum(axis=0))
     for found, wanted in zip(sums, expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_traces_stop_at_the_largest_number() -> None:
+    """Traces that would pass 1e100 stop there, and begin anew after a ratio of 0."""
+    rng, n = np.random.default_rng(3), 200
+    plan = Plan(("",) * 4, 3, n, (TD, System(1.0)), lams=(1.0,))
+    X, weight, rho = rng.standard_normal((n + 1, 3)), Padded((n, 9)), Padded((n, 5))
+    rho.array[:] = 10.0 ** rng.uniform(2.0, 6.0, (n, 5))
+    rho.array[150] = 0.0
+    rho.array[151:] = 0.5
+    weight.array[:, :-1] = np.tile(rho.array[:, :-1], 2)
+    gamma, first = np.full(n, 0.9), np.arange(n) == 0
+    ones = np.ones(n), np.zeros(n)
+    next_row = np.arange(1, n + 1, dtype=np.int32)
+    rows = Weighted(X, next_row, ones[1], ones[0], gamma, first, memory_of(weight), 9,
+                    memory_of(rho), 5, False)  # fmt: skip
+    made = Products(plan)
+    z, largest = np.zeros((9, 3)), 0.0
+    for lo, hi in ((0, 100), (100, 150), (150, n)):
+        found, expected = made.sums(lo, hi, rows), np.zeros((9, 3))
+        for i in range(lo, hi):
+            lam = np.append(np.repeat([0.0, 1.0], 4), 0.0)[:, None]
+            z = np.clip(weight.array[i][:, None] * (X[i] + gamma[i] * lam * z), -1e100, 1e100)
+            expected += z  # the reward is 1
+            largest = max(largest, float(np.abs(z).max()))
+        np.testing.assert_allclose(found.systems[:-1, :, 3], expected[:-1], rtol=1e-11)
+    assert largest == 1e100 and np.abs(z).max() < 10.0
 
 
 def test_room_behind_the_last_number() -> None:

@@ -454,9 +454,9 @@ def test_policies_share_what_has_no_policy_axis() -> None:
 
 
 def test_moments_of_a_policy_that_does_not_exist() -> None:
-    with pytest.raises(InputError, match=r"^policy must be in 0\.\.1, got 2\.$"):
+    with pytest.raises(InputError, match=r"^policy must be from 0 to 1, got 2\.$"):
         random_problem(0, policies=2).moments(2)
-    with pytest.raises(InputError, match=r"^policy must be in 0\.\.0, got -1\.$"):
+    with pytest.raises(InputError, match=r"^policy must be 0: this problem has one, got -1\.$"):
         small().moments(-1)
 
 

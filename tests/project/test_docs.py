@@ -164,3 +164,13 @@ def test_a_changed_number_would_be_found(tmp_path: Path) -> None:
     assert TOOL.snippets(page)[0].shown == "2\n"
     page.write_text("```python\n# runs\nprint('word ' * 40)\n```\n")
     assert max(len(line) for line in TOOL.run(page)[0][0].splitlines()) <= TOOL.WIDTH
+
+
+def test_figures_of_results_live_where_their_description_is_kept() -> None:
+    """The curves of Collision are drawn by the page; the picture of all settings stays one."""
+    text = (DOCS / "results" / "collision.md").read_text(encoding="utf-8")
+    assert "(collision_curves.svg)" in text and "(collision_overview.svg)" in text
+    alive = LIVING.with_figures(text, "results/collision")
+    assert "(collision_curves.svg)" not in alive and "(collision_overview.svg)" in alive
+    assert alive.count('class="live') == 2 and '"perturbed_td"' in alive
+    assert LIVING.with_figures(text, "results/elsewhere/collision") == text

@@ -53,7 +53,7 @@ def test_terminal_page_begins_with_the_verdict(
 ) -> None:
     assert call(monkeypatch, "certify", "three_state", "--eta", "0.42", "--eta", "0.3") == 0
     text = capsys.readouterr().out
-    assert text.startswith("three_state: off-policy TD diverges.")
+    assert text.startswith("three_state: off-policy TD's mean update is unstable.")
     flat = " ".join(text.split())
     assert "eta = 0.42 is close to the pole at 0.4143" in flat
     assert "eta = 0.3 does not stabilise the mean update" in flat
@@ -248,7 +248,7 @@ def test_cures_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     ("arguments", "message"),
     [
         (["baird", "--eta", "-1"], "eta must be a finite number >= 0, got -1"),
-        (["baird", "--policy", "1"], "policy must be in 0..0, got 1"),
+        (["baird", "--policy", "1"], "policy must be 0: this problem has one, got 1"),
         (["brd"], "unknown problem 'brd'"),
     ],
 )

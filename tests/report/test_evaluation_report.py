@@ -21,6 +21,7 @@ from steadytd.evaluation.result import Evaluation
 from steadytd.report import draw
 from steadytd.report.evaluation import page
 from steadytd.report.evaluation.agreement import agreement_chart
+from steadytd.report.evaluation.chosen import chosen_words, telling
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
 from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
 from steadytd.report.evaluation.page import evaluation_page, write_evaluation
@@ -474,3 +475,41 @@ def test_the_chosen_penalty_is_a_whole_dot() -> None:
         if layer["mark"]["type"] == "point"
     ]  # fmt: skip
     assert dot["mark"]["clip"] is False
+
+
+def test_of_many_targets_the_best_and_the_most_doubtful_are_shown(tmp_path: Path) -> None:
+    """Forty targets: pictures of six, lines of thirty, tables of all, as the page says."""
+    problem = episodic(6, 0.3, np.eye(6))
+    mixed = {f"p{i:02}": (1 - i / 60) * problem.pi + i / 60 * problem.mu for i in range(40)}
+    table = log_table(problem, episodes=60, length=30, seed=2, targets=mixed)
+    e = st.evaluate(table, learners=["lstd", "drl"])
+    by = {d.target: d for d in e.decisions}
+    for most in (6, 30):
+        shown = telling(e, most)
+        assert len(set(shown)) == len(shown) == most
+        best, doubtful = shown[: most // 2], shown[most // 2 :]
+        rest = set(by) - set(best)
+        if any(by[name].trusted for name in rest):
+            assert all(by[name].trusted for name in best)
+        for name in rest:
+            if by[name].trusted == by[best[-1]].trusted:
+                assert by[name].difference <= by[best[-1]].difference
+        left, last = rest - set(doubtful), by[doubtful[-1]]
+        for name in left:
+            assert by[name].trusted or not last.trusted
+            if by[name].trusted == last.trusted:
+                assert by[name].hi - by[name].lo <= last.hi - last.lo
+    assert telling(e, 40) == e.targets and chosen_words(e, 40, "Pictures") == ""
+    path = write_evaluation(e, tmp_path / "out", pictures=False)
+    text = path.read_text(encoding="utf-8")
+    assert chosen_words(e, 6, "Pictures") in text
+    assert chosen_words(e, 30, "Decisions") in text
+    assert "<code>--target NAME</code>" in text
+    named = set(telling(e))
+    for line in decision_lines(e):
+        assert (f'<p class="verdict {line.grade}">{line.text}</p>' in text) == (
+            line.target in named
+        )
+        assert text.count(f"<td>{line.target}</td>") >= 5  # in all tables, shown or not
+    drawn = [name for name in e.targets if f"{name}: all learners" in text]
+    assert drawn == sorted(telling(e, 6))

@@ -27,6 +27,16 @@ def absorbing(Phi: list[list[float]]) -> st.Problem:
     )  # fmt: skip
 
 
+def neutral(rewards: float = 1.0) -> st.Problem:
+    """TD's mean update neither grows nor decays: w to 2w with gamma 5/6, so that A_0 is 0."""
+    P = np.zeros((2, 2, 2))
+    P[:, 0, 0] = P[:, 1, 1] = 1.0
+    return st.Problem(
+        name="neutral", P=P, r=rewards, gamma=5.0 / 6.0, mu=np.full((2, 2), 0.5),
+        pi=np.tile([0.0, 1.0], (2, 1)), Phi=[[1.0], [2.0]], w0=[1.0],
+    )  # fmt: skip
+
+
 def two_modes() -> st.Problem:
     """TD is unstable, eta in (0.119, 0.338) is stable, and there both signs are right: V = Phi 1.
 

@@ -22,7 +22,7 @@ from steadytd.theory.words import advice, cures, recommend
 from steadytd.theory.words.advice import advise_on
 from tests.support.cured import Formulas
 from tests.support.draws import everything, examples
-from tests.support.made import absorbing, doubled, two_modes, with_rewards
+from tests.support.made import absorbing, doubled, neutral, two_modes, with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
 
 SEEDS = range(examples(2, 8))
@@ -119,12 +119,31 @@ def td_unstable(c: Certificate, m: Model, f: Finding) -> None:
     assert not m.stable(0.0)
     growth = -np.linalg.eigvals(m.A0).real.min()
     assert f.numbers["growth_rate"] == pytest.approx(growth, rel=1e-6)
+    assert near(re.findall(r"grows at rate (\S+) per unit", f.text)[0], growth)
+    assert follows(m.p, growth)
     start, definite = f.numbers["eta_hurwitz"], f.numbers["eta_pd"]
     assert not m.stable(start - 1e-6)
     for more in (1e-6, 1e-3, 0.01, 0.1, 0.3, 1.0, 10.0):
         assert m.stable(start + more)
         assert m.definite(definite + more)
     assert not m.definite(definite - 1e-6)
+
+
+def follows(p: st.Problem, growth: float) -> bool:
+    """Whether the mean weights of TD with small steps, state by state, grow as the rate says.
+
+    Exactly: the largest eigenvalue of the linear map of the mean weights, kept apart by the present
+    state, at a step size that moves the weights by a thousandth of their size.
+    """
+    m, n, d = p.moments(), p.n_states, p.n_features
+    A = np.einsum("sa,sat,si,satj->stij", m.pi, m.P, p.Phi,
+                  p.Phi[:, None, None] - m.gamma[..., None] * p.Phi)  # fmt: skip
+    chance = np.einsum("sa,sat->st", m.mu, m.P)
+    alpha = 1e-3 * min(1.0, growth) / max(np.abs(A).max(), 1.0)
+    step = np.kron(chance.T, np.eye(d)) - alpha * A.transpose(1, 2, 0, 3).reshape(n * d, n * d)
+    return float(np.log(np.abs(np.linalg.eigvals(step)).max()) / alpha) == pytest.approx(
+        growth, rel=0.05, abs=0.01 * float(np.abs(m.A()).max())
+    )
 
 
 def eta_unstable(c: Certificate, m: Model, f: Finding) -> None:
@@ -404,6 +423,23 @@ def test_a_stable_penalty_below_the_mode_keeps_the_sign() -> None:
     beyond = [f for f in advise_on(c, 5.0) if f.code == "sign_reversal"]
     assert len(beyond) == 1
     assert "stable and keep this sign lie between 0.1187 and 0.338" in beyond[0].text
+
+
+@pytest.mark.parametrize("rewards", [0.0, 1.0])
+def test_a_mode_that_neither_grows_nor_decays(rewards: float) -> None:
+    """Nothing grows at rate 1e-16, and no threshold is 4e-17; all learners' verdicts agree."""
+    p = neutral(rewards)
+    c = Certificate(p)
+    said = [str(c), *(f.text for f in c.advice)]
+    assert not c.td_stable and not re.search(r"e-1[5-9]|grows at rate", " ".join(said))
+    assert (
+        "has a mode that does not decay. Perturbed TD's mean update is stable for every eta "
+        in (said[1])
+    )
+    stable = {row["learner"]: row["stable"] for row in c.learners}
+    assert not stable["td"] and not stable["true_online_td"] and stable["perturbed_td"]
+    r = st.run(p, "td:alpha=0.001", steps=200)
+    assert r.outcomes != [["settled"]] and "its mean update grows" not in str(r)
 
 
 def test_a_complex_crossing_has_no_pole() -> None:

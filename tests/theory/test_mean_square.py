@@ -10,6 +10,7 @@ from steadytd.base.arrays import Floats
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.mean_square import mean_square
 from steadytd.theory.words.recommend import candidates
+from tests.support.commands import call
 from tests.support.helpers import random_problem
 from tests.support.realised import drawn
 
@@ -43,6 +44,44 @@ def second_moments(p: st.Problem, alpha: float, steps: int) -> tuple[Floats, Flo
             m_next[t] += chance * (B @ m[s] + p.d_mu[s] * e)
         S, m = S_next, m_next
     return S.sum(axis=0), m.sum(axis=0)
+
+
+def test_an_unstable_mean_may_be_bounded_at_larger_steps() -> None:
+    """The limit counts from 0 on: 0 says "not at small step sizes", and no more than that."""
+    seen = set()
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        mu, pi = (np.stack([x, 1.0 - x], axis=1) for x in rng.uniform(0.1, 0.9, size=(2, 2)))
+        P = np.zeros((2, 2, 2))
+        P[0, 0, 1] = P[1, 0, 0] = P[0, 1, 0] = P[1, 1, 1] = 1.0
+        p = st.Problem(name="x", P=P, r=rng.normal(size=(2, 2)), gamma=0.99, mu=mu, pi=pi,
+                       Phi=rng.uniform(0.5, 3.0, size=(2, 1)))  # fmt: skip
+        if p.moments().A()[0, 0] >= 0.0:
+            continue
+        c = Certificate(p)
+        found = c.mean_square("td")
+        assert found is not None and found.largest_alpha == 0.0
+        for alpha in 0.5 ** np.arange(12):
+            K = np.zeros((2, 2))
+            for s, t, chance, A, _ in transitions(p, "td"):
+                K[t, s] += chance * float(1.0 - alpha * A[0, 0]) ** 2
+            bounded = bool(np.abs(np.linalg.eigvals(K)).max() < 1.0)
+            assert found.bounded(float(alpha)) == bounded
+            seen.add(bounded)
+    assert seen == {True, False}
+
+
+def test_a_limit_that_is_lost_in_rounding_is_not_known() -> None:
+    """Never 0 where the mean is stable: some step size is small enough."""
+    for seed in range(12):
+        p = random_problem(seed, states=5, actions=2, features=4, gamma=0.9)
+        scales = 10.0 ** np.random.default_rng(seed).integers(-8, 9, size=4)
+        c = Certificate(st.Problem(name="s", P=p.P, r=p.r, gamma=0.9, mu=p.mu, pi=p.pi,
+                                   Phi=p.Phi * scales))  # fmt: skip
+        for name in ("td", "tdc"):
+            found = c.mean_square(name)
+            assert found is None or not c.is_stable(name) or found.largest_alpha > 0.0
+        assert "infinitely many" not in c.advice[-1].text
 
 
 def test_the_stationary_spread_is_where_the_recursion_ends() -> None:
@@ -168,3 +207,14 @@ def test_every_learner_at_one_step_size(name: str) -> None:
 def test_a_step_size_is_positive(alpha: float) -> None:
     with pytest.raises(st.InputError, match="alpha must be a positive number"):
         st.certify("three_state").at_alpha(alpha)
+
+
+def test_the_command_says_none_where_small_steps_are_unbounded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TD's mean update is unstable here; perturbed TD has a limit."""
+    assert call(monkeypatch, "certify", "three_state", "--alpha", "0.01") == 0
+    rows = capsys.readouterr().out.partition("Single runs at alpha = 0.01")[2].splitlines()
+    cells = {row.split()[0]: row.split()[1:3] for row in rows if len(row.split()) > 2}
+    assert cells["td"] == ["unbounded", "none"]
+    assert cells["perturbed_td"] == ["bounded", "0.268"]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any
+
+AS_THEY_ARE = (str, int, bool, type(None))
 
 
 def plain(value: Any) -> Any:
@@ -14,15 +17,47 @@ def plain(value: Any) -> Any:
     >>> plain({1: (float("inf"), 2.0)})
     {'1': [None, 2.0]}
     """
-    if hasattr(value, "tolist"):
+    kind = type(value)
+    if kind in AS_THEY_ARE:  # nearly all of a large document: first, and without asking further
+        return value
+    if kind is not float and kind is not dict and hasattr(value, "tolist"):
         value = value.tolist()
-    if isinstance(value, Mapping):
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict | Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, list | Sequence) and not isinstance(value, str):
         return [plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return value
 
 
 def json_text(document: object) -> str:
-    """The document as indented text with an end of line."""
-    return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
+    """The document as indented text with an end of line.
+
+    >>> print(json_text({"a": [1.5, None], "b": {}}), end="")
+    {
+      "a": [
+        1.5,
+        null
+      ],
+      "b": {}
+    }
+    """
+    return _indented(plain(document), "\n") + "\n"
+
+
+def _indented(value: Any, line: str) -> str:
+    """What `json.dumps` writes with an indent of 2, which it does five times as slowly."""
+    inner = line + "  "
+    if value and isinstance(value, dict):
+        parts = [f"{_scalar(key)}: {_indented(item, inner)}" for key, item in value.items()]
+        return "{" + inner + ("," + inner).join(parts) + line + "}"
+    if value and isinstance(value, list):
+        return "[" + inner + ("," + inner).join([_indented(x, inner) for x in value]) + line + "]"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if type(value) is str:
+        return encode_basestring_ascii(value)
+    return float.__repr__(value) if type(value) is float else json.dumps(value, allow_nan=False)

@@ -149,7 +149,10 @@ def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> No
     from steadytd.theory.certificate import Certificate
 
     if len(etas) != 1:
-        raise InputError(f"--proof is about one penalty: give one --eta, got {len(etas)}.")
+        got = f"{len(etas)} of them" if etas else "none"
+        raise InputError(
+            f"--proof is about one penalty: give one --eta, for instance --eta 0.5; got {got}."
+        )
     made = Certificate(find_problem(problem), policy).proof("positive_definite", eta=etas[0])
     write_whole(path, json_text(made))
     shown = f"proof: [bold]{plain(str(path))}[/] ({plain(made['claim'])})"
@@ -223,7 +226,7 @@ def _certify_problem(asked_for: Wanted) -> None:
             (
                 plain(r["learner"]),
                 "" if r["bounded"] is None else "bounded" if r["bounded"] else "unbounded",
-                "" if r["mean_square_alpha"] is None else f"{r['mean_square_alpha']:.3g}",
+                _limit(r["mean_square_alpha"]),
                 figures(r["error"]),
                 "" if r["spread"] is None else figures(r["spread"]),
             )
@@ -231,8 +234,8 @@ def _certify_problem(asked_for: Wanted) -> None:
         ]
         title = (
             f"Single runs at alpha = {alpha:g}: are second moments bounded,\n"
-            "up to which alpha; error of the fixed point; how far a long\n"
-            "run is from it (empty: not known)"
+            "up to which alpha (none: not at small ones); error of the\n"
+            "fixed point; how far a long run is from it (empty: not known)"
         )
         names = ("learner", "mean square", ">alpha <", ">error", ">spread")
         out.print(table(title, names, at_alpha))
@@ -250,6 +253,11 @@ def _certify_problem(asked_for: Wanted) -> None:
         out.print(table("Penalties asked about", columns, shown))
     if directory is not None:
         print_page(page, show)
+
+
+def _limit(alpha: float | None) -> str:
+    """Up to which step size second moments are bounded."""
+    return "" if alpha is None else f"{alpha:.3g}" if alpha > 0.0 else "none"
 
 
 def verify(

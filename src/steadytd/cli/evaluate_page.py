@@ -8,7 +8,9 @@ from typing import Any
 from steadytd.base.finding import Finding
 from steadytd.cli.console import out, plain, print_finding, table
 from steadytd.evaluation.result import Evaluation
+from steadytd.report.evaluation.chosen import NAMED, chosen_words, telling
 from steadytd.report.evaluation.tables import (
+    LOGGED,
     POLICY_COLUMNS,
     calibration_rows,
     overlap_rows,
@@ -54,20 +56,32 @@ def show(e: Evaluation) -> None:
         out.print(plain(text), highlight=False)
 
 
+def _named(e: Evaluation, rows: list[dict[str, Any]], key: str = "target") -> list[dict[str, Any]]:
+    """The rows of the targets that have a line of their own, and of the policy as it was logged."""
+    named = {LOGGED, *telling(e)}
+    return [row for row in rows if row[key] in named]
+
+
 def print_decisions(e: Evaluation) -> None:
     """Is a target better than the policy that made the log? And which is best?"""
-    grades = [line.grade for line in decision_lines(e)]
-    for text, grade in zip_longest(decision_texts(e), grades):  # the last may be about all
+    named = set(telling(e))
+    lines = [line for line in decision_lines(e) if line.target in named]
+    texts = [line.text for line in lines] + decision_texts(e)[len(e.targets) :]
+    for text, grade in zip_longest(texts, [line.grade for line in lines]):  # the last: about all
         style = f"bold {COLOURS[grade]}" if grade else "none"
         out.print(f"[{style}]{plain(text)}[/]", highlight=False)
+    if said := chosen_words(e, NAMED, "Lines"):
+        out.print(f"{said} All targets: --json or --out.", highlight=False)
     out.print()
 
 
 def print_policies(e: Evaluation) -> None:
     """What each policy is worth, and the conditions under which that can be used."""
-    rows = [[plain(row[key]) for key in POLICY_COLUMNS] for row in policy_rows(e)]
+    rows = [
+        [plain(row[key]) for key in POLICY_COLUMNS] for row in _named(e, policy_rows(e), "policy")
+    ]
     out.print(table("Policies", tuple(POLICY_COLUMNS.values()), rows))
-    for text in conditions(e):
+    for text in conditions(e)[:NAMED]:
         out.print(f"[yellow]{plain(text)}[/]", highlight=False)
     for text in unseen_texts(e)[:MOST_UNSEEN]:
         out.print(f"{plain(text)}\n", highlight=False)
@@ -86,7 +100,7 @@ def print_values(e: Evaluation) -> None:
     many = len(e.targets) > MANY_TARGETS
     lines = []
     before = None
-    for row in recommended_first(value_rows(e, recommended_only=many)):
+    for row in recommended_first(_named(e, value_rows(e, recommended_only=many))):
         name = "" if row["target"] == before else plain(row["target"])
         before = row["target"]
         mark = " [bold green]*[/]" if row["recommended"] else ""
@@ -106,7 +120,7 @@ def print_overlap(e: Evaluation) -> None:
         "target": "target", "rows": ">rows count for", "episodes": ">episodes for",
         "largest": ">largest ratio", "zeros": ">zeros", "mean": ">mean ratio",
     }  # fmt: skip
-    found = overlap_rows(e)
+    found = _named(e, overlap_rows(e))
     if any(row["violations"] != "none" for row in found):
         keys["violations"] = ">no support"
     rows = [[plain(row[key]) for key in keys] for row in found]
@@ -120,7 +134,7 @@ def print_stability(e: Evaluation, title: str) -> None:
         "target", "plain TD", ">resamples", ">safe from eta", ">95 % interval", ">chosen eta",
     )  # fmt: skip
     rows: list[list[Any]] = []
-    for s in stability_rows(e):
+    for s in _named(e, stability_rows(e)):
         word = "[green]stable[/]" if s["stable"] else "[red]unstable[/]"
         numbers = [s[key] for key in ("share", "threshold", "interval", "eta")]
         rows.append([plain(s["target"]), word, *numbers])
@@ -140,7 +154,7 @@ def print_spread(e: Evaluation) -> None:
     if names:
         rows = [
             [plain(row["target"]), *(value for value, _ in row["levels"])]
-            for row in spread_rows(e)
+            for row in _named(e, spread_rows(e))
             if row["levels"]
         ]
         columns = ("target", *(f">{name}" for name in names))

@@ -226,7 +226,7 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str) -
     further = numbers_per_block(by_action, d)
     plan = Plan(
         tuple(log.targets), d, rows, distinct, lams=lams, where=_where(log, value_at),
-        by_action=by_action,
+        by_action=by_action, constant=features.constant,
     )  # fmt: skip
     plan = replace(plan, keeps_rows=table_fits(plan, features.most_active))
     blocks = blocks_for(len(log.targets), len(distinct), plan.summed, len(lams), further)

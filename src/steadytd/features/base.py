@@ -35,6 +35,7 @@ class FeatureMap(ABC):
     kind: ClassVar[str]
     form: ClassVar[str]  # how the text form is written, for messages
     is_sparse: ClassVar[bool] = False  # few features are active: `rows` is smaller than a call
+    constant: ClassVar[int | None] = None  # a feature that is 1, exactly, for every observation
 
     numbers: tuple[int, ...] = ()
     seed: int = 0

@@ -32,6 +32,7 @@ class Fourier(ArrayMap):
 
     kind = "fourier"
     form = "fourier:K"
+    constant = 0
     arrays: ClassVar[Mapping[str, str]] = {"columns": "m", "low": "m", "width": "m"}
 
     def _learn(self, sample: NDArray[Any]) -> State:

@@ -32,6 +32,7 @@ class Poly(ArrayMap):
 
     kind = "poly"
     form = "poly:K"
+    constant = 0
     arrays: ClassVar[Mapping[str, str]] = {"columns": "m", "mean": "m", "scale": "m"}
 
     def _learn(self, sample: NDArray[Any]) -> State:

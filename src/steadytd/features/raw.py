@@ -27,6 +27,7 @@ class Raw(ArrayMap):
 
     kind = "raw"
     form = "raw"
+    constant = 0
     arrays: ClassVar[Mapping[str, str]] = {"columns": "m", "mean": "m", "scale": "m"}
 
     def _learn(self, sample: NDArray[Any]) -> State:

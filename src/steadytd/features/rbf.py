@@ -37,6 +37,7 @@ class Rbf(ArrayMap):
 
     kind = "rbf"
     form = "rbf:N"
+    constant = 0
     arrays: ClassVar[Mapping[str, str]] = {
         "columns": "m",
         "mean": "m",

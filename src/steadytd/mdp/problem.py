@@ -160,7 +160,9 @@ class Problem:
     def moments(self, policy: int = 0) -> Moments:
         """The exact matrices of one target policy: P_gamma, r_pi, A, b, G and their kin."""
         if not 0 <= policy < self.n_policies:
-            raise InputError(f"policy must be in 0..{self.n_policies - 1}, got {policy}.")
+            last = self.n_policies - 1
+            which = f"from 0 to {last}" if last else "0: this problem has one"
+            raise InputError(f"policy must be {which}, got {policy}.")
         known: dict[int, Moments] = vars(self).setdefault("_moments", {})
         if policy not in known:
             known[policy] = self._make_moments(policy)

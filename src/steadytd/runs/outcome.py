@@ -5,7 +5,9 @@
                   update is unstable and the error rises: its mean over the last tenth of the
                   recording points is above that over the tenth before
     settled       neither, and it has arrived: the mean update is stable and has at most a
-                  twentieth of the way from w0 to its fixed point left
+                  twentieth of the way from w0 to its fixed point left, and the run does not swing
+                  about it: its mean error over the last tenth of the recording points is at most
+                  twice the yardstick
 
 Where none of them is true, a run is "not settled", and `why` says what is missing. The yardstick
 is the largest of three errors: at the start, of predicting zero everywhere, and of the fixed point
@@ -15,6 +17,7 @@ Stability is that of the certificate (`theory.dynamics`), asked of the law. With
 for a solver, with more than 512 equations, or on a stream of which no model is known, only the
 errors count: a run has settled if the error changes by at most a twentieth of its whole change
 from the last but one tenth of the recording points to the last.
+So it is, too, where the mean of all weights is reported (`average`) and step sizes decay.
 """
 
 from __future__ import annotations
@@ -34,20 +37,22 @@ from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem
-from steadytd.theory.dynamics import ROUNDING, decay_rates, fixed_point, is_stable, reduced
+from steadytd.theory.dynamics import fixed_point, grows, is_stable, reduced
 
 OVERFLOWED, GROWING, UNSETTLED, SETTLED = WORDS = (
     "overflowed", "growing", "not settled", "settled",
 )  # fmt: skip
 FAR = 10.0  # times the yardstick
+SWINGS = 2.0  # times the yardstick: a run that is there but worse than that is not at rest
 LAST = 10  # a tenth of the recording points
 ARRIVED = 0.05  # of the way may be left
 LARGE = 512  # equations beyond which theory is not asked: eigenvalues take too long
 MEANING = (
     "overflowed: a weight or the error left the finite range; growing: the last error is more than "
     f"{FAR:g} times that of the start, of predicting zero and of the fixed point, or the mean "
-    "update is unstable and the error rises; settled: neither, and at most a twentieth of the way "
-    "to the fixed point is left (where theory does not know it: the error has come to rest)."
+    "update is unstable and the error rises; settled: neither, at most a twentieth of the way to "
+    "the fixed point is left (where theory does not know it: the error has come to rest), and the "
+    f"error is at most {SWINGS:g} times the largest of those three."
 )
 
 
@@ -78,8 +83,7 @@ def known(problem: Task, learner: Learner, steps: int) -> Known:
 
 def _leaves(problem: Task, learner: Learner, policy: int) -> bool:
     """Whether a mode of the mean update grows, and the step sizes add up to infinity."""
-    rates = decay_rates(problem, learner, policy)
-    return learner.schedule[0] <= 1.0 and bool((rates.real < -ROUNDING * np.abs(rates).max()).any())
+    return learner.schedule[0] <= 1.0 and grows(problem, learner, policy)
 
 
 def _left(problem: Task, learner: Learner, steps: int) -> float | None:
@@ -87,10 +91,12 @@ def _left(problem: Task, learner: Learner, steps: int) -> float | None:
 
     Distances are those of the values, weighted as in the error, and summed over the target
     policies. y_n - y* = prod_t (I - alpha_t M) (y_0 - y*); for decaying step sizes the product is
-    taken as exp(-M sum_t alpha_t).
+    taken as exp(-M sum_t alpha_t). The steps that traces need to fill are not counted.
     """
-    if learner.law.block is not None:
+    decays = learner.schedule[0] != 0.0
+    if learner.law.block is not None or (learner.averaged and decays):
         return None
+    steps = max(0, steps - max(_filling(problem, learner, k) for k in range(problem.n_policies)))
     alpha, (power, delay) = float(learner.values.get("alpha", 1.0)), learner.schedule
     start = learner.first_vectors(problem.w0)
     way = np.zeros(2)
@@ -98,14 +104,32 @@ def _left(problem: Task, learner: Learner, steps: int) -> float | None:
         e, span = reduced(problem, learner, k), problem.moments(k).row_space
         first = (start @ span).reshape(-1) - np.linalg.solve(e.M, e.g)
         with np.errstate(over="ignore", invalid="ignore"):
-            if power == 0.0:
-                move = np.linalg.matrix_power(np.eye(len(e.g)) - alpha * e.M, steps)
+            if not decays:
+                one = np.eye(len(e.g)) - alpha * e.M
+                move = np.linalg.matrix_power(one, steps)
+                if learner.averaged and steps > 0:  # the mean of the powers from 1 to steps
+                    move = np.linalg.solve(alpha * e.M, one - one @ move) / steps
             else:
                 total = alpha * float(step_factors(0, steps, power, delay).sum())
                 move = scipy.linalg.expm(-total * e.M)
             both = np.stack([first, move @ first])[:, : span.shape[1]] @ (problem.Phi @ span).T
             way += np.sqrt((both**2) @ problem.error_weights(k))
     return float(way[1] / way[0]) if way[0] > 0.0 else 0.0
+
+
+def _filling(problem: Task, learner: Learner, policy: int) -> int:
+    """How many steps are lost while traces and memory grow to their mean.
+
+    What is carried decays in the mean like powers of r, the spectral radius of P_gamma (times lam
+    in a trace): 1 - r^t of it is there after t steps, which adds up to r / (1 - r) steps lost.
+    """
+    if learner.windows:
+        return max(learner.windows) - 1
+    if not (learner.traced or learner.law.memory):
+        return 0
+    r = float(np.abs(np.linalg.eigvals(problem.moments(policy).P_gamma)).max())
+    r *= 1.0 if learner.law.memory else float(learner.values.get(learner.law.trace_param, 1.0))
+    return int(np.ceil(r / (1.0 - r))) if r < 1.0 else 0
 
 
 def zero_error(problem: object) -> float:
@@ -133,11 +157,12 @@ def outcome(errors: Floats, overflowed: bool, zero: float, theory: Callable[[], 
     if overflowed or not np.isfinite(last):
         return OVERFLOWED
     found = theory()
-    far = last > FAR * max(float(errors[0]), zero, found.error)
+    yardstick = max(float(errors[0]), zero, found.error)
     before, after = _tenths(errors)
-    if far or (found.stable is False and after > before):
+    if last > FAR * yardstick or (found.stable is False and after > before):
         return GROWING
-    return SETTLED if _arrived(errors, found) else UNSETTLED
+    rests = after <= SWINGS * yardstick
+    return SETTLED if rests and _arrived(errors, found) else UNSETTLED
 
 
 def _arrived(errors: Floats, found: Known) -> bool:
@@ -156,10 +181,18 @@ def why(errors: Floats, found: Known) -> str:
     'by the mean update it is still 40 % as far from its fixed point as at the start'
     >>> why(np.linspace(2.0, 1.0, 101), Known(None))
     'the error still moves: 1.145 in the last but one tenth, 1.045 in the last'
+    >>> why(np.linspace(2.0, 8.0, 101), Known(True, 0.5, 0.01))
+    'it swings about its fixed point: error 7.73 on average in the last tenth, 0.5 there'
     """
     if found.stable is False:
-        more = "it grows with enough steps" if found.grows else "no fixed point holds it"
+        more = "its mean update grows" if found.grows else "no mode brings it to rest"
         return f"unstable by the certificate: {more}"
+    if _arrived(errors, found):
+        swings = figures(_tenths(errors)[1])
+        there = "" if found.stable is None else f", {figures(found.error)} there"
+        return (
+            f"it swings about its fixed point: error {swings} on average in the last tenth{there}"
+        )
     if found.left is None:
         before, after = map(figures, _tenths(errors))
         return f"the error still moves: {before} in the last but one tenth, {after} in the last"

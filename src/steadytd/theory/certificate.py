@@ -66,7 +66,7 @@ class Certificate(Shown, Analysis):
     def __repr__(self) -> str:
         p = self.problem
         policy = f", policy {self.policy}" if p.n_policies > 1 else ""
-        td = "stable" if self.td_stable else f"unstable; eta from {self.eta_hurwitz:.4g} on is not"
+        td = "stable" if self.td_stable else f"unstable, with eta > {self.eta_hurwitz:.4g} stable"
         return f"<certificate of {p.name}{policy}: off-policy TD's mean update is {td}>"
 
     def save(self, path: str | Path) -> Path:
@@ -115,9 +115,9 @@ class Certificate(Shown, Analysis):
         """Every learner at one constant step size: what single runs do around the fixed point.
 
         Below `largest_alpha` the mean contracts; up to `mean_square_alpha` second moments stay
-        bounded. Where they are `bounded` at `alpha`, a long run is, in the root mean square,
-        `spread` away from its fixed point, whose distance from v_pi is `error`. Null where not
-        known: with traces, a memory, or a system that is too large.
+        bounded (0: not at small step sizes). Where they are `bounded` at `alpha`, a long run is, in
+        the root mean square, `spread` away from its fixed point, whose distance from v_pi is
+        `error`. Null where not known: with traces, a memory, or a system that is too large.
 
         >>> import steadytd as st
         >>> rows = st.certify("three_state").at_alpha(1e-4).to_dicts()

@@ -94,7 +94,9 @@ def _rates(problem: Task, learner: Learner, policy: int) -> Rates:
     if m.compact is not None:
         return graded_rates(M, np.tile(m.span.sizes, len(M) // len(m.span.sizes)))
     values = np.asarray(np.linalg.eigvals(M))
-    return Rates(values, np.full(len(values), np.abs(values).max()))
+    # A may be what is left of larger numbers that cancel: as those of G
+    size = max(float(np.abs(values).max()), float(np.abs(m.G).max()))
+    return Rates(values, np.full(len(values), size))
 
 
 def is_stable(problem: Task, learner: Learner, policy: int = 0) -> bool:
@@ -116,6 +118,12 @@ def _equal(problem: Task, learner: Learner, policy: int) -> Expectation:
     assert learner.law.expectation is not None
     found: Expectation = learner.law.expectation(problem.moments(policy).equal, _numbers(learner))
     return found
+
+
+def grows(problem: Task, learner: Learner, policy: int = 0) -> bool:
+    """Whether a mode of the mean update grows, by more than rounding."""
+    rates, next_to = _rates(problem, learner, policy)
+    return bool((rates.real < -ROUNDING * next_to).any())
 
 
 def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -> Floats:

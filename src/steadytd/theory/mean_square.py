@@ -53,10 +53,11 @@ def mean_square(problem: Problem, learner: Learner, policy: int = 0) -> MeanSqua
     if states * rank * (rank + 1) // 2 > LARGEST:
         return None
     found = MeanSquare(problem, learner, policy)
-    if found.linear:
-        assert found.largest_alpha >= 0.0  # computed here, by one thread
-        return found
-    return None
+    if not found.linear:
+        return None
+    # of a stable mean some step size is small enough: one that is not found is lost in rounding
+    lost = found.largest_alpha == 0.0 < dynamics.largest_alpha(problem, learner, policy)
+    return None if lost else found
 
 
 class MeanSquare:
@@ -97,7 +98,11 @@ class MeanSquare:
 
     @cached_property
     def largest_alpha(self) -> float:
-        """Up to this constant step size the second moments stay bounded; 0 if at none."""
+        """Up to this constant step size the second moments stay bounded.
+
+        0 where they are not at small ones, since the mean update is unstable. At larger ones they
+        still may be: what `bounded` says of one step size takes the order of states into account.
+        """
         mean = dynamics.largest_alpha(self.problem, self.learner, self.policy)
         if mean == 0.0:
             return 0.0

@@ -26,11 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.jit import compiled
+from steadytd.base.jit import compiled, compiled_disjoint
 from steadytd.base.random import PROJECTIONS, uniforms
+from steadytd.engine.loop.vectors import LANES, add_product, eight, least, most, put, spread
 
 MOST_ACTIONS = 64
 BINS = 10  # of probability, equally wide
+TOGETHER = 128  # rows that stay in the cache while all their functions are added up
 MOMENTS = 48  # numbers by action and feature, about
 MOST_FUNCTIONS = 32  # of the state: more features are added up in groups
 
@@ -222,18 +224,31 @@ def place(action: Floats, known: Floats, at: int, code: Longs) -> int:
     return len(action)
 
 
-@compiled
+@compiled_disjoint
 def lean(
     code: Longs, behavior: Floats, F: Floats, leaning: Floats, plain: Floats, span: Floats
 ) -> None:
-    """Add f/mu by action, and f; widen the range of every f."""
-    for i in range(len(code)):
-        by = 1.0 / behavior[i] if behavior[i] > 0.0 else 0.0
-        for j in range(F.shape[1]):
-            f = F[i, j]
-            leaning[code[i], j] += by * f
-            plain[j] += f
-            span[0, j], span[1, j] = min(span[0, j], f), max(span[1, j], f)
+    """Add f/mu by action, and f; widen the range of every f. Eight functions at a time."""
+    m, f, by_action, ends = F.shape[1], F.reshape(-1), leaning.reshape(-1), span.reshape(-1)
+    full, by = m - m % LANES, np.empty(TOGETHER)
+    for begin in range(0, len(code), TOGETHER):
+        n = min(TOGETHER, len(code) - begin)
+        for i in range(n):
+            mu = behavior[begin + i]
+            by[i] = 1.0 / mu if mu > 0.0 else 0.0
+        for k in range(0, full, LANES):
+            total, low, high = eight(plain, k), eight(ends, k), eight(ends, m + k)
+            for i in range(n):
+                one, at = eight(f, (begin + i) * m + k), code[begin + i] * m + k
+                total, low, high = total + one, least(one, low), most(one, high)
+                put(by_action, at, add_product(eight(by_action, at), spread(by[i]), one))
+            put(plain, k, total), put(ends, k, low), put(ends, m + k, high)
+        for k in range(full, m):
+            for i in range(n):
+                number = f[(begin + i) * m + k]
+                by_action[code[begin + i] * m + k] += by[i] * number
+                plain[k] += number
+                ends[k], ends[m + k] = min(ends[k], number), max(ends[m + k], number)
 
 
 @compiled

@@ -19,12 +19,14 @@ from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.base.jit import compiled
 from steadytd.base.random import EPISODES, uniforms_of
 from steadytd.evaluation.collect.plan import Plan
+from steadytd.evaluation.collect.rows.active import inside
 from steadytd.evaluation.collect.scan import LARGEST
 
 MOST_EPISODES = 100_000
 OUTCOME_BYTES = 16e6
 MOST_ROWS = 10_000
 ROW_BYTES = 8e6
+SPARE = 1.25  # times as many rows may be held until those that no longer fit are dropped
 KEY, EPISODE, RETURN, LEFT, STEPS, PRODUCTS = range(6)  # columns of outcomes
 REWARD, DISCOUNT, RATIOS = range(3)  # columns of rows
 
@@ -52,7 +54,7 @@ class Sampled(NamedTuple):
         """The sample of several parts of a log, in its order."""
         *arrays, bounds = zip(*parts, strict=True)
         outcomes, marks, rows = map(np.concatenate, arrays)
-        bound = end_of(marks, rows.shape[1], min(bounds))
+        bound = end_of(marks[:, 0], np.ones(len(marks)), rows.shape[1], min(bounds))
         kept = marks[:, 0] < bound
         return Sampled(smallest(outcomes), marks[kept], rows[kept], bound)
 
@@ -75,11 +77,14 @@ def smallest(outcomes: Floats) -> Floats:
     return np.asarray(outcomes[np.sort(np.argsort(outcomes[:, KEY], kind="stable")[:most])])
 
 
-def end_of(marks: Floats, numbers: int, bound: float) -> float:
-    """The least key of an episode that does not fit together with those before it."""
-    keys, lengths = np.unique(marks[:, 0], return_counts=True)
-    fit = np.cumsum(lengths) <= most_rows(numbers)
-    return min(bound, float("inf") if fit.all() else float(keys[np.argmin(fit)]))
+def end_of(keys: Floats, lengths: Floats, numbers: int, bound: float) -> float:
+    """The least key of an episode that does not fit together with those before it.
+
+    A key may be there several times, with the rows of some of its episode.
+    """
+    found, number = np.unique(keys, return_inverse=True)
+    fit = np.cumsum(np.bincount(number, lengths)) <= most_rows(numbers)
+    return min(bound, float("inf") if fit.all() else float(found[np.argmin(fit)]))
 
 
 class EpisodeSteps(NamedTuple):
@@ -102,9 +107,9 @@ class Outcomes:
         self.state = np.zeros(1 + PRODUCTS + len(plan.targets))
         self.kept: list[Floats] = []
         self.bound, self.row_bound = np.inf, np.inf
-        self.marks = np.empty((0, 2))
-        width = RATIOS + len(plan.targets) + 2 * plan.features
-        self.rows = np.empty((0, width), dtype=np.float32)
+        self.lengths = np.empty((0, 2))  # key and rows of the episodes that are kept
+        self.marks: list[Floats] = []
+        self.rows: list[Singles] = []
         self.key = np.inf  # of the episode under way
 
     def add(self, rows: EpisodeSteps) -> None:
@@ -124,18 +129,30 @@ class Outcomes:
 
     def _add_rows(self, rows: EpisodeSteps, before: Floats) -> None:
         """Copy the rows of the episodes that fit, as far as is known now."""
-        key = before[np.cumsum(rows.first)]
-        i = np.flatnonzero(key < self.row_bound)
-        new = np.stack([key[i], rows.episode[i]], axis=1)
-        marks = np.concatenate([self.marks, new])
-        self.row_bound = end_of(marks, self.rows.shape[1], self.row_bound)
-        old, chosen = self.marks[:, 0] < self.row_bound, new[:, 0] < self.row_bound
-        i = i[chosen]
+        begin = np.append(0, np.flatnonzero(rows.first))
+        length = np.diff(np.append(begin, len(rows.first)))
+        width = RATIOS + rows.rho.shape[1] + 2 * rows.X.shape[1]
+        self.lengths = np.concatenate([self.lengths, np.stack([before, length], axis=1)])
+        self.row_bound = end_of(self.lengths[:, 0], self.lengths[:, 1], width, self.row_bound)
+        self.lengths = self.lengths[self.lengths[:, 0] < self.row_bound]
+        fits = before < self.row_bound
+        begin, length, key = begin[fits], length[fits], before[fits]
+        i = np.repeat(begin, length) + inside(length)
         x = (rows.X[i], rows.X[rows.row_next[i]])
         numbers = (rows.reward[i, None], rows.discount[i, None], rows.rho[i], *x)
-        found = np.concatenate(numbers, axis=1, dtype=np.float32, casting="same_kind")
-        self.marks = np.concatenate([self.marks[old], new[chosen]])
-        self.rows = np.concatenate([self.rows[old], found])
+        self.marks.append(np.stack([np.repeat(key, length), rows.episode[i]], axis=1))
+        self.rows.append(np.concatenate(numbers, axis=1, dtype=np.float32, casting="same_kind"))
+        if sum(map(len, self.rows)) > SPARE * most_rows(width):
+            kept = self._whole_episodes()
+            self.marks, self.rows = [kept.marks], [kept.rows]
+
+    def _whole_episodes(self) -> Sampled:
+        """The rows that fit, of all that were copied; no outcomes."""
+        width = RATIOS + len(self.plan.targets) + 2 * self.plan.features
+        marks = np.concatenate([np.empty((0, 2)), *self.marks])
+        rows = np.concatenate([np.empty((0, width), dtype=np.float32), *self.rows])
+        outcomes = np.empty((0, len(self.state) - 1))
+        return Sampled.merged([Sampled(outcomes, marks, rows, self.row_bound)])
 
     def _drop(self) -> None:
         outcomes = smallest(np.concatenate(self.kept))
@@ -147,7 +164,7 @@ class Outcomes:
             self.kept.append(self.state[None, 1:].copy())
             self.state[0] = 0.0
         outcomes = np.concatenate([np.empty((0, len(self.state) - 1)), *self.kept])
-        return Sampled.merged([Sampled(outcomes, self.marks, self.rows, self.row_bound)])
+        return self._whole_episodes()._replace(outcomes=smallest(outcomes))
 
 
 @compiled

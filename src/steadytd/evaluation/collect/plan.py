@@ -61,6 +61,7 @@ class Plan:
     seed: int = 0  # of the sample of episodes
     by_action: ActionPlan | None = None
     behavior_whole: bool = False  # the behaviour's probabilities of all actions are logged
+    constant: int | None = None  # a feature that is 1 everywhere
     keeps_rows: bool = False  # few features are active: rows are kept, see `collect.rows`
 
     @property

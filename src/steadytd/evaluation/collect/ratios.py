@@ -20,6 +20,8 @@ from steadytd.evaluation.collect.room import Padded, memory_of
 from steadytd.evaluation.collect.scan import LARGEST
 from steadytd.evaluation.collect.statistics import BINS, LARGEST_OF, RATIO_SUMS
 
+AHEAD = 32  # rows whose probabilities are put side by side: eight numbers wait for eight
+
 
 class Steps(NamedTuple):
     """The rows of a batch: what is read of them, then the memory of what is written."""
@@ -131,7 +133,7 @@ def follow(lo: int, hi: int, steps: int, rows: Steps, kinds: Emphases, group: Ei
     state, sums, first_target, horizon = group.state, group.sums, group.first, group.horizon
     numerator, denominator = group.numerator, group.denominator
     T, K = group.targets, len(lam)
-    used, pi = min(T - first_target, LANES), np.zeros(LANES)
+    used, pi = min(T - first_target, LANES), np.zeros(AHEAD * LANES)
     zero, one, top = spread(0.0), spread(1.0), spread(LARGEST)
     total, squares = eight(sums, 0), eight(sums, LANES)
     zeros, largest = eight(sums, 2 * LANES), eight(sums, 3 * LANES)
@@ -142,9 +144,12 @@ def follow(lo: int, hi: int, steps: int, rows: Steps, kinds: Emphases, group: Ei
                 put(state, 0, product)
                 finish(steps, group)
             product = one
-        for t in range(used):
-            pi[t] = target[first_target + t, i]
-        r = eight(pi, 0) / spread(behavior[i]) if behavior[i] > 0.0 else zero
+        if (i - lo) % AHEAD == 0:
+            for t in range(used):
+                for j in range(min(AHEAD, hi - i)):
+                    pi[j * LANES + t] = target[first_target + t, i + j]
+        here = eight(pi, (i - lo) % AHEAD * LANES)
+        r = here / spread(behavior[i]) if behavior[i] > 0.0 else zero
         for k in range(K):
             w = r
             if emphatic[k]:

@@ -8,6 +8,7 @@ percentiles of a resample of n units spread less than the estimate does.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,7 @@ def resamples(units: int, rank: int, seed: int) -> Floats:
     return drawn.astype(np.float64)
 
 
+@lru_cache(maxsize=256)
 def student(p: float, degrees: float) -> float:
     """The quantile of Student's t: `scipy.stats.t.ppf`, without its checks of the arguments.
 

@@ -260,8 +260,11 @@ def best_of(sides: list[Side], data: Counted) -> BestTarget:
         least = figures(min(d.lo for d in others))
         text = f"{leading.name} is the best of {len(sides)} targets: better than "
         if len(others) == 1:
-            apart = figures(nearest.difference)
-            text += f"{nearest.other} by {apart}, and at least by {least} (95 % level)."
+            width = nearest.hi - nearest.lo
+            apart, low, high = (
+                _number(x, width) for x in (nearest.difference, nearest.lo, nearest.hi)
+            )
+            text += f"{nearest.other} by {apart} (95 % interval {low} to {high})."
         else:
             text += (
                 f"each of the others by at least {least} ({count(pairs, 'comparison')} at once, "

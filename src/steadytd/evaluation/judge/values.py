@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -66,7 +66,7 @@ class Value:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return dict(vars(self))
 
     @property
     def interval(self) -> Interval:
@@ -94,7 +94,7 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "agree": self.agree}
+        return {**vars(self), "agree": self.agree}
 
 
 class ActionAnswers(NamedTuple):

@@ -301,7 +301,7 @@ function sentences() {
   if (a.rank < model.Phi[0].length) found.push(`The features of the visited states have rank ${a.rank} of ${model.Phi[0].length}: all statements are about the values.`);
   found.push(a.td_stable
     ? `Off-policy TD is stable in the mean. Its fixed point has error ${shortNumber(a.error(a.fixedPoint(0)))}; predicting 0 everywhere has ${shortNumber(a.error_of_zero)}.`
-    : `Off-policy TD diverges in the mean: a mode grows at rate ${shortNumber(-a.slowest(0))} per unit of alpha.`);
+    : `Off-policy TD's mean update is unstable: a mode ${-a.slowest(0) > 1e-12 ? `grows at rate ${shortNumber(-a.slowest(0))} per unit of alpha` : "does not decay"}.`);
   if (a.unstable.length) {
     const sets = a.unstable.map(([lo, hi]) => `${shortNumber(lo)} to ${shortNumber(hi)}`).join(", and ");
     found.push(`Perturbed TD is unstable for eta from ${sets}, and stable in the mean for every eta above ${shortNumber(a.eta_hurwitz)}.`);

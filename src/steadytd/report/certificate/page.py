@@ -21,7 +21,7 @@ from steadytd.report.figures import described, save_figures
 from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.words.advice import advise_on
+from steadytd.theory.words.advice import advise_on, threshold
 
 CHARTS = {"path": path_chart, "eigenvalues": eigenvalue_chart, "states": values_chart}
 FIRST = ("recommended", "cheapest_cure")  # what to do stands first
@@ -55,8 +55,8 @@ def verdict(c: Certificate) -> str:
     else:
         choice = "the true value is zero, so all of them have the right fixed point."
     return (
-        f"{subject(c)}: off-policy TD diverges. Perturbed TD's mean update is stable for eta > "
-        f"{c.eta_hurwitz:.4g}; {choice}"
+        f"{subject(c)}: off-policy TD's mean update is unstable. Perturbed TD's is stable for "
+        f"eta > {threshold(c.eta_hurwitz)}; {choice}"
     )
 
 

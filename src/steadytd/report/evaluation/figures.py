@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.evaluation.result import Evaluation
+from steadytd.report.evaluation.chosen import telling
 from steadytd.report.evaluation.panels import DRAWN, TARGET, data, framed, says
 from steadytd.report.palette import GOOD, PALE, SHADE, SOFT
 
@@ -17,7 +18,7 @@ TAIL, FLOOR = 0.01, -8.0  # share of the least ratios, and power of two, that sh
 
 def overlap_chart(e: Evaluation, name: str) -> Any:
     """How often each ratio pi/mu occurs; ratios of 0 apart. All targets have the same axis."""
-    shown = e.targets[:DRAWN]
+    shown = telling(e, DRAWN)
     counts = {n: [c for c in e.histogram_rows if c["target"] == n] for n in (*shown, name)}
     low, high = _ratio_range(list(counts.values()))
     gap = 0.06 * (high - low)

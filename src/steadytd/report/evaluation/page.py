@@ -13,6 +13,7 @@ from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import tables, words
 from steadytd.report.evaluation.agreement import agreement_chart
+from steadytd.report.evaluation.chosen import NAMED, chosen_words, telling
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
 from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
 from steadytd.report.evaluation.panels import DRAWN
@@ -73,7 +74,7 @@ def _drawn(
             ("calibration", ""): _calibration(e),
         }
         for kind, draw in BY_TARGET.items():
-            charts |= {(kind, name): draw(e, name) for name in e.targets[:DRAWN]}
+            charts |= {(kind, name): draw(e, name) for name in telling(e, DRAWN)}
         found = descriptions(charts)
     names = {
         (kind, target): f"{kind}_{stems[target]}" if target else kind for kind, target in found
@@ -119,13 +120,18 @@ def _html(
     command: str,
 ) -> str:
     warnings, notes = words.by_level(e)
+    named = set(telling(e))
     return page(
         "evaluation.html",
         e=e,
-        drawn=e.targets[:DRAWN],
-        decisions=words.decision_lines(e),
         unseen=words.unseen_texts(e)[: words.MOST_UNSEEN],
-        conditions=[line for line in words.verdicts(e) if line.grade == "care"],
+        drawn=telling(e, DRAWN),
+        drawn_words=chosen_words(e, DRAWN, "Pictures"),
+        named_words=chosen_words(e, NAMED, "Decisions"),
+        decisions=[line for line in words.decision_lines(e) if line.target in named],
+        conditions=[
+            line for line in words.verdicts(e) if line.grade == "care" and line.target in named
+        ],
         policies=tables.policy_rows(e),
         values_words=values_words(e),
         values=tables.recommended_first(tables.value_rows(e)),
@@ -134,7 +140,7 @@ def _html(
         stability=tables.stability_rows(e),
         calibration=tables.calibration_rows(e),
         calibration_words=calibration_words(e.calibration),
-        visits_words={name: visits_words(e, name) for name in e.targets},
+        visits_words={name: visits_words(e, name) for name in telling(e, DRAWN)},
         sensitivity=tables.sensitivity_rows(e),
         off_by=tables.OFF_BY,
         spreads=tables.spread_rows(e),

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from steadytd.evaluation.result import Evaluation
 from steadytd.learners import names as laws
+from steadytd.report.evaluation.chosen import telling
 from steadytd.report.evaluation.panels import BEHAVIOR, data, framed, says
 from steadytd.report.evaluation.words import number
 from steadytd.report.palette import INK, SOFT, look
@@ -22,8 +23,10 @@ REACH = 2.0  # times the recommended intervals' span: how far the values' axis l
 
 
 def targets_chart(e: Evaluation) -> Any:
-    """The recommended values of all targets, against that of the policy that made the log."""
-    rows = [_point(v) for v in e.values.iter_rows(named=True) if v["recommended"]]
+    """The recommended values of the targets, against that of the policy that made the log."""
+    named = set(telling(e))
+    found = (v for v in e.values.iter_rows(named=True) if v["recommended"])
+    rows = [_point(v) for v in found if v["target"] in named]
     return _panel(rows, "target", "What each policy is worth", e.behavior.value)
 
 

@@ -190,6 +190,12 @@ def write_study_report(
     return place / "report.html", document
 
 
+def study_figures(directory: str | Path) -> dict[str, Any]:
+    """The descriptions (Vega-Lite) of a report's figures, by the names of their files."""
+    reading = read_study(directory)
+    return _html(reading, study_document(reading), lambda text: None, False)[1]
+
+
 def _html(
     reading: Reading, document: Mapping[str, Any], say: Say, files: bool
 ) -> tuple[str, dict[str, Any]]:

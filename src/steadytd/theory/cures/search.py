@@ -18,6 +18,7 @@ import scipy.linalg
 
 from steadytd.base.arrays import Floats
 from steadytd.theory.cures.cure import UNBOUNDED, Cure
+from steadytd.theory.dynamics import ROUNDING
 from steadytd.theory.thresholds import LARGEST_EXACT, Interval, bialternate, real_ones
 
 SCAN, COARSE = 200, 64  # amounts looked at in a scan; of matrices beyond the largest exact ones
@@ -87,10 +88,12 @@ def _scanned(cure: Cure) -> StableSet:
 
 def reach(cure: Cure) -> float:
     """An amount whose part of the mean update is large beside the rest."""
+    plain = 4.0 * max(1.0, cure.setting.m.operator_norm)
     if cure.line is None:
-        return 4.0 * max(1.0, cure.setting.m.operator_norm)
+        return plain
     rest, part = (float(np.linalg.norm(M, 2)) for M in cure.line)
-    return 4.0 * rest / part
+    # without discount a target does not matter, nor does then what regularises it
+    return 4.0 * rest / part if part > ROUNDING * rest else plain
 
 
 def _crossings(M0: Floats, M1: Floats) -> list[float]:

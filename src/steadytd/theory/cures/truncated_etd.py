@@ -39,8 +39,9 @@ def cure(setting: Setting) -> Cure:
         system(n)
         while len(squares) <= n:
             before = sums[len(squares) - 1] @ m.P_gamma
-            ahead = squares[-1] @ s.squares[1]
-            squares.append(m.d * m.interest**2 + 2.0 * m.interest * before + ahead)
+            with np.errstate(over="ignore", invalid="ignore"):  # 2,000 ratios may leave the range
+                ahead = squares[-1] @ s.squares[1]
+                squares.append(m.d * m.interest**2 + 2.0 * m.interest * before + ahead)
         total = m.share * float(squares[int(n)] @ s.squares[0])
         return float(np.sqrt(total) / sums[int(n)].sum())
 

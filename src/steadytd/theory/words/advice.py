@@ -10,6 +10,7 @@ import scipy.linalg
 from steadytd.base.finding import Finding
 from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
 from steadytd.theory.choose import knife_edge, least_penalty
+from steadytd.theory.dynamics import ROUNDING
 from steadytd.theory.margin import STEEP
 from steadytd.theory.thresholds import solution
 from steadytd.theory.words.recommend import recommended
@@ -45,7 +46,7 @@ def advise_on(c: Analysis, eta: float) -> list[Finding]:
             Finding(
                 "eta_unstable",
                 text=f"eta = {eta:g} does not stabilise the mean update: one of its modes does not "
-                f"decay. Every eta above {c.eta_hurwitz:.4g} is stable{_as_far(c)}.",
+                f"decay. Every eta above {threshold(c.eta_hurwitz)} is stable{_as_far(c)}.",
                 numbers={"eta": eta, "eta_hurwitz": c.eta_hurwitz},
             )
         ]
@@ -100,15 +101,26 @@ def _td(c: Analysis) -> Finding:
             f"the best linear fit {zeroed(c.best_error, size):.4g}; {end}",
             numbers={"td_error": error, "best_error": c.best_error},
         )
-    slowest = c.pencil.slowest(0.0)
+    rate = max(0.0, -c.pencil.slowest(0.0))
+    grows = rate > ROUNDING * np.linalg.norm(c.pencil.G)
+    mode = f"that grows at rate {rate:.4g} per unit of alpha" if grows else "that does not decay"
     return Finding(
         "td_unstable",
-        text=f"off-policy TD diverges: its mean update has a mode that grows at rate "
-        f"{-slowest:.4g} per unit of alpha. Perturbed TD's mean update is stable for every eta "
-        f"above {c.eta_hurwitz:.4g}{_as_far(c)}. Its matrix is positive definite, as the theorem "
-        f"asks, from {c.eta_pd:.4g} on.",
-        numbers={"growth_rate": -slowest, "eta_hurwitz": c.eta_hurwitz, "eta_pd": c.eta_pd},
+        text=f"off-policy TD is unstable: its mean update, which runs with small steps follow, has "
+        f"a mode {mode}. Perturbed TD's mean update is stable for every eta "
+        f"above {threshold(c.eta_hurwitz)}{_as_far(c)}. Its matrix is positive definite, as the "
+        f"theorem asks, from {threshold(c.eta_pd)} on.",
+        numbers={"growth_rate": rate, "eta_hurwitz": c.eta_hurwitz, "eta_pd": c.eta_pd},
     )
+
+
+def threshold(eta: float) -> str:
+    """A penalty at which a verdict changes; 0 where it is rounding.
+
+    >>> threshold(0.41428571), threshold(4.4e-17)
+    ('0.4143', '0')
+    """
+    return f"{eta if abs(eta) > ROUNDING else 0.0:.4g}"
 
 
 def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
@@ -173,13 +185,15 @@ def _near_pole(c: Analysis) -> Finding | None:
     better = np.flatnonzero(errors <= zero)
     until = float(grid[better[0] - 1 if len(better) else -1])
     clear = c.penalties.edge_above(pole)
+    avoided = f" eta=auto takes no penalty between the pole and {clear:.4g}."
+    if threshold(clear) == "0":
+        avoided = ""
     return Finding(
         "near_pole",
-        text=f"w(eta) has a pole at {pole:.4g}: the error grows without bound towards it, from "
-        f"stable penalties too. From the pole up to {until:.3g}"
+        text=f"w(eta) has a pole at {threshold(pole)}: the error grows without bound towards it, "
+        f"from stable penalties too. From the pole up to {until:.3g}"
         f"{'' if len(better) else ' at least'} perturbed TD is worse than predicting zero "
-        f"everywhere (error {zero:.4g}). eta=auto takes no penalty between the pole and "
-        f"{clear:.4g}.",
+        f"everywhere (error {zero:.4g}).{avoided}",
         numbers={
             "pole": pole,
             "worse_than_zero_until": until,
@@ -262,8 +276,8 @@ def _bound_loose(c: Analysis) -> Finding | None:
     return Finding(
         "bound_loose",
         text=f"the theorem's bound asks for eta >= {paper:.4g}. Its condition, a positive definite "
-        f"matrix, already holds from {exact:.4g} on; the tightest bound that does not use the "
-        f"features is {tight:.4g}. With the theorem's eta the error is {there:.4g}; with "
+        f"matrix, already holds from {threshold(exact)} on; the tightest bound that does not use "
+        f"the features is {tight:.4g}. With the theorem's eta the error is {there:.4g}; with "
         f"{c.best_eta:.4g}, which eta=auto takes, it is {best:.4g}.",
         numbers={"paper": paper, "eta_pd": exact, "numerical_range": tight, "error": there,
          "best_error": best},

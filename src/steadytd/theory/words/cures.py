@@ -7,6 +7,8 @@ from steadytd.base.wording import listed
 from steadytd.theory.analysis import Analysis
 from steadytd.theory.cures.table import Treatment, equals
 
+NOISY = 10.0  # times the noise without cure, from which on it is said what that costs
+
 
 def cheapest_cure(c: Analysis, found: tuple[Treatment, ...]) -> Finding:
     """The cure of least error; among those within 5 % of it the fastest at equal noise.
@@ -23,11 +25,14 @@ def cheapest_cure(c: Analysis, found: tuple[Treatment, ...]) -> Finding:
         names = listed([t.title for t in others])
         text += (
             f", and of the {len(others) + 1} whose error is within 5 % of the least it is the "
-            f"fastest at equal noise (the others: {names})"
+            f"fastest at equal noise (the other{'s' if len(others) > 1 else ''}: {names})"
         )
     else:
         text += ", and with the amount to take no other cure of finite variance is within 5 % of it"
     text += f". The noise of its updates is {noise:.3g}; without cure it is {plain(found):.3g}."
+    if noise is not None and noise >= NOISY * plain(found):
+        more = (noise / plain(found)) ** 2
+        text += f" To average that out takes {more:.2g} times as many steps."
     return Finding(
         "cheapest_cure",
         text=text,

@@ -96,7 +96,7 @@ def recommended(c: Analysis) -> Finding | None:
         same = {k: v for k, v in learner.values.items() if k == "eta"}
         learner = c.resolved(learner.algorithm.standing.solver, **same)
         why += (
-            f", solved directly, since {best.learner.name} would take {_steps(best.speed)} steps "
+            f", solved directly, since {best.learner.name} would take {1.0 / best.speed:.2g} steps "
             "or more to get closer by a factor e"
         )
     others = "; ".join(
@@ -135,10 +135,6 @@ def recommended(c: Analysis) -> Finding | None:
             **bounded,
         },
     )
-
-
-def _steps(speed: float) -> str:
-    return f"{1.0 / speed:.2g}" if speed > 0.0 else "infinitely many"
 
 
 def _mean_square(c: Analysis, best: Candidate) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""Compiled loops over a chunk of rows, eight numbers at a time."""
