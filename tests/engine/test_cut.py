@@ -109,7 +109,9 @@ def test_the_columns_of_the_facts() -> None:
     assert 0.2 < (MIXED.facts[MIXED.last, 1] == 0.0).mean() < 0.6
 
 
-@pytest.mark.parametrize("episodes", [CUT, MIXED], ids=["cut", "mixed"])
+@pytest.mark.parametrize(
+    "episodes", [pytest.param(CUT, marks=pytest.mark.slow), MIXED], ids=["cut", "mixed"]
+)
 @every_learner
 def test_every_law_follows_the_slow_loop(learner: Learner, episodes: Episodes) -> None:
     """Bit for bit in any division, told with the step or after it, and 1e-10 from plain NumPy."""
