@@ -51,7 +51,7 @@ name = "etd"
 alpha = [0.01]
 """
 WHAT = "error"
-DRAWS = examples(25, 200)
+DRAWS = examples(50, 200)
 ENDS = ["settled", "growing", "not settled"]
 SHARES = {"a tenth": 0.1, "a hundredth": 0.01, "a millionth": 1e-6}
 

@@ -454,10 +454,17 @@ def test_provenance(undisturbed: Path) -> None:
 
 def test_dask_gives_the_same_files(tmp_path: Path, undisturbed: Path) -> None:
     """Its workers are threads here."""
-    from distributed import Client
+    from distributed import Client, LocalCluster
 
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as one:
-        make().run(out=tmp_path / "dask", engine="dask", address=one)
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    client = Client(cluster)
+    try:
+        make().run(out=tmp_path / "dask", engine="dask", address=client)
+    finally:
+        client.close()
+        cluster.close()
     assert tree(tmp_path / "dask") == tree(undisturbed)
 
 
