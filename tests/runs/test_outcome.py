@@ -77,7 +77,7 @@ def test_the_words_are_what_they_are_defined_to_be(seeds: range) -> None:
     assert seen >= {"growing", "settled", NOT}
 
 
-@some_seeds(10, 120)
+@some_seeds(20, 120)
 def test_what_is_unstable_or_on_its_way_is_never_said_to_have_settled(seeds: range) -> None:
     """Short and long runs: the sentence says which, and what it says of many more steps is true."""
     said = set()

@@ -76,9 +76,9 @@ def cases_of(law: Law) -> list[Learner]:
 # Whose loops without trace vectors are compiled for `make test-all` only: those with them have the
 # same equations, and the loops without are written by one piece of code for all laws.
 TRACED_ONLY = (
-    "abtd", "etd_beta", "htd", "implicit_td", "perturbed_etd", "pgtd2", "ridge_td",
-    "tree_backup", "true_online_etd", "true_online_gtd", "true_online_td", "vtrace",
-    "remembering",
+    "abtd", "etd_beta", "htd", "implicit_td", "lsetd", "perturbed_etd", "perturbed_lstd", "pgtd2",
+    "remembering", "ridge_td", "tree_backup", "true_online_etd", "true_online_gtd",
+    "true_online_td", "vtrace",
 )  # fmt: skip
 
 
