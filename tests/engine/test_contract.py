@@ -206,7 +206,7 @@ MORE_ENDS = {
 }
 
 
-@pytest.mark.parametrize("text", thinned(MORE_ENDS, 3))
+@pytest.mark.parametrize("text", thinned(MORE_ENDS, 4))
 def test_simulation_of_the_family_ends_at_the_fixed_point(text: str) -> None:
     """As above: within 4 standard errors, which are at most 3 % of the largest weight."""
     problem = off_policy_problem(MORE_ENDS[text], states=4, actions=2, features=2)
