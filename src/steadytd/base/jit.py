@@ -76,6 +76,11 @@ def inner(function: F) -> F:
     )(function)  # fmt: skip
 
 
+def compiled_inner(function: F) -> F:
+    """As `compiled`, for a function that only compiled ones call."""
+    return _kept_as_module(inner(function))
+
+
 def keep(dispatcher: F, stamp: Callable[[], str]) -> F:
     """Keep the machine code of a compiled function on disk; `stamp` hashes what it is made from.
 
