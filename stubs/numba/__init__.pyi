@@ -14,4 +14,6 @@ def njit(
     nogil: bool = ...,
     error_model: str = ...,
     pipeline_class: type = ...,
+    no_cpython_wrapper: bool = ...,
+    no_cfunc_wrapper: bool = ...,
 ) -> Callable[[F], F]: ...

@@ -186,6 +186,7 @@ def test_several_files_csv_and_a_column_map(
     assert found[1:] == pytest.approx([found[0]] * 3, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_dask_gives_the_same_and_resumes(
     good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -35,7 +35,7 @@ from tests.support.cases import (
     task_for,
     varied,
 )
-from tests.support.draws import examples
+from tests.support.draws import examples, thinned
 from tests.support.oracle import ALPHA, MeanStep
 
 STEPS = 250
@@ -100,7 +100,7 @@ def test_every_learner_states_a_closed_form() -> None:
 
 
 @every_closed_form
-@settings(deadline=None, derandomize=True, max_examples=examples(2, 8))
+@settings(deadline=None, derandomize=True, max_examples=examples(1, 8))
 @given(seed=some.integers(0, 10_000), sparse=some.booleans())
 def test_mean_of_one_step_is_the_closed_form(case: Learner, seed: int, sparse: bool) -> None:
     problem = task_for(
@@ -119,7 +119,7 @@ def test_mean_of_one_step_is_the_closed_form(case: Learner, seed: int, sparse: b
         np.testing.assert_allclose(mean(y), g - M @ y, rtol=1e-9, atol=1e-10 * scale)
 
 
-@every_closed_form
+@pytest.mark.parametrize("case", thinned(CLOSED, 2), ids=str)
 def test_fixed_point_is_where_the_mean_dynamics_end(case: Learner) -> None:
     """On that of 15 random problems on which the mean update is the most stable.
 
@@ -206,7 +206,7 @@ MORE_ENDS = {
 }
 
 
-@pytest.mark.parametrize("text", MORE_ENDS)
+@pytest.mark.parametrize("text", thinned(MORE_ENDS, 4))
 def test_simulation_of_the_family_ends_at_the_fixed_point(text: str) -> None:
     """As above: within 4 standard errors, which are at most 3 % of the largest weight."""
     problem = off_policy_problem(MORE_ENDS[text], states=4, actions=2, features=2)
@@ -236,7 +236,7 @@ def test_without_trace_vectors_there_is_nothing_to_decay(case: Learner) -> None:
 
 
 @every_law
-@pytest.mark.parametrize("schedule", ["constant", "decaying"])
+@pytest.mark.parametrize("schedule", [pytest.param("constant", marks=pytest.mark.slow), "decaying"])
 def test_compiled_equals_interpreted(case: Learner, schedule: str) -> None:
     stream = RandomStream(seed=1, steps=STEPS)
     changes = varied(case) if schedule == "decaying" else {}

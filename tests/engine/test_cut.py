@@ -15,7 +15,7 @@ from steadytd.engine.facts import columns, fact_table, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.rows import dense_rows
 from steadytd.engine.schedule import step_factors
-from tests.support.cases import CASES, assert_same_bits, cases_of
+from tests.support.cases import CASES, assert_same_bits, cases_of, is_quick
 from tests.support.slow_law import SlowLaw, remembering
 
 PEAKS = 0.3, 0.95
@@ -25,7 +25,7 @@ def with_schedule(case: Learner, average: int) -> Learner:
     return case.replace(power=0.5, delay=30.0, average=average) if "power" in case.values else case
 
 
-PLAIN = [with_schedule(case, 0) for case in [*CASES, *cases_of(remembering)]]
+PLAIN = [with_schedule(case, 0) for case in [*CASES, *filter(is_quick, cases_of(remembering))]]
 AVERAGED = [with_schedule(case, 1) for case in {case.name: case for case in PLAIN}.values()]
 LEARNERS = list(dict.fromkeys([*PLAIN, *AVERAGED]))
 # Averaging is one piece of the loop for all laws: one law shows it, the others in `make test-all`.
@@ -109,7 +109,9 @@ def test_the_columns_of_the_facts() -> None:
     assert 0.2 < (MIXED.facts[MIXED.last, 1] == 0.0).mean() < 0.6
 
 
-@pytest.mark.parametrize("episodes", [CUT, MIXED], ids=["cut", "mixed"])
+@pytest.mark.parametrize(
+    "episodes", [pytest.param(CUT, marks=pytest.mark.slow), MIXED], ids=["cut", "mixed"]
+)
 @every_learner
 def test_every_law_follows_the_slow_loop(learner: Learner, episodes: Episodes) -> None:
     """Bit for bit in any division, told with the step or after it, and 1e-10 from plain NumPy."""

@@ -7,6 +7,7 @@ import pytest
 
 import steadytd as st
 from steadytd.engine.law import Law
+from tests.support.draws import thinned
 
 
 @st.law(writes={"w": "x"})
@@ -64,7 +65,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("law", SAID, ids=lambda law: law.name)
+@pytest.mark.parametrize("law", thinned(SAID, 2), ids=lambda law: law.name)
 def test_one_sentence(law: Law) -> None:
     with pytest.raises(st.InputError, match=SAID[law]) as said:
         st.learner(law, alpha=0.1).start(n_features=2).update([1, 0], 1.0, [0, 1], 1.0, 0.9)

@@ -377,6 +377,7 @@ def test_own_law_has_the_name_it_is_given() -> None:
     assert dict(update.writes) == {"w": ("x", "x_next")}
 
 
+@pytest.mark.slow
 def test_own_law_learns_what_it_says() -> None:
     """w <- w + kappa alpha rho delta x, by hand."""
     online = learner(weighted_td, alpha=0.1, kappa=3).start(2, w0=[1.0, 2.0])

@@ -29,10 +29,10 @@ from tests.support.sparse_streams import SparseStream, without_compiler
 CLOSE = 1e-11  # largest difference to the plain loop, relative to a vector's largest entry
 TRACED = [case for case in STEPS_OF_A_LAW if case.traced]
 SCALED = [case for case in TRACED if can_be_scaled(case.law)]
-# Each is compiled: two traces and a second vector have all that those of `make test-all` have.
+# Each is compiled; what the others have beside, all laws show without the compiler.
 STRUCTURES = (
     "td:alpha=0.01",
-    "htd:alpha=0.01,ratio=2",
+    pytest.param("htd:alpha=0.01,ratio=2", marks=pytest.mark.slow),
     pytest.param("tdc:alpha=0.01,ratio=2", marks=pytest.mark.slow),
     pytest.param("tdrc:alpha=0.01,ratio=2,reg=0.5", marks=pytest.mark.slow),
 )
@@ -173,6 +173,7 @@ def test_divergence_is_found_at_its_step(text: str) -> None:
     assert_same_bits(single.diverged, scaled.diverged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pull", [2e-3, 0.3, 1.0, 2.5])
 def test_a_vector_that_shrinks(pull: float) -> None:
     """w <- (1 - pull) w + ...: far beyond the range of numbers, to 0 at once, changing its sign."""
@@ -226,7 +227,7 @@ def test_threads_and_neighbours_do_not_matter() -> None:
 
 def test_a_saved_learner_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     stream = SparseStream(seed=8, steps=60, d=MANY, active=4)
-    learner = st.learner("htd:alpha=0.01,ratio=2,lam=0.9")
+    learner = st.learner("td:alpha=0.01,lam=0.9")
     whole, half = learner.start(MANY, stream.w0), learner.start(MANY, stream.w0)
     for begin, end, online in ((0, 60, whole), (0, 25, half)):
         stream.feed(online.block, begin, end)

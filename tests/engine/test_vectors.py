@@ -66,7 +66,11 @@ def test_operations_are_numpys(kind: str, a: Floats, b: Floats, at: int, x: floa
     assert (out[11 * LANES :] == 7.0).all()
 
 
-@pytest.mark.parametrize("kind", [IN_REGISTERS, PLAIN], ids=["in registers", "plain"])
+@pytest.mark.parametrize(
+    "kind",
+    [IN_REGISTERS, pytest.param(PLAIN, marks=pytest.mark.slow)],
+    ids=["in registers", "plain"],
+)
 def test_a_sum_goes_on_over_a_loop(kind: Operations) -> None:
     eight, put, spread, *_ = kind
 

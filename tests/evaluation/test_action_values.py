@@ -241,6 +241,7 @@ def test_two_actions_of_the_design() -> None:
         assert drl_q(c).value == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_the_interval_covers() -> None:
     """95 % intervals of lstdq and drl_q on 30 drawn logs of a world with a feature per state."""
     problem = episodic(6, 0.5, np.eye(6))
@@ -357,6 +358,7 @@ def test_without_the_distribution_it_is_said() -> None:
         st.evaluate(table, learners=["lstdq", "lstdq"])
 
 
+@pytest.mark.slow
 def test_one_machine_and_dask_give_the_same_bits(tmp_path: Path) -> None:
     problem = random_problem(3, states=5, actions=3, features=3)
     table = whole_table(problem, episodes=300, length=12, seed=3)

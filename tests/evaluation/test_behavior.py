@@ -114,6 +114,7 @@ def test_the_wrapped_log_is_filled_marked_and_otherwise_the_same() -> None:
     )
 
 
+@pytest.mark.slow
 def test_parts_agree_with_the_whole_and_travel() -> None:
     log, _ = logistic_log(episodes=6000, length=25)  # long enough for three stretches
     wrapped = with_estimated_behavior(log, estimate_behavior(log, sample_rows=5000))
@@ -272,6 +273,7 @@ def test_actions_that_are_not_discrete() -> None:
             estimate_behavior(spoilt)
 
 
+@pytest.mark.slow
 def test_scikit_learn_missing_is_said_plainly() -> None:
     code = (
         "import sys; sys.modules['sklearn'] = None; sys.modules['sklearn.linear_model'] = None\n"

@@ -24,6 +24,7 @@ from steadytd.learners import algorithm
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.theory.dynamics import expectation
 from steadytd.theory.dynamics import fixed_point as exact_fixed_point
+from tests.support.draws import thinned
 from tests.support.helpers import random_problem
 from tests.support.own_laws import OWN
 
@@ -75,7 +76,7 @@ def sums(problem: st.Problem, system: System) -> tuple[Floats, Floats]:
     return left @ (m.Phi - m.P_gamma @ m.Phi), left @ m.r_pi
 
 
-@pytest.mark.parametrize("text", KNOWN)
+@pytest.mark.parametrize("text", thinned(KNOWN, 2))
 def test_the_fixed_point_is_what_the_theory_says(text: str) -> None:
     learner = made(text)
     found = fixed_point(learner)
@@ -100,7 +101,9 @@ def test_every_registered_law_is_in_one_of_the_lists() -> None:
     assert listed == set(st.learners()) - {"gq"}  # values actions: refused before
 
 
-@pytest.mark.parametrize("text", [t for t in KNOWN if "lst" not in t and "lsetd" not in t])
+@pytest.mark.parametrize(
+    "text", thinned([t for t in KNOWN if "lst" not in t and "lsetd" not in t], 2)
+)
 def test_the_mean_matrix_is_that_of_the_theory(text: str) -> None:
     """On problems that the trials have not seen; only htd has more in it than a log's sums."""
     learner = made(text)

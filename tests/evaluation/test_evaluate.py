@@ -157,6 +157,7 @@ def test_dask_gives_the_same_bits(file: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(whole.values[name], local.values[name], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_dask_restarts_from_its_checkpoints(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +187,7 @@ def test_dask_restarts_from_its_checkpoints(
 ONLINE = ["perturbed_td", "tdc", "etd", "td:alpha=0.01,lam=0.5", "lstd"]
 
 
+@pytest.mark.slow
 def test_dask_follows_online_learners(file: Path, tmp_path: Path) -> None:
     """One task goes over the whole log; its result is kept, and taken again if it is whole."""
     options: dict[str, Any] = {"features": Identity(), "learners": ONLINE, "parts": 3}
@@ -204,6 +206,7 @@ def test_dask_follows_online_learners(file: Path, tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("online-*.npz"))) == 2
 
 
+@pytest.mark.slow
 def test_one_blas_thread_while_parts_are_added_up(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

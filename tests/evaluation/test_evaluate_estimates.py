@@ -308,6 +308,7 @@ def test_the_rank_is_found_on_the_rows_that_are_solved() -> None:
         assert row["lo"] < row["value"] < row["hi"] < row["lo"] + 0.5
 
 
+@pytest.mark.slow
 def test_states_that_only_other_policies_visit() -> None:
     """One feature per state, many states with ratios of 0 only: their equations are 0 = 0."""
     rng = np.random.default_rng(1)

@@ -19,6 +19,7 @@ from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.local import features_of
 from steadytd.evaluation.follow.online import Follower, Member, SideBySide, Table, side_by_side
 from steadytd.logs.log import Log, open_log
+from tests.support.draws import thinned
 from tests.support.evaluate_helpers import Identity, episodes_of, plan_of
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import log_table
@@ -48,7 +49,7 @@ def engine(log: Log, learner: Learner, target: int) -> Follower:
     return lane
 
 
-@pytest.mark.parametrize("batch_rows", [9, 65_536])
+@pytest.mark.parametrize("batch_rows", thinned([9, 65_536], 2))
 @pytest.mark.parametrize("text", [*FAST, *GENERAL])
 def test_engine_follows_the_log_without_leaks(text: str, batch_rows: int) -> None:
     """Some episodes are cut off while gamma > 0; the next one must not see their traces."""

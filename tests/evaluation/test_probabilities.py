@@ -239,6 +239,7 @@ def test_the_whole_distribution_is_used_where_a_log_has_it() -> None:
 # Sampled episodes
 
 
+@pytest.mark.slow
 def test_any_batches_parts_and_engines_find_the_same_sample(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

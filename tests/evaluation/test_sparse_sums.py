@@ -25,6 +25,7 @@ from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator, estim
 from steadytd.evaluation.estimate.stability import Resampled, assess, path, pencil, quick_pencil
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.log import Log, open_log
+from tests.support.draws import thinned
 
 SYSTEMS = (TD, System(0.5), System(0.8), System(0.95), ETD, System(0.5, emphatic=True))
 LAMS = (0.5, 0.8, 0.95, 1.0)
@@ -211,7 +212,7 @@ def test_one_hot_thresholds_are_those_of_full_matrices() -> None:
         np.testing.assert_allclose(r.G, q.G, atol=1e-12)
 
 
-@pytest.mark.parametrize("episode", [15, 3000])
+@pytest.mark.parametrize("episode", thinned([15, 3000], 2))
 def test_many_states_evaluate_as_full_sums_do(
     episode: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

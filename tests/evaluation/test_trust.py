@@ -129,6 +129,7 @@ def test_decisions_are_true_and_paired() -> None:
     assert first["decisions"][0]["text"] == d.text and first["behavior"] == e.behavior._asdict()
 
 
+@pytest.mark.slow
 def test_episodes_that_are_said_to_be_needed_decide() -> None:
     """With as many as that, and a third more to be sure, most logs decide; with half, few do."""
     p = episodic(6, 0.15, np.eye(6), seed=7)

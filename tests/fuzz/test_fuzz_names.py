@@ -26,6 +26,7 @@ from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
 from tests.support.commands import call
 from tests.support.hostile import NASTY, drawn_names
+from tests.support.light_pages import no_pictures
 from tests.support.log_helpers import log_table
 from tests.support.logged_worlds import episodic
 
@@ -196,6 +197,8 @@ def test_a_study_with_such_labels_resumes(
 def test_an_evaluation_of_such_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """`test_the_drawing` shows that pictures stand such names, so none is drawn here."""
+    no_pictures(monkeypatch)
     problem = episodic(4, 0.3, np.eye(4))
     names = ["a\x01b\ufffe\x1b[31m", "[/x]\u202e", "../../Escape", "../../escape"]
     table = log_table(problem, episodes=40, length=30, targets=dict.fromkeys(names, problem.pi))

@@ -9,6 +9,7 @@ import pytest
 
 import steadytd as st
 from steadytd.hordes import part
+from steadytd.hordes.inputs import Inputs
 from tests.support.hordes import not_compiled
 
 TD, TREE = "td:alpha=0.1", "tree_backup:alpha=0.1"
@@ -127,3 +128,17 @@ def test_laws_that_need_probabilities() -> None:
         h.update([1, 0], [0, 1], [1.0], rhos=[0.5])
     h.update([1, 0], [0, 1], [1.0], pi=[0.25], mu=0.5)
     assert h.w.tolist() == [[0.25, 0.0]]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "uint64"])
+def test_indices_in_any_order_and_of_any_type(dtype: str) -> None:
+    """Differences of unsigned numbers are never negative, so these seemed to be in order."""
+    inputs = Inputs(9, [made()], "float64")
+    indices = np.array([[7, 2, 5], [0, 8, 3]], dtype=dtype)
+    for values in (None, np.arange(1.0, 7.0).reshape(2, 3)):
+        found = inputs.features("x", (indices, values))
+        assert found.feature.tolist() == [2, 5, 7, 0, 3, 8]
+        assert found.value.tolist() == ([1.0] * 6 if values is None else [2, 3, 1, 4, 6, 5])
+    for wrong in ([[9, 1, 2]], [[1, 2, 9]]):
+        with pytest.raises(st.InputError, match="must be from 0 to 8, got 9"):
+            inputs.features("x", (np.array(wrong, dtype=dtype), None))

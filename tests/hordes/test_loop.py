@@ -12,6 +12,7 @@ from steadytd.hordes import part
 from steadytd.hordes.loop import pieces
 from steadytd.hordes.loop.shape import fits, fits_pieces
 from steadytd.learners import algorithm
+from tests.support.draws import thinned
 from tests.support.hordes import Stream, asked, not_compiled, slow_weights, stream
 
 W0 = np.random.default_rng(7).normal(size=10)
@@ -44,7 +45,7 @@ def learned(text: str | st.Learner, seen: Stream) -> tuple[Floats, list[Floats]]
     return h.w, [slow_weights(one, seen, W0) for one in predictions]
 
 
-@pytest.mark.parametrize("text", texts())
+@pytest.mark.parametrize("text", thinned(texts(), 2))
 def test_every_law_learns_what_the_slow_loop_learns(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +108,7 @@ def wild(steps: int, seed: int) -> Stream:
     return calm._replace(pi=pi, mu=mu, terminated=ends, truncated=np.zeros(steps, dtype=bool))
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", thinned([0, 1], 2))
 def test_ratios_up_to_a_thousand(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Traces that rise and fall by many orders of magnitude: all generations are written out."""
     monkeypatch.setattr(part, "kernel", not_compiled)

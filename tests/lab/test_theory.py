@@ -11,6 +11,7 @@ import steadytd as st
 from steadytd.lab.page import model_of
 from steadytd.lab.tables import problem_tables
 from steadytd.theory.exact import exact_error
+from tests.support.draws import thinned
 from tests.support.javascript import Browser
 
 ETAS = [0.0, 0.05, 0.3, 0.7, 1.0, 2.5]
@@ -31,7 +32,7 @@ def browser() -> Browser:
     return Browser()
 
 
-@pytest.mark.parametrize("name", [*NAMES, *map(str, DRAWN)])
+@pytest.mark.parametrize("name", thinned([*NAMES, *map(str, DRAWN)], 2))
 def test_thresholds_fixed_points_and_errors(browser: Browser, name: str) -> None:
     p = problem(name)
     c = st.certify(p)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from steadytd import InputError
 from steadytd.logs.log import Log, open_log
 from steadytd.logs.write import write_log
+from tests.support.draws import examples
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import identity_of, log_table, simulate, write_problem_log
 from tests.support.log_reference import Row, as_table, reference, transitions, valid_rows
@@ -37,7 +38,7 @@ def read(log: Log) -> list[Any]:
         return []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 @given(
     rows=valid_rows(),
     layout=st.sampled_from(["fixed", "list", "large", "columns"]),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from steadytd import InputError
 from steadytd.logs.log import open_log
 from steadytd.logs.write import write_log
+from tests.support.draws import examples
 from tests.support.log_helpers import fixed_lists
 from tests.support.log_reference import Row, as_table
 
@@ -409,7 +410,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60, 150), deadline=None)
 @given(
     row=st.integers(0, 14), name=st.sampled_from(sorted(good_rows()[0])), value=VALUES,
     batch_rows=st.integers(1, 16),

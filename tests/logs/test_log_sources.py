@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from steadytd import InputError, sample_log
 from steadytd.logs.log import open_log
+from tests.support.draws import examples, thinned
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import identity_of, log_table
 from tests.support.log_reference import (
@@ -139,7 +140,7 @@ class Frame:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 40), deadline=None)
 @given(
     rows=valid_rows(), batch_rows=st.integers(1, 9), layout=st.sampled_from(["fixed", "columns"])
 )
@@ -261,7 +262,7 @@ def expected_walks(data: Any) -> list[Transition]:
     return found
 
 
-@pytest.mark.parametrize("batch_rows", [3, 1000])
+@pytest.mark.parametrize("batch_rows", thinned([3, 1000], 2))
 def test_minari(walks: Any, batch_rows: int) -> None:
     expected = expected_walks(walks)
     assert {t.next_obs is None for t in expected} == {True, False}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from steadytd import InputError
 from steadytd.logs.log import Log, open_log
 from steadytd.logs.write import write_log
+from tests.support.draws import examples
 from tests.support.log_reference import Row, as_table, valid_rows
 
 ACTIONS = 3
@@ -101,7 +102,7 @@ def expected(rows: list[Row], known: str) -> list[tuple[Any, ...]]:
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 40), deadline=None)
 @given(
     rows=valid_rows(),
     layout=st.sampled_from(["fixed", "list", "columns"]),

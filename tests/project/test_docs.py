@@ -27,7 +27,10 @@ def load(name: str) -> ModuleType:
 
 
 TOOL, LIVING = load("run_snippets"), load("living")
-SLOW = ("theory", "deadly_triad", "gallery", "own_law")  # laws are compiled, or many figures drawn
+# laws are compiled, many figures drawn, or other pages show the same calls
+SLOW = (
+    "theory", "deadly_triad", "gallery", "own_law", "tutorial_logs", "gymnasium", "policy_from_log",
+)  # fmt: skip
 RUNNABLE = [page for page in sorted(DOCS.rglob("*.md")) if TOOL.snippets(page)]
 
 

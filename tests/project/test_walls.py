@@ -59,9 +59,14 @@ def test_no_package_is_crowded(package: Path) -> None:
         assert len(modules) <= MOST_MODULES, sorted(modules)
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def nodes(folder: Path = ROOT) -> Iterator[tuple[Path, ast.AST]]:
     for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             yield path, node
 
 
@@ -82,7 +87,7 @@ def crowded() -> dict[str, str]:
     """Functions with more than seven parameters, and the room of each."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         owner = {
             id(f): c.name for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for f in c.body
         }

@@ -27,6 +27,7 @@ from steadytd.report.pages import page
 from steadytd.report.palette import PALE
 from steadytd.theory.certificate import Certificate
 from tests.support.commands import call
+from tests.support.draws import thinned
 from tests.support.helpers import random_problem
 from tests.support.html import read_page
 
@@ -91,8 +92,10 @@ def test_a_scan_is_called_a_scan(features: int) -> None:
     "name",
     [
         "three_state",
-        "on_policy",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("theta2theta", "baird", "wide")),
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("on_policy", "theta2theta", "baird", "wide")
+        ),
     ],
 )
 def test_page(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -138,6 +141,7 @@ def ways(html: str) -> str:
     return html[html.index("<tbody>", start) : html.index("</tbody>", start)]
 
 
+@pytest.mark.slow
 def test_the_page_of_cures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A fourth picture, one panel per cure; here all values are zero."""
     assert call(monkeypatch, "certify", "theta2theta", "--cures", "--out", str(tmp_path)) == 0
@@ -195,7 +199,7 @@ def test_the_dial_says_what_certify_says(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["three_state", "baird", "kolter", "nonmonotone"])
+@pytest.mark.parametrize("name", thinned(["three_state", "baird", "kolter", "nonmonotone"], 2))
 def test_names_of_thresholds_lie_on_no_curve(name: str) -> None:
     """In the frame there are no words; letters above it stand for the thresholds, all explained."""
     c = Certificate(st.problem(name))

@@ -175,6 +175,7 @@ def test_the_page_says_what_matters(written: Path, evaluation: Evaluation) -> No
     assert learners == [evaluation.recommended[name].learner for name in evaluation.targets]
 
 
+@pytest.mark.slow
 def test_odd_logs_have_a_page(tmp_path: Path) -> None:
     """One endless episode; importance sampling alone; a learner that diverged; one episode."""
     problem = episodic(6, 0.3, np.eye(6))

@@ -22,6 +22,7 @@ from steadytd.report.run import words as run_words
 from steadytd.report.run.figures import run_chart
 from steadytd.report.study.axes import interval_ends
 from tests.support.commands import call
+from tests.support.light_pages import no_pictures
 
 LEARNERS = ["td:alpha=0.0001", "perturbed_td:alpha=0.0001,eta=1", "perturbed_td:alpha=0.0001,eta=2",
             "etd:alpha=0.5"]  # fmt: skip
@@ -91,9 +92,7 @@ def test_everything_shows_itself(
     thing: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not isinstance(thing, st.OnlineLearner):  # of one kind the pictures are drawn, too
-        drawn = dict.fromkeys(("svg", "png", "pdf"), b"<svg></svg>")
-        monkeypatch.setattr("steadytd.report.draw.drawn", lambda text: drawn)
-        monkeypatch.setattr("steadytd.report.draw.FEW", 10**6)  # all in this process
+        no_pictures(monkeypatch)
     assert len(repr(thing)) < 200 and repr(thing).count("\n") < 3 and repr(thing)[0] == "<"
     text = str(thing)
     assert len(text) > 40 and str(thing) == f"{thing}" == text
@@ -229,9 +228,7 @@ def test_an_evaluation_is_read_again(
     one, other = (e.value_function("forward").predict([[1.0], [3.0]]) for e in (evaluation, again))
     assert np.array_equal(one, other)
     assert again.compare("forward") == evaluation.compare("forward")
-    drawn = dict.fromkeys(("svg", "png", "pdf"), b"<svg></svg>")
-    monkeypatch.setattr("steadytd.report.draw.drawn", lambda text: drawn)
-    monkeypatch.setattr("steadytd.report.draw.FEW", 10**6)
+    no_pictures(monkeypatch)
     pages = [e.report(tmp_path / "page.html").read_text() for e in (evaluation, again)]
     assert pages[0] == pages[1]
     with np.load(kept) as file:

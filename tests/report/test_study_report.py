@@ -488,6 +488,7 @@ def test_overview_has_a_dot_for_every_configuration(written: Path, reading: Read
     assert len(set(dots)) == 17
 
 
+@pytest.mark.slow
 def test_overview_of_ten_thousand_configurations_is_small(reading: Reading) -> None:
     import vl_convert
     from altair.utils.schemapi import debug_mode
@@ -561,6 +562,7 @@ def test_a_whole_problem_may_be_missing(copied: Path) -> None:
     assert [c.label for c in read_study(copied).chapters] == ["crash"]
 
 
+@pytest.mark.slow
 def test_other_measures_and_one_seed(tmp_path: Path) -> None:
     text = """
     problem = "three_state"

@@ -12,6 +12,7 @@ from steadytd.theory.certificate import Certificate
 from steadytd.theory.dynamics import follow_on_growth
 from steadytd.theory.exact import exact_error
 from tests.support.cases import CASES
+from tests.support.draws import thinned
 from tests.support.helpers import random_problem
 
 PAPER = ("theta2theta", "baird", "three_state")
@@ -66,7 +67,7 @@ def test_simulation_follows_the_mean_dynamics(name: str) -> None:
         assert np.abs(rest).max() <= gap / 3 + 1e-12, learner
 
 
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("name", thinned(PAPER, 2))
 def test_a_learner_called_unstable_grows(name: str) -> None:
     """Two e-folds of the predicted mode in the second half of a run: at least one is seen."""
     p = st.problem(name)

@@ -226,6 +226,7 @@ def slow_weights(learner: Learner, s: GymStream, steps: int) -> Floats:
     return law.shown
 
 
+@pytest.mark.slow
 def test_every_law_on_a_stream_that_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against plain NumPy, and the same bits whatever the chunks."""
     learners = [x for x in [*STEPS_OF_A_LAW, *cases_of(remembering)] if not x.law.action_values]
@@ -257,6 +258,7 @@ def exact_weights(features: Floats, lam: float) -> Floats:
     return np.asarray(np.linalg.solve(A, b))
 
 
+@pytest.mark.slow
 def test_lstd_reaches_the_exact_fixed_point() -> None:
     """Within 4.5 standard errors over 20 seeds: it fails by chance once in 1,000 times."""
     s = stream()
@@ -293,6 +295,7 @@ def test_monte_carlo_values_are_right() -> None:
     )
 
 
+@pytest.mark.slow
 def test_monte_carlo_by_replay() -> None:
     s = stream(cut(Opaque), rollouts=150, states=40)
     assert all(visit.kept is None for visit in s.sample.visits)

@@ -130,6 +130,7 @@ def test_holm_rejects_as_its_definition_says() -> None:
         assert {i for i, q in enumerate(holm(p.tolist())) if q <= 0.05} == rejected
 
 
+@pytest.mark.slow
 def test_of_equal_learners_hardly_any_pair_is_called_different() -> None:
     """Without a correction some pair of ten equal learners differs in most studies."""
     rng, wrong, plain = np.random.default_rng(3), 0, 0

@@ -452,6 +452,23 @@ def test_provenance(undisturbed: Path) -> None:
     assert (undisturbed / "study.toml").read_text() == TEXT
 
 
+def test_dask_gives_the_same_files(tmp_path: Path, undisturbed: Path) -> None:
+    """Its workers are threads here."""
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    client = Client(cluster)
+    try:
+        make().run(out=tmp_path / "dask", engine="dask", address=client)
+    finally:
+        client.close()
+        cluster.close()
+    assert tree(tmp_path / "dask") == tree(undisturbed)
+
+
+@pytest.mark.slow
 def test_dask_gives_the_same_files_even_if_a_worker_dies(tmp_path: Path, undisturbed: Path) -> None:
     from distributed import Client, LocalCluster
 
@@ -531,6 +548,7 @@ PUBLISHED = {  # AUC, final error and their standard errors over the authors' 50
 }
 
 
+@pytest.mark.slow
 def test_collision_agrees_with_the_published_figures() -> None:
     """Within two standard errors of the published means, our maps being another 50 at random."""
     result = st.run("collision", list(PUBLISHED), steps=20_000, seeds=50, points=201)

@@ -58,7 +58,7 @@ def test_every_module_that_makes_the_numbers_counts(before: set[str]) -> None:
         "studies.dataset",
     )}  # fmt: skip
     assert names <= set(closure("steadytd.studies.dataset"))
-    for name in sorted(names)[:: examples(4, 1)]:
+    for name in sorted(names)[:: examples(8, 1)]:
         with changed(name):
             assert identity(spec()).isdisjoint(before), name
     with changed("steadytd.report.pages", "steadytd.evaluation.evaluate", "steadytd.cli.main"):

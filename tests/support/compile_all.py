@@ -8,6 +8,7 @@ the same loops at the same time, each for itself.
 
 from __future__ import annotations
 
+import gc
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -30,7 +31,9 @@ def compile_case(number: int) -> str:
 
 def main() -> None:
     """Compile what is not compiled yet."""
-    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+    spawn = get_context("spawn")
+    # A compiler makes millions of objects: looking for garbage among them is a tenth of the time.
+    with ProcessPoolExecutor(PROCESSES, mp_context=spawn, initializer=gc.disable) as pool:
         done = list(pool.map(compile_case, range(len(CASES))))
     print(f"{len(done)} loops are compiled.")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,15 @@ def seeds(some: int, every: int) -> pytest.MarkDecorator:
     """A parameter `seeds`: the first ones, and (slow) the rest."""
     rest = pytest.param(range(some, every), id="rest", marks=pytest.mark.slow)
     return pytest.mark.parametrize("seeds", [pytest.param(range(some), id="some"), rest])
+
+
+def thinned(values: Iterable[Any], step: int) -> list[Any]:
+    """Parameters of a test: every `step`-th one, and (slow) the others."""
+    found = list(values)
+    return [
+        pytest.param(value, marks=[pytest.mark.slow] if i % step else [])
+        for i, value in enumerate(found)
+    ]
 
 
 def everything() -> bool:

@@ -28,3 +28,10 @@ def light_pages() -> Iterator[None]:
         patch.setattr(draw, "PROCESSES", 1)
         patch.setattr(pages, "library", lambda: "/* the script that draws */")
         yield
+
+
+def no_pictures(patch: pytest.MonkeyPatch) -> None:
+    """Pages whose pictures nobody looks at: none is drawn."""
+    drawn = dict.fromkeys(("svg", "png", "pdf"), b"<svg></svg>")
+    patch.setattr(draw, "drawn", lambda text: drawn)
+    patch.setattr(draw, "FEW", 10**6)  # all in this process

@@ -140,7 +140,7 @@ def is_clear(c: Certificate, learner: Learner, eta: float, largest: float) -> bo
 COSTLY = {"off_policy": [58, 95], "off_policy_wide": [137], "chain": []}
 
 
-@seeds(8, 40)
+@seeds(4, 40)
 @pytest.mark.parametrize("kind", KINDS)
 def test_auto_keeps_clear_of_all_trouble(kind: str, seeds: range) -> None:
     """On 40 problems of each kind, and by the sets of the certificate as well as by looking.
@@ -212,7 +212,7 @@ def test_the_least_error_alone_is_the_threshold_plus_a_little(
     assert c.best_eta >= c.eta_hurwitz / 0.9
 
 
-@settings(deadline=None, derandomize=True, max_examples=examples(15, 40), database=None)
+@settings(deadline=None, derandomize=True, max_examples=examples(6, 40), database=None)
 @given(kind=some.sampled_from(KINDS), seed=some.integers(0, 9_999), trace=some.sampled_from(TRACES))
 def test_auto_is_stable_and_no_worse_than_a_grid(
     kind: str, seed: int, trace: tuple[float, str]
@@ -241,7 +241,7 @@ def test_auto_is_stable_and_no_worse_than_a_grid(
         assert not any(is_clear(c, learner, float(eta), beyond) for eta in better)
 
 
-@settings(deadline=None, derandomize=True, max_examples=examples(30, 80), database=None)
+@settings(deadline=None, derandomize=True, max_examples=examples(12, 80), database=None)
 @given(kind=some.sampled_from(KINDS), seed=some.integers(0, 9_999), factor=some.floats(1.0, 9.0))
 def test_every_penalty_well_above_the_definite_ones_is_clear(
     kind: str, seed: int, factor: float
@@ -254,7 +254,7 @@ def test_every_penalty_well_above_the_definite_ones_is_clear(
     assert not {"near_pole", "near_crossing"} & {finding.code for finding in advise_on(c, eta)}
 
 
-@settings(deadline=None, derandomize=True, max_examples=examples(25, 60), database=None)
+@settings(deadline=None, derandomize=True, max_examples=examples(10, 60), database=None)
 @given(kind=some.sampled_from(KINDS), seed=some.integers(0, 9_999), eta=some.floats(0.0, 1.5))
 def test_the_advice_on_a_penalty_is_the_rule_of_auto(kind: str, seed: int, eta: float) -> None:
     c = certified(kind, seed)
@@ -358,7 +358,7 @@ def test_auto_outside_the_trace_when_more_is_needed(
     assert not c.is_stable(learner.replace(eta=0.999 * needed))
 
 
-@settings(deadline=None, derandomize=True, max_examples=examples(15, 40), database=None)
+@settings(deadline=None, derandomize=True, max_examples=examples(6, 40), database=None)
 @given(kind=some.sampled_from(KINDS), seed=some.integers(0, 9_999), lam=some.sampled_from([0, 0.6]))
 def test_the_automatic_ratio(kind: str, seed: int, lam: float) -> None:
     """A power of two, at least twice the stabilising ratio, nine tenths of the best rate."""

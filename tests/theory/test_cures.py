@@ -150,6 +150,7 @@ def test_complex_pairs_are_not_missed() -> None:
     assert np.ravel(found.unstable) == pytest.approx([0.0, 1.0, 1.01, np.inf], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_partially_fitted_iteration_does_what_is_said() -> None:
     """t steps toward a fixed target, then a copy: simulated, with 300 copies."""
     seen = set()

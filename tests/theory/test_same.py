@@ -91,6 +91,7 @@ def test_what_reduces_to_what_does_so_everywhere(kind: str) -> None:
             assert not same(p, one, other), (one, other, seed)
 
 
+@pytest.mark.slow
 def test_one_rare_action_is_enough_to_differ() -> None:
     """rho = 1 but for one action of one state among 200, which mu takes once in 1e9 steps."""
     rng = np.random.default_rng(5)

@@ -214,6 +214,7 @@ def test_affine_steps_are_those_of_the_interpreter(case: Learner, rho: float) ->
     assert B @ np.concatenate(start) + c == pytest.approx(after, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_exact_error_holds_in_simulation() -> None:
     """Mean of 400 runs within 4 standard errors of the exact interval (1 alarm in 10,000)."""
     p = st.problem("three_state")

@@ -14,18 +14,21 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.theory import thresholds
 from steadytd.theory.certificate import Certificate
+from tests.support.draws import examples
 from tests.support.helpers import random_problem
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
 
 SLACK = 1e-6  # relative: "just above" and "just below" a threshold; rounding is below 1e-9
 
 
-def on_random_problems(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def on_random_problems(every: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test on random problems of every kind, the same ones every time."""
+
+    most = examples(every // 2, every)
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         seeds = given(kind=some.sampled_from(KINDS), seed=some.integers(0, 9_999))
-        fixed = settings(deadline=None, derandomize=True, max_examples=examples, database=None)
+        fixed = settings(deadline=None, derandomize=True, max_examples=most, database=None)
         return fixed(seeds(test))
 
     return decorate

@@ -49,18 +49,36 @@ def compiled(function: F) -> F:
 
     Strict IEEE arithmetic; a division by zero gives inf or NaN, as in NumPy.
     """
-    return _kept_as_module(not_kept(function))
+    plain = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+    return _kept_as_module(plain(function))
 
 
 def compiled_disjoint(function: F) -> F:
     """As `compiled`, for a function whose arrays never overlap."""
-    disjoint = njit(nogil=True, error_model="numpy", **numba_parts.disjoint())
+    disjoint = njit(
+        nogil=True, error_model="numpy", no_cfunc_wrapper=True, **numba_parts.disjoint()
+    )  # fmt: skip
     return _kept_as_module(disjoint(function))
 
 
 def not_kept(function: F) -> F:
     """As `compiled`, but anew in every process: for functions of the user's."""
     return njit(nogil=True, error_model="numpy")(function)
+
+
+def inner(function: F) -> F:
+    """As `not_kept`, for a function that only compiled ones call: Python has no way in.
+
+    Numba then leaves out what turns Python's objects into numbers: a tenth of the time.
+    """
+    return njit(
+        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )(function)  # fmt: skip
+
+
+def compiled_inner(function: F) -> F:
+    """As `compiled`, for a function that only compiled ones call."""
+    return _kept_as_module(inner(function))
 
 
 def keep(dispatcher: F, stamp: Callable[[], str]) -> F:

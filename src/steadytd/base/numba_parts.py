@@ -36,12 +36,14 @@ from steadytd.base.arrays import LANES
 from steadytd.base.errors import unknown
 
 WITHOUT = "STEADYTD_WITHOUT"
+HASHING = b"_numba_hashsecret"  # in the names that machine code refers to
 NEEDED = {  # module of numba.core, class or nothing, names
     "noalias": [("compiler", "Compiler", "define_pipelines"), ("compiler", "Flags", "noalias")],
     "cache": [
         ("compiler", "CompileResult", "_reduce _rebuild"),
         ("serialize", "", "dumps"),
         ("base", "BaseContext", "refresh"),
+        ("runtime.nrt", "", "rtsys"),
         ("codegen", "CPUCodegen", "magic_tuple"),
         ("codegen", "CodeLibrary", "has_dynamic_globals"),
     ],
@@ -143,16 +145,22 @@ def pack(kinds: Any, result: Any) -> bytes | None:
 
 
 def unpack(context: Any, packed: bytes) -> Any:
-    """What was packed, as compiled code."""
-    from numba.core.compiler import CompileResult
+    """What was packed, as compiled code.
 
+    Numba would first load all that it can compile, which takes a third of a second. Machine code
+    needs no more of that than the names of C functions; those for hashing come with the rest.
+    """
+    from numba.core.compiler import CompileResult
+    from numba.core.runtime.nrt import rtsys
+
+    rtsys.initialize(context)
+    if HASHING in packed:
+        context.refresh()
     return CompileResult._rebuild(context, *pickle.loads(packed))
 
 
 def made_for(context: Any, result: Any = None) -> Any:
     """The processor that machine code is, or would be, made for."""
-    if result is None:
-        context.refresh()
     return (context.codegen() if result is None else result.codegen).magic_tuple()
 
 

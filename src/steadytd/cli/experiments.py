@@ -67,7 +67,7 @@ def reproduce(
       steadytd reproduce --supplement --out results/supplement
     """
     from steadytd.base.files import require_writable
-    from steadytd.report.figures import warm_up
+    from steadytd.report.kept import warm_up
     from steadytd.report.reproduction.page import write_reproduction
     from steadytd.reproduction.reproduce import check_request
     from steadytd.reproduction.reproduce import reproduce as do

@@ -36,7 +36,7 @@ def is_scaled(learner: Settings, features: int) -> bool:
 class ScaledBlock(Block):
     """As `Block`, with the state of `state.Scaled`: V and Z are not the vectors themselves."""
 
-    saved: ClassVar[tuple[str, ...]] = (*Scaled._fields, "diverged")
+    saved: ClassVar[tuple[str, ...]] = ("V", "Z", *Scaled._fields[1:], "diverged")
     unused: ClassVar[float] = np.nan
 
     def _allocate(self, vectors: int, d: int, lanes: int, memory: int) -> None:
@@ -44,8 +44,9 @@ class ScaledBlock(Block):
         traces, names = list(law.traces), list(law.vectors)
         self._sizes = len(structure(law).pairs), len(traces), len(structure(law).products), memory
         self.own = _state(vectors, d, lanes, self._sizes)
-        self.V, self.Z, self.A, self.I, self.S, self.C, self.B, self.P = self.own[:8]
-        self.M, self.carry, self.at, self.listed, self.counts = self.own[8:]
+        table, self.A, self.I, self.S, self.C, self.B, self.P = self.own[:7]
+        self.M, self.carry, self.at, self.listed, self.counts = self.own[7:]
+        self.V, self.Z = np.split(table.transpose(1, 0, 2), [vectors])
         places = {name: (1, i) for i, name in enumerate(names)}
         places |= {name: (0, i) for i, name in enumerate(traces)}
         self.plan = Outline(
@@ -68,8 +69,7 @@ class ScaledBlock(Block):
         """Room to note so many features and rows of a feature table."""
         vectors, d, lanes = self.V.shape
         return Undo(
-            on_cache_line((vectors, capacity, lanes)),
-            on_cache_line((len(self.Z), capacity, lanes)),
+            on_cache_line((capacity, vectors + len(self.Z), lanes)),
             np.zeros(capacity, dtype=np.int32),
             np.zeros(capacity, dtype=np.int32),
             np.zeros(d, dtype=np.int64),
@@ -220,8 +220,7 @@ def _state(vectors: int, d: int, lanes: int, sizes: tuple[int, int, int, int]) -
     pairs, traces, products, memory = sizes
     rows = EPOCH + 2
     own = Scaled(
-        V=on_cache_line((vectors, d, lanes)),
-        Z=on_cache_line((traces, d, lanes)),
+        T=on_cache_line((d, vectors + traces, lanes)),
         A=on_cache_line((pairs, rows, lanes)),
         I=on_cache_line((traces, rows, lanes)),
         S=on_cache_line((pairs, lanes)),

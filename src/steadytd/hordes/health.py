@@ -130,8 +130,11 @@ def _look(
         for q in range(first[t], first[t + 1]):
             k = feature[q]
             total[place[k]] += sign[k] * value[q]
-        longest = max(longest, (total * total).sum())
-        found[t] = total
+        squares = 0.0
+        for m in range(DIRECTIONS):
+            squares += total[m] * total[m]
+            found[t, m] = total[m]
+        longest = max(longest, squares)
         if longest > 0.0:
             rates[t] = RATE / longest
     return longest

@@ -293,7 +293,11 @@ class Horde:
                 part.advance(given, out, low, high)
 
             spread(run, part.blocks, threads)
-            delta[:, part.order[: part.count]] = out.reshape(n, -1)[:, : part.count]
+            lanes = out.reshape(n, -1)
+            if part.count == len(self):  # the only part: gathering is quicker than scattering
+                np.take(lanes, part.rank, axis=1, out=delta)
+            else:
+                delta[:, part.order[: part.count]] = lanes[:, : part.count]
         for one in self._wholes:
             delta[:, one.order] = one.advance(steps)
         self._watch(steps, delta, threads)

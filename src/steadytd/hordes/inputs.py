@@ -39,6 +39,7 @@ class Inputs:
         self.policies = 1 + max(-1 if p.policy is None else p.policy for p in predictions)
         fixed = [p.discount for p in predictions if p.discount is not None]
         self.fixed = {value: i for i, value in enumerate(dict.fromkeys(fixed))}
+        self.constant = np.array(list(self.fixed))
         columns = [-1 if p.discount_column is None else p.discount_column for p in predictions]
         self.columns = 1 + max(columns)
         asking = [p for p in predictions if p.policy is not None]
@@ -72,7 +73,7 @@ class Inputs:
         """The facts of n steps by column."""
         rhos, pis, mus = self._ratios(n, given)
         discounts = np.empty((n, len(self.fixed) + self.columns))
-        discounts[:, : len(self.fixed)] = list(self.fixed)
+        discounts[:, : len(self.fixed)] = self.constant
         if self.columns:
             if given.discounts is None:
                 raise InputError(
@@ -86,23 +87,27 @@ class Inputs:
                 "discounts were given, but every prediction has a discount of its own that is the "
                 "same at every step; make predictions with discount_column=..., or leave them out."
             )
-        discounts[_flags("terminated", given.terminated, n)] = 0.0
-        cut = _flags("truncated", given.truncated, n)
-        low = high = np.maximum(pis, mus)
+        if given.terminated is not False:  # a live step has no time for what is not given
+            discounts[_flags("terminated", given.terminated, n)] = 0.0
+        carries = interest = np.ones(n)
+        if given.truncated is not False:
+            carries = np.where(_flags("truncated", given.truncated, n), 0.0, 1.0)
+        low = high = pis if given.pi is None else np.maximum(pis, mus)  # else all are NaN
         if given.peaks is not None:
             low, high = (np.full_like(rhos, float(one)) for one in given.peaks)
-        interest = np.broadcast_to(np.asarray(given.interest, dtype=np.float64), (n,))
-        if not (np.isfinite(interest).all() and (interest >= 0.0).all()):
-            raise InputError("interest must be a finite number >= 0.")
+        if not (isinstance(given.interest, float) and given.interest == 1.0):
+            interest = np.array(np.broadcast_to(np.asarray(given.interest, np.float64), (n,)))
+            if not (np.isfinite(interest).all() and (interest >= 0.0).all()):
+                raise InputError("interest must be a finite number >= 0.")
         return FactTables(
             _table("cumulants", given.cumulants, n, self.cumulants), discounts, rhos, pis, mus,
-            low, high, np.ascontiguousarray(interest), np.where(cut, 0.0, 1.0),
+            low, high, interest, carries,
         )  # fmt: skip
 
     def _ratios(self, n: int, given: GivenFacts) -> tuple[Floats, Floats, Floats]:
         """rho, pi and mu [steps, policies + 1]; the last column is the policy that acts."""
         rhos, pis = np.ones((n, self.policies + 1)), np.full((n, self.policies + 1), np.nan)
-        mus = pis.copy()
+        mus = pis if given.pi is None else pis.copy()
         if not self.policies:
             return rhos, pis, mus
         if (given.pi is None) != (given.mu is None):
@@ -179,6 +184,11 @@ class Inputs:
                 f"the indices of {name} must be a vector, or a row for each step, got shape "
                 f"{indices.shape}."
             )
+        n, active = indices.shape
+        every = np.arange(0, n * active + 1, active) if active else np.zeros(n + 1, np.int64)
+        ordered = _ascending(indices, self.n_features)
+        if pair[1] is None and ordered:
+            return self._made(every, indices.reshape(-1), np.ones(indices.size))
         values = np.ones(indices.shape) if pair[1] is None else _numbers(name, pair[1])
         values = values.reshape(indices.shape) if values.size == indices.size else values
         if values.shape != indices.shape:
@@ -186,21 +196,18 @@ class Inputs:
                 f"{name} has {indices.size} indices and {values.size} values; give one value for "
                 "each index, or None where all are 1."
             )
-        if indices.size and not (indices.min() >= 0 and indices.max() < self.n_features):
+        if not ordered and not (indices.min() >= 0 and indices.max() < self.n_features):
             wrong = indices[(indices < 0) | (indices >= self.n_features)][0]
             raise InputError(
                 f"the indices of {name} must be from 0 to {self.n_features - 1}, got {wrong}."
             )
-        steps = np.diff(indices, axis=1)
-        if not (steps > 0).all():
+        if not ordered:
             order = np.argsort(indices, axis=1, kind="stable")
             indices, values = (np.take_along_axis(a, order, axis=1) for a in (indices, values))
             if (np.diff(indices, axis=1) == 0).any():
                 raise InputError(f"an index of {name} stands twice in one step; add its values up.")
-        n, active = indices.shape
         if np.count_nonzero(values) == values.size:
-            first = np.arange(0, n * active + 1, active) if active else np.zeros(n + 1, np.int64)
-            return self._made(first, indices.reshape(-1), values.reshape(-1))
+            return self._made(every, indices.reshape(-1), values.reshape(-1))
         rows = np.repeat(np.arange(n), active)
         kept = values.reshape(-1) != 0.0  # as in a dense vector
         return self._active(rows[kept], indices.reshape(-1)[kept], values.reshape(-1)[kept], n)
@@ -216,6 +223,14 @@ class Inputs:
         return ActiveFeatures(first, feature.astype(np.int32), value.astype(self.dtype))
 
 
+def _ascending(indices: NDArray[Any], features: int) -> bool:
+    """Whether each row of indices is in ascending order, none twice, from 0 to features - 1."""
+    if not indices.size:
+        return True
+    inside = indices[:, 0].min() >= 0 and indices[:, -1].max() < features
+    return bool(inside and (indices[:, 1:] > indices[:, :-1]).all())
+
+
 def _numbers(
     name: str, values: ArrayLike, bounds: tuple[float, float] = (-np.inf, np.inf)
 ) -> Floats:
@@ -225,8 +240,8 @@ def _numbers(
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} must be numbers ({error}).") from None
     low, high = bounds
-    fine = np.isfinite(array) & (array >= low) & (array <= high)
-    if not fine.all():
+    if array.size and not (-np.inf < array.min() >= low and np.inf > array.max() <= high):
+        fine = np.isfinite(array) & (array >= low) & (array <= high)
         rule = f"from {low:g} to {high:g}" if high < np.inf else "finite numbers"
         rule += f" >= {low:g}" if low > -np.inf and high == np.inf else ""
         where = np.argwhere(~fine)[0].tolist()

@@ -67,6 +67,7 @@ class LanePart:
         ranked += [ranked[-1]] * (blocks * size - len(members))
         self.count = len(members)
         self.order: Longs = np.array([members[n] for n in ranked], dtype=np.int64)
+        self.rank = np.argsort(self.order[: self.count])  # the lane of each member
         group = np.array([found[keys[n]] for n in ranked]).reshape(blocks, size)
         self._group(group)
         self._place([places[i] for i in self.order], blocks, size)

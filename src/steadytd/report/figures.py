@@ -20,7 +20,6 @@ from steadytd.base.files import kept_arrays, read_kept, write_whole
 from steadytd.base.identity import digest
 from steadytd.base.wording import visible
 from steadytd.report.draw import FORMATS, SHARPNESS, draw_files
-from steadytd.report.pages import library
 from steadytd.report.palette import HUES as COLOURS
 from steadytd.report.palette import Look, looks
 
@@ -153,14 +152,6 @@ def styled(chart: Any) -> Any:
         legend={"labelFontSize": 12},
         view={"stroke": "#cccccc"},
     )
-
-
-def warm_up() -> None:
-    """Load the drawing libraries and the script of pages, in a thread beside other work."""
-    import altair  # noqa: F401
-    import vl_convert  # noqa: F401
-
-    library()
 
 
 def save_figure(chart: Any, directory: Path, name: str, keep: bool = False) -> str:

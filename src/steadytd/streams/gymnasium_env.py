@@ -49,7 +49,8 @@ def factory(env: object) -> Factory:
         )
 
     def make() -> Env:
-        return gymnasium.make(env, disable_env_checker=True)
+        made: Env = gymnasium.make(env, disable_env_checker=True)
+        return made
 
     try:
         make().close()

@@ -76,7 +76,7 @@ def kernel(
     module = _module(law.name, source, stamp or digest(source))
     for path, names in called.items():
         vars(module).update({name: getattr(import_module(path), name) for name in names})
-    vars(module).update({name: jit.not_kept(f) for name, f in functions.items()})
+    vars(module).update({name: jit.inner(f) for name, f in functions.items()})
     vars(module)["Disjoint"] = disjoint.get("pipeline_class")
     exec(compile(source, str(module.__file__), "exec"), vars(module))
     own = getattr(module, "run", None)

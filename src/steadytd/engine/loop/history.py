@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.arrays import Floats, Ints, Longs
-from steadytd.base.jit import compiled
+from steadytd.base.jit import compiled, compiled_inner
 from steadytd.engine.loop.state import (
     ALIVE,
     FEW,
@@ -103,12 +103,11 @@ def go_back(own: Scaled, log: Undo) -> None:
     for i in range(log.counts[1]):
         k = log.feature[i]
         own.at[k] = log.at[i]
-        _copy_entry(log.V, i, own.V, k)
-        _copy_entry(log.Z, i, own.Z, k)
+        _copy(log.T[i], own.T[k], own.T.shape[1])
     _copy_small(log.small, own, log.small.counts[ROW] + 1)
 
 
-@compiled
+@compiled_inner
 def _note(own: Scaled, log: Undo, k: int) -> None:
     """Note a feature, once per stretch."""
     if log.serial[k] == log.counts[0]:
@@ -116,19 +115,10 @@ def _note(own: Scaled, log: Undo, k: int) -> None:
     i = log.counts[1]
     log.serial[k], log.counts[1] = log.counts[0], i + 1
     log.at[i], log.feature[i] = own.at[k], k
-    _copy_entry(own.V, k, log.V, i)
-    _copy_entry(own.Z, k, log.Z, i)
+    _copy(own.T[k], log.T[i], own.T.shape[1])
 
 
-@compiled
-def _copy_entry(source: Floats, k: int, target: Floats, i: int) -> None:
-    """Entry k of every vector becomes entry i."""
-    for v in range(len(target)):
-        for j in range(target.shape[2]):
-            target[v, i, j] = source[v, k, j]
-
-
-@compiled
+@compiled_inner
 def _copy_small(source: Scaled, target: Scaled, rows: int) -> None:
     """Copy all that has no features, and of the history the rows that are in use."""
     for p in range(len(source.A)):
@@ -146,7 +136,7 @@ def _copy_small(source: Scaled, target: Scaled, rows: int) -> None:
         target.counts[i] = source.counts[i]
 
 
-@compiled
+@compiled_inner
 def _copy(source: Floats, target: Floats, rows: int) -> None:
     for i in range(rows):
         for j in range(source.shape[1]):
@@ -160,7 +150,7 @@ def leaves(own: Scaled, plan: Outline, log: Undo, diverged: Longs, step: int) ->
     With a `step` from 0 on, this step is noted for every such lane. What a stretch changed are the
     listed features, those that it noted, and numbers per lane.
     """
-    lanes = own.V.shape[2]
+    lanes = own.T.shape[2]
     poison, entry = np.zeros(lanes), np.empty(lanes)
     for numbers in (own.S, own.C, own.B):
         for i in range(len(numbers)):
@@ -168,7 +158,7 @@ def leaves(own: Scaled, plan: Outline, log: Undo, diverged: Longs, step: int) ->
     for p in range(len(own.A)):
         for s in range(own.counts[ROW] + 1):
             _spoil(poison, own.A[p, s])
-    for v in range(len(own.V)):
+    for v in range(len(own.B)):
         for i in range(own.counts[LISTED] + log.counts[1]):
             noted = i - own.counts[LISTED]
             k = log.feature[noted] if noted >= 0 else own.listed[i]
@@ -184,7 +174,7 @@ def leaves(own: Scaled, plan: Outline, log: Undo, diverged: Longs, step: int) ->
     return found
 
 
-@compiled
+@compiled_inner
 def _spoil(poison: Floats, numbers: Floats) -> None:
     """0 * inf and 0 * NaN are NaN."""
     for j in range(len(poison)):
@@ -194,7 +184,7 @@ def _spoil(poison: Floats, numbers: Floats) -> None:
 @compiled
 def settle(own: Scaled, plan: Outline) -> None:
     """Fold the whole history into V and Z, drop what is gone, and take the products anew."""
-    row, lanes = own.counts[ROW], own.V.shape[2]
+    row, lanes = own.counts[ROW], own.T.shape[2]
     for p in range(len(plan.pairs)):
         z = plan.pairs[p, 1]
         for s in range(own.counts[ALIVE + z], row + 1):
@@ -226,24 +216,24 @@ def settle(own: Scaled, plan: Outline) -> None:
     own.I[:, 0] = 1.0
 
 
-@compiled
+@compiled_inner
 def _settle_feature(own: Scaled, plan: Outline, k: int) -> bool:
     """The same for one feature; whether a trace of it is left."""
-    s, lanes = own.at[k], own.V.shape[2]
+    s, lanes = own.at[k], own.T.shape[2]
     for p in range(len(plan.pairs)):
         v, z = plan.pairs[p, 0], plan.pairs[p, 1]
         for j in range(lanes):
-            own.V[v, k, j] += own.Z[z, k, j] * own.A[p, s, j]
+            own.T[k, v, j] += own.T[k, len(own.B) + z, j] * own.A[p, s, j]
     alive = 0
     for z in range(len(own.C)):
         for j in range(lanes):
-            own.Z[z, k, j] *= own.I[z, s, j]
-            alive |= own.Z[z, k, j] != 0.0
+            own.T[k, len(own.B) + z, j] *= own.I[z, s, j]
+            alive |= own.T[k, len(own.B) + z, j] != 0.0
     for i in range(len(plan.products)):
         left, z = plan.products[i, 1], plan.products[i, 2]
-        other = own.V[left, k] if plan.products[i, 0] == 1 else own.Z[left, k]
+        other = own.T[k, left] if plan.products[i, 0] == 1 else own.T[k, len(own.B) + left]
         for j in range(lanes):
-            own.P[i, j] += other[j] * own.Z[z, k, j]
+            own.P[i, j] += other[j] * own.T[k, len(own.B) + z, j]
     return alive != 0
 
 
@@ -251,12 +241,12 @@ def _settle_feature(own: Scaled, plan: Outline, k: int) -> bool:
 def rescale(own: Scaled, plan: Outline) -> None:
     """B = 1 in lanes where it has left its range, by way of all features."""
     for v in range(len(own.B)):
-        for j in range(own.V.shape[2]):
+        for j in range(own.T.shape[2]):
             b = own.B[v, j]
             if not (SMALL <= abs(b) <= LARGE):
                 own.B[v, j] = 1.0
-                for k in range(own.V.shape[1]):
-                    own.V[v, k, j] *= b
+                for k in range(len(own.T)):
+                    own.T[k, v, j] *= b
                 for p in range(len(plan.pairs)):
                     if plan.pairs[p, 0] == v:
                         own.S[p, j] *= b
@@ -269,13 +259,14 @@ def vector_entry(own: Scaled, plan: Outline, v: int, k: int, out: Floats) -> Non
     """out[j] = entry k of vector v."""
     s = own.at[k]
     for j in range(len(out)):
-        out[j] = own.V[v, k, j]
+        out[j] = own.T[k, v, j]
     if s >= 0:
         for p in range(len(plan.pairs)):
             if plan.pairs[p, 0] == v:
                 z = plan.pairs[p, 1]
                 for j in range(len(out)):
-                    out[j] += own.Z[z, k, j] * (own.A[p, s, j] + own.S[p, j] * own.I[z, s, j])
+                    by = own.A[p, s, j] + own.S[p, j] * own.I[z, s, j]
+                    out[j] += own.T[k, len(own.B) + z, j] * by
     for j in range(len(out)):
         out[j] *= own.B[v, j]
 
@@ -286,7 +277,7 @@ def trace_entries(own: Scaled, z: int, out: Floats) -> None:
     for i in range(own.counts[LISTED]):
         k = own.listed[i]
         for j in range(out.shape[1]):
-            out[k, j] = own.Z[z, k, j] * (own.I[z, own.at[k], j] * own.C[z, j])
+            out[k, j] = own.T[k, len(own.B) + z, j] * (own.I[z, own.at[k], j] * own.C[z, j])
 
 
 @compiled

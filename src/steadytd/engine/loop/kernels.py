@@ -11,7 +11,7 @@ import numpy as np
 
 from steadytd.base import random
 from steadytd.base.arrays import ZERO, Floats, Ints, Longs
-from steadytd.base.jit import compiled
+from steadytd.base.jit import compiled, compiled_inner
 
 HUGE = 1e140  # beyond this a square may overflow, and the error is computed with a scale
 mix = compiled(random.mix)
@@ -80,7 +80,7 @@ def mark_diverged(V: Floats, diverged: Longs, step: int) -> None:
             diverged[j] = step
 
 
-@compiled
+@compiled_inner
 def _poison(V: Floats) -> Floats:
     """0 for a lane of finite numbers, NaN otherwise: 0 * inf and 0 * NaN are NaN."""
     result = np.zeros(V.shape[2])
@@ -144,7 +144,7 @@ def measure_all(w: Floats, sought: Sought, ends: Longs, diverged: Longs, out: Fl
         begin = ends[i]
 
 
-@compiled
+@compiled_inner
 def _difference(w: Floats, sought: Sought, i: int, lanes: tuple[int, int], out: Floats) -> None:
     """out = row_i . w_j - target_i, for the lanes j from the first up to the last."""
     first, feature, value = sought.first[i], sought.feature, sought.value

@@ -127,8 +127,6 @@ class ScaledLoop(Loop):
         """The arrays by the name that they have in a block, and a number in it (-1: all of it)."""
         law = self.law
         names = {
-            "V": [f"V_{v}" for v in law.vectors],
-            "Z": [f"Z_{z}" for z in law.traces],
             "A": [f"A_{v}_{z}" for v, z in self.pairs],
             "I": [f"I_{z}" for z in law.traces],
             "S": [f"S_{v}_{z}" for v, z in self.pairs],
@@ -140,7 +138,8 @@ class ScaledLoop(Loop):
         }
         found = {name: (part, i) for part, ns in names.items() for i, name in enumerate(ns)}
         found |= {f"B_{v}": ("B", law.vectors.index(v)) for v in self.grown}
-        whole = {"row_of": "at", "listed": "listed", "count": "counts"}
+        whole = {f"T_{name}": "T" for name in (*law.vectors, *law.traces)}
+        whole |= {"row_of": "at", "listed": "listed", "count": "counts"}
         return found | {name: (part, -1) for name, part in whole.items()}
 
     def trace_scratch(self) -> list[str]:
@@ -148,9 +147,17 @@ class ScaledLoop(Loop):
         added = [f"add_{z}" for z in self.law.traces]
         return [*super().trace_scratch(), *added, "late", "moved"]
 
+    def cell(self, name: str, which: str = "") -> str:
+        """Entry k of a vector or trace in lane j.
+
+        All are one table, but each has a name of its own: no two of them overlap.
+        """
+        place = (*self.law.vectors, *self.law.traces).index(name)
+        return f"T_{name}[k{which}, {place}, j]"
+
     def prepare(self) -> None:
         """What comes before the first step."""
-        super().prepare()
+        self.add(0, "lanes = T_w.shape[2]")
         self.add(0, "now, many_listed = count[0], count[1]")
         self.add(0, *(f"alive_{z} = count[{2 + i}]" for i, z in enumerate(self.law.traces)))
 
@@ -243,7 +250,7 @@ class ScaledLoop(Loop):
         reads = {left: n for n, left in self.wanted("x").items()}
         for w in which:
             for z in self.law.traces:
-                self.add(depth + 1, f"i_{z}{w} = I_{z}[s{w}, j]", f"old_{z}{w} = Z_{z}[k{w}, j]")
+                self.add(depth + 1, f"i_{z}{w} = I_{z}[s{w}, j]", f"old_{z}{w} = {self.cell(z, w)}")
                 added = f"add_{z}[j] * x_k{w}"
                 self.add(depth + 1, f"new_{z}{w} = old_{z}{w} * i_{z}{w} + {added}")
             for v in self.law.vectors:
@@ -252,8 +259,8 @@ class ScaledLoop(Loop):
         for w in which:
             for v, traces in self.along.items():
                 back = "".join(f" - S_{v}_{z}[j] * new_{z}{w}" for z in traces)
-                self.add(depth + 1, *([f"V_{v}[k{w}, j] = {v}_k{w}{back}"] if traces else []))
-            self.add(depth + 1, *(f"Z_{z}[k{w}, j] = new_{z}{w}" for z in self.law.traces))
+                self.add(depth + 1, *([f"{self.cell(v, w)} = {v}_k{w}{back}"] if traces else []))
+            self.add(depth + 1, *(f"{self.cell(z, w)} = new_{z}{w}" for z in self.law.traces))
         for name, n in reads.items():
             entry = f"new_{name}" if name in self.law.traces else f"{name}_k"
             total = f"_{n}[j]"
@@ -281,7 +288,7 @@ class ScaledLoop(Loop):
             f" + old_{z}{which} * (A_{name}_{z}[s{which}, j] + S_{name}_{z}[j] * i_{z}{which})"
             for z in self.along[name]
         )
-        return f"V_{name}[k{which}, j]" + "".join(moved)
+        return self.cell(name, which) + "".join(moved)
 
     def read_all(self, depth: int, basis: str, wanted: dict[str, str], prefix: str) -> None:
         """Inner products with the features of x or x_next, two features at a time."""
@@ -296,7 +303,7 @@ class ScaledLoop(Loop):
         self.add(depth, "for j in range(lanes):")
         for z in traces:
             for w in which:
-                self.add(depth + 1, f"i_{z}{w} = I_{z}[s{w}, j]", f"old_{z}{w} = Z_{z}[k{w}, j]")
+                self.add(depth + 1, f"i_{z}{w} = I_{z}[s{w}, j]", f"old_{z}{w} = {self.cell(z, w)}")
         for n, left in wanted.items():
             total = f"{prefix}{n}[j]"
             for w in which:
@@ -368,4 +375,4 @@ class ScaledLoop(Loop):
             if wanted:
                 inner = self.over_lanes(self.over_features(depth, basis))
                 for v in wanted:
-                    self.add(inner, f"V_{v}[k, j] += by_{basis}_{v}[j] * x_k")
+                    self.add(inner, f"{self.cell(v)} += by_{basis}_{v}[j] * x_k")

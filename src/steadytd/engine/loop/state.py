@@ -28,12 +28,12 @@ ROW, LISTED, ALIVE = 0, 1, 2  # places in `counts`
 class Scaled(NamedTuple):
     """The state of a block in scaled form, all arrays with the lanes last.
 
+    A feature has its V and its Z side by side: one place in memory to go to, not several.
     `counts` holds the open row, the number of listed features, and for each trace the first row
     that still matters. `listed` are the features with a row, `at` their rows (-1: none, Z is 0).
     """
 
-    V: Floats  # [vector, feature]
-    Z: Floats  # [trace, feature]
+    T: Floats  # [feature, vector or trace]: V, then Z
     A: Floats  # [pair of a vector and a trace it is written along, row]
     I: Floats  # [trace, row]  # noqa: E741
     S: Floats  # [pair]
@@ -60,14 +60,13 @@ class Outline(NamedTuple):
 class Undo(NamedTuple):
     """What the features of a stretch of steps were like before it, to go back there."""
 
-    V: Floats
-    Z: Floats
+    T: Floats
     at: Ints
     feature: Ints
     serial: Longs  # [feature]: the stretch that last noted it
     row: Longs  # [row of the feature table]: the same
     counts: Longs  # the present stretch, and how many features it noted
-    small: Scaled  # copies of everything that has no features (V and Z are empty)
+    small: Scaled  # copies of everything that has no features (T is empty)
 
 
 class Late(NamedTuple):

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from steadytd.learners import learner as make_learner
-from steadytd.report.figures import (
-    THOUSANDS,
-    Curve,
-    as_text,
-    channels,
-    curve_rows,
-    curve_tooltip,
-    learning_curves,
-    styled,
-    tick_axis,
-)
-from steadytd.report.palette import looks
+from steadytd.report.figures import Curve, learning_curves
+from steadytd.report.reproduction.panels import LOWEST, panel
 from steadytd.reproduction.paper import Figure
 from steadytd.reproduction.reproduce import Reproduction
 from steadytd.reproduction.statements import LIKELY
 from steadytd.reproduction.verdict import ZERO
 from steadytd.theory.dynamics import best_error
 
-LOWEST = 1e-14  # the lower end of a logarithmic axis: rounding errors of the weights lie below
-HIGHEST = 1e8  # the upper end in a panel: higher up nothing is left but what diverges
+
+def drawing(asked: Figure, done: Reproduction) -> partial[Any]:
+    """A figure of the paper, or a panel of its supplement, as a call that draws it."""
+    return figure_drawing(asked, done) if asked.axis is None else panel_drawing(asked, done)
 
 
-def figure_chart(figure: Figure, done: Reproduction) -> Any:
-    """One figure of the paper."""
+def figure_drawing(figure: Figure, done: Reproduction) -> partial[Any]:
+    """One figure of the paper, as a call that draws it."""
     result = done.results[figure.problem]
     curves = _curves(figure, done)
     unstable = [row for row in done.rows if row.name == figure.name and not row.stable]
@@ -45,7 +38,8 @@ def figure_chart(figure: Figure, done: Reproduction) -> Any:
     if any(curve.likely for curve in curves):
         share = f"{100 * (LIKELY[1] - LIKELY[0]):.0f} of 100"
         notes.append(f"thin lines: {share} such means lie between them")
-    return learning_curves(
+    return partial(
+        learning_curves,
         f"{figure.name}: {figure.title}",
         "; ".join(notes),
         result.steps,
@@ -73,51 +67,8 @@ def _curves(figure: Figure, done: Reproduction) -> list[Curve]:
     return curves
 
 
-def panel_chart(panel: Figure, done: Reproduction) -> Any:
-    """One panel of the supplement: on the authors' linear axis, and beside it logarithmic."""
-    import altair as alt
-
-    result, curves = done.results[panel.problem], _curves(panel, done)
-    assert panel.axis is not None
-    every = curve_rows(result.steps, curves, floor=LOWEST)
-    rows = [{name: row[name] for name in ("label", "step", "mean")} for row in every]
-    finite = [row["mean"] for row in rows]
-    high = min(HIGHEST, 2.0 * max(finite))
-    low = max(LOWEST, min(finite))
-    top = panel.axis[1]
-    cut = [{**row, "mean": min(row["mean"], 5.0 * top)} for row in rows]  # still above the panel
-    return styled(
-        alt.hconcat(
-            _panel_half(curves, cut, "as in the supplement", panel.axis, log=False),
-            _panel_half(curves, rows, "on a logarithmic axis", (low / 1.5, high), log=True),
-            title=alt.TitleParams(f"{panel.name}: {panel.title}", anchor="start", offset=8),
-            usermeta={"toggle": "label"},
-        )
-    )
-
-
-def _panel_half(
-    curves: list[Curve],
-    rows: list[dict[str, Any]],
-    title: str,
-    domain: tuple[float, float],
-    log: bool,
-) -> Any:
-    import altair as alt
-
-    colour, dash = channels("label", looks({c.label: c.learner for c in curves}))
-    axis = tick_axis(True, *domain) if log else alt.Axis(tickCount=6)
-    scale = alt.Scale(type="log" if log else "linear", domain=list(domain), nice=False)
-    return (
-        alt.Chart(as_text(rows))
-        .mark_line(strokeWidth=2, clip=True)
-        .encode(
-            x=alt.X("step:Q", title="step",
-                    axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=5)),
-            y=alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=axis),
-            color=colour,
-            strokeDash=dash,
-            tooltip=curve_tooltip("label")[:3],
-        )
-        .properties(width=360, height=240, title=alt.TitleParams(title, fontSize=12))
-    )  # fmt: skip
+def panel_drawing(asked: Figure, done: Reproduction) -> partial[Any]:
+    """One panel of the supplement, as a call that draws it."""
+    assert asked.axis is not None
+    steps = done.results[asked.problem].steps
+    return partial(panel, f"{asked.name}: {asked.title}", steps, _curves(asked, done), asked.axis)

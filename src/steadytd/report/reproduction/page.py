@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.files import filling, write_frame, write_whole
-from steadytd.report.figures import described, save_figures
-from steadytd.report.live import live, untitled
+from steadytd.report.figures import save_figures
+from steadytd.report.kept import kept_chart
 from steadytd.report.pages import page
-from steadytd.report.reproduction.figures import figure_chart, panel_chart
+from steadytd.report.reproduction.figures import drawing
 from steadytd.reproduction.reproduce import Reproduction, choose
 from steadytd.reproduction.spread import RUNS as MANY
 from steadytd.reproduction.statements import SHOWN_AS_ZERO, TEXT_TOLERANCE
@@ -21,9 +21,7 @@ def write_reproduction(done: Reproduction, out: str | Path, *, pictures: bool = 
 
     Without `pictures` the figures are in the page only.
     """
-    from altair.utils.schemapi import debug_mode
-
-    with filling(out) as made, debug_mode(False):  # Altair would check every part of every figure
+    with filling(out) as made:
         _write(done, made, pictures)
     return Path(out) / "report.html"
 
@@ -34,15 +32,13 @@ def _write(done: Reproduction, directory: Path, pictures: bool) -> None:
     write_frame(directory / "curves.parquet", done.curves)
     table = pl.DataFrame([row.to_dict() for row in done.rows], infer_schema_length=None)
     write_frame(directory / "table.parquet", table)
-    drawn = {
-        f.file_name: described((figure_chart if f.axis is None else panel_chart)(f, done))
-        for f in done.figures
-    }
-    save_figures(drawn if pictures else {}, directory, keep=True)
+    drawn = {f.file_name: kept_chart(drawing(f, done)) for f in done.figures}
+    if pictures:
+        save_figures({name: whole for name, (whole, _) in drawn.items()}, directory, keep=True)
     shown: list[dict[str, Any]] = [
         {
             "figure": f,
-            "live": untitled(live(f.file_name, drawn[f.file_name], pictures)),
+            "live": drawn[f.file_name][1]._replace(name=f.file_name, title="", files=pictures),
             "rows": [row for row in done.rows if row.name == f.name],
         }
         for f in done.figures
