@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.worlds import DEVELOPMENT, FRESH, LAST, LATER, SET_ASIDE
+from benchmarks.worlds import DEVELOPMENT, FRESH, LAST, LATER, SET_ASIDE, UNENDED
 from benchmarks.worlds.checks import alarms, scores
 from benchmarks.worlds.drl import Fitted, row_scores, unit_of
 from benchmarks.worlds.rows import read
@@ -36,7 +36,9 @@ def test_no_dynamics_stand_in_two_parts() -> None:
         "climb raw": DEVELOPMENT, "tide raw": DEVELOPMENT, "warehouse raw": LATER,
         "tutor raw": LATER, "trials raw": LATER, "treasure raw": LATER, "parking raw": LATER,
         "warranty raw": LAST, "seedlings few": LAST, "payments raw": LAST, "pig raw": LAST,
-        "tennis raw": LAST, "dialog raw": LAST, "battery endless": LAST,
+        "tennis raw": LAST, "dialog raw": LAST, "battery endless": LAST, "shop onehot": DEVELOPMENT,
+        "mass raw": DEVELOPMENT, "fishery raw": UNENDED, "battery raw": UNENDED,
+        "illness raw": UNENDED, "tank raw": UNENDED,
     }  # fmt: skip
     found = [part[name]().dynamics for name, part in names.items()]
     for i, a in enumerate(found):
