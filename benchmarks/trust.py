@@ -2,8 +2,8 @@
 
 The worlds of `benchmarks/worlds`: some were used to make the rule of trust, the others were set
 aside before it was written (`fresh`, `later`, `last` and `unended`: before its four changes); they
-are counted apart. An answer is right if its interval holds the target's true value; a decision (better
-or worse than the policy that made the log) if it is true.
+are counted apart. An answer is right if its interval holds the target's true value; a decision
+(better or worse than the policy that made the log) if it is true.
 
     python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--json]
 
