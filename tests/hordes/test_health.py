@@ -11,8 +11,8 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.hordes import part
 from steadytd.hordes.health import DIRECTIONS, LONG, RATE, RECENT, directions
-from tests.support.draws import everything
 from tests.support.hordes import not_compiled, stream
+from tests.support.scope import everything
 
 STILL = "td:alpha=1e-300"  # learns nothing: its weights stay where they are
 

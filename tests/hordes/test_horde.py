@@ -14,8 +14,8 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.hordes import horde as rooms
 from steadytd.hordes import part
-from tests.support.draws import everything
 from tests.support.hordes import Stream, asked, not_compiled, slow_weights, stream
+from tests.support.scope import everything
 
 TRACED, PLAIN = "tdc:alpha=0.02,ratio=1,lam=0.8", "td:alpha=0.05,power=0.5,delay=10"
 OFTEN = "td:alpha=0.02,lam=0.8" if not everything() else TRACED  # it takes long to compile

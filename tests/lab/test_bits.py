@@ -12,8 +12,9 @@ from steadytd.engine.learner import Learner
 from steadytd.lab.tables import learner_spec
 from steadytd.learners import algorithm, names
 from tests.support.cases import is_quick
-from tests.support.draws import everything, thinned
+from tests.support.draws import thinned
 from tests.support.javascript import Browser
+from tests.support.scope import everything
 
 STEPS, SEED = 20_000, 7
 POINTS = [0, 5000, 10_000, 15_000, STEPS]  # the stream is drawn in chunks of 8192 steps

@@ -18,7 +18,7 @@ from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.sparse import dense, used_features
 from steadytd.runs import lanes
 from tests.support.cases import assert_same_bits
-from tests.support.draws import everything
+from tests.support.scope import everything
 
 LEARNERS = (
     "td:alpha=0.05,lam=0.8", "tdc:alpha=0.02,ratio=2", "tdc:alpha=0.02,ratio=2,lam=0.5",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -128,3 +130,10 @@ def test_tests_mirror_the_rooms() -> None:
     tested = {path.parent.name for path in folder.glob("*/test_*.py")}
     elsewhere = {"learners"}  # laws are tested by the engine's contract
     assert rooms - elsewhere == tested - {"project", "browser", "fuzz"}
+
+
+def test_loops_are_compiled_without_the_development_tools() -> None:
+    """`make kernels` runs while they are still being installed."""
+    text = "import sys; sys.modules['pytest'] = None; import tests.support.compile_all"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

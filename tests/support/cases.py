@@ -18,8 +18,8 @@ from steadytd.engine.learner import Learner, variant_names
 from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.learners import algorithm, names
 from steadytd.mdp.action_values import Task
-from tests.support.draws import everything
 from tests.support.helpers import random_problem
+from tests.support.scope import everything
 
 # Values that bring out more than a parameter's default or the rule below would.
 EXAMPLES = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from steadytd.theory.certificate import Certificate
 from tests.support.realised import drawn
+from tests.support.scope import everything
 
 
 def seeds(some: int, every: int) -> pytest.MarkDecorator:
@@ -26,11 +26,6 @@ def thinned(values: Iterable[Any], step: int) -> list[Any]:
         pytest.param(value, marks=[pytest.mark.slow] if i % step else [])
         for i, value in enumerate(found)
     ]
-
-
-def everything() -> bool:
-    """Whether this is `make test-all`, which sets the variable."""
-    return bool(os.environ.get("STEADYTD_TEST_ALL"))
 
 
 def examples(some: int, every: int) -> int:

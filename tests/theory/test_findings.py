@@ -21,9 +21,10 @@ from steadytd.theory.exact import exact_error
 from steadytd.theory.words import advice, cures, recommend
 from steadytd.theory.words.advice import advise_on
 from tests.support.cured import Formulas
-from tests.support.draws import everything, examples
+from tests.support.draws import examples
 from tests.support.made import absorbing, doubled, neutral, two_modes, with_rewards
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
+from tests.support.scope import everything
 
 SEEDS = range(examples(2, 8))
 ASKED = (0.0, 0.05, 0.3, 0.42, 1.0)
