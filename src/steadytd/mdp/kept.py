@@ -12,11 +12,11 @@ R = TypeVar("R")
 Function = Callable[Concatenate[F, P], R]
 
 
-class Kept(dict[Any, Any]):
+class Results(dict[Any, Any]):
     """Results by arguments. A copy of the object that holds them begins with none."""
 
-    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()
+    def __reduce__(self) -> tuple[type[Results], tuple[()]]:
+        return Results, ()
 
 
 def kept(most: int) -> Callable[[Function[F, P, R]], Function[F, P, R]]:
@@ -41,7 +41,7 @@ def kept(most: int) -> Callable[[Function[F, P, R]], Function[F, P, R]]:
 
         @wraps(function)
         def remembering(first: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            known = vars(first).setdefault(place, Kept())
+            known = vars(first).setdefault(place, Results())
             key = args, tuple(sorted(kwargs.items()))
             try:
                 return known[key]  # type: ignore[no-any-return]
