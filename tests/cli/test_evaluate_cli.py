@@ -126,7 +126,7 @@ def test_of_very_many_targets_thirty_have_lines(
     monkeypatch.setenv("COLUMNS", "400")
     assert call(monkeypatch, "evaluate", str(path), "--learner", "lstd", "--learner", "drl") == 0
     text, e = capsys.readouterr().out, st.evaluate(path, learners=["lstd", "drl"])
-    assert chosen_words(e, 30, "Lines") in text
+    assert chosen_words(e, 30, "Lines") in " ".join(text.split())
     tables = text[text.index("Policies") : text.index("Notes")]
     shown = {word for word in tables.split() if word.startswith("policy") and word in mixed}
     assert set(telling(e)) <= shown

@@ -370,10 +370,10 @@ def test_the_printed_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Verdicts of every kind, and the note that belongs to a difference."""
-    from steadytd.cli import experiments
+    from steadytd.cli import console, experiments
 
     rows = [*first.rows, row(small, 3, "perturbed_td:alpha=0.0001,eta=0.5")]
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(console.out, "_width", 120)
     experiments._print_rows(rows, "Figures")
     shown = capsys.readouterr().out
     lines = [line.split() for line in shown.splitlines()]
