@@ -224,6 +224,11 @@ def knife_edge(c: Certificate, m: Model, f: Finding) -> None:
     clear = [float(e) for e in etas if m.stable(e) and c.penalties.is_clear(float(e))]
     assert min(max(m.error(e), *m.beside(e)) for e in clear) >= off * (1.0 - 1e-6)
     assert off <= worst
+    half = m.stable(c.best_eta / 2.0)
+    for text in (f.text, c.advice[-1].text):
+        if "twice as large" in text:
+            assert ("half of it is unstable" in text) is not half
+            assert near(re.findall(r"up to (\S+) if eta", text)[0], off)
 
 
 def bias(c: Certificate, m: Model, f: Finding) -> None:
@@ -296,6 +301,8 @@ def recommended(c: Certificate, m: Model, f: Finding) -> None:
     limit, alpha = f.numbers["mean_square_alpha"], f.numbers["spread_alpha"]
     assert 0.0 < limit <= c.largest_alpha(recommend.choice(c, recommend.candidates(c)).learner)
     assert limit / 100.0 < alpha <= limit / 10.0
+    told = re.findall(r"a long run are (\S+) away", f.text)
+    assert all(float(text) == pytest.approx(f.numbers["spread"], rel=0.06) for text in told)
     if learner.law.block is None:
         end = exact_error(m.p, learner.replace(alpha=alpha), 10**10)
         if end is not None and m.p.n_policies == 1:  # the spread is around the fixed point
@@ -471,4 +478,4 @@ def test_kolter_is_not_sat_on() -> None:
     assert c.best_eta == c.resolved("perturbed_td:eta=auto")["eta"]
     (finding,) = [f for f in c.advice if f.code == "knife_edge"]
     assert finding.numbers["error"] == pytest.approx(0.000447, abs=1e-6)
-    assert "up to 0.4804 if eta is off by a factor of two" in c.advice[-1].text
+    assert "up to 0.4804 if eta is half or twice as large" in c.advice[-1].text

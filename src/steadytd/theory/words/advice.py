@@ -13,7 +13,7 @@ from steadytd.theory.choose import knife_edge, least_penalty
 from steadytd.theory.dynamics import ROUNDING
 from steadytd.theory.margin import STEEP
 from steadytd.theory.thresholds import solution
-from steadytd.theory.words.recommend import recommended
+from steadytd.theory.words.recommend import off_by_two, recommended
 
 _TOO_CLOSE = "too close to a pole or to an unstable one."
 NO_BASIS = 1e8  # condition number of the eigenvectors from which on they are no basis
@@ -213,9 +213,9 @@ def _knife_edge(c: Analysis) -> Finding | None:
     chosen, off = c.errors.at(c.best_eta), c.errors.off(c.best_eta)
     return replace(
         found,
-        text=f"{found.text} eta=auto takes {c.best_eta:.4g}, with error {chosen:.4g}. If eta is "
-        f"off by a factor of two, the error is {off:.4g}: the least among the penalties that are "
-        "not close to a pole or to an unstable one.",
+        text=f"{found.text} eta=auto takes {c.best_eta:.4g}, with error {chosen:.4g}, "
+        f"{off_by_two(c)}. Of the penalties that are not close to a pole or to an unstable one, it "
+        "has the least such error.",
         numbers={**found.numbers, "chosen": c.best_eta, "chosen_error": chosen, "chosen_off": off},
     )
 

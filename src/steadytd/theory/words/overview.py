@@ -12,7 +12,7 @@ from steadytd.theory.choose import LARGE_RANK
 
 
 def overview(c: Analysis) -> list[dict[str, Any]]:
-    """Name, parameters, stability, variance, error of the fixed point, largest step size (if any).
+    """Name, parameters, stability, variance, error of the fixed point, largest step size (if known).
 
     With "auto" where it is offered, and for large problems only the learners that are compared:
     the others' matrices are several times as large as the problem. A learner without closed form
@@ -27,13 +27,14 @@ def overview(c: Analysis) -> list[dict[str, Any]]:
             c.expectation(learner)
         except InputError:
             continue
+        unknown = law.block is not None or law.first_order  # the mean of large steps is another
         row: dict[str, Any] = {
             "learner": law.name,
             "params": {k: v for k, v in learner.values.items() if k in law.params},
             "stable": c.is_stable(learner),
             "finite_variance": c.variance(learner).finite,
             "variance_growth": c.variance(learner).growth,
-            "largest_alpha": c.largest_alpha(learner) if law.block is None else None,
+            "largest_alpha": None if unknown else c.largest_alpha(learner),
         }
         try:
             w = c.fixed_point(learner)

@@ -89,12 +89,15 @@ def recommended(c: Analysis) -> Finding | None:
         return None
     best = choice(c, possible)
     bounded = _mean_square(c, best)
-    learner, why = best.learner, f"error of the fixed point {best.error:.4g}"
-    if best.counted > best.error:
-        why += f", up to {best.counted:.4g} if eta is off by a factor of two"
+    learner, error = best.learner, best.error
     if best.speed < SLOW:
         same = {k: v for k, v in learner.values.items() if k == "eta"}
         learner = c.resolved(learner.algorithm.standing.solver, **same)
+        error = zeroed(c.error(c.fixed_point(learner)), c.norm(c.moments.v_pi))  # less rounding
+    why = f"error of the fixed point {error:.4g}"
+    if best.counted > best.error:
+        why += f", {off_by_two(c)}"
+    if learner is not best.learner:
         why += (
             f", solved directly, since {best.learner.name} would take {1.0 / best.speed:.2g} steps "
             "or more to get closer by a factor e"
@@ -111,12 +114,12 @@ def recommended(c: Analysis) -> Finding | None:
         if best.infinite_variance
         else ""
     )
-    why += f"; predicting zero everywhere has {zero:.4g}" if 0.0 < zero <= best.error else ""
+    why += f"; predicting zero everywhere has {zero:.4g}" if 0.0 < zero <= error else ""
     if bounded and learner is best.learner:
         why += (
             f". Its mean is stable, its mean square bounded up to alpha = {bounded[LIMIT]:.3g}: at "
-            f"alpha = {bounded[ALPHA]:g} its error is {best.error:.4g} +- {bounded[SPREAD]:.2g}, "
-            "the root mean square distance from the fixed point"
+            f"alpha = {bounded[ALPHA]:g} the values of a long run are {bounded[SPREAD]:.2g} away from "
+            "those of the fixed point, in the root mean square"
         )
     params = {k: v for k, v in learner.values.items() if k in learner.law.params}
     shown = ", ".join(
@@ -128,13 +131,22 @@ def recommended(c: Analysis) -> Finding | None:
         numbers={
             "learner": learner.name,
             "params": params,
-            "error": best.error,
+            "error": error,
             "speed": best.speed,
             "error_of_zero": zero,
             "finite_variance": not best.infinite_variance,
             **bounded,
         },
     )
+
+
+def off_by_two(c: Analysis) -> str:
+    """The error of the automatic penalty if it is off by a factor of two, where that is stable."""
+    worst, half = c.errors.off(c.best_eta), c.penalties.is_stable(c.best_eta / 2.0)
+    return f"up to {worst:.4g} " + (
+        "if eta is half or twice as large" if half
+        else "if eta is twice as large (half of it is unstable)"
+    )  # fmt: skip
 
 
 def _mean_square(c: Analysis, best: Candidate) -> dict[str, float]:
