@@ -208,7 +208,8 @@ def _certify_problem(asked_for: Wanted) -> None:
     verdicts = ("learner", "mean", "variance", ">error", ">alpha <")
     title = (
         "Learners (* recommended): is the mean update stable, is the variance of the\n"
-        "traces finite, error of the fixed point, largest constant step size"
+        "traces finite, error of the fixed point, largest constant step size\n"
+        "(none: unstable; empty: not known, or there is none)"
     )
     out.print(table(title, verdicts, lines))
     if cures:

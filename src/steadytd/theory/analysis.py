@@ -256,6 +256,9 @@ class Analysis:
         return dynamics.mean_weights(self.problem, found, steps, self.policy)
 
     def largest_alpha(self, learner: Learner | str, **params: object) -> float:
-        """Below this constant step size the mean update contracts; 0 if it never does."""
+        """Below this constant step size the mean update contracts; 0 if it never does.
+
+        Of a law whose closed form holds to first order in alpha only, that of this first order.
+        """
         found = self.resolved(learner, **params)
         return dynamics.largest_alpha(self.problem, found, self.policy)

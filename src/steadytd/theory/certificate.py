@@ -117,7 +117,8 @@ class Certificate(Shown, Analysis):
         Below `largest_alpha` the mean contracts; up to `mean_square_alpha` second moments stay
         bounded (0: not at small step sizes). Where they are `bounded` at `alpha`, a long run is, in
         the root mean square, `spread` away from its fixed point, whose distance from v_pi is
-        `error`. Null where not known: with traces, a memory, or a system that is too large.
+        `error`. Null where not known: with traces, a memory, a system that is too large, or (of
+        `largest_alpha`) a closed form to first order in alpha only.
 
         >>> import steadytd as st
         >>> rows = st.certify("three_state").at_alpha(1e-4).to_dicts()

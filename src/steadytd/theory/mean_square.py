@@ -80,7 +80,7 @@ class MeanSquare:
         unit = learner.replace(alpha=1.0)
         half = learner.replace(alpha=0.5)
         self.A, self.c = np.zeros((len(self.p), size, size)), np.zeros((len(self.p), size))
-        self.linear = True
+        self.linear, looked = True, 0
         for k, e in enumerate(lasting):
             s, t = stream.s[e], stream.s_next[e]
             if not active[s]:
@@ -88,7 +88,8 @@ class MeanSquare:
             known = named(facts[e])
             B, c = affine_step(unit, m.Phi[s], m.Phi[t], known)
             self.A[k], self.c[k] = basis.T @ (np.eye(len(B)) - B) @ basis, basis.T @ c
-            if k < 2:
+            if looked < 2 and (B != np.eye(len(B))).any():  # an idle step is linear in anything
+                looked += 1
                 B2, c2 = affine_step(half, m.Phi[s], m.Phi[t], known)
                 apart = np.abs(B2 - (np.eye(len(B)) + B) / 2.0).max() + np.abs(c2 - c / 2.0).max()
                 self.linear &= bool(apart <= LINEAR * (1.0 + np.abs(B).max() + np.abs(c).max()))
