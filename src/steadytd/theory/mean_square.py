@@ -88,7 +88,7 @@ class MeanSquare:
             known = named(facts[e])
             B, c = affine_step(unit, m.Phi[s], m.Phi[t], known)
             self.A[k], self.c[k] = basis.T @ (np.eye(len(B)) - B) @ basis, basis.T @ c
-            if looked < 2 and (B != np.eye(len(B))).any():  # an idle step is linear in anything
+            if looked < 2 and (np.eye(len(B)) != B).any():  # an idle step tells nothing
                 looked += 1
                 B2, c2 = affine_step(half, m.Phi[s], m.Phi[t], known)
                 apart = np.abs(B2 - (np.eye(len(B)) + B) / 2.0).max() + np.abs(c2 - c / 2.0).max()

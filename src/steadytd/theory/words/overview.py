@@ -12,7 +12,7 @@ from steadytd.theory.choose import LARGE_RANK
 
 
 def overview(c: Analysis) -> list[dict[str, Any]]:
-    """Name, parameters, stability, variance, error of the fixed point, largest step size (if known).
+    """Name, parameters, stability, variance, error of the fixed point, largest step size if known.
 
     With "auto" where it is offered, and for large problems only the learners that are compared:
     the others' matrices are several times as large as the problem. A learner without closed form

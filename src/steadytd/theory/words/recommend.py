@@ -118,8 +118,8 @@ def recommended(c: Analysis) -> Finding | None:
     if bounded and learner is best.learner:
         why += (
             f". Its mean is stable, its mean square bounded up to alpha = {bounded[LIMIT]:.3g}: at "
-            f"alpha = {bounded[ALPHA]:g} the values of a long run are {bounded[SPREAD]:.2g} away from "
-            "those of the fixed point, in the root mean square"
+            f"alpha = {bounded[ALPHA]:g} the values of a long run are {bounded[SPREAD]:.2g} away "
+            "from those of the fixed point, in the root mean square"
         )
     params = {k: v for k, v in learner.values.items() if k in learner.law.params}
     shown = ", ".join(
