@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.optimize import linprog
@@ -302,7 +303,7 @@ def test_one_step_ranges_are_those_of_a_linear_program(seed: int) -> None:
     rng = np.random.default_rng(seed)
     G, W = rng.normal(size=12), rng.gamma(1.0, size=12)
     p = W / W.sum()
-    value = sensitivity.BySorting(of_returns(G, W), 0)
+    value = sensitivity.BySorting(G, W)
     for Lambda in (1.0, 1.3, 2.0, 10.0):
         for upper, sign in ((False, 1.0), (True, -1.0)):
             best = linprog(sign * p * G, A_eq=[p], b_eq=[1.0], bounds=(1.0 / Lambda, Lambda))
@@ -312,6 +313,35 @@ def test_one_step_ranges_are_those_of_a_linear_program(seed: int) -> None:
     assert value(Lambda, False) == pytest.approx(np.quantile(G, 0.2), abs=0.01)  # sharp: it turns
     never = sensitivity.turning(value, float(p @ G) - G.min() + 0.1)
     assert never == np.inf
+
+
+@seeds(3, 60)
+def test_what_states_explain_wrong_ratios_do_not_turn(seeds: range) -> None:
+    """One step, rewards that go with the state: just before Lambda no ratios of mean 1 in every
+    state turn the decision, by the linear program. Sorting all returns had said 1.06 for 1.7.
+    """
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        n, states = 300, int(rng.integers(2, 5))
+        s, mu, pi = rng.integers(0, states, n), rng.uniform(0.3, 0.7), rng.uniform(0.75, 0.9)
+        a = (rng.random(n) < mu).astype(int)
+        G = 5.0 * s + a + rng.uniform(0.2, 1.0) * rng.normal(size=n)
+        rho = np.where(a == 1, pi / mu, (1.0 - pi) / (1.0 - mu))
+        log = {"episode_id": np.arange(n), "t": 0, "obs": s.astype(float), "action": a, "reward": G,
+               "terminated": True, "behavior_prob": np.where(a == 1, mu, 1.0 - mu),
+               "target_prob_pi": np.where(a == 1, pi, 1.0 - pi)}  # fmt: skip
+        found = st.evaluate(pl.DataFrame(log), discount=1.0, features="onehot", learners=["lstd"])
+        turning, p = found.sensitivity("pi"), rho / rho.sum()
+        inside, apart = (s == np.arange(states)[:, None]) * p, turning.value - turning.behavior
+        sign = 1.0 if apart > 0.0 else -1.0
+        for factor, stays in ((0.99, True), (1.25, False)):  # a bound, and not a loose one
+            limits = 1.0 / (factor * turning.Lambda), factor * turning.Lambda
+            most = linprog(sign * p * G, A_eq=inside, b_eq=inside.sum(axis=1), bounds=limits)
+            assert (abs(apart) + float(most.fun or 0.0) - sign * float(p @ G) > 0.0) is stays
+        assert not turning.sharp and "It stays so while no row's ratio" in turning.text
+        blind = st.evaluate(pl.DataFrame(log | {"obs": 1.0}), discount=1.0, features="onehot",
+                            learners=["lstd"]).sensitivity("pi")  # fmt: skip
+        assert blind.sharp and blind.Lambda < turning.Lambda
 
 
 def world_rows(seed: int) -> tuple[sensitivity.EpisodeRows, Floats, Floats, Floats, Floats]:

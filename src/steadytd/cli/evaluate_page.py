@@ -144,7 +144,9 @@ def print_stability(e: Evaluation, title: str) -> None:
 def print_sensitivity(e: Evaluation) -> None:
     """How wrong the logged probabilities would have to be before a decision turns."""
     factors = ", ".join(f"{name} {turns(e.sensitivity(name))}" for name in e.targets[:MANY_TARGETS])
-    first = "A target and the policy that made the log change places if ratios are off by"
+    first = (
+        "To change places with the policy that made the log, ratios have to be off by a factor of"
+    )
     out.print(f"{first}: {plain(factors)}.\n", highlight=False)
 
 

@@ -6,12 +6,14 @@ ratios have mean 1. For every Lambda this leaves a range of values. The decision
 better than the policy that made the log?) turns at the Lambda where the range reaches the
 behaviour's own value.
 
-**One step per episode: sharp.** With weights p_e = rho_e / sum rho, the least value is
+**One step per episode.** With weights p_e = rho_e / sum rho, the least value is
 
     min sum_e p_e xi_e G_e   where sum_e p_e xi_e = 1, 1/Lambda <= xi_e <= Lambda,
 
 a linear program that sorting solves: xi = Lambda for the smallest returns, 1/Lambda for the
-largest.
+largest. That is sharp if nothing is known of a state. Else true ratios have mean 1 in every state,
+so for any function Q of it sum p xi Q = sum p Q in the mean, and sorting the rest, G - Q, gives a
+higher bound. Q is the linear fit of the returns: wrong ratios cannot turn what the states explain.
 
 **Several steps: a bound, as far as the features go.** The least value function that such ratios
 allow satisfies V(s) = min_xi E[xi rho (r + gamma' V(s')) | s], E[xi rho | s] = 1. The minimum over
@@ -42,6 +44,7 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.base.parallel import single_threaded
 from steadytd.evaluation.collect.outcomes import (
     DISCOUNT,
+    LEFT,
     PRODUCTS,
     RATIOS,
     RETURN,
@@ -143,24 +146,24 @@ def rows_of(sample: Sampled, kept: Longs, start: Floats) -> Callable[[int], Epis
 
 
 def one_step(sample: Sampled) -> bool:
-    """Whether every sampled episode has one step."""
-    return bool((sample.outcomes[:, STEPS] == 1.0).all())
+    """Whether every sampled episode has one step, after which nothing comes."""
+    return bool(((sample.outcomes[:, STEPS] == 1.0) & (sample.outcomes[:, LEFT] == 0.0)).all())
 
 
 class BySorting:
-    """The sharp range of the self-normalised mean of one-step episodes."""
+    """The range of the self-normalised mean of one-step episodes; `known` is Q, above."""
 
-    def __init__(self, sample: Sampled, target: int) -> None:
-        G, W = sample.outcomes[:, RETURN], sample.outcomes[:, PRODUCTS + target]
-        order = np.argsort(G, kind="stable")
-        self.G, self.p = G[order], W[order] / W.sum()
+    def __init__(self, G: Floats, W: Floats, known: Floats | float = 0.0) -> None:
+        rest, p = G - known, W / W.sum()
+        order = np.argsort(rest, kind="stable")
+        self.G, self.p, self.known = rest[order], p[order], float((p * known).sum())
 
     def __call__(self, Lambda: float, upper: bool) -> float:
         """The least or the largest mean: the first get Lambda, as many as the mean 1 allows."""
         G, p = (self.G[::-1], self.p[::-1]) if upper else (self.G, self.p)
         room = np.cumsum(p) * (Lambda - 1.0 / Lambda)
         more = np.diff(np.minimum(room, 1.0 - 1.0 / Lambda), prepend=0.0)
-        return float(G @ (p / Lambda + more))
+        return self.known + float(G @ (p / Lambda + more))
 
 
 class ByFeatures:
@@ -186,8 +189,16 @@ def ranges(sample: Sampled, target: int, rows: EpisodeRows) -> tuple[Value | Non
     """The least and the largest value over Lambda, and whether they are sharp."""
     n, d = rows.X.shape
     if one_step(sample):
-        weights = sample.outcomes[:, PRODUCTS + target]
-        return (BySorting(sample, target) if weights.sum() > 0.0 else None), True
+        returns, weights = sample.outcomes[:, RETURN], sample.outcomes[:, PRODUCTS + target]
+        if not weights.sum() > 0.0:
+            return None, False
+        if n < PER_FEATURE * d or not rows.rho.sum() > 0.0:
+            return BySorting(returns, weights), False
+        if (rows.X[0] == rows.X).all():
+            return BySorting(returns, weights), True
+        root = np.sqrt(rows.rho)
+        w = np.linalg.lstsq(root[:, None] * rows.X, root * rows.reward, rcond=None)[0]
+        return BySorting(rows.reward, rows.rho, rows.X @ w), False
     return (ByFeatures(rows) if n >= PER_FEATURE * d else None), False
 
 
