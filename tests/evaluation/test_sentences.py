@@ -22,6 +22,7 @@ def log(seed: int, rewards: str, target: str, episodes: int = 60) -> Any:
     t, action = np.arange(n) % 5, (rng.random(n) < 0.5).astype(int)
     reward = {"none": np.zeros(n), "one": np.ones(n), "by action": action + rng.normal(size=n)}
     pi = {"same": np.full(n, 0.5), "other": np.where(action == 1, 0.8, 0.2)}
+    pi["close"] = np.where(action == 1, 0.62, 0.38)
     return pa.table(
         {
             "episode_id": np.arange(n) // 5, "t": t, "obs": fixed_lists(rng.normal(size=(n, 2))),
@@ -75,10 +76,56 @@ def test_no_zero_has_a_sign_and_needed_episodes_are_named_only_where_they_help()
         needed = None if value == 0.0 else needed
         d = Decision("pi", None, value, lo, hi, said, True, needed, 0.95, ())  # type: ignore[arg-type]
         assert not re.search(r"-0\.?0*(?![\d.])", d.text), d.text
-        assert ("more episodes like these would be needed" in d.text) == bool(needed)
+        told = "more episodes like these would be needed for an even chance to tell"
+        assert (told in d.text) == bool(needed)
         assert ("possible bias" in d.text) == (
             said == "undecided" and needed is None and abs(value) > 1e-9 * (hi - lo)
         )
         assert ("they look alike" in d.text) == (
             said == "undecided" and abs(value) <= 1e-9 * (hi - lo)
         )
+
+
+@pytest.mark.slow
+def test_as_many_more_episodes_as_are_named_give_an_even_chance_to_tell() -> None:
+    """Logs of that many episodes, drawn from the log's: its difference is the true one."""
+    told = []
+    for seed in range(20):
+        rows = log(seed, "by action", "close", episodes=40)
+        d = st.evaluate(rows, discount=0.9, learners=["lstd"]).compare("pi")
+        if d.decision != "undecided" or not d.episodes_needed or d.episodes_needed > 1000:
+            continue
+        rng, episode = np.random.default_rng(seed), rows["episode_id"].to_numpy()
+        for _ in range(3):
+            drawn = rng.integers(0, 40, size=40 + d.episodes_needed)
+            places = [np.flatnonzero(episode == e) for e in drawn]
+            more = rows.take(np.concatenate(places))
+            number = np.repeat(np.arange(len(drawn)), [len(p) for p in places])
+            more = more.set_column(
+                more.schema.get_field_index("episode_id"), "episode_id", [number]
+            )
+            again = st.evaluate(more, discount=0.9, learners=["lstd"]).compare("pi")
+            told.append(again.decision != "undecided")
+    assert len(told) >= 30 and 0.35 < np.mean(told) < 0.85  # of small logs rather more than half
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_of_equal_targets_none_has_the_largest_value(seed: int) -> None:
+    rows = log(seed, "by action", "other", episodes=40)
+    rows = rows.append_column("target_prob_twin", rows["target_prob_pi"])
+    best = st.evaluate(rows, discount=0.9, learners=["lstd"]).best
+    assert best.target is None and "the largest value is that of pi and twin (" in best.text
+    ends = rows.schema.get_field_index("terminated")
+    row = rows.slice(0, 1).set_column(ends, "terminated", [[True]])
+    one = st.evaluate(row, discount=0.9, learners=["lstd"]).best
+    assert "none has a value with an interval" in one.text and "largest" not in one.text
+
+
+def test_a_target_that_does_nothing_logged_leaves_the_terminal_alone(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    rows = log(0, "by action", "other", episodes=30)
+    place = rows.schema.get_field_index("target_prob_pi")
+    rows = rows.set_column(place, "target_prob_pi", [np.zeros(len(rows))])
+    assert "ratios_off" in st.evaluate(rows, discount=0.9, learners=["lstd"]).compare("pi").reasons
+    assert "".join(capfd.readouterr()) == ""

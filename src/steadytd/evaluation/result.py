@@ -51,8 +51,8 @@ NOTES = (
     "the learner has not reached it.",
 )
 OF_ACTIONS = (
-    "Intervals of values of actions are not by bootstrap, but by the sandwich over the same units; "
-    "these values are a second opinion."
+    "Intervals of values of actions are by the sandwich over the same units; these values are a "
+    "second opinion."
 )
 SHOWN = 3  # targets that the short form names
 DIVIDED = "Here units are stretches of episodes, which the intervals treat as independent."

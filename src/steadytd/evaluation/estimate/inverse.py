@@ -47,11 +47,15 @@ class Inverse:
     def solve(self, b: Floats) -> Floats:
         """w with A w = b."""
         w = np.zeros(len(self.scale))
+        if not len(self.kept):  # nothing is solved: LAPACK would complain on the terminal
+            return w
         w[self.kept] = lapack.dtrtrs(self.R, self.Q.T @ (b / self.scale))[0]
         return w / self.scale
 
     def solve_transposed(self, p: Floats) -> Floats:
         """beta with A' beta = p."""
+        if not len(self.kept):
+            return np.zeros(len(self.scale))
         beta = lapack.dtrtrs(self.R, (p / self.scale)[self.kept], trans=1)[0]
         return np.asarray(self.Q @ beta / self.scale)
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from steadytd.base.wording import count, figures, without_sign_of_zero
+from steadytd.base.wording import count, figures, listed, without_sign_of_zero
 from steadytd.evaluation.estimate.sandwich import SAME, Estimate
 from steadytd.evaluation.judge.rule import UNSEEN, Reaches, Ruled, largest, noise
 from steadytd.evaluation.judge.unseen import Tries
@@ -41,10 +41,10 @@ class Decision:
     """Is `target` better than `other` (None: the policy that made the log)?
 
     `episodes_needed` more episodes like these (rows, where values are means over all rows) would
-    decide, if the difference stayed as it is: with n' in place of n episodes the part of the
-    interval that is due to chance shrinks by sqrt(n / n'), the bound of the bias does not (but for
-    its least, half a standard error). None: no number would, since the bound alone is larger than
-    the difference. 0 where it is decided.
+    decide in one of two cases, if the difference stayed as it is: with n' in place of n episodes
+    the part of the interval that is due to chance shrinks by sqrt(n / n'), the bound of the bias
+    does not (but for its least, half a standard error). None: no number would, since the bound
+    alone is larger than the difference. 0 where it is decided.
     `level` is that of the interval; `reasons` are codes of findings that forbid to rely on it.
     """
 
@@ -85,7 +85,7 @@ class Decision:
             )
         return (
             f"{known}; about {_rounded(self.episodes_needed):,} more {self.counted} like these "
-            "would be needed if the difference stays as it is."
+            "would be needed for an even chance to tell, if the difference stays as it is."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -272,9 +272,15 @@ def best_of(sides: list[Side], data: Counted) -> BestTarget:
                 "below it."
             )
         return BestTarget(leading.name, trusted, text)
+    equal = [side.name for side in sides if side.rule.value == leading.rule.value]
+    first = f"{leading.name} has the largest value"
+    if len(equal) > 1:
+        first = f"the largest value is that of {listed(equal)}"
+    if not leading.rule.known:
+        first = "none has a value with an interval"
     text = (
-        f"It cannot be told which of {len(sides)} targets is best; {leading.name} has the largest "
-        f"value ({count(pairs, 'comparison')} at once, 95 % level for all)."
+        f"It cannot be told which of {len(sides)} targets is best; {first} "
+        f"({count(pairs, 'comparison')} at once, 95 % level for all)."
     )
     return BestTarget(None, trusted, text)
 
