@@ -12,7 +12,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
-from steadytd.runs.outcome import Known, ended, known, outcome
+from steadytd.runs.outcome import Known, ended, known, outcome, why
 from steadytd.studies.results import best_rows
 from tests.support.draws import seeds as some_seeds
 from tests.support.realised import drawn
@@ -157,6 +157,35 @@ def test_a_run_that_swings_has_not_settled() -> None:
         assert (word == "settled") == (error <= 20.0) or word == "growing"  # predicting zero has 10
     assert {"settled", NOT} <= set(r.outcomes[0])
     assert "it swings about its fixed point: error" in str(r)
+
+
+@some_seeds(3, 60)
+def test_what_is_said_of_large_steps_is_true(seeds: range) -> None:
+    """Large steps of every kind: "too large" only where the mean step of the law itself grows.
+
+    implicit_td takes smaller steps than it says, and was told that its step size is too large.
+    """
+    said = []
+    for seed in seeds:
+        p = drawn(("constant", "transition")[seed % 2], seed)
+        rng, c = np.random.default_rng(seed), st.certify(p)
+        for law in ("td", "implicit_td", "tdc", "true_online_td", "perturbed_td:eta=0.5"):
+            alpha = 10.0 ** rng.uniform(-0.5, 1.5)
+            learner = st.learner(f"{law}{',' if ':' in law else ':'}alpha={alpha:.3g}")
+            reason = why(np.linspace(2.0, 1.0, 101), known(p, learner, int(rng.choice([10, 30]))))
+            assert "one of its modes does not decay" not in reason
+            if "the step size is too large" in reason:
+                said.append(learner.name)
+                assert float(learner.values["alpha"]) > c.largest_alpha(learner)
+    assert said and not {"implicit_td", "true_online_td"} & set(said)
+
+
+def test_an_error_that_moves_is_shown_to_move() -> None:
+    """Numbers that differ in the fifth digit, and a mode that neither grows nor decays."""
+    moves = np.linspace(48.525, 48.515, 101)
+    before, after = re.findall(r"[\d.]+(?= in the last)", why(moves, Known(None)))
+    assert float(before) > float(after)
+    assert why(moves, Known(False)).endswith("one of its modes does not decay")
 
 
 def test_theory_decides_where_the_errors_do_not() -> None:

@@ -17,7 +17,8 @@ Stability is that of the certificate (`theory.dynamics`), asked of the law. With
 for a solver, with more than 512 equations, or on a stream of which no model is known, only the
 errors count: a run has settled if the error changes by at most a twentieth of its whole change
 from the last but one tenth of the recording points to the last.
-So it is, too, where the mean of all weights is reported (`average`) and step sizes decay.
+So it is, too, where the mean of all weights is reported (`average`) and step sizes decay, and where
+the closed form holds for small steps alone (`first_order`): the way left is not known.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _left(problem: Task, learner: Learner, steps: int) -> float | None:
     taken as exp(-M sum_t alpha_t). The steps that traces need to fill are not counted.
     """
     decays = learner.schedule[0] != 0.0
-    if learner.law.block is not None or (learner.averaged and decays):
+    if learner.law.block is not None or learner.law.first_order or (learner.averaged and decays):
         return None
     steps = max(0, steps - max(_filling(problem, learner, k) for k in range(problem.n_policies)))
     alpha, (power, delay) = float(learner.values.get("alpha", 1.0)), learner.schedule
@@ -185,7 +186,7 @@ def why(errors: Floats, found: Known) -> str:
     'it swings about its fixed point: error 7.73 on average in the last tenth, 0.5 there'
     """
     if found.stable is False:
-        more = "its mean update grows" if found.grows else "no mode brings it to rest"
+        more = "its mean update grows" if found.grows else "one of its modes does not decay"
         return f"unstable by the certificate: {more}"
     if _arrived(errors, found):
         swings = figures(_tenths(errors)[1])
@@ -194,8 +195,11 @@ def why(errors: Floats, found: Known) -> str:
             f"it swings about its fixed point: error {swings} on average in the last tenth{there}"
         )
     if found.left is None:
-        before, after = map(figures, _tenths(errors))
-        return f"the error still moves: {before} in the last but one tenth, {after} in the last"
+        before, after = _tenths(errors)
+        said = [figures(before), figures(after)]
+        if said[0] == said[1]:  # a small move, of an error that has not moved more before
+            said = [f"{before:.10g}", f"{after:.10g}"]
+        return f"the error still moves: {said[0]} in the last but one tenth, {said[1]} in the last"
     if not found.left <= FAR:
         return "by the mean update it moves away: the step size is too large"
     share = f"{100 * found.left:.3g} %"
