@@ -50,7 +50,7 @@ def filled(p: Problem, learner: Learner) -> int:
     """The steps that ETD's follow-on trace needs to fill, one by one; the others have none."""
     if learner.name != "etd":
         return 0
-    r = np.abs(np.linalg.eigvals(np.einsum("sa,sat->st", p.pi, p.P) * p.gamma)).max()
+    r = np.abs(np.linalg.eigvals(np.einsum("sa,sat->st", p.pi, p.P * p.gamma))).max()
     return int(np.ceil(sum(r**t for t in range(1, 5000))))
 
 
