@@ -103,6 +103,14 @@ def test_eta_pd_is_exact(kind: str, seed: int) -> None:
     eta_pd, direct = Certificate(p).eta_pd, Direct.of(p)
     assert direct.definite(just(+1, eta_pd))
     assert not direct.definite(just(-1, eta_pd))
+    # with the same features combined and scaled otherwise: stable above, below not with all
+    pencil, rng = Certificate(p).pencil, np.random.default_rng(seed)
+    above, below = (pencil.A(eta_pd + x) for x in (0.01, -0.01))
+    T = rng.normal(size=above.shape) * 10.0 ** rng.uniform(-1, 1, size=len(above))
+    assert np.linalg.eigvals(T.T @ above @ T).real.min() > -1e-9 * np.abs(T.T @ above @ T).max()
+    values, vectors = np.linalg.eigh(below + below.T)
+    T = vectors * np.where(values < 0.0, 1.0, 1e-6)
+    assert np.linalg.eigvals(T.T @ below @ T).real.min() < 0.0
 
 
 @on_random_problems(60)

@@ -72,9 +72,9 @@ def certify_log(
     warnings, _ = by_level(e)
     print_findings("Warnings", "yellow", [w for w in warnings if w.code in ABOUT_RATIOS])
     out.print(
-        "The interval is that of the threshold, over resamples of the log's episodes. Above the "
-        "threshold the mean update is stable for every scale of the features; below it, stability "
-        "depends on their scale.",
+        "The interval is that of the threshold, for the chance of which episodes were logged. "
+        "Above the threshold the mean update is stable, also with the same features combined or "
+        "scaled otherwise; below it, it may be stable, but not with all of those.",
         highlight=False,
     )
 
