@@ -129,3 +129,23 @@ def test_a_target_that_does_nothing_logged_leaves_the_terminal_alone(
     rows = rows.set_column(place, "target_prob_pi", [np.zeros(len(rows))])
     assert "ratios_off" in st.evaluate(rows, discount=0.9, learners=["lstd"]).compare("pi").reasons
     assert "".join(capfd.readouterr()) == ""
+
+
+def test_an_interval_that_excludes_0_does_not_look_as_if_it_held_it() -> None:
+    """Over drawn decisions, many of them close: both printed ends have the signs of the numbers."""
+    rng, close = np.random.default_rng(3), 0
+    for _ in range(500):
+        width = 10.0 ** rng.uniform(-3.0, 5.0)
+        lo = rng.choice([-1.0, 1.0]) * width * 10.0 ** rng.uniform(-5.0, 0.0)
+        hi, value = lo + width, lo + width * rng.random()
+        said = "better" if lo > 0.0 else "worse" if hi < 0.0 else "undecided"
+        d = Decision("pi", None, value, lo, hi, said, True, 0, 0.95, ())  # type: ignore[arg-type]
+        ends = re.findall(r"% interval (\S+) to (\S+)\)", d.text)[0]
+        wanted = (-hi, -lo) if said == "worse" else (lo, hi)
+        shown = words.limits(lo, hi).split(" to ")
+        assert (
+            np.sign([float(x) for x in (*ends, *shown)]).tolist()
+            == np.sign([*wanted, lo, hi]).tolist()
+        ), (d.text, shown)
+        close += abs(lo) < 0.01 * width
+    assert close > 100

@@ -57,6 +57,18 @@ def without_sign_of_zero(number: str) -> str:
     return number.removeprefix("-") if float(number) == 0.0 else number
 
 
+def decimals(value: float, digits: int, width: float) -> str:
+    """With so many decimals; what is not 0 beside an interval of this width does not look like 0.
+
+    >>> decimals(0.004, 1, 2.0), decimals(1e-12, 1, 2.0), decimals(-1.26, 1, 2.0)
+    ('0.004', '0.0', '-1.3')
+    """
+    text = f"{value:.{max(digits, 0)}f}"
+    if float(text) == 0.0 and abs(value) > 1e-9 * width:
+        return f"{value:.1g}"
+    return without_sign_of_zero(text)
+
+
 def large(number: int) -> str:
     """A large number for reading.
 

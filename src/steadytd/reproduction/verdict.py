@@ -29,7 +29,7 @@ from steadytd.theory.exact import exact_error
 from steadytd.theory.variance import variance
 
 ZERO = 1e-6  # errors below this count as zero: all three problems start above 1
-STANDARD_ERRORS = 4.0  # how far the mean of the runs may be from theory: 1 false alarm in 10,000
+STANDARD_ERRORS = 4.0  # how far the mean of the runs may be from theory: of 10 runs, 1 in 300 is
 SINGLE_RUN_TOLERANCE = 0.1  # relative; one run has no standard error
 
 Kind = Literal["exact", "mean dynamics", "many runs"]

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from steadytd.base.wording import count, figures, listed, without_sign_of_zero
+from steadytd.base.wording import count, decimals, figures, listed
 from steadytd.evaluation.estimate.sandwich import SAME, Estimate
 from steadytd.evaluation.judge.rule import UNSEEN, Reaches, Ruled, largest, noise
 from steadytd.evaluation.judge.unseen import Tries
@@ -291,7 +291,7 @@ def _number(value: float, width: float) -> str:
     if not known or not 1e-4 <= abs(value) < 1e9:
         return figures(value)
     digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(abs(value))))
-    return without_sign_of_zero(f"{value:.{max(digits, 0)}f}")
+    return decimals(value, digits, width)
 
 
 def _percent(level: float) -> str:

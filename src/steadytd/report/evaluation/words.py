@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from steadytd.base.finding import Finding
-from steadytd.base.wording import figures, without_sign_of_zero
+from steadytd.base.wording import decimals, figures
 from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
@@ -60,7 +60,7 @@ def number(value: float | None, width: float = float("nan"), size: float = 0.0) 
     if not width > 0.0 or math.isinf(width) or not 1e-4 <= size < 1e9:
         return figures(value)
     digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(size)))
-    return without_sign_of_zero(f"{value:.{max(digits, 0)}f}")
+    return decimals(value, digits, width)
 
 
 def limits(lo: float | None, hi: float | None) -> str:
