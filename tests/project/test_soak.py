@@ -12,7 +12,7 @@ def notes(rounds: int, leak: float, seed: int, files: float = 0.0) -> list[Note]
     rng, at = np.random.default_rng(seed), np.arange(rounds)
     memory = 400.0 + 80.0 * (1.0 - np.exp(-at / 6.0)) + rng.normal(0.0, 2.0, rounds)
     memory += 3.0 * (at % 4 == 3) + leak * at
-    return [Note(0.0, k, k, m, int(9 + files * k), 1, 0) for k, m in enumerate(memory)]
+    return [Note(0.0, k, k, m, m, int(9 + files * k), 1, 0) for k, m in enumerate(memory)]
 
 
 @pytest.mark.parametrize("seed", range(5))
