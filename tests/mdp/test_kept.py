@@ -53,3 +53,16 @@ def test_a_certified_problem_goes_when_nobody_uses_it() -> None:
     del problem, certificate
     gc.collect()
     assert gone() is None
+
+
+def test_a_certified_problem_goes_at_once() -> None:
+    """Python's collector counts objects, not their megabytes: it would come after many of them."""
+    certificate = st.certify("three_state")
+    assert certificate.best_eta and certificate.at_alpha(1e-3).height
+    gone = weakref.ref(certificate.problem)
+    gc.disable()
+    try:
+        del certificate
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -60,6 +60,18 @@ def file_name(name: str, among: Iterable[str] = ()) -> str:
     return f"{start}~{mark}"
 
 
+def file_names(names: Iterable[str]) -> dict[str, str]:
+    """The file names of many names, each among all of them.
+
+    >>> file_names(["Soft", "soft", "b"])
+    {'Soft': 'Soft~5964d4672956', 'soft': 'soft~f5f445528f4a', 'b': 'b'}
+    """
+    alike: dict[str, list[str]] = {}
+    for name in (every := list(names)):
+        alike.setdefault(name.lower(), []).append(name)
+    return {name: file_name(name, alike[name.lower()]) for name in every}
+
+
 class DiskError(InputError, OSError):
     """What the file system refused. It has the `errno` of the cause."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
 AS_THEY_ARE = (str, int, bool, type(None))
+SCALARS = frozenset({*AS_THEY_ARE, float})
 
 
 def plain(value: Any) -> Any:
@@ -47,14 +49,26 @@ def json_text(document: object) -> str:
 
 
 def _indented(value: Any, line: str) -> str:
-    """What `json.dumps` writes with an indent of 2, which it does five times as slowly."""
+    """What `json.dumps` writes with an indent of 2, which it does ten times as slowly.
+
+    What holds scalars only is written by the encoder in C, its separators taken for the indent.
+    """
+    if not value or not isinstance(value, dict | list):
+        return _scalar(value)
     inner = line + "  "
-    if value and isinstance(value, dict):
+    items = value.values() if isinstance(value, dict) else value
+    if SCALARS.issuperset(map(type, items)):
+        text = _encoder(inner).encode(value)
+        return text[0] + inner + text[1:-1] + line + text[-1]
+    if isinstance(value, dict):
         parts = [f"{_scalar(key)}: {_indented(item, inner)}" for key, item in value.items()]
         return "{" + inner + ("," + inner).join(parts) + line + "}"
-    if value and isinstance(value, list):
-        return "[" + inner + ("," + inner).join([_indented(x, inner) for x in value]) + line + "]"
-    return _scalar(value)
+    return "[" + inner + ("," + inner).join([_indented(x, inner) for x in value]) + line + "]"
+
+
+@lru_cache(maxsize=64)
+def _encoder(inner: str) -> json.JSONEncoder:
+    return json.JSONEncoder(allow_nan=False, separators=("," + inner, ": "))
 
 
 def _scalar(value: Any) -> str:

@@ -202,7 +202,7 @@ def drawable(part: Any) -> Any:
     """
     if isinstance(part, dict):
         return {drawable(key): drawable(value) for key, value in part.items()}
-    if isinstance(part, list):
+    if isinstance(part, list | tuple):
         return [drawable(value) for value in part]
     if not isinstance(part, str) or part.replace("\n", "").isprintable():  # long tables at once
         return part
@@ -210,10 +210,10 @@ def drawable(part: Any) -> Any:
 
 
 def data_of(rows: Sequence[dict[str, Any]]) -> Any:
-    """Rows inside a figure's description."""
+    """Rows inside a figure's description; a tuple, since Altair copies lists at every step."""
     import altair as alt
 
-    return alt.InlineData(values=list(rows))
+    return alt.InlineData(values=tuple(rows))
 
 
 def as_text(rows: Sequence[dict[str, Any]]) -> Any:

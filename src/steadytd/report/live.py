@@ -119,7 +119,7 @@ def _view(part: dict[str, Any], datasets: dict[str, Any], toggle: str | None) ->
         _spread(dots, part["usermeta"]["dots"])
     _zoom(drawn)
     nearest = _nearest(drawn)
-    used = {x["data"]["name"] for x in drawn}
+    used = dict.fromkeys(x["data"]["name"] for x in drawn)
     tables = {name: _table(datasets[name]) for name in used}
     if dots is not None:
         tables[dots["data"]["name"]] = _without_gaps(tables[dots["data"]["name"]])

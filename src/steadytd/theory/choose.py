@@ -86,26 +86,23 @@ def knife_edge(problem: Problem, path: PenaltyPath, policy: int = 0) -> float | 
 
 @dataclass(frozen=True, eq=False)
 class PenaltyErrors:
-    """The errors of the fixed points on a path."""
+    """The errors of the fixed points on a path, with the weights of states in them."""
 
-    problem: Problem
     path: PenaltyPath
-    policy: int
+    states: Floats
 
     @cached_property
     def size(self) -> float:
         """The norm of the true values, in which errors are measured."""
-        values = self.problem.moments(self.policy).v_pi
-        return float(np.sqrt(self.problem.error_weights(self.policy) @ values**2))
+        return float(np.sqrt(self.states @ self.path.moments.v_pi**2))
 
     def at(self, eta: float) -> float:
         """The error at a penalty; infinite at a pole."""
         w = self.path.weights(eta)
         if w is None:
             return float("inf")
-        m = self.problem.moments(self.policy)
-        difference = m.Phi @ w - m.v_pi
-        return float(np.sqrt(self.problem.error_weights(self.policy) @ difference**2))
+        difference = self.path.moments.Phi @ w - self.path.moments.v_pi
+        return float(np.sqrt(self.states @ difference**2))
 
     def beside(self, eta: float) -> list[float]:
         """The errors at half and at twice the penalty, as far as those are stable."""
@@ -126,7 +123,7 @@ class PenaltyErrors:
 @kept(64)
 def errors_of(problem: Problem, path: PenaltyPath, policy: int = 0) -> PenaltyErrors:
     """The errors along a path (kept with it)."""
-    return PenaltyErrors(problem, path, policy)
+    return PenaltyErrors(path, problem.error_weights(policy))
 
 
 @kept(256)

@@ -56,7 +56,7 @@ def mean_square(problem: Problem, learner: Learner, policy: int = 0) -> MeanSqua
     if not found.linear:
         return None
     # of a stable mean some step size is small enough: one that is not found is lost in rounding
-    lost = found.largest_alpha == 0.0 < dynamics.largest_alpha(problem, learner, policy)
+    lost = found.largest_alpha == 0.0 < found.mean_alpha
     return None if lost else found
 
 
@@ -64,8 +64,10 @@ class MeanSquare:
     """What the second moments of one learner on one problem do, for every constant step size."""
 
     def __init__(self, problem: Problem, learner: Learner, policy: int) -> None:
-        self.problem, self.learner, self.policy = problem, learner, policy
+        # the problem keeps this: holding the problem as well, both would wait for Python's
+        # collector, which counts objects and not the megabytes of `_powers`
         stream, m = FiniteStream(problem), problem.moments(policy)
+        self.error_weights = problem.error_weights(policy)
         lasting = np.flatnonzero(problem.d_mu[stream.s] > 0.0)
         states = np.flatnonzero(problem.d_mu > 0.0)
         self.frequency = problem.d_mu[states]
@@ -96,6 +98,7 @@ class MeanSquare:
         mean = dynamics.reduced(problem, unit, policy)
         self.end = np.linalg.lstsq(mean.M, mean.g, rcond=1e-12)[0]
         self.noise = self.c - self.A @ self.end
+        self.mean_alpha = dynamics.largest_alpha(problem, learner, policy) if self.linear else 0.0
 
     @cached_property
     def largest_alpha(self) -> float:
@@ -104,7 +107,7 @@ class MeanSquare:
         0 where they are not at small ones, since the mean update is unstable. At larger ones they
         still may be: what `bounded` says of one step size takes the order of states into account.
         """
-        mean = dynamics.largest_alpha(self.problem, self.learner, self.policy)
+        mean = self.mean_alpha
         if mean == 0.0:
             return 0.0
         grid = mean * np.geomspace(SMALLEST, 1.0, GRID)
@@ -147,7 +150,7 @@ class MeanSquare:
         assert S is not None
         w = S.sum(axis=0)[: self.rank, : self.rank]
         squares = np.einsum("si,ij,sj->s", self.values, w, self.values)
-        return float(np.sqrt(max(0.0, self.problem.error_weights(self.policy) @ squares)))
+        return float(np.sqrt(max(0.0, self.error_weights @ squares)))
 
     @cached_property
     def _powers(self) -> tuple[Floats, Floats, Floats]:

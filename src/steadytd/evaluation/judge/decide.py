@@ -215,7 +215,10 @@ def more(
 
     def reach(s: float) -> float:
         chance = max(s * falling.chance, s * s * falling.rare + s * falling.beyond)
-        return chance + sum(max(fixed, s * part) for fixed, part in bounds)
+        rest = 0.0
+        for fixed, part in bounds:
+            rest += max(fixed, s * part)
+        return chance + rest
 
     low, high = 0.0, 1.0
     if reach(low) >= abs(difference):
@@ -224,6 +227,8 @@ def more(
         high *= 2.0
     for _ in range(200):
         s = (low + high) / 2.0
+        if s in (low, high):  # no number lies between them
+            break
         low, high = (s, high) if reach(s) < abs(difference) else (low, s)
     wanted = number / high**2 if high < 1e12 else math.inf
     return max(math.ceil(wanted * (1.0 - 1e-9) - number), 1) if wanted < 1e15 else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.base.files import file_name, filling, write_whole
+from steadytd.base.files import file_names, filling, write_whole
 from steadytd.base.json import json_text
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.result import Evaluation
@@ -46,7 +46,7 @@ def write_evaluation(
     All of them appear together, or none does. Without `pictures` these are in the page only.
     """
     with filling(out) as made:
-        stems = {target: file_name(target, e.targets) for target in e.targets}
+        stems = file_names(e.targets)
         drawn = _drawn(e, stems)
         save_figures(dict(drawn.values()) if pictures else {}, made)
         models = _save_models(e, made, stems)
@@ -58,7 +58,7 @@ def write_evaluation(
 
 def evaluation_page(e: Evaluation, *, files: Sequence[str] = (), command: str = "") -> str:
     """The page alone, without files beside it."""
-    stems = {target: file_name(target, e.targets) for target in e.targets}
+    stems = file_names(e.targets)
     return _html(e, _shown(_drawn(e, stems), False), [], files, command)
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from steadytd.report.figures import styled
+from steadytd.report.figures import data_of, styled
 from steadytd.report.palette import HUES, PALE, SOFT
 
 DRAWN = 6  # targets that have panels of their own
@@ -20,9 +20,7 @@ LOG, TARGET, BEHAVIOR = PALE, HUES[2], SOFT
 
 def data(rows: Sequence[dict[str, Any]]) -> Any:
     """Rows inside the picture's description; numbers that are not finite are left out."""
-    import altair as alt
-
-    return alt.InlineData(values=[{k: _clean(v) for k, v in row.items()} for row in rows])
+    return data_of([{k: _clean(v) for k, v in row.items()} for row in rows])
 
 
 def _clean(value: Any) -> Any:

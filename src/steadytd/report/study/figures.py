@@ -153,7 +153,7 @@ def _labels(
         }
         for name, place in zip(ordered, places, strict=True)
     ]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(color=colour)
+    base = alt.Chart(data_of(rows)).encode(color=colour)
     y1 = alt.Y("y1:Q", scale=y_scale)
     x, x1, x2 = (alt.X(f"{k}:Q", scale=x_scale) for k in ("x", "x1", "x2"))
     tie = base.mark_rule(strokeWidth=1, opacity=0.6).encode(
@@ -194,7 +194,7 @@ def best_chart(chapter: Chapter, what: str, reference: str | None) -> Any | None
     scale = error_scale(log, low, high)
     colour, _ = shades(names)
     y = alt.Y("learner:N", sort=names, title=None, axis=alt.Axis(labelFontSize=12, grid=True))
-    base = alt.Chart(alt.InlineData(values=rows))
+    base = alt.Chart(data_of(rows))
     ends = tick_axis(log, low, high)
     x = alt.X("mean:Q", scale=scale, title=what, axis=ends)
     says = _says({"mean": "error", "low": "95 % from", "high": "to", "grid": "on the grid"})
@@ -244,7 +244,7 @@ def _differences(
     ]
     y = alt.Y("learner:N", sort=list(names), title=None, scale=alt.Scale(domain=list(names)),
               axis=alt.Axis(labelFontSize=12, grid=True))  # fmt: skip
-    base = alt.Chart(alt.InlineData(values=rows or [{"learner": names[0]}]))
+    base = alt.Chart(data_of(rows or [{"learner": names[0]}]))
     x = alt.X("difference:Q", title="difference of the errors",
               axis=alt.Axis(tickCount=5), scale=alt.Scale(zero=True))  # fmt: skip
     zero = alt.Chart(data_of([{"zero": 0.0}])).mark_rule(color=INK)

@@ -99,7 +99,19 @@ class RowWeights:
 
         Nothing in the log checks these values.
         """
+        if self._none_cut:
+            return 0.0
         return self._at_cuts(self.weights(target, lam), target)
+
+    @cached_property
+    def _last(self) -> Bools:
+        """Whether the row ends an episode."""
+        return np.append(self.first[1:], True)[: self.number]
+
+    @cached_property
+    def _none_cut(self) -> bool:
+        """There are rows, and none of them has anything beyond its episode's end."""
+        return self.number > 0 and not bool((self.discount[self._last] > 0.0).any())
 
     @cached_property
     def own_beyond(self) -> float:
@@ -107,9 +119,9 @@ class RowWeights:
         return self._at_cuts(self.own, self.e.behavior)
 
     def _at_cuts(self, weights: Floats | None, target: int) -> float:
-        last = np.append(self.first[1:], True)[: self.number]
-        if self.number and not (self.discount[last] > 0.0).any():
+        if self._none_cut:
             return 0.0
+        last = self._last
         values = self.values(target) if self.number else None
         if weights is None or values is None:
             return math.nan
