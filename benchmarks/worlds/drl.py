@@ -48,6 +48,10 @@ class Units(NamedTuple):
     weight: Floats
     cut: Floats  # the weight with which episodes are cut off
     beyond: Floats  # of the score: values of states at which episodes are cut off
+    tries: Floats  # the weights U rho of rows
+    tries_squared: Floats
+    more: Floats  # by how much they exceed the behaviour's own
+    more_squared: Floats
     starts: Floats
 
 
@@ -119,17 +123,18 @@ def fit(rows: Rows, fold: NDArray[np.int64]) -> Fitted:
 
 @numba.njit(cache=True)
 def _follow(rows: Any, fitted: Any, endless: float, lam: float) -> Any:
-    """Score, weight, weight at cuts and the score's part beyond them, of every row."""
+    """What `Units` sums, of every row."""
     rho, discount, reward, first, cut = rows
     v, v_next, omega = fitted
     n = len(rho)
-    out = np.zeros((4, n))
-    U = 0.0
+    out = np.zeros((8, n))
+    U = own = 0.0
     for t in range(n):
         if first[t]:
-            U = (1.0 - lam) * omega[t] + lam
+            U, own = (1.0 - lam) * omega[t] + lam, 1.0
         else:
             U = (1.0 - lam) * omega[t] + lam * (discount[t - 1] * rho[t - 1] * U + endless)
+            own = discount[t - 1] * own + endless
         delta = reward[t] + discount[t] * v_next[t] - v[t]
         out[0, t] = U * rho[t] * delta
         if first[t] or endless:
@@ -138,11 +143,13 @@ def _follow(rows: Any, fitted: Any, endless: float, lam: float) -> Any:
         if cut[t]:
             out[2, t] = U * rho[t] * discount[t]
             out[3, t] = out[2, t] * v_next[t]
+        more = max(U * rho[t] - own, 0.0)
+        out[4, t], out[5, t], out[6, t], out[7, t] = U * rho[t], (U * rho[t]) ** 2, more, more**2
     return out
 
 
 def row_scores(rows: Rows, fitted: Fitted, lams: tuple[float, ...] = LAMS) -> Floats:
-    """Score, weight, weight at cuts and the score's part beyond them [4, n, lams]."""
+    """What `Units` sums, in its order [8, n, lams]."""
     own = rows.rho, rows.discount, rows.reward, rows.first, rows.cut
     return np.stack([_follow(own, fitted, float(rows.endless), lam) for lam in lams], axis=2)
 

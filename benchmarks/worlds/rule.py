@@ -13,6 +13,10 @@ BACK |J(lam) - J(0)| towards J(0), but at least SURELY c(0, lam) se(J(lam) - J(0
 every higher lam' that the log carries. D is for what lies beyond the cuts: DOUBT of the value
 there, or of C(lam) times the standard deviation of returns where that is less. Of the lam that the
 log can carry, the one with the shortest interval is taken.
+
+Where at least FEW_SCORES units decide the error, nothing rare is seen in the log; then it must not
+rest on too few tries for that, see `few`. Nor is a curve trusted that bends more than any bias that
+dies away, see `grows`.
 """
 
 from __future__ import annotations
@@ -31,8 +35,12 @@ UNSEEN = 2.0  # units like the most extreme one that may be missing, and rewards
 BACK = 0.75  # of |J(lam) - J(0)|: how far the interval reaches back towards J(0) at least
 SURELY = 0.5  # standard errors of J(lam) - J(0) that are taken for a difference at least
 FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
+FEW_TRIES, FEW_MORE, SOME = 500.0, 150.0, 0.05  # effective rows, and where the target goes more
+FEW_ALIKE = 50.0  # effective episodes
+BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
 MANY, NEAR = 2.5, 0.03  # standard errors, and distance, that the total weight may be off 1
 FEW_EPISODES, FEW_ROWS, FEW_STRETCHES = 20, 1000, 25
+SAME = 1e-9  # relative difference up to which scores are the same
 DOUBT = 0.5  # of what lies beyond the cuts: what may be wrong with it unnoticed
 MOST_CUT = 0.5  # of the discounted steps: as many may lie beyond the cuts
 
@@ -158,6 +166,25 @@ def doubts(units: Units, own: Units, facts: Facts) -> tuple[Floats, Floats]:
     return alone, apart
 
 
+def few(units: Units, j: int) -> bool:
+    """Whether a lam rests on few rows, few that say what the target does more, or few episodes."""
+    sums = (x[:, j].sum() for x in units[4:8])
+    total, square, more, more_square = (float(x) for x in sums)
+    weight, n = units.weight[:, j], units.starts.sum()
+    episodes = weight.sum() ** 2 / (weight**2).sum() * n / len(weight)
+    beyond = more**2 / max(more_square, 1e-300) if more > SOME * abs(total) else np.inf
+    return bool(total**2 < FEW_TRIES * square or beyond < FEW_MORE or episodes < FEW_ALIKE)
+
+
+def grows(s: Sums, lam: float) -> bool:
+    """Whether J(0.8) is surely further from J(0) than if what is missed stayed for ever."""
+    (d, far), (e, e_far) = (
+        tuple(x[..., LAMS.index(y)] - x[..., 0] for y in (0.5, 0.8)) for x in (s.J, s.e)
+    )
+    error = np.sqrt(((e_far - BENDS * e) ** 2).sum() * len(e) / (len(e) - 1))
+    return bool(lam < 0.9 and d * far > 0.0 and abs(far) - BENDS * abs(d) > SURE * error)
+
+
 def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRID) -> Answer:
     """The value, its interval, the difference to the behaviour, and whether to trust them."""
     at = [LAMS.index(lam) for lam in grid]
@@ -182,6 +209,8 @@ def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRI
         "mixing": not facts.endless or s.like[at[i]] * np.sqrt(FEW_STRETCHES) < 1.0,
         "range": _in_range(J, facts),
         "cut off": facts.endless or left <= MOST_CUT,
+        "few rows": facts.endless or s.number[at[i]] < FEW_SCORES or not few(units, at[i]),
+        "grows": not grows(s, grid[i]),
     }
     reasons = [f"probabilities: {name}" for name in facts.alarms]
     reasons += [name for name, fine in known.items() if not fine]
@@ -207,7 +236,8 @@ def _carried(units: Units, s: Sums) -> np.ndarray[tuple[int], np.dtype[np.bool_]
     off = np.maximum(MANY * np.sqrt((e**2).sum(axis=0) * k / (k - 1)) / n, NEAR)
     with np.errstate(all="ignore"):
         counting = units.weight.sum(axis=0) ** 2 / (units.weight**2).sum(axis=0)
-    enough = (s.number >= FEW_SCORES) & (counting >= min(FEW_WEIGHTS, k / 4))
+    differ = s.se > SAME * np.abs(s.J)
+    enough = differ & (counting >= min(FEW_WEIGHTS, k / 4))
     return np.asarray(enough & (total <= 1.0 + off) & (total + cut >= 1.0 - off))
 
 

@@ -19,18 +19,20 @@ e^4 the number of units that the error's estimate rests on. What is rare may be 
 N is as if two more units like the most extreme one on that side had been logged, and R as if two
 more rewards had, as far from the expected ones as logged rewards are from each other, where the
 target's weight is largest. Products of ratios vary more the higher lam is; where they seem to vary
-less, their tail is missing, so what was found for a lower lam counts. B bounds the bias: if a share
-q of what the features miss is left after each step, the bias of DRL(lam) is f(lam) = b (1 - lam) /
-(1 - q lam), and c(lam', lam) |J(lam) - J(lam')| is just that, away from J(lam'). Whether more is
-left is seen at higher lam; where the log carries none, q is larger. The last parts are chance and
-bias in what lies beyond the cuts, which nothing in the log checks: C(lam) is the mean per start of
-|U rho gamma'| there, N(0) the larger of its sides, and D(lam) half of the value beyond the cuts, or
-half of C(lam) times the standard deviation of logged returns where that is less.
+less, their tail is missing, so lower lam count. B bounds the bias: if a share q of what the
+features miss is left after each step, the bias of DRL(lam) is f(lam) = b (1 - lam) / (1 - q lam),
+and c(lam', lam) |J(lam) - J(lam')| is just that, away from J(lam'). Whether more is left is seen at
+higher lam; where the log carries none, q is larger. The last parts are chance and bias beyond the
+cuts, which nothing in the log checks: C(lam) is the mean per start of |U rho gamma'| there, N(0)
+the larger of its sides, and D(lam) half of the value beyond the cuts, or half of C(lam) times the
+standard deviation of logged returns where that is less.
 
-The log carries a lam if n >= 3, the masses W_u = sum U rho (1 - gamma') have an effective number of
-at least 20 (or a quarter of the units), and their sum M per start fits: M <= 1 + off and
+The log carries a lam if its units differ, the masses W_u = sum U rho (1 - gamma') have an effective
+number of at least 20 (or a quarter of the units), and their sum M per start fits: M <= 1 + off and
 M + C >= 1 - off, off = max(2.5 se(M), 0.03). Of those lam, the one with the shortest interval is
-taken.
+taken. Where n < 3 something rare is in the log, and t is large; where nothing is, the log must be
+large enough to show it (`unseen.Resting`). No B holds a bias that grows: as q -> 1, J(0.8) is 4
+times as far from J(0) as J(0.5) is.
 
 Where units are stretches of episodes, each side of N is the largest over stretches of 1, 2, 4, ...
 units while 25 are left, neighbours among the longest must be alike by less than 1 / sqrt(25), and
@@ -52,20 +54,21 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.estimate.bootstrap import Interval, student
 from steadytd.evaluation.estimate.sandwich import (
+    SAME,
     Estimate,
     effective_number,
     neighbours,
     nothing,
     spread_of,
 )
-from steadytd.evaluation.judge.unseen import Tries
+from steadytd.evaluation.judge.unseen import BENDS, Bend, Tries
 
 MEMORY = 0.9  # of a step's error, what is left in the next
 UNCHECKED = 0.97  # the same where no higher lam shows whether that is so
 UNSEEN = 2.0  # units like the most extreme one, or rewards, that may be missing
 BACK = 0.75  # of |J(lam) - J(0)|: how far the interval reaches back towards J(0) at least
 SURELY = 0.5  # standard errors of J(lam) - J(0) that are taken for a difference at least
-FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
+FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units: fewer show something rare; of weights
 MANY, NEAR = 2.5, 0.03  # standard errors, and distance, that the total weight may be off 1
 FEW_STRETCHES = 25
 DOUBT = 0.5  # of what lies beyond the cuts: what may be wrong with it unnoticed
@@ -177,7 +180,10 @@ def _towards(apart: float, times: float) -> Reaches:
 
 
 class Weighing(NamedTuple):
-    """What a lam rests on: units of scores and weights, and the mean weight M of a start."""
+    """What a lam rests on: units of scores and weights, and the mean weight M of a start.
+
+    `scores` is 0 where all units have the same score.
+    """
 
     scores: float
     weights: float
@@ -187,9 +193,9 @@ class Weighing(NamedTuple):
     off: float
 
     @property
-    def enough_scores(self) -> bool:
-        """Enough units decide the error."""
-        return self.scores >= FEW_SCORES
+    def differ(self) -> bool:
+        """Units have different scores."""
+        return self.scores > 0.0
 
     @property
     def enough_weights(self) -> bool:
@@ -204,7 +210,7 @@ class Weighing(NamedTuple):
     @property
     def carried(self) -> bool:
         """The log can carry this lam."""
-        return self.enough_scores and self.enough_weights and self.fits
+        return self.differ and self.enough_weights and self.fits
 
 
 class Past(NamedTuple):
@@ -231,13 +237,24 @@ class Past(NamedTuple):
 NOTHING_CUT = Past()
 
 
+STRAIGHT = Bend(0.0, 0.0, 0.0)
+
+
+def _bend(curve: dict[float, Estimate], divided: bool) -> Bend:
+    if not {0.5, 0.8} <= curve.keys():
+        return STRAIGHT
+    near, far = (curve[lam].minus(curve[0.0]) for lam in (0.5, 0.8))
+    error = spread_of(longest(far.influence - BENDS * near.influence, divided))
+    return Bend(near.value, far.value, error)
+
+
 @dataclass(frozen=True)
 class Ruled:
     """DRL at the lam that the rule takes; `reach` is H, made of the five parts named like it.
 
     `path` has DRL(lam') for all lam' up to it, itself as the last; `rewards` is how far they lie
     apart, 0 where units are stretches. `tries` are rows that say what was not seen, where the range
-    of rewards is stated.
+    of rewards is stated. `bend` is that of the curve.
     """
 
     path: tuple[Estimate, ...]
@@ -253,6 +270,17 @@ class Ruled:
     rewards: float
     tries: Tries | None = None
     past: Past = NOTHING_CUT
+    bend: Bend = STRAIGHT
+
+    @property
+    def grows(self) -> bool:
+        """Its bias grows with time, as far as the curve shows; of high lam little is left."""
+        return self.lam < 0.9 and self.bend.grows
+
+    @property
+    def rare(self) -> bool:
+        """So few units decide the error that something rare must be in them."""
+        return self.noise.number < FEW_SCORES
 
     @property
     def estimate(self) -> Estimate:
@@ -315,6 +343,7 @@ def weighing(one: Estimate, scores: float, starts: Floats) -> Weighing:
     masses = np.full(k, np.nan) if one.masses is None else one.masses
     off = max(MANY * spread_of(masses - share * one.moment), NEAR)
     wanted = min(FEW_WEIGHTS, k / 4)
+    scores = scores if spread_of(one.influence) > SAME * abs(one.value) else 0.0
     return Weighing(scores, one.effective_masses, wanted, one.moment, one.cut, off)
 
 
@@ -335,6 +364,7 @@ def ruled(curve: dict[float, Estimate], own: Estimate, data: Data) -> Ruled:
     curve = {0.0: nothing(len(starts))} | dict(sorted(curve.items()))
     chances = {lam: noise(one.influence, divided) for lam, one in curve.items()}
     weights = {lam: weighing(one, chances[lam].number, starts) for lam, one in curve.items()}
+    bends = _bend(curve, divided)
     rewards = 0.0 if divided else most - least
     spread = spread_of(own.influence) * math.sqrt(starts.sum())
     found = []
@@ -348,7 +378,7 @@ def ruled(curve: dict[float, Estimate], own: Estimate, data: Data) -> Ruled:
             chances[lam]._replace(reach=reach), _unseen(one, starts, rewards),
             bias(curve, lam, higher, divided), abs(one.cut) * max(first), divided, rewards,
             None if tries is None else tries(one),
-            NOTHING_CUT if past is None else Past(past(lam), own_past, abs(one.cut), spread),
+            NOTHING_CUT if past is None else Past(past(lam), own_past, abs(one.cut), spread), bends,
         )  # fmt: skip
         found.append(made if made.known else replace(made, carried=False))
     carried = [one for one in found if one.carried]

@@ -4,6 +4,9 @@ Of the k rows with the largest weights an outcome that comes with chance p = 1 -
 (about 3 / k) is missing in one of twenty logs. If it changes the return by d each time, the value
 is off by p d sum of weights / starts: so d follows from how far the value is from turning. Of all k
 from 10 on the one is named for which d is smallest.
+
+Where nothing rare is in the log, and it is too small to show it, the answer is not trusted: then a
+finding says how many tries it rests on.
 """
 
 from __future__ import annotations
@@ -15,12 +18,63 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.finding import Finding
 from steadytd.evaluation.judge.decide import Decision
-from steadytd.evaluation.judge.rule import Ruled
+from steadytd.evaluation.judge.log_findings import LogFacts
+from steadytd.evaluation.judge.rule import FEW_SCORES, Ruled
 from steadytd.evaluation.judge.stated import Stated
-from steadytd.evaluation.judge.unseen import LEVEL, Tries
+from steadytd.evaluation.judge.unseen import LEVEL, Tries, once_in
+from steadytd.evaluation.judge.values import Judged
 
 FEWEST = 10.0  # rows that an outcome is said of: "once in 1.5 times" would say nothing
+
+
+COUNTED = {
+    "rows": "{:.3g} of {} rows",
+    "more": "{:.3g} rows that show what it does more often than the policy that made the log",
+    "episodes": "{:.3g} of {} episodes",
+}
+
+
+def about_rows(j: Judged, f: LogFacts) -> Finding | None:
+    """The log shows nothing rare, and is too small to show it."""
+    few = {} if j.resting is None or not j.rule.carried else j.resting.too_few
+    if j.resting is None or not few:
+        return None
+    of = {"rows": f.rows, "episodes": f.episodes}
+    said = [
+        f"{COUNTED[name].format(number, of.get(name))} (at least {wanted:g} are wanted)"
+        for name, (number, wanted) in few.items()
+    ]
+    worst, (tries, _) = next(iter(few.items()))
+    what = "episodes" if worst == "episodes" else "rows"
+    return Finding(
+        "few_rows", j.name, "warning",
+        f"{j.name} rests on few tries, weighted as it would act: on {', and on '.join(said)}. "
+        f"Something that comes once in {_two(once_in(tries))} of such {what} is missing in one of "
+        "twenty such logs, and this log shows nothing rare: a large one could make the answer "
+        "wrong.",
+        "State the range of rewards (reward_range, --reward-range), and horizon where something "
+        "can last: what is rare is then within the interval. Or collect more data.",
+        {**j.resting._asdict(), "once_in": once_in(tries)},
+    )  # fmt: skip
+
+
+def few_decide(j: Judged, f: LogFacts) -> Finding | None:
+    """Something rare is in the log, so that its interval is wide."""
+    r, what = j.rule, "row" if f.continuing else "episode"
+    if not (r.carried and r.rare):
+        return None
+    return Finding(
+        "few_decide", j.name, "note",
+        f"the error of drl rests on {r.noise.number:.3g} of {len(r.estimate.influence)} units of "
+        f"the log (at lam = {r.lam:g}; below {FEW_SCORES:g} is few): a few {what}s are unlike all "
+        "others, or have far larger weights. So its interval is wide. Logged rewards go from "
+        f"{f.rewards[0]:.4g} to {f.rewards[1]:.4g}.",
+        f"Look at the {what}s with the largest and least rewards and ratios. If they are right, "
+        "collect more data: what they show is rare.",
+        {"scores": r.noise.number, "units": len(r.estimate.influence), "lam": r.lam},
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from steadytd.evaluation.estimate.baselines import CORRECTED, DOUBLY_ROBUST, REF
 from steadytd.evaluation.judge.action_findings import about_actions
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.online_findings import about_online
-from steadytd.evaluation.judge.rule import FEW_SCORES, FEW_STRETCHES, MOST_CUT
+from steadytd.evaluation.judge.rule import FEW_STRETCHES, MOST_CUT
+from steadytd.evaluation.judge.silence import about_rows, few_decide
+from steadytd.evaluation.judge.unseen import BENDS
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
 LOW_ROWS, LOW_EPISODES = 0.05, 30.0  # share of rows, number of episodes: below is low overlap
@@ -26,8 +28,8 @@ UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl:lam=1 has to e
 def about_target(j: Judged, f: LogFacts) -> list[Finding]:
     """Findings for one target, the gravest first: what forbids trust, then the rest."""
     parts = (
-        _support, _ratios_off, _none_carried, _alike, _beyond_cuts, _unlike, _features_poor,
-        _unchecked, _disagree,
+        _support, _ratios_off, _none_carried, _alike, about_rows, _grows, _beyond_cuts, few_decide,
+        _unlike, _features_poor, _unchecked, _disagree,
     )  # fmt: skip
     found = [finding for part in parts if (finding := part(j, f)) is not None]
     found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]
@@ -49,7 +51,7 @@ def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
             "Use fewer features, or collect more data.",
             numbers,
         )  # fmt: skip
-    if not np.any(r.estimate.influence):
+    if not w.differ:
         return Finding(
             "no_variation", j.name, "warning",
             f"every unit of the log has the same score, up to rounding (at lam = {r.lam:g}): what "
@@ -57,23 +59,7 @@ def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
             "Collect a log whose rewards and ratios differ.",
             numbers,
         )  # fmt: skip
-    if w.enough_weights and w.fits and r.own.effective < FEW_SCORES:  # not for want of overlap
-        return Finding(
-            "few_decide", j.name, "warning",
-            f"the error of drl rests on {w.scores:.3g} of {numbers['units']} units of the log (at "
-            f"least {FEW_SCORES:g} are wanted; at lam = {r.lam:g}), and that of the logged returns "
-            f"on {r.own.effective:.3g}: a few {what}s are unlike all others. Logged rewards go "
-            f"from {f.rewards[0]:.4g} to {f.rewards[1]:.4g}.",
-            f"Look at the {what}s with the largest and least rewards and ratios. If they are "
-            "right, collect more data: what they show is rare.",
-            numbers,
-        )  # fmt: skip
     said = []
-    if not w.enough_scores:
-        said.append(
-            f"the error of drl rests on {w.scores:.3g} of {numbers['units']} units of the log (at "
-            f"least {FEW_SCORES:g} are wanted)"
-        )
     if not w.enough_weights:
         said.append(
             f"its weights rest on {w.weights:.3g} of {numbers['units']} units (at least "
@@ -107,6 +93,24 @@ def _alike(j: Judged, f: LogFacts) -> Finding | None:
         f"{1.0 / FEW_STRETCHES**0.5:g} is wanted. The interval may be too short.",
         "Collect a longer log.",
         {"correlation": r.noise.like, "stretches": r.stretches},
+    )  # fmt: skip
+
+
+def _grows(j: Judged, f: LogFacts) -> Finding | None:
+    """No bound of the bias holds where it grows."""
+    r = j.rule
+    if not (r.carried and r.grows):
+        return None
+    near, far, _ = r.bend
+    return Finding(
+        "bias_grows", j.name, "warning",
+        f"what the features miss seems to grow with time: drl moves by {abs(near):.3g} from "
+        f"lam = 0 to 0.5, and by {abs(far):.3g} to 0.8, which is {far / near:.2g} times as far. If "
+        f"all that is missed stayed for ever it would be {BENDS:g} times. The target may lead to "
+        "where the log hardly was, and drl's interval may be too short.",
+        "Use richer features (poly, rbf:300, tiles), evaluate a target closer to the behaviour "
+        "policy, or collect data with a policy closer to the target.",
+        r.bend._asdict(),
     )  # fmt: skip
 
 

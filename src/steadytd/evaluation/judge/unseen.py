@@ -27,9 +27,73 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.estimate.methods.row_weights import RowWeights
+from steadytd.evaluation.estimate.sandwich import effective_number
 from steadytd.evaluation.judge.stated import Stated
 
 LEVEL = 0.95
+FEW_ROWS, FEW_MORE, FEW_ALIKE = 500.0, 150.0, 50.0  # effective rows, of both kinds, and episodes
+SOME = 0.05  # of the weights: where so little goes beyond the log, it may rest on few rows
+
+BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
+
+
+class Bend(NamedTuple):
+    """How far J(0.5) and J(0.8) lie from J(0), and the error of BENDS times the first."""
+
+    near: float
+    far: float
+    error: float
+
+    @property
+    def grows(self) -> bool:
+        """What the features miss grows with time.
+
+        >>> Bend(1.0, 5.0, 0.5).grows, Bend(1.0, 5.0, 1.0).grows, Bend(-1.0, 5.0, 0.5).grows
+        (True, False, False)
+        """
+        beyond = abs(self.far) - BENDS * abs(self.near)
+        return self.near * self.far > 0.0 and beyond > SURE * self.error
+
+
+class Resting(NamedTuple):
+    """How many tries an answer rests on: (sum a)^2 / sum a^2 of weights a.
+
+    `rows` is of the weights U rho of rows, `more` of by how much they exceed those of the policy
+    that made the log (a `share` of all weights), `episodes` of the weights of episodes.
+    """
+
+    rows: float
+    more: float
+    share: float
+    episodes: float
+
+    @property
+    def too_few(self) -> dict[str, tuple[float, float]]:
+        """By name, those of which more are wanted, and how many; the worst first."""
+        found = {"rows": (self.rows, FEW_ROWS), "episodes": (self.episodes, FEW_ALIKE)}
+        if self.share > SOME:
+            found["more"] = self.more, FEW_MORE
+        few = {name: pair for name, pair in found.items() if pair[0] < pair[1]}
+        return dict(sorted(few.items(), key=lambda item: item[1][0] / item[1][1]))
+
+
+def resting(rows: RowWeights, target: int, lam: float, episodes: float) -> Resting | None:
+    """Of the sampled rows; None where there are none."""
+    weight = rows.weights(target, lam) if rows.number else None
+    if weight is None or not weight.any():
+        return None
+    more = np.maximum(weight - rows.own, 0.0)
+    counts = (rows.each * effective_number(x) for x in (weight, more))
+    return Resting(*counts, float(more.sum() / abs(weight.sum())), episodes)
+
+
+def once_in(tries: float) -> float:
+    """How often something comes that is missing in one of twenty times so many tries.
+
+    >>> round(once_in(300.0), 1)
+    100.6
+    """
+    return float(-1.0 / np.expm1(math.log(1.0 - LEVEL) / tries))
 
 
 @dataclass(frozen=True)

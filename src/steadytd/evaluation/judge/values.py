@@ -34,7 +34,7 @@ from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import with_numbers
 from steadytd.evaluation.judge.rule import Data, Ruled, ruled
 from steadytd.evaluation.judge.stated import Stated
-from steadytd.evaluation.judge.unseen import Fewer, Tries, tries
+from steadytd.evaluation.judge.unseen import Fewer, Resting, Tries, resting, tries
 
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
 
@@ -112,6 +112,7 @@ class Judged:
     influences by unit; `curve` has DRL(lam) for every lam of the grid; `omega` the weights of the
     marginal ratio x(s).omega; `behavior` is the policy that made the log; `rule` what the rule of
     trust takes. Units of `curve` and `rule` are not joined where they are stretches of episodes.
+    `resting` says how many tries it rests on; None where that is not known, or does not matter.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Judged:
     omega: Floats = field(default_factory=lambda: np.empty(0))
     behavior: Estimate = field(default_factory=lambda: nothing(0))
     actions: ActionAnswers | None = None
+    resting: Resting | None = None
     rule: Ruled = field(kw_only=True)
 
     def row(self, learner: str) -> Value:
@@ -176,17 +178,9 @@ class Given(NamedTuple):
 
 def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> Judged:
     """The values of all learners for one target."""
-    e, whole, plan, asked, outcomes, behavior, own, rows_seen, stated = given
+    e, whole, plan, asked, outcomes, behavior, *_ = given
     found_curve = curve(whole, target)
-    least, most = whole.units.extent[:2].tolist()
-    divided = bool(whole.units.continues[1:].any())
-    data = Data(whole.starts, divided, (least, most))
-    if not divided:
-        beyond = partial(rows_seen.beyond, target)
-        data = data._replace(past=beyond, own_past=rows_seen.own_beyond)
-    if stated is not None:
-        data = data._replace(tries=partial(tries_of, given, target, overlap.rho_max))
-    rule = ruled(found_curve, own, data)
+    rule, tried = _ruled(given, target, overlap.rho_max, found_curve)
     online = iter(outcomes.get(target, []))
     rows: list[Value] = []
     forms: dict[str, Form] = {}
@@ -236,9 +230,28 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         _size(e, target), e.held_out(target), forms,
         {name: found[form].value for name, form in plain.items()},
         {name: found[form] for name, form in listed},
-        found_curve, marginal_weights(e, target), behavior, actions,
+        found_curve, marginal_weights(e, target), behavior, actions, tried,
         rule=rule,
     )  # fmt: skip
+
+
+def _ruled(
+    given: Given, target: int, largest: float, found: dict[float, Estimate]
+) -> tuple[Ruled, Resting | None]:
+    """What the rule takes of a curve, and how many tries that rests on, where it matters."""
+    whole, rows, stated = given.whole, given.rows, given.stated
+    least, most = whole.units.extent[:2].tolist()
+    divided = bool(whole.units.continues[1:].any())
+    data = Data(whole.starts, divided, (least, most))
+    if not divided:
+        data = data._replace(past=partial(rows.beyond, target), own_past=rows.own_beyond)
+    if stated is not None:
+        data = data._replace(tries=partial(tries_of, given, target, largest))
+    rule = ruled(found, given.own, data)
+    if stated is not None or divided or rule.rare:
+        return rule, None
+    episodes = rule.weighing.weights * whole.n_starts / whole.n_units
+    return rule, resting(rows, target, rule.lam, episodes)
 
 
 def tries_of(given: Given, target: int, largest: float, one: Estimate) -> Tries | None:

@@ -24,7 +24,8 @@ REASONS = {
     "than they say",
     "no_variation": "everything in the log says the same, so that chance cannot be seen in it",
     "low_overlap": "the log shows too little of what this policy would do",
-    "few_decide": "a few outcomes decide all of it",
+    "bias_grows": "what the features miss seems to grow with time, beyond any bound",
+    "few_rows": "it rests on too few tries to show what is rare",
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",
     "stretches_alike": "the log is too short for how slowly it forgets",
@@ -34,7 +35,7 @@ REASONS = {
     "actions_unseen": "the target takes actions that the log never shows",
 }
 # These leave the value usable under a condition that a person can judge.
-CONDITIONAL = {"behavior_estimated", "cut_off"}
+CONDITIONAL = {"behavior_estimated", "cut_off", "few_rows"}
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ def _if(codes: tuple[str, ...]) -> str:
         "behavior_estimated": "trust it only if the estimated behaviour probabilities are right",
         "cut_off": "trust it only if the values of the states in which episodes are cut off are "
         "right; much depends on them, and the log cannot check them",
+        "few_rows": "trust it only if nothing rare can happen that the log does not show; it rests "
+        "on few tries",
     }
     return "; ".join(said[code] for code in codes)
 
