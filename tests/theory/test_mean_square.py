@@ -163,7 +163,7 @@ def test_the_recommendation_says_both() -> None:
     assert numbers["spread_alpha"] == 0.01
     assert numbers["spread"] == found.spread(0.01)
     assert "its mean square bounded up to alpha = 0.268" in text
-    assert "at alpha = 0.01 its error is 2.548 +- 0.74" in text
+    assert "at alpha = 0.01 its error is 2.548 ± 0.74" in text
 
 
 def test_the_recommendation_is_the_fastest_with_bounded_second_moments() -> None:

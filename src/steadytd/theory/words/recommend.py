@@ -115,7 +115,7 @@ def recommended(c: Analysis) -> Finding | None:
     if bounded and learner is best.learner:
         why += (
             f". Its mean is stable, its mean square bounded up to alpha = {bounded[LIMIT]:.3g}: at "
-            f"alpha = {bounded[ALPHA]:g} its error is {best.error:.4g} +- {bounded[SPREAD]:.2g}, "
+            f"alpha = {bounded[ALPHA]:g} its error is {best.error:.4g} ± {bounded[SPREAD]:.2g}, "
             "the root mean square distance from the fixed point"
         )
     params = {k: v for k, v in learner.values.items() if k in learner.law.params}
