@@ -20,7 +20,6 @@ from steadytd.report.palette import GOOD, INK, RAMP, SHADE, SOFT, Look, look, lo
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.overview import compared
 
-SHAPES = ("stroke", "circle", "square", "triangle", "diamond", "cross", "triangle-down", "wedge")
 NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines
 EIGENVALUE_STEPS = 61
