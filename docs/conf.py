@@ -19,7 +19,7 @@ from steadytd.report.pages import figure_files
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from living import notebooks, with_figures  # noqa: E402 (stands beside this file)
+from living import notebooks, pictures, with_figures  # noqa: E402 (stands beside this file)
 
 CONTENTS = tomllib.loads((HERE / "contents.toml").read_text(encoding="utf-8"))
 LONG = 60  # characters of LaTeX
@@ -149,7 +149,7 @@ def write_files(app: Sphinx, error: Exception | None) -> None:
     if error is not None:
         return
     files = {f"notebooks/{name}": text for name, text in notebooks()}
-    files |= {f"_static/{name}": text for name, text in figure_files().items()}
+    files |= {f"_static/{name}": text for name, text in (figure_files() | pictures()).items()}
     for name, text in {**files, "lab/live.html": lab_page()}.items():
         path = Path(app.outdir) / name
         path.parent.mkdir(exist_ok=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from steadytd.report.palette import Look, looks
 DOCS = Path(__file__).parent
 IMAGE = re.compile(r"!\[([^\]]*)\]\(((?:\.\./)*images/)?(\w+)\.svg\)")
 NOTEBOOKS = ("ten_minutes", "own_law", "study", "policy_from_log", "deadly_triad")
+HIDE = "<style>figure.live { display: none; }</style>"
 VEGA = "application/vnd.vegalite.v5+json"
 
 
@@ -105,7 +107,9 @@ def with_figures(text: str, page: str) -> str:
         figure = live(match[3], json.loads(path.read_text(encoding="utf-8")), files=False)
         words = " ".join(match[1].split())
         html = figure_html(untitled(figure), words)
-        return f"```{{raw}} html\n{html}\n```\n"
+        picture = f"{'../' * page.count('/')}_static/{match[3]}.svg"
+        plain = f'{HIDE}<img src="{picture}" alt="{escape(words)}">'
+        return f"```{{raw}} html\n{html}\n<noscript>{plain}</noscript>\n```\n"
 
     text = IMAGE.sub(shown, text)
     name = Path(page).name
@@ -114,6 +118,13 @@ def with_figures(text: str, page: str) -> str:
         head, _, rest = text.partition("\n")
         text = f'{head}\n\n<p class="notebook">{link}</p>\n{rest}'
     return text
+
+
+def pictures() -> dict[str, str]:
+    """The pictures of figures that live, for readers without a script."""
+    found = sorted(DOCS.glob("images/*.json")) + sorted(DOCS.glob("results/*.json"))
+    paths = [path.with_suffix(".svg") for path in found]
+    return {path.name: path.read_text(encoding="utf-8") for path in paths if path.exists()}
 
 
 def notebook(page: Path) -> dict[str, Any]:

@@ -14,11 +14,18 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from steadytd.report.draw import draw_files
 from steadytd.report.live import as_json
 from steadytd.report.study.page import study_figures
-from steadytd.studies.analysis.tables import short
+from steadytd.studies.analysis.tables import SUPERSCRIPTS, short
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from leading import leaders, leading, placed
+from living import described_for_pages
 
 DOCS = Path(__file__).parent / "results"
 STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "rooms_penalty", "cures")
@@ -27,6 +34,12 @@ LARGEST = 400_000  # characters of a figure that lives: one of every configurati
 KEEP = "\x00"  # becomes a blank at which no line breaks
 HEAD = ("place", "learner", "at its best", "best of", "mean error", "final error", "predicted",
         *LEVELS, "overflowed")  # fmt: skip
+ALT = {
+    "leaders": "Each learner's error at its best, on every problem",
+    "curves": "{}: error of each learner at its best over the steps",
+    "overview": "{}: the error of every configuration of every learner",
+    "sensitivity": "{}: error of the learner with a penalty over its step size",
+}
 NOTE = (
     "Best of: the number of configurations that the learner was tried with. Mean error: over the "
     "run; both errors {seeds} with their standard errors. Predicted: the error of the fixed point, "
@@ -35,10 +48,9 @@ NOTE = (
     "in brackets how many seeds ever were if not all; the error is recorded {recorded}. "
     "Overflowed: configurations of the grid with a run that left the finite range."
 )
-INDEX = """# Results
-
-The paper closes with "further empirical analysis is needed to compare" perturbed TD with the other
-off-policy algorithms. These studies do that. Each is a file in `studies/`, and all are made by
+INDEX = """The paper closes with "further empirical analysis is needed to compare" perturbed TD with
+the other off-policy algorithms. These studies do that. Each is a file in `studies/`, and all are
+made by
 
 ```
 make results
@@ -65,7 +77,10 @@ def number(value: float | None, stderr: float | None = None) -> str:
     """A number to four digits, with its standard error if there is one."""
     if value is None:
         return ""
-    return f"{value:.4g}" if stderr is None else f"{value:.4g} ± {stderr:.2g}"
+    text = f"{value:.4g}" if stderr is None else f"{value:.4g} ± {stderr:.2g}"
+    return re.sub(
+        r"e([+-]\d+)", lambda x: f"\u00d710{str(int(x[1])).translate(SUPERSCRIPTS)}", text
+    )
 
 
 def table(head: tuple[str, ...], rows: list[list[str]]) -> list[str]:
@@ -138,7 +153,11 @@ def penalty_table(penalty: dict[str, Any]) -> list[str]:
 
 def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
     """The page of a study, from its JSON document; figures are shown where they are in `folder`."""
-    lines = [f"# {found['title']}", "", found["size"], ""]
+    problems = found["problems"]
+    alone = problems[0]["problem"] if len(problems) == 1 else None
+    lines = [f"# {found['title']}", "", f"**{leading(found)}**"]
+    lines += shown(folder, name, alone or name, "curves" if alone else "leaders")
+    lines += ["", found["size"], ""]
     lines += [
         "```",
         f"steadytd study studies/{name}.toml",
@@ -148,13 +167,14 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
     if (folder / f"{name}_wins.json").exists():
         won = json.loads((folder / f"{name}_wins.json").read_text(encoding="utf-8"))
         lines += ["", "## Which cure wins how often", "", *wins(won)]
-    for problem in found["problems"]:
+    for problem in problems:
         label = problem["problem"]
-        lines += ["", f"## {label}", ""]
+        lines += ["", f"## {'In words and numbers' if alone else label}", ""]
         first, *others = problem["summary"]
-        lines += [f"**{first['topic']}.** {first['text']}"]
         drawn = {kind: shown(folder, name, label, kind) for kind in kinds(problem)}
-        lines += [*drawn.pop("curves"), ""]
+        curves = drawn.pop("curves")
+        if not alone:  # else they stand at the top
+            lines += [f"**{first['topic']}.** {first['text']}", *curves, ""]
         lines += [f"- **{x['topic']}.** {x['text']}" for x in others]
         lines += [f"- **Caveat.** {text}" for text in problem["caveats"]]
         note = NOTE.format(
@@ -172,14 +192,15 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
 def tidy(lines: list[str]) -> str:
     """The text of a page: lines break anywhere but inside a number with its standard error."""
     text = "\n".join(lines).replace("\u00a0", " ").rstrip() + "\n"
+    text = re.sub(r"(?<=\d) %|(?<=p) ([<=]) (?=\d)", lambda x: x[0].replace(" ", KEEP), text)
     return text.replace(" ± ", "\u00a0±\u00a0").replace(KEEP, "\u00a0")
 
 
 def shown(folder: Path, name: str, label: str, kind: str) -> list[str]:
     """A figure, if it is there."""
-    picture = picture_name(name, label, kind)
+    picture = f"{name}_{kind}.svg" if kind == "leaders" else picture_name(name, label, kind)
     there = (folder / picture).exists()
-    return ["", f"![{label}: {kind.replace('_', ' ')}]({picture})"] if there else []
+    return ["", f"![{ALT[kind.partition('_')[0]].format(label)}]({picture})"] if there else []
 
 
 def wins(found: dict[str, Any]) -> list[str]:
@@ -244,7 +265,7 @@ def kinds(problem: dict[str, Any]) -> list[str]:
     return ["overview", "curves", *(f"sensitivity_{name}" for name in penalised)]
 
 
-def index(pages: dict[str, dict[str, Any]]) -> str:
+def index(pages: dict[str, dict[str, Any]], folder: Path = DOCS) -> str:
     """The overview: a table, the first places, the penalties, all from the JSON documents."""
     head = ("problem", "plain, by the certificate", "plain, measured", "penalised, measured",
             "first place")  # fmt: skip
@@ -255,11 +276,16 @@ def index(pages: dict[str, dict[str, Any]]) -> str:
             rows += penalty_rows(link, problem)
             said = {x["topic"]: x["text"] for x in problem["summary"]}
             learners = len(problem["best"]) + len(problem["failed"])
-            reached = [b for b in problem["best"] if b["steps_to"]["a tenth"]["step"] is not None]
-            speed = f" {said['Speed']}" if reached else ""
-            first.append(f"- {link}, {learners} learners: {said['Least error']}{speed}")
+            first.append(f"- {link}, {learners} learners: {said['Least error']}")
             by_penalty += [f"- {link}: {penalty_line(p)}" for p in problem["penalties"]]
-    lines = [INDEX, *table(head, rows), ""]
+    lines = ["# Results", "", f"**{placed(pages)}**"]
+    lines += [
+        *shown(folder, "index", "every problem", "leaders"),
+        "",
+        INDEX,
+        *table(head, rows),
+        "",
+    ]
     old = [name for name in STUDIES if name not in pages and (DOCS / f"{name}.md").exists()]
     if old:
         links = ", ".join(f"[{name}]({name}.md)" for name in old)
@@ -310,8 +336,6 @@ def penalty_line(penalty: dict[str, Any]) -> str:
 
 def take(name: str, report: Path) -> None:
     """Copy a report's document and figures to the documentation."""
-    from living import described_for_pages  # stands beside this file
-
     found = json.loads((report / "summary.json").read_text(encoding="utf-8"))
     drawn = study_figures(report.parent)
     for old in DOCS.glob(f"{name}_*.svg"):
@@ -344,6 +368,13 @@ def main(results: Path) -> None:
         if (results / name / "report" / "summary.json").exists():
             take(name, results / name / "report")
     pages = documents()
+    described = {name: as_json(described_for_pages(x)) for name, x in leaders(pages).items()}
+    for name, text in described.items():
+        (DOCS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    with TemporaryDirectory() as drawn:
+        draw_files(described, Path(drawn))
+        for name in described:
+            shutil.copyfile(Path(drawn) / f"{name}.svg", DOCS / f"{name}.svg")
     for name, found in pages.items():
         (DOCS / f"{name}.md").write_text(page(name, found), encoding="utf-8")
         print(f"docs/results/{name}.md")

@@ -111,6 +111,21 @@ def test_it_opens_without_an_error_and_fits(
         assert (background == "rgb(255, 255, 255)") is (scheme == "light")
 
 
+STYLE = "(what) => getComputedStyle(document.querySelector(what))"
+
+
+def test_on_a_dark_page_axes_are_light_and_series_keep_their_hue(
+    pages: dict[str, str], chromium: Browser
+) -> None:
+    with shown(chromium, pages["certify"], color_scheme="dark") as page:
+        wait(page)
+        label = page.evaluate(STYLE, ".role-axis-label text")
+        assert label["fill"] == page.evaluate(STYLE, "body")["color"] == "rgb(228, 232, 236)"
+        line = page.evaluate(STYLE, ".mark-line.role-mark path")
+        assert line["stroke"] == "rgb(0, 114, 178)" and line["filter"] == "none"
+        assert page.evaluate(STYLE, ".chart svg .role-mark")["filter"] == "brightness(1.2)"
+
+
 def place_of(page: Page, chart: str, row: str) -> tuple[float, float]:
     """Where on the screen a row of a chart's data lies: `row` is an expression of its fields."""
     page.locator(chart).scroll_into_view_if_needed()
@@ -317,8 +332,7 @@ def test_it_prints_in_black_on_white(pages: dict[str, str], chromium: Browser) -
         assert (
             page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         )
-        assert (
-            page.evaluate("getComputedStyle(document.querySelector('.chart svg')).filter") == "none"
-        )
+        assert page.evaluate(STYLE, ".chart svg .role-mark")["filter"] == "none"
+        assert page.evaluate(STYLE, ".role-axis-label text")["fill"] == "rgb(29, 35, 41)"
         expect(page.locator(".contents")).to_be_hidden()
         assert len(page.pdf()) > 20_000

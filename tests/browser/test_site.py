@@ -22,7 +22,7 @@ PAGES = [
     "index", "theory", "paper", "lab", "gallery", "evaluate", "learners/index",
     "learners/perturbed_td", "learners/truncated_etd", "learners/lstd", "learners/gq",
     "tutorials/ten_minutes", "tutorials/deadly_triad", "tutorials/policy_from_log",
-    "results/index", "api/index", "api/certificate", "developers",
+    "results/index", "results/cures", "api/index", "api/certificate", "developers",
 ]  # fmt: skip
 
 
@@ -103,7 +103,13 @@ def test_every_small_lab_opens_its_example(site: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "charts"),
-    [("gallery", 8), ("tutorials/ten_minutes", 2), ("tutorials/study", 2), ("learners/gq", 1)],
+    [
+        ("gallery", 8),
+        ("tutorials/ten_minutes", 2),
+        ("tutorials/study", 2),
+        ("learners/gq", 1),
+        ("results/rooms", 2),
+    ],
 )
 def test_the_charts_of_a_page_live(site: Path, name: str, charts: int) -> None:
     with opened(address(site, name)) as page:
@@ -132,6 +138,21 @@ POINT = """(place) => {
   const [left, top] = view.origin(), at = (axis) => view.scale(axis)(value(near[axis]));
   return [box.left + left + at("x"), box.top + top + at("y")];
 }"""
+
+
+def test_without_a_script_a_figure_is_a_picture(site: Path) -> None:
+    with opened(address(site, "results/rooms"), java_script_enabled=False) as page:
+        picture = page.locator("noscript img").first
+        expect(picture).to_be_visible()
+        box = picture.bounding_box()
+        assert box is not None and box["height"] > 200  # it was found
+        expect(page.locator("figure.live").first).to_be_hidden()
+
+
+def test_pages_of_results_are_light(site: Path) -> None:
+    script = (site / "_static" / "live.js").stat().st_size
+    for path in (site / "results").glob("*.html"):
+        assert path.stat().st_size + script < 3_000_000, path.name
 
 
 def test_notebooks_can_be_downloaded(site: Path) -> None:

@@ -176,4 +176,7 @@ def test_figures_of_results_live_where_their_description_is_kept() -> None:
     alive = LIVING.with_figures(text, "results/collision")
     assert "(collision_curves.svg)" not in alive and "(collision_overview.svg)" in alive
     assert alive.count('class="live') == 2 and '"perturbed_td"' in alive
+    plain = re.findall(r'<noscript>.*?<img src="../_static/(\w+\.svg)" alt="[^"]+">', alive)
+    assert plain == ["collision_curves.svg", "collision_sensitivity_perturbed_td.svg"]
+    assert set(plain) < LIVING.pictures().keys()
     assert LIVING.with_figures(text, "results/elsewhere/collision") == text

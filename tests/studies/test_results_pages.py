@@ -98,11 +98,40 @@ def test_the_wins_of_cures_add_up_and_the_readme_has_their_sentence(writer: Modu
     assert writer.wins_sentence(found) in readme
 
 
+def test_the_overview_counts_who_is_first(writer: ModuleType) -> None:
+    pages = writer.documents()
+    text = writer.placed(pages)
+    groups = [p["ranking"][0] for found in pages.values() for p in found["problems"]]
+    said = re.findall(r"(\w+) in (\d+) of (\d+)", text)
+    assert f"In {len(groups)} comparisons" in text and len(said) == 5
+    for name, times, _ in said:
+        assert sum(name in group for group in groups) == int(times)
+    least = min(int(times) for _, times, _ in said)
+    others = {name for group in groups for name in group} - {name for name, _, _ in said}
+    assert all(sum(name in group for group in groups) <= least for name in others)
+
+
+@pytest.mark.parametrize("name", ["paper_stepsizes", "rooms", "collision", "cures"])
+def test_curves_that_live_end_where_the_table_says(writer: ModuleType, name: str) -> None:
+    for problem in writer.documents()[name]["problems"]:
+        path = DOCS / "results" / writer.picture_name(name, problem["problem"], "curves")
+        rows = next(iter(json.loads(path.with_suffix(".json").read_text())["datasets"].values()))
+        last = {row["learner"]: row["mean"] for row in rows}  # the last step of each
+        best = {row["algorithm"]: row["final"]["value"] for row in problem["best"]}
+        assert len(last) >= 10
+        for learner, end in last.items():
+            assert end == pytest.approx(best[learner], rel=2e-4, abs=1e-12)
+
+
 def test_a_problem_leads_with_one_sentence_and_its_curves(writer: ModuleType) -> None:
     for name, found in writer.documents().items():
         text = writer.page(name, found)
-        for problem in found["problems"]:
+        problems = found["problems"]
+        sentence, picture = text.split("\n\n")[1:3]
+        assert sentence == writer.tidy([f"**{writer.leading(found)}**"]).strip()
+        assert picture.startswith("![") and (DOCS / "results" / picture.split("(")[1][:-1]).exists()
+        for problem in problems if len(problems) > 1 else []:
             part = text.split(f"\n## {problem['problem']}\n")[1].split("\n## ")[0].strip()
             sentence, picture, *_ = part.split("\n\n")
             assert sentence.startswith("**Least error.** ") and "\n" not in sentence
-            assert picture.startswith(f"![{problem['problem']}: curves](")
+            assert picture.startswith(f"![{problem['problem']}: error of each learner")

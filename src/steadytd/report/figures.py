@@ -20,8 +20,8 @@ from steadytd.base.files import kept_arrays, read_kept, write_whole
 from steadytd.base.identity import digest
 from steadytd.base.wording import visible
 from steadytd.report.draw import FORMATS, SHARPNESS, draw_files
+from steadytd.report.palette import DASHES, Look, looks
 from steadytd.report.palette import HUES as COLOURS
-from steadytd.report.palette import Look, looks
 
 __all__ = ["COLOURS", "FORMATS", "Curve", "learning_curves", "save_figure", "save_figures"]
 
@@ -31,6 +31,7 @@ THOUSANDS = (
     "datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + 'M' : "
     "datum.value >= 1000 ? format(datum.value / 1000, ',') + 'k' : datum.value"
 )
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 FONT = "DejaVu Sans, Helvetica, Arial, sans-serif"
 
 
@@ -120,6 +121,15 @@ def channels(field: str, found: Mapping[str, Look], columns: int = 3) -> tuple[A
         alt.Color(f"{field}:N", sort=labels, scale=colours, legend=legend),
         alt.StrokeDash(f"{field}:N", sort=labels, scale=dashes, legend=legend),
     )
+
+
+def shapes(field: str, found: Mapping[str, Look]) -> Any:
+    """Shapes of dots: where lines of one hue differ in their dashes, dots differ in these."""
+    import altair as alt
+
+    drawn = [SHAPES[DASHES.index(look.dash)] for look in found.values()]
+    scale = alt.Scale(domain=list(found), range=drawn)
+    return alt.Shape(f"{field}:N", sort=list(found), scale=scale, legend=None)
 
 
 def dotted(colour: Any) -> Any:

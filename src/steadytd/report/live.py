@@ -223,7 +223,7 @@ def _number(text: str) -> float | str | None:
 
 
 def _legend(part: dict[str, Any], toggle: str | None) -> list[dict[str, str]]:
-    """Label, colour and dash of each series; a band has its colour, and its line the dash too."""
+    """Label, colour, dash and shape of each series; a band has its colour, its line the dash."""
     found = [layer.get("encoding", {}) for layer in part.get("layer", [part])]
     found = [one for one in found if toggle and one.get("color", {}).get("field") == toggle]
     if not found:
@@ -233,7 +233,10 @@ def _legend(part: dict[str, Any], toggle: str | None) -> list[dict[str, str]]:
         (one["strokeDash"]["scale"]["range"] for one in found if "strokeDash" in one),
         [[1, 0]] * len(scale["domain"]),
     )
+    shapes = next((one["shape"]["scale"]["range"] for one in found if "shape" in one), None)
     return [
-        {"label": str(a), "colour": b, "dash": " ".join(map(str, c))}
-        for a, b, c in zip(scale["domain"], scale["range"], dashes, strict=False)
+        {"label": str(a), "colour": b, "dash": " ".join(map(str, c)), "shape": d}
+        for a, b, c, d in zip(
+            scale["domain"], scale["range"], dashes, shapes or [""] * len(dashes), strict=False
+        )
     ]

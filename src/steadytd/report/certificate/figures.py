@@ -16,11 +16,10 @@ from steadytd.learners import algorithm
 from steadytd.report.certificate.letters import keys, marks
 from steadytd.report.certificate.moves import Move, stop
 from steadytd.report.figures import channels, data_of, dotted, styled
-from steadytd.report.palette import GOOD, INK, SHADE, SOFT, Look, look, looks
+from steadytd.report.palette import GOOD, INK, RAMP, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.overview import compared
 
-SHAPES = ("stroke", "circle", "square", "triangle", "diamond", "cross", "triangle-down", "wedge")
 NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines
 EIGENVALUE_STEPS = 61
@@ -82,7 +81,7 @@ def eigenvalue_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     says = [alt.Tooltip(f"{n}:Q", title=t, format=".4~g")
             for n, t in (("eta", "eta"), ("re", "real"), ("im", "imaginary"))]  # fmt: skip
     legend = alt.Legend(orient="bottom", gradientLength=180, gradientThickness=9, title="eta")
-    ramp = alt.Color("eta:Q", scale=alt.Scale(scheme="viridis"), legend=legend)
+    ramp = alt.Color("eta:Q", scale=alt.Scale(scheme=RAMP), legend=legend)
     points = alt.Chart(data_of(rows))
     moving = points.mark_circle(size=30, opacity=0.9).encode(**position, color=ramp, tooltip=says)
     first = points.transform_filter("datum.eta == 0")
@@ -236,7 +235,7 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     ]
     names = list(series)
     many = active.sum() > MANY_STATES
-    colour, dash = channels("learner", {"true value": Look(INK)} | own, columns=2)
+    colour, dash = channels("learner", {"true value": Look(SOFT)} | own, columns=2)
     zero = c.error(np.zeros(c.problem.n_features))
     useful = [m.values for m in moves if m.values is not None and (m.error or 0.0) <= zero]
     ends = [v for x in (*series.values(), *useful) for s, v in enumerate(x) if active[s]]

@@ -8,8 +8,10 @@ from typing import Any
 
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.panels import data, framed, says
+from steadytd.report.palette import GOOD, INK, PALE, SHADE
 
 CAP = 10.0  # standard errors apart: beyond, a difference looks no stronger
+COLOURS = {"not known": PALE, "agree": GOOD, "apart": SHADE}
 
 
 def agreement_chart(e: Evaluation, name: str) -> Any | None:
@@ -43,8 +45,9 @@ def _matrix(name: str, rows: list[dict[str, Any]], learners: list[str]) -> Any:
                 "level": level,
                 "difference": r["difference"],
                 "stderr": error,
-                "colour": _cell_colour(level, sure),
-                "ink": "white" if level == "apart" and sure > 0.75 * CAP else "#222222",
+                "colour": COLOURS[level],
+                "strength": 0.2 + 0.7 * sure / CAP if level == "apart" else 0.25,
+                "ink": "white" if level == "apart" and sure > 0.75 * CAP else INK,
             }
         )
     x = alt.X(
@@ -54,9 +57,11 @@ def _matrix(name: str, rows: list[dict[str, Any]], learners: list[str]) -> Any:
     base = alt.Chart(data(cells)).encode(x=x, y=y)
     told = says("learner", "other", "level", difference="difference", stderr="standard error")
     box = base.mark_rect(stroke="white").encode(
-        color=alt.Color("colour:N", scale=None), tooltip=told
+        color=alt.Color("colour:N", scale=None),
+        fillOpacity=alt.FillOpacity("strength:Q", scale=None),
+        tooltip=told,
     )
-    text = base.mark_text(fontSize=9).encode(text="text:N", color=alt.Color("ink:N", scale=None))
+    text = base.mark_text(fontSize=10).encode(text="text:N", color=alt.Color("ink:N", scale=None))
     return framed([box, text], f"{name}: row minus column", 150 + 21 * len(order))
 
 
@@ -79,14 +84,3 @@ def _below(row: dict[str, Any], order: list[str]) -> dict[str, Any]:
         return row
     swapped = {"learner": row["other"], "other": row["learner"]}
     return {**row, **swapped, "difference": -row["difference"]}
-
-
-def _cell_colour(level: str, sure: float) -> str:
-    if level == "not known":
-        return "#eeeeee"
-    if level == "agree":
-        return "#cfe9dc"
-    share = min(sure / CAP, 1.0)
-    ends = ((252, 229, 205), (190, 70, 10))
-    mixed = [round(a + share * (b - a)) for a, b in zip(*ends, strict=True)]
-    return "#" + "".join(f"{c:02x}" for c in mixed)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steadytd.report.figures import data_of, styled
-from steadytd.report.palette import INK, PALE, SOFT
+from steadytd.report.palette import INK, PALE, RAMP, SOFT
 from steadytd.report.study.axes import Shelf, power_labels, shelf
 from steadytd.report.study.figures import heading
 from steadytd.studies.analysis.reading import Chapter
@@ -96,7 +96,7 @@ def _panel(
     x = _x(along, sorted({r["x"] for r in rows}), power)
     scale = frame.scale()
     y = alt.Y("y:Q", scale=scale, axis=frame.axis("overflowed"), title=what)
-    ramp = alt.Scale(domain=lines, scheme=alt.SchemeParams("viridis", extent=[0.0, 0.88]))
+    ramp = alt.Scale(domain=lines, scheme=RAMP)
     legend = None if second is None else alt.Legend(
         title=second, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1, labelFontSize=11
     )  # fmt: skip

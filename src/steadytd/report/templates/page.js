@@ -7,8 +7,10 @@
     background: "transparent", font: getComputedStyle(document.body).fontFamily, padding: 4,
     axis: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500, labelColor: "#1d2329", titleColor: "#1d2329", gridColor: "#e6e9ed", domainColor: "#9aa5b1", tickColor: "#9aa5b1" },
     axisQuantitative: { labelOverlap: true, labelSeparation: 8 },
-    legend: { labelFontSize: 12, titleFontSize: 12, orient: "bottom" }, view: { stroke: "#cfd5db" },
+    legend: { labelFontSize: 12, titleFontSize: 12, labelColor: "#1d2329", titleColor: "#1d2329", orient: "bottom" }, view: { stroke: "#cfd5db" },
   };
+  // Pixels cannot be told apart by a style: grey that is legible on any ground.
+  const grey = { ...config, axis: { ...config.axis, labelColor: "#78838f", titleColor: "#78838f", gridColor: "#8a949f33" }, view: { stroke: "#8a949f66" } };
 
   const rows = (table) => table.rows.map((row) => Object.fromEntries(row.map((v, i) => [table.names[i], v])));
 
@@ -19,7 +21,7 @@
     for (const [i, one] of views.entries()) {
       const spec = { ...one.spec, datasets: Object.fromEntries(Object.entries(one.tables).map(([k, t]) => [k, rows(t)])) };
       places[i].replaceChildren();
-      const made = await vegaEmbed(places[i], spec, { mode: "vega-lite", actions: false, ast: true, renderer: one.renderer, config, tooltip: { theme: "page", disableDefaultStyle: false } });
+      const made = await vegaEmbed(places[i], spec, { mode: "vega-lite", actions: false, ast: true, renderer: one.renderer, config: one.renderer === "canvas" ? grey : config, tooltip: { theme: "page", disableDefaultStyle: false } });
       places[i].style.minHeight = "0";
       places[i].view = made.view;
       if (one.near) nearest(places[i], made.view, one.near, spec.datasets[one.near.table], toggle);
