@@ -53,8 +53,9 @@ class Systems:
     def noise(self, n: float) -> float:
         """The root of the mean sum of squares of the n products: V_n = E rho^2 + K V_{n-1}."""
         now, ahead = self.s.squares
-        while len(self.weights) <= n:
-            self.weights.append(now + ahead @ self.weights[-1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            while len(self.weights) <= n:
+                self.weights.append(now + ahead @ self.weights[-1])
         return float(np.sqrt(self.s.m.d @ self.weights[int(n)] / self.s.m.d.sum()))
 
 

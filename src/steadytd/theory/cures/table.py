@@ -2,8 +2,9 @@
 
 The *cheapest* cure is the one whose best amount has the least error of the fixed point. Errors
 within 5 % are equal; among equals the fastest at equal noise counts (`Cure.efficiency`), and cures
-whose second moments are not finite count only if no other is there. A target that moves infinitely
-slowly has no rate and never counts.
+whose second moments are not finite, or whose noise is more than 1000 times that without cure (it
+takes a million times as many steps to average it out), count only if no other is there. A target
+that moves infinitely slowly has no rate and never counts.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from steadytd.theory.cures.laws import law_cures
 from steadytd.theory.cures.search import StableSet, stable_set
 from steadytd.theory.mean_square import MeanSquare, mean_square
 
+LOUD = 1000.0  # times the noise without cure: no error is worth more
 FILES = (nstep_td.cure, partially_fitted.cure, target_td.cure, target_td.slow, ridge_td.cure,
          truncated_etd.cure)  # fmt: skip
 
@@ -63,6 +65,12 @@ class Treatment:
     def finite(self) -> bool | None:
         """Whether what is carried from step to step has a finite second moment there."""
         return None if self.best is None else self.cure.is_finite(self.best)
+
+    @property
+    def loud(self) -> bool:
+        """Whether the noise of its updates there is beyond use."""
+        noise = None if self.best is None else self.cure.scatter(self.best)
+        return noise is not None and not noise <= LOUD * self.cure.setting.scatter
 
     @property
     def rate(self) -> float | None:
@@ -133,7 +141,8 @@ def _cures(setting: Setting) -> Iterator[Cure]:
 def equals(found: tuple[Treatment, ...]) -> list[Treatment]:
     """The cures of least error, the fastest at equal noise first. See above."""
     possible = [t for t in found if t.best is not None and t.cure.comparable]
-    calm = [t for t in possible if t.finite] or possible
+    finite = [t for t in possible if t.finite] or possible
+    calm = [t for t in finite if not t.loud] or finite
     if not calm:
         return []
     size = calm[0].cure.setting.size

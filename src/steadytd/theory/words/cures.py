@@ -5,7 +5,7 @@ from __future__ import annotations
 from steadytd.base.finding import Finding
 from steadytd.base.wording import listed
 from steadytd.theory.analysis import Analysis
-from steadytd.theory.cures.table import Treatment, equals
+from steadytd.theory.cures.table import LOUD, Treatment, equals
 
 NOISY = 10.0  # times the noise without cure, from which on it is said what that costs
 
@@ -28,11 +28,15 @@ def cheapest_cure(c: Analysis, found: tuple[Treatment, ...]) -> Finding:
             f"fastest at equal noise (the other{'s' if len(others) > 1 else ''}: {names})"
         )
     else:
-        text += ", and with the amount to take no other cure of finite variance is within 5 % of it"
+        text += ", and with the amount to take no other cure of bearable noise is within 5 % of it"
     text += f". The noise of its updates is {noise:.3g}; without cure it is {plain(found):.3g}."
     if noise is not None and noise >= NOISY * plain(found):
         more = (noise / plain(found)) ** 2
         text += f" To average that out takes {more:.2g} times as many steps."
+    loud = [t for t in found if t.finite and t.loud and (t.error or 0.0) < (best.error or 0.0)]
+    if loud and not best.loud:
+        names = listed([f"{t.title} {t.error:.4g}" for t in loud])
+        text += f" Not counted, with over {LOUD:g} times the noise without cure: {names}."
     return Finding(
         "cheapest_cure",
         text=text,
