@@ -453,6 +453,8 @@ def test_what_the_broken_files_were_made_from(tmp_path: Path) -> None:
         (0, {"V": "text"}, r"'V' must hold numbers, got <U"),
         (0, {"V": "nan"}, r"weights that are not finite, but is not marked as diverged"),
         (0, {"diverged": "text"}, r"'diverged' must hold numbers"),
+        (0, {"diverged": "nan"}, r"'diverged' must hold finite numbers"),
+        (0, {"carry": "nan"}, r"'carry' must hold finite numbers"),
     ],
 )
 def test_a_damaged_saved_learner(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from html.parser import HTMLParser
@@ -16,6 +17,7 @@ import steadytd as st
 from steadytd.base.outside.shown import Shown
 from steadytd.report.certificate.page import findings, verdict
 from steadytd.report.evaluation.words import decision_lines, verdicts
+from steadytd.report.figures import data_of, described
 from steadytd.report.live import live
 from steadytd.report.palette import look
 from steadytd.report.run import words as run_words
@@ -303,3 +305,14 @@ def test_a_text_is_the_same_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> No
     before = str(result()), str(certificate())
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert (str(result()), str(certificate())) == before
+
+
+def test_tables_of_a_page_stand_in_the_order_of_their_layers_and_are_safe_to_draw() -> None:
+    """The order was that of a set, another in every process; NUL ends the process that draws."""
+    import altair as alt
+
+    layers = [alt.Chart(data_of([{"x": i, "name": "a\x00b"}])).mark_point() for i in range(8)]
+    spec = described(alt.layer(*(layer.encode(x="x:Q") for layer in layers)))
+    assert "\\u0000" not in json.dumps(spec)
+    (view,) = json.loads(live("many", spec).data)["views"]
+    assert list(view["tables"]) == [layer["data"]["name"] for layer in view["spec"]["layer"]]

@@ -77,6 +77,9 @@ class LiveBlock:
                 "the saved learner has weights that are not finite, but is not marked as diverged; "
                 "save it again, or begin anew."
             )
+        for name in ("diverged",) if gone.any() else ("diverged", "carry"):
+            if not np.isfinite(state[name]).all():
+                raise InputError(f"the saved learner's '{name}' must hold finite numbers.")
         for name, array in own.items():
             array[...] = state[name]
         self.block.resume(step)
