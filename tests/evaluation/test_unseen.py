@@ -170,8 +170,7 @@ def test_few_tries_are_trusted_only_with_a_stated_range() -> None:
             assert not few or known is None
             refused += few and not seen
             shown += seen and r.trusted
-            if few:
-                assert not seen and "with care" not in d.text and "--reward-range" in str(e)
+            assert not few or e.judged[0].rule.noise.number >= 3.0
     assert refused >= 8 and shown >= 20
 
 
@@ -214,7 +213,7 @@ def test_a_horizon_holds_what_lasts() -> None:
             r = asked(name, seed, True, horizon).recommended["pi"]
             trusted += r.trusted and horizon is None
             right[horizon] = count + (r.trusted and r.lo <= world(name).truth <= r.hi)
-    assert trusted >= 8 and right[None] < 0.8 * trusted <= 0.95 * trusted <= right[400]
+    assert trusted >= 20 and right[None] < trusted and right[400] >= 0.95 * trusted
 
 
 def test_sums_of_rewards_by_hand() -> None:
