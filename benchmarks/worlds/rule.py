@@ -236,7 +236,7 @@ def _carried(units: Units, s: Sums) -> np.ndarray[tuple[int], np.dtype[np.bool_]
     off = np.maximum(MANY * np.sqrt((e**2).sum(axis=0) * k / (k - 1)) / n, NEAR)
     with np.errstate(all="ignore"):
         counting = units.weight.sum(axis=0) ** 2 / (units.weight**2).sum(axis=0)
-    differ = s.se > SAME * np.abs(s.J)
+    differ = (s.se > SAME * np.abs(s.J)) & s.e.any(axis=0)
     enough = differ & (counting >= min(FEW_WEIGHTS, k / 4))
     return np.asarray(enough & (total <= 1.0 + off) & (total + cut >= 1.0 - off))
 

@@ -52,8 +52,8 @@ def about_rows(j: Judged, f: LogFacts) -> Finding | None:
         "few_rows", j.name, "warning",
         f"{j.name} rests on few tries, weighted as it would act: on {', and on '.join(said)}. "
         f"Something that comes once in {_two(once_in(tries))} of such {what} is missing in one of "
-        "twenty such logs, and this log shows nothing rare: a large one could make the answer "
-        "wrong.",
+        "twenty such logs, and this one shows nothing rare: if that changes the return by much, "
+        "the answer is wrong.",
         "State the range of rewards (reward_range, --reward-range), and horizon where something "
         "can last: what is rare is then within the interval. Or collect more data.",
         {**j.resting._asdict(), "once_in": once_in(tries)},

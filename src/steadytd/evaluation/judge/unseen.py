@@ -83,8 +83,8 @@ def resting(rows: RowWeights, target: int, lam: float, episodes: float) -> Resti
     if weight is None or not weight.any():
         return None
     more = np.maximum(weight - rows.own, 0.0)
-    counts = (rows.each * effective_number(x) for x in (weight, more))
-    return Resting(*counts, float(more.sum() / abs(weight.sum())), episodes)
+    count, beyond = (rows.each * effective_number(x) for x in (weight, more))
+    return Resting(count, beyond, float(more.sum() / abs(weight.sum())), episodes)
 
 
 def once_in(tries: float) -> float:
