@@ -389,3 +389,31 @@ def test_the_shell_completes_names() -> None:
     expected = [name for name in st.learners() if name.startswith("pert")]
     assert done.stdout.split() == expected == browse.names("pert")
     assert browse.kinds("l") == ["learners"] and study_names("qu") == ["quick"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["run", "baird"], ["LEARNERS is missing", "steadytd run baird td:alpha=0.0001"]),
+        (["certify"], ["PROBLEM is missing", "For instance: steadytd certify three_state"]),
+        (["study"], ["FILE is missing", "For instance: steadytd study quick"]),
+        (["reprduce"], ["unknown command 'reprduce'; did you mean 'reproduce'?"]),
+    ],
+)
+def test_what_is_missing_or_misspelt_is_named_with_an_example(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: list[str],
+    said: list[str],
+) -> None:
+    assert call(monkeypatch, *given) == 2
+    text = capsys.readouterr().err
+    assert all(part in text for part in said), text
+
+
+def test_a_study_of_the_package_is_found_beside_a_directory_of_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "quick").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert st.study("quick").spec.name == "quick"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import warnings
 from typing import Any, NoReturn
@@ -11,7 +12,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, unknown
 from steadytd.cli import browse, certify, evaluate, experiments, fault, lab, report, study
 from steadytd.cli.console import err, plain, say
 
@@ -25,6 +26,19 @@ class Command(TyperCommand):
         """The options and arguments."""
         return _named(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read them; where one is missing, say what it is and show the command in use."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if type(error).__name__ != "MissingParameter":  # Typer brings its own Click
+                raise
+            missing = next(x for x in self.params if x.required and not ctx.params.get(x.name))
+            example = re.search(rf"steadytd {self.name} [^\n]+", self.help or "")
+            shown = f" For instance: {example[0].strip()}" if example else ""
+            what = re.sub(r"\s+", " ", getattr(missing, "help", None) or "").strip()
+            raise InputError(f"{missing.metavar} is missing. {what}{shown}") from None
+
 
 class Commands(TyperGroup):
     """As `Command`, for `steadytd` itself."""
@@ -32,6 +46,12 @@ class Commands(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """The options."""
         return _named(super().get_params(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is named first."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise unknown("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
 
 
 def _named(params: list[Any]) -> list[Any]:

@@ -124,9 +124,9 @@ class _Finder:
             raise InputError(f"{file}: two columns are named '{twice[0]}'; rename one of them.")
 
     def missing(self, name: str, why: str = "") -> InputError:
-        hint = str(unknown("column", name, self.present))
+        hint = str(unknown("column", name, self.present)).removeprefix("unknown")
         return InputError(
-            f"{self.file}: {why}there is no column '{name}' ({hint[:-1]}); if it has another name, "
+            f"{self.file}: {why}there is no{hint} If it has another name, "
             f"say so in the column map: columns={{'{name}': 'its name'}}, or --map {name}=its_name."
         )
 

@@ -12,7 +12,7 @@ from steadytd.studies.spec import Spec, parse_spec
 def load_spec(path: str | Path) -> Spec:
     """Read and check a study file; a bare name means one that comes with the package."""
     source = Path(path)
-    if not source.exists() and str(path) in _files():
+    if not source.is_file() and str(path) in _files():
         source = _files()[str(path)]
     try:
         text = source.read_text(encoding="utf-8")
