@@ -4,5 +4,7 @@ from typing import Any
 VectorType: Any
 DoubleType: Any
 IntType: Any
+VoidType: Any
+FunctionType: Any
 Constant: Any
 Undefined: Any

@@ -15,8 +15,9 @@ from steadytd.engine.loop.compile import kernel
 from steadytd.engine.loop.write import lane_params
 from steadytd.engine.settings import Settings
 from steadytd.hordes.facts import ActiveFeatures
+from steadytd.hordes.loop.learn import PIECE
 from steadytd.hordes.loop.names import TABLES
-from steadytd.hordes.loop.pieces import PIECE, source_pieces
+from steadytd.hordes.loop.pieces import source_pieces
 from steadytd.hordes.loop.shape import (
     LANES,
     NONE,

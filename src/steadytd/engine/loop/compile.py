@@ -28,7 +28,7 @@ DRIVER, HISTORY = "steadytd.engine.loop.driver", "steadytd.engine.loop.history"
 VECTORS = "steadytd.engine.loop.vectors"
 HELPERS = {  # of scaled and of wide loops
     HISTORY: ("Late", "outside", "fold", "decay"),
-    VECTORS: ("eight", "put", "spread", "same", "product", "add_product"),
+    VECTORS: ("eight", "put", "spread", "same", "product", "add_product", "add_at", "ask"),
 }
 
 

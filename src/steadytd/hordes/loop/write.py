@@ -102,6 +102,10 @@ class Writer(Traces):
                 lines = (f"{v}_{basis}[j] += S_{v}_{z}[e, j] * entry" for v in wanted)
                 self.over_group(depth + 3, *lines)
             self.add(depth + 2, "pass")
+        self.finish_products(depth)
+
+    def finish_products(self, depth: int) -> None:
+        """The factors of inner products, and the TD error."""
         self.add(depth, "for j in range(size):")
         scaled = [(v, b) for v, b in self.rows if v in self.shape.factors]
         self.add(depth + 1, *(f"{v}_{b}[j] *= f_{v}[j]" for v, b in scaled))
