@@ -118,7 +118,7 @@ def disjoint_compiler(loop: bool = False) -> type:
     class Disjoint(Compiler):
         def define_pipelines(self) -> Any:
             self.state.flags.noalias = True
-            found = super().define_pipelines()
+            found: Any = super().define_pipelines()
             for one in found if loop else ():
                 one.passes = [p for p in one.passes if p[0].__name__ not in NOT_IN_LOOPS]
             return found
