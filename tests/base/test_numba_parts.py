@@ -7,7 +7,9 @@ everything still works, but slower.
 from __future__ import annotations
 
 import ast
+import gc
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +58,39 @@ def test_disjoint_arrays_are_not_tested_for_overlap() -> None:
         (text,) = function.inspect_llvm().values()
         found.append(("vector.memcheck" in text, "fadd <" in text))
     assert found == [(True, True), (False, True)]
+
+
+def test_a_loop_gets_the_same_machine_code_with_fewer_steps() -> None:
+    both = types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C")
+    found, steps = [], []
+    for loop in (False, True):
+        function: Any = njit(error_model="numpy", **numba_parts.disjoint(loop))(add)
+        function.compile(both)
+        (text,) = function.inspect_asm().values()
+        found.append(re.sub(r"_ZN\w+|v\d+|\.L\w+", "name", text))
+        ((times,),) = (m["pipeline_times"].values() for m in function.get_metadata().values())
+        steps.append(len(times))
+    assert found[0] == found[1] and len(found[0]) > 1000
+    assert steps[0] - steps[1] == len(numba_parts.NOT_IN_LOOPS)
+
+
+def test_looking_for_garbage_goes_on_after_compiling() -> None:
+    seen = []
+
+    class Fails:
+        def compile(self, kinds: object) -> None:
+            seen.append(gc.isenabled())
+            raise ValueError("not a law")
+
+    for on in (True, False):
+        try:
+            (gc.enable if on else gc.disable)()
+            with pytest.raises(ValueError, match="not a law"):
+                numba_parts.address(Fails(), ())
+            assert gc.isenabled() == on
+        finally:
+            gc.enable()
+    assert seen == [False, False]
 
 
 def test_machine_code_is_entered_by_its_address() -> None:

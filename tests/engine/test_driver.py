@@ -46,7 +46,7 @@ def test_where_no_address_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_new_law_does_not_compile_the_driver_again() -> None:
     advanced(fresh("td:alpha=0.01"))
     before = len(driver.run.signatures)  # type: ignore[attr-defined]
-    advanced(fresh("vtrace:alpha=0.01"))
+    advanced(fresh("tdc:alpha=0.01,ratio=1"))
     assert len(driver.run.signatures) == before  # type: ignore[attr-defined]
 
 

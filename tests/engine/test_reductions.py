@@ -15,7 +15,6 @@ from steadytd.engine.learner import Learner
 from steadytd.engine.rows import sparse_rows
 from steadytd.engine.schedule import step_factors
 from tests.support.cases import RandomStream, assert_same_bits
-from tests.support.draws import thinned
 
 STEPS = 500
 ALPHA = 0.03
@@ -227,7 +226,8 @@ def test_vtrace_on_policy_is_td(stream: RandomStream, lam: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", thinned(["tree_backup", "vtrace", "abtd"], 3))
+@pytest.mark.slow  # as above
+@pytest.mark.parametrize("name", ["tree_backup", "vtrace", "abtd"])
 def test_without_traces_the_cut_ones_are_td(stream: RandomStream, name: str) -> None:
     t = stream.transitions
     found = weights(st.learner(name, alpha=ALPHA), stream, t)
@@ -256,7 +256,7 @@ def test_without_a_follow_on_trace_etd_is_td(stream: RandomStream, lam: float) -
     assert_same_bits(weights(perturbed_etd, stream, t), weights(perturbed_td, stream, t))
 
 
-@decays
+@decays_of_traces
 def test_perturbed_etd_without_penalty_is_etd_beta(stream: RandomStream, lam: float) -> None:
     """To rounding: rho (gamma lam) is not (rho gamma) lam in the last bit."""
     t = stream.transitions
@@ -266,7 +266,7 @@ def test_perturbed_etd_without_penalty_is_etd_beta(stream: RandomStream, lam: fl
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
-@decays
+@decays_of_traces
 def test_pgtd2_approaches_gtd2_with_small_steps(stream: RandomStream, lam: float) -> None:
     """The look ahead is of second order in alpha: a tenth of alpha, a hundredth of the gap."""
     gaps = []

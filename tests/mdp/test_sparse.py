@@ -21,10 +21,12 @@ from tests.support.cases import assert_same_bits
 from tests.support.scope import everything
 
 LEARNERS = (
-    "td:alpha=0.05,lam=0.8", "tdc:alpha=0.02,ratio=2", "tdc:alpha=0.02,ratio=2,lam=0.5",
-    "etd:alpha=0.01,lam=0.3", "ridge_td:alpha=0.05,ridge=0.1", "td:alpha=0.05,average=1",
+    "td:alpha=0.05,lam=0.8", "tdc:alpha=0.02,ratio=2", "ridge_td:alpha=0.05,ridge=0.1",
+    "td:alpha=0.05,average=1",
     "td:alpha=1e9", "td:alpha=1e9,lam=0.9",
 )  # fmt: skip
+# With many features these have loops of their own, whose code is tested with other laws.
+MORE = ("tdc:alpha=0.02,ratio=2,lam=0.5", "etd:alpha=0.01,lam=0.3") * everything()
 
 
 def sparse_problem(states: int, features: int, active: int = 3, **more: Any) -> st.Problem:
@@ -51,7 +53,7 @@ def as_dense(p: st.Problem) -> st.Problem:
 
 
 def results(p: st.Problem, *learners: str) -> st.Result:
-    return st.run(p, learners or LEARNERS, steps=400, seeds=2, points=5, threads=1)
+    return st.run(p, learners or (*MORE, *LEARNERS), steps=400, seeds=2, points=5, threads=1)
 
 
 def assert_same_results(one: st.Result, other: st.Result) -> None:

@@ -18,12 +18,14 @@ private to Numba: a test. Other tests fail where a part is missing or has lost i
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
 import operator
 import os
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -101,22 +103,32 @@ def _say_missing(part: str) -> None:
 # ---- noalias
 
 
+# Where Numba looks for functions inside the function, and for arithmetic with whole arrays.
+NOT_IN_LOOPS = ("InlineClosureLikes", "InlineInlinables", "InlineOverloads", "NopythonRewrites")
+
+
 @cache
-def disjoint_compiler() -> type:
-    """Numba's compiler, told that no two arrays given to the function overlap (`restrict` in C)."""
+def disjoint_compiler(loop: bool = False) -> type:
+    """Numba's compiler, told that no two arrays given to the function overlap (`restrict` in C).
+
+    A `loop` that we have written needs less than all of its steps, and gives the same machine code.
+    """
     from numba.core.compiler import Compiler
 
     class Disjoint(Compiler):
-        def define_pipelines(self) -> object:
+        def define_pipelines(self) -> Any:
             self.state.flags.noalias = True
-            return super().define_pipelines()
+            found: Any = super().define_pipelines()
+            for one in found if loop else ():
+                one.passes = [p for p in one.passes if p[0].__name__ not in NOT_IN_LOOPS]
+            return found
 
     return Disjoint
 
 
-def disjoint() -> dict[str, Any]:
-    """The options of `njit` for a function whose arrays never overlap."""
-    return {"pipeline_class": disjoint_compiler()} if used("noalias") else {}
+def disjoint(loop: bool = False) -> dict[str, Any]:
+    """The options of `njit` for a function whose arrays never overlap; see `disjoint_compiler`."""
+    return {"pipeline_class": disjoint_compiler(loop)} if used("noalias") else {}
 
 
 # ---- cache
@@ -172,9 +184,22 @@ def options(dispatcher: Any) -> list[Any]:
 # ---- address
 
 
+@contextlib.contextmanager
+def no_garbage() -> Iterator[None]:
+    """A compiler makes millions of objects: looking for garbage takes a tenth of its time."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
 def address(dispatcher: Any, kinds: tuple[Any, ...]) -> int | None:
     """Where the machine code for these types lies, compiled or taken from disk; None if unknown."""
-    dispatcher.compile(kinds)
+    with no_garbage():
+        dispatcher.compile(kinds)
     if not used("address"):
         return None
     try:

@@ -67,7 +67,7 @@ def kernel(
 
     functions = law_functions(law)
     source = write(law, traced, averaged)
-    disjoint = numba_parts.disjoint()
+    disjoint = numba_parts.disjoint(loop=True)
     if not disjoint:
         source = source.replace(" pipeline_class=Disjoint,", "")
     words = set(re.findall(r"\w+(?=\()", source))
