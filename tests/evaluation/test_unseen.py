@@ -262,7 +262,7 @@ def test_what_would_turn_a_decision_does_turn_it() -> None:
     Then the difference is 0, up to what V learns from the new rewards: a tenth of the difference.
     Half of the size is not enough. The sentence has two digits of both numbers.
     """
-    names = "walk onehot", "lake4 onehot near", "garnet onehot far", "short queue onehot"
+    names = "visitors onehot", "lake4 onehot near", "garnet onehot far", "short queue onehot"
     met = 0
     seeds = range(4, 4 + examples(2, 4))
     for name, seed in itertools.product(names, seeds):
