@@ -10,6 +10,13 @@ from typing import Any
 from steadytd.report.study.leaders import leaders_chart, leaders_words
 from steadytd.studies.analysis.tables import short
 
+ALT = {
+    "leaders": "Each learner's error at its best, on every problem",
+    "curves": "{}: error of each learner at its best over the steps",
+    "overview": "{}: the error of every configuration of every learner",
+    "sensitivity": "{}: error of the learner with a penalty over its step size",
+}
+
 
 def leading(found: dict[str, Any]) -> str:
     """The sentence that a page begins with."""

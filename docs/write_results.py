@@ -24,7 +24,7 @@ from steadytd.studies.analysis.tables import SUPERSCRIPTS, short
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from leading import leaders, leading, placed
+from leading import ALT, leaders, leading, placed
 from living import described_for_pages
 
 DOCS = Path(__file__).parent / "results"
@@ -33,12 +33,6 @@ LEVELS = ("a tenth", "a hundredth", "a millionth")
 LARGEST = 400_000  # characters of a figure that lives: one of every configuration stays a picture
 KEEP = "\x00"  # becomes a blank at which no line breaks
 LEAST = 1e-12  # smaller errors are rounding
-ALT = {
-    "leaders": "Each learner's error at its best, on every problem",
-    "curves": "{}: error of each learner at its best over the steps",
-    "overview": "{}: the error of every configuration of every learner",
-    "sensitivity": "{}: error of the learner with a penalty over its step size",
-}
 NOTE = (
     "Best of: the number of configurations that the learner was tried with. {errors} {seeds} with "
     "standard errors. Predicted: the error of the fixed point, by the certificate. Overflowed: "
@@ -81,10 +75,13 @@ def number(value: float | None, stderr: float | None = None) -> str:
         return ""
     if 0.0 <= value < LEAST:
         return "0" if value == 0.0 else f"<{KEEP}{number(LEAST)}"
-    text = f"{value:.4g}" if stderr is None else f"{value:.4g} ± {stderr:.2g}"
-    return re.sub(
-        r"e([+-]\d+)", lambda x: f"\u00d710{str(int(x[1])).translate(SUPERSCRIPTS)}", text
-    )
+    shown = [(value, 4)] if stderr is None else [(value, 4), (stderr, 2)]
+    text = " ± ".join(f"{float(f'{x:.{digits}g}'):g}" for x, digits in shown)
+    return re.sub(r"e([+-]\d+)", _power, text)
+
+
+def _power(found: re.Match[str]) -> str:
+    return f"\u00d710{str(int(found[1])).translate(SUPERSCRIPTS)}"
 
 
 def table(head: tuple[str, ...], rows: list[list[str]]) -> list[str]:
