@@ -14,7 +14,7 @@ agent = st.learner("perturbed_td", alpha=0.05, eta=0.1).start(n_features=4)
 # goes right with probability 0.9; a reward for passing from cell 3 to cell 0.
 cell = 0
 features = np.eye(4)
-for _ in range(20_000):
+for _ in range(5_000):
     right = rng.random() < 0.5
     following = (cell + (1 if right else -1)) % 4
     rho = (0.9 if right else 0.1) / 0.5
