@@ -38,7 +38,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def poor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log that says little about its target."""
     return write_log(
-        tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0, episodes=30).log(0)
+        tmp_path_factory.mktemp("poor") / "poor.parquet", tabular(8.0, episodes=12).log(0)
     )
 
 
@@ -94,9 +94,9 @@ def test_a_poor_log_gets_a_plain_no(
 ) -> None:
     assert call(monkeypatch, "evaluate", str(poor)) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith("No decision about pi: the log shows too little of what this policy")
+    assert text.startswith("No decision about pi: the log is too small (and 2 more warnings)")
     assert "do not rely on this. Policies" in text
-    assert "Warnings low_overlap pi: " in text
+    assert "Warnings few_episodes: " in text and "low_overlap pi: " in text
     assert "They do not cover: " in text
 
 
