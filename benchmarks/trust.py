@@ -95,7 +95,8 @@ def by_prototype(world: World, seed: int) -> Said:
     found = alarms(scores(rows, stated, unit_of(rows)))
     found += ["estimated"] * world.estimated
     reward = float(rows.reward.min()), float(rows.reward.max())
-    a = answer(target, own, Facts(world.endless, tuple(found), reward, world.discount))
+    kinds = len(set(rows.reward.tolist()))
+    a = answer(target, own, Facts(world.endless, tuple(found), reward, world.discount, kinds))
     return Said(a.lo, a.hi, a.trusted, a.decision == "better", a.decision == "worse")
 
 

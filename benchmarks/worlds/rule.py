@@ -14,9 +14,9 @@ every higher lam' that the log carries. D is for what lies beyond the cuts: DOUB
 there, or of C(lam) times the standard deviation of returns where that is less. Of the lam that the
 log can carry, the one with the shortest interval is taken.
 
-Where at least FEW_SCORES units decide the error, nothing rare is seen in the log; then it must not
-rest on too few tries for that, see `few`. Nor is a curve trusted that bends more than any bias that
-dies away, see `grows`.
+Where at least FEW_SCORES units decide the error, nothing rare is seen in the log; if rewards have
+at most KINDS values, it must not rest on too few tries for that, see `few`. Nor is a curve trusted
+that bends more than any bias that dies away, see `grows`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ SURELY = 0.5  # standard errors of J(lam) - J(0) that are taken for a difference
 FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
 FEW_TRIES, FEW_MORE, SOME = 500.0, 150.0, 0.05  # effective rows, and where the target goes more
 FEW_ALIKE = 50.0  # effective episodes
+KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
 BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
 MANY, NEAR = 2.5, 0.03  # standard errors, and distance, that the total weight may be off 1
 FEW_EPISODES, FEW_ROWS, FEW_STRETCHES = 20, 1000, 25
@@ -77,6 +78,7 @@ class Facts(NamedTuple):
     alarms: tuple[str, ...]  # of the checks of probabilities
     reward: tuple[float, float]  # least and largest
     discount: float
+    kinds: int  # different rewards
 
 
 class Sums(NamedTuple):
@@ -209,7 +211,10 @@ def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRI
         "mixing": not facts.endless or s.like[at[i]] * np.sqrt(FEW_STRETCHES) < 1.0,
         "range": _in_range(J, facts),
         "cut off": facts.endless or left <= MOST_CUT,
-        "few rows": facts.endless or s.number[at[i]] < FEW_SCORES or not few(units, at[i]),
+        "few rows": facts.endless
+        or facts.kinds > KINDS
+        or s.number[at[i]] < FEW_SCORES
+        or not few(units, at[i]),
         "grows": not grows(s, grid[i]),
     }
     reasons = [f"probabilities: {name}" for name in facts.alarms]

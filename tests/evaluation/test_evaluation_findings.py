@@ -99,6 +99,12 @@ def outlier(table: Any) -> Any:
     return table.set_column(table.column_names.index("reward"), "reward", [reward])
 
 
+def coarse(table: Any) -> Any:
+    """Rewards are -1, 0 or 1."""
+    reward = np.sign(np.array(table["reward"].to_pylist()))
+    return table.set_column(table.column_names.index("reward"), "reward", [reward])
+
+
 def reversing(seed: int) -> Any:
     """theta2theta with V = (1, 2): unstable, and every stabilising penalty reverses the sign."""
     p = st.problem("theta2theta")
@@ -275,6 +281,9 @@ CASES: dict[str, Callable[[int], Case]] = {
     ),
     "all cut": lambda s: Case(both(unending(s), episodes=100, length=26, seed=s), {}),
     "few": lambda s: Case(both(world(0.5, s), episodes=8, length=200, seed=s), {}),
+    "some, coarse": lambda s: Case(
+        coarse(both(world(0.5, s), episodes=45, length=200, seed=s)), {"learners": ["lstd"]}
+    ),
     "on policy": lambda s: Case(both(world(0.0, s), episodes=25, length=200, seed=s), {}),
     "one episode": lambda s: Case(both(world(0.5, s), episodes=1, length=200, seed=s), {}),
     "endless": lambda s: Case(both(unending(s), episodes=1, length=2000, seed=s), {}),
@@ -510,6 +519,8 @@ def few_rows(d: Drawn, f: Finding) -> None:
     (once,) = numbers(f.text.partition("comes once in ")[2].partition(" is missing")[0])
     assert (1.0 - 1.0 / once) ** few[worst] == pytest.approx(0.05, abs=0.02)
     assert f"of such {worst.split()[0]} is missing" in f.text and d.e.log.stated is None
+    (kinds,) = numbers(f.text.partition("rewards have only ")[2].partition(" value")[0])
+    assert kinds == len(set(raw.reward.tolist())) <= 10
 
 
 def bias_grows(d: Drawn, f: Finding) -> None:

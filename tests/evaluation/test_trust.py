@@ -65,7 +65,8 @@ def test_the_rule_is_the_one_that_was_graded(name: str) -> None:
         rows.cut[-1] = True
     target, own = by_units(rows, units_of(rows, e.settings["blocks"]))
     reward = float(rows.reward.min()), float(rows.reward.max())
-    a = answer(target, own, Facts(w.endless, (), reward, w.discount))
+    kinds = len(set(rows.reward.tolist()))
+    a = answer(target, own, Facts(w.endless, (), reward, w.discount, kinds))
     r, d = e.recommended["pi"], e.compare("pi")
     found = r.value, r.lo, r.hi, d.difference, d.lo, d.hi, e.judged[0].rule.lam
     true = a.value, a.lo, a.hi, a.difference, a.difference_lo, a.difference_hi, a.lam

@@ -22,7 +22,7 @@ from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import count
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.choose import make_block
-from steadytd.engine.facts import STEP_FACTS, fact_table
+from steadytd.engine.facts import GAMMA, STEP_FACTS, fact_table
 from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import Settings
@@ -77,8 +77,11 @@ class LiveBlock:
                 "the saved learner has weights that are not finite, but is not marked as diverged; "
                 "save it again, or begin anew."
             )
-        for name in ("diverged",) if gone.any() else ("diverged", "carry"):
-            if not np.isfinite(state[name]).all():
+        must = {"diverged": state["diverged"]}
+        if "carry" in own and not gone.any():  # what else is carried is not known to every learner
+            must["carry"] = state["carry"][GAMMA]
+        for name, numbers in must.items():
+            if not np.isfinite(numbers).all():
                 raise InputError(f"the saved learner's '{name}' must hold finite numbers.")
         for name, array in own.items():
             array[...] = state[name]

@@ -19,6 +19,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
+from steadytd.base.wording import count
 from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.rule import FEW_SCORES, Ruled
@@ -37,7 +38,7 @@ COUNTED = {
 
 
 def about_rows(j: Judged, f: LogFacts) -> Finding | None:
-    """The log shows nothing rare, and is too small to show it."""
+    """The log shows nothing rare, nor how far rewards can go, and is too small to show it."""
     few = {} if j.resting is None or not j.rule.carried else j.resting.too_few
     if j.resting is None or not few:
         return None
@@ -52,8 +53,9 @@ def about_rows(j: Judged, f: LogFacts) -> Finding | None:
         "few_rows", j.name, "warning",
         f"{j.name} rests on few tries, weighted as it would act: on {', and on '.join(said)}. "
         f"Something that comes once in {_two(once_in(tries))} of such {what} is missing in one of "
-        "twenty such logs, and this one shows nothing rare: if that changes the return by much, "
-        "the answer is wrong.",
+        "twenty such logs. This one shows nothing rare, and its rewards have only "
+        f"{count(j.resting.kinds, 'value')}, which do not tell how far another can go: if that "
+        "changes the return by much, the answer is wrong.",
         "State the range of rewards (reward_range, --reward-range), and horizon where something "
         "can last: what is rare is then within the interval. Or collect more data.",
         {**j.resting._asdict(), "once_in": once_in(tries)},

@@ -33,6 +33,7 @@ from steadytd.evaluation.judge.stated import Stated
 LEVEL = 0.95
 FEW_ROWS, FEW_MORE, FEW_ALIKE = 500.0, 150.0, 50.0  # effective rows, of both kinds, and episodes
 SOME = 0.05  # of the weights: where so little goes beyond the log, it may rest on few rows
+KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
 
 BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
 
@@ -59,13 +60,15 @@ class Resting(NamedTuple):
     """How many tries an answer rests on: (sum a)^2 / sum a^2 of weights a.
 
     `rows` is of the weights U rho of rows, `more` of by how much they exceed those of the policy
-    that made the log (a `share` of all weights), `episodes` of the weights of episodes.
+    that made the log (a `share` of all weights), `episodes` of the weights of episodes; `kinds` is
+    the number of different rewards.
     """
 
     rows: float
     more: float
     share: float
     episodes: float
+    kinds: int = 1
 
     @property
     def too_few(self) -> dict[str, tuple[float, float]]:
@@ -78,13 +81,13 @@ class Resting(NamedTuple):
 
 
 def resting(rows: RowWeights, target: int, lam: float, episodes: float) -> Resting | None:
-    """Of the sampled rows; None where there are none."""
-    weight = rows.weights(target, lam) if rows.number else None
+    """Of the sampled rows; None where there are none, or more than KINDS different rewards."""
+    weight = rows.weights(target, lam) if rows.number and rows.kinds <= KINDS else None
     if weight is None or not weight.any():
         return None
     more = np.maximum(weight - rows.own, 0.0)
     count, beyond = (rows.each * effective_number(x) for x in (weight, more))
-    return Resting(count, beyond, float(more.sum() / abs(weight.sum())), episodes)
+    return Resting(count, beyond, float(more.sum() / abs(weight.sum())), episodes, rows.kinds)
 
 
 def once_in(tries: float) -> float:

@@ -50,6 +50,11 @@ class RowWeights:
         return self.sample.rows[:, REWARD].astype(np.float64)
 
     @cached_property
+    def kinds(self) -> int:
+        """How many different rewards there are."""
+        return len(np.unique(self.reward))
+
+    @cached_property
     def discount(self) -> Floats:
         """The discounts of the next states."""
         return self.sample.rows[:, DISCOUNT].astype(np.float64)
