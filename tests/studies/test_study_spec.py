@@ -117,6 +117,43 @@ def test_several_problems_with_their_own_steps_and_learners() -> None:
     np.testing.assert_array_equal(spec.tasks[1].problem.P, expected.P)
 
 
+def test_names_and_texts_stand_for_tables() -> None:
+    short = parse_spec(
+        """
+        problems = ["baird", { name = "three_state", steps = 20 }]
+        steps = 100
+        seeds = 1
+        learners = ["td:alpha=0.1", { name = "perturbed_td", alpha = [0.1, 0.2], eta = 1 }]
+        """,
+        "s",
+    )
+    assert [(t.label, t.steps) for t in short.tasks] == [("baird", 100), ("three_state", 20)]
+    texts = ["td:alpha=0.1", *(f"perturbed_td:alpha={a},eta=1" for a in (0.1, 0.2))]
+    assert [[str(x) for x in t.learners] for t in short.tasks] == [texts, texts]
+
+
+LISTS = [
+    ('problems = "baird"', r"line 1, problems: must be a list; .*\[\[problems\]\].*got 'baird'"),
+    ('problems = ["bairt"]', r"line 1, problems\[0\]: unknown problem 'bairt'; did you mean"),
+    ("problems = [3]", r"line 1, problems\[0\]: must be a table of keys \(.* text\), got 3"),
+    ('problem = ["baird"]', r"line 1, problem: must be a text, got \['baird'\]"),
+    ('learners = ["td:alpha"]', r"learners\[0\]: td: expected key=value, got 'alpha'"),
+    ('learners = ["td:alpa=1"]', r"learners\[0\].alpa: unknown parameter .*'alpha'"),
+    ("learners = { td = 1 }", r"learners: must be a list; tables stand under \[\[learners\]\]"),
+    ("learners = []", r"learners: must be a list of at least one, got \[\]"),
+    ('confirm = { by = "x" }', r"confirm.by: must be 'auc' or 'final', got 'x'"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), LISTS)
+def test_what_is_no_list_or_table_is_said_in_plain_words(line: str, message: str) -> None:
+    key = line.partition(" ")[0]
+    others = {"problem": 'problem = "baird"', "learners": 'learners = ["td:alpha=1"]'}
+    rest = "\n".join(v for k, v in others.items() if not key.startswith(k))
+    with pytest.raises(st.InputError, match=message):
+        parse_spec(f"{line}\n{rest}\nsteps = 10\nseeds = 1\n", "s")
+
+
 MISTAKES = [
     ("steps = 1000", "stebs = 1000", r"line 4, stebs: unknown key .* did you mean 'steps'"),
     ("seeds = 3", "seeds = 0", r"line 5, seeds: seeds must be a whole number >= 1 .*, got 0"),

@@ -23,6 +23,7 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import LARGEST, MOST_SEEDS, whole
 from steadytd.engine.learner import Learner
+from steadytd.engine.settings import parse_params
 from steadytd.learners import algorithm
 from steadytd.problems import is_family
 from steadytd.problems import problem as make_problem
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 1_000_000  # of a curve, and
 MOST_RUNS = 1_000_000  # configurations of a study: beyond that it is a slip of the pen
+KINDS = {  # what Pydantic calls them, in words
+    "model_type": "a table of keys (a problem or learner may be a text)",
+    "dict_type": "a table of keys",
+    "list_type": "a list; tables stand under [[{key}]] each",
+    "string_type": "a text",
+    "too_short": "a list of at least one",
+    "literal_error": "{expected}",
+}
 
 
 def _count(least: int, most: int = LARGEST) -> BeforeValidator:
@@ -58,7 +67,7 @@ class Strict(BaseModel):
 
 
 class ProblemEntry(Strict):
-    """One problem of a study; what it does not say, the study says."""
+    """One problem of a study, or its name alone; what it does not say, the study says."""
 
     name: str
     options: dict[str, int | float | str] = Field(default_factory=dict)
@@ -66,6 +75,11 @@ class ProblemEntry(Strict):
     every: Count | None = None
     per_decade: PerDecade | None = None
     label: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _written(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _known(self) -> ProblemEntry:
@@ -85,13 +99,24 @@ class Confirm(Strict):
 
 
 class Grid(BaseModel):
-    """One algorithm with its grid: every other key is an axis (see `study.grid`)."""
+    """One algorithm with its grid: every other key is an axis (see `studies.grid`).
+
+    A text as on the command line, `td:alpha=0.1`, is a grid of one learner.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     name: str
     on: list[str] | None = None
     when: list[dict[str, Any]] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _written(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        name, _, rest = value.partition(":")
+        return {"name": name.strip(), **parse_params(name.strip(), rest)}
 
     @property
     def axes(self) -> Mapping[str, Any]:
@@ -333,6 +358,9 @@ def _located(text: str, where: str, error: ValidationError) -> InputError:
         message = str(unknown("key", str(path[-1]), known))
     elif first["type"] == "missing":
         message = f"{path[-1]} is missing; a study needs it."
+    elif first["type"] in KINDS:
+        wanted = KINDS[first["type"]].format(key=path[-1], **first.get("ctx", {}))
+        message = f"must be {wanted}, got {first['input']!r}."
     elif not message.endswith("."):
         message = f"{message}, got {first['input']!r}."
     return _at(text, where, path, message)
