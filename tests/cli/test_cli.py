@@ -112,7 +112,7 @@ def test_a_diverged_learner_is_marked_and_json_stays_valid(
     assert 0 < row["first_divergence"] < 5000
     assert call(monkeypatch, *arguments) == 0
     text = capsys.readouterr().out
-    assert "td:alpha=5: overflowed in all 2 runs, first at step" in text
+    assert "td:alpha=5: overflowed in both runs, first at step" in text
     assert "nan" not in text
 
 

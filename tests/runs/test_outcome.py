@@ -214,7 +214,7 @@ def test_theory_decides_where_the_errors_do_not() -> None:
 def test_overflow_and_words_for_reading() -> None:
     r = st.run("theta2theta", "td:alpha=5", steps=5000, seeds=2)
     assert r.outcomes == [["overflowed", "overflowed"]] and r.summary["diverged"][0] == 2
-    assert "overflowed in all 2 runs, first at step" in str(r)
+    assert "overflowed in both runs, first at step" in str(r)
     assert ended(["growing", "settled"]) == "growing 1 of 2"
 
 

@@ -100,9 +100,9 @@ def sentences(r: Result) -> list[str]:
 def of(some: int, runs: Sequence[str]) -> str:
     """A part of the runs.
 
-    >>> of(1, ["growing"]), of(3, ["growing"] * 3), of(2, ["settled"] * 9)
-    ('its run', 'all 3 runs', '2 of 9 runs')
+    >>> of(1, ["growing"]), of(2, ["growing"] * 2), of(3, ["growing"] * 3), of(2, ["settled"] * 9)
+    ('its run', 'both runs', 'all 3 runs', '2 of 9 runs')
     """
     if some == len(runs):
-        return "its run" if some == 1 else f"all {some} runs"
+        return {1: "its run", 2: "both runs"}.get(some, f"all {some} runs")
     return f"{some} of {len(runs)} runs"
