@@ -11,6 +11,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 ROOT = Path(__file__).parent
+GARBAGE = 20_000  # new objects between two looks for garbage: tests make few rings of them
 
 
 @pytest.hookimpl(wrapper=True)
@@ -24,6 +25,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(GARBAGE)
         gc.enable()
 
 

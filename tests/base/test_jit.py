@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import pickle
 import random
@@ -305,25 +304,6 @@ def test_functions_of_others_are_not_kept(own_cache: Path) -> None:
         return 2.0 * x
 
     assert twice(2.0) == 4.0 and not own_cache.exists()
-
-
-PROCESS = """
-import json
-import numpy as np
-from steadytd.engine.loop.kernels import uniform
-
-found = uniform(np.uint64(7), 3)
-print(json.dumps([found, sum(uniform.stats.cache_hits.values())]))
-"""
-
-
-def test_the_next_process_compiles_nothing(own_cache: Path) -> None:
-    env = {**os.environ, "STEADYTD_CACHE_DIR": str(own_cache)}
-    for hits in (0, 1):
-        done = subprocess.run(
-            [sys.executable, "-c", PROCESS], env=env, capture_output=True, text=True, check=True
-        )
-        assert json.loads(done.stdout) == [RIGHT, hits]
 
 
 def test_compiling_is_said_once_at_a_terminal(

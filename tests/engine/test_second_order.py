@@ -20,6 +20,7 @@ from steadytd.learners.lstd import expectation
 from steadytd.learners.perturbed_lstd import path
 from steadytd.streams.finite import FiniteStream
 from tests.support.cases import assert_same_bits, is_quick, off_policy_problem
+from tests.support.draws import examples
 from tests.support.helpers import random_problem
 
 STEPS, SEED = 700, 5
@@ -155,7 +156,7 @@ def test_recursive_is_batch() -> None:
     """With the same ridge, at every step; with so small a one that no digit of C is left, too."""
     problem = off_policy_problem(3)
     for name in ("lstd", "lsetd"):
-        for ridge in (1.0, 1e-3, 1e-6, 1e-13):
+        for ridge in (1.0, 1e-13, 1e-3, 1e-6)[: examples(2, 4)]:
             batch = st.learner(name, ridge=ridge, lam=0.4)
             pair = [batch, batch.replace(form="recursive")]
             found = st.run(problem, pair, steps=300, seeds=2, points=301)

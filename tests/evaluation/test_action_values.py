@@ -27,6 +27,7 @@ from tests.support.action_reference import (
     slow_score,
     whole_table,
 )
+from tests.support.draws import examples
 from tests.support.evaluate_helpers import Identity, sums_of
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import fixed_lists
@@ -127,7 +128,9 @@ def test_bits_do_not_depend_on_batches() -> None:
     """Chunks are filled across batches; a block is more than one of them."""
     results = [
         sums_of(log, planned(log, blocks=2))
-        for log in (some_log(batch_rows=n, episodes=120) for n in (1, 7, 100_000))
+        for log in (
+            some_log(batch_rows=n, episodes=120) for n in (1, 7, 100_000)[-examples(2, 3) :]
+        )
     ]
     assert results[0].rows > 2 * CHUNK
     for other in results[1:]:

@@ -337,7 +337,7 @@ def test_a_log_without_targets() -> None:
         st.evaluate(table)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(10, 25), deadline=None, derandomize=True)
 @given(
     lengths=st_.lists(st_.tuples(st_.integers(1, 8), st_.booleans()), min_size=1, max_size=10),
     discount=st_.sampled_from([0.0, 0.5, 1.0]),

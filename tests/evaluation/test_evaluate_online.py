@@ -19,7 +19,7 @@ from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.evaluation.follow.local import features_of
 from steadytd.evaluation.follow.online import Follower, Member, SideBySide, Table, side_by_side
 from steadytd.logs.log import Log, open_log
-from tests.support.draws import thinned
+from tests.support.draws import compiled, thinned
 from tests.support.evaluate_helpers import Identity, episodes_of, plan_of
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import log_table
@@ -29,7 +29,7 @@ FAST = ["td:alpha=0.02", "perturbed_td:alpha=0.03,eta=0.4", "etd:alpha=0.01",
         "etd_beta:alpha=0.01,beta=0.5", "tdc:alpha=0.02,ratio=2"]  # fmt: skip
 GENERAL = ["td:alpha=0.02,lam=0.8", "etd:alpha=0.005,lam=0.5", "tdc:alpha=0.02,ratio=2,lam=0.6",
            "vtrace:alpha=0.02,lam=0.9", "htd:alpha=0.01,lam=0.5", "gem_etd:alpha=0.01",
-           "perturbed_etd:alpha=0.01,eta=0.2,beta=0.5", "td:alpha=0.05,power=0.5,delay=30",
+           "perturbed_etd:alpha=0.01,eta=0.2,beta=0.5,lam=0.4", "td:alpha=0.05,power=0.5,delay=30",
            "td:alpha=0.02,average=1", "tree_backup:alpha=0.02,lam=0.9", "gtd2:alpha=0.02",
            "rotd:alpha=0.01"]  # fmt: skip
 
@@ -50,7 +50,7 @@ def engine(log: Log, learner: Learner, target: int) -> Follower:
 
 
 @pytest.mark.parametrize("batch_rows", thinned([9, 65_536], 2))
-@pytest.mark.parametrize("text", [*FAST, *GENERAL])
+@pytest.mark.parametrize("text", compiled([*FAST, *GENERAL]))
 def test_engine_follows_the_log_without_leaks(text: str, batch_rows: int) -> None:
     """Some episodes are cut off while gamma > 0; the next one must not see their traces."""
     learner = st.learner(text)

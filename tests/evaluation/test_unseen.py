@@ -159,7 +159,7 @@ def silent(seed: int, chance: float, size: float, episodes: int = 200) -> tuple[
 def test_few_tries_are_trusted_only_with_a_stated_range() -> None:
     """20 tries of an action that costs 20 once in 25: in 4 of 9 logs nothing is seen of it."""
     refused = shown = 0
-    logs = examples(12, 30)
+    logs = examples(8, 30)
     for seed in range(logs):
         table, value, own = silent(seed, 0.04, 20.0)
         assert value < own  # so that "better" is wrong
@@ -211,7 +211,7 @@ def test_a_horizon_holds_what_lasts() -> None:
     """A pit that is left after some thirty steps, which 80 episodes hardly show."""
     name, right = "trap few", {None: 0, 400: 0}
     trusted = 0
-    logs = examples(12, 30)
+    logs = examples(8, 30)
     for seed in range(60, 60 + logs):
         for horizon, count in right.items():
             r = asked(name, seed, True, horizon).recommended["pi"]
@@ -264,7 +264,7 @@ def test_what_would_turn_a_decision_does_turn_it() -> None:
     """
     names = "bandit far", "bandit", "lake4 onehot near", "garnet onehot near", "short queue onehot"
     met = 0
-    seeds = range(4, 4 + examples(2, 4))
+    seeds = range(4, 4 + examples(1, 4))
     for name, seed in itertools.product(names, seeds):
         w, e = world(name), asked(name, seed)
         d, u, rule = e.compare("pi"), e.unseen("pi"), asked(name, seed, ranged=True).judged[0].rule
@@ -311,7 +311,8 @@ def test_sentences_stand_where_something_is_trusted_and_only_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     no_pictures(monkeypatch)
-    for name in ("bandit far", "lake4 small", "garnet raw near", "line endless raw"):
+    names = "bandit far", "lake4 small", "garnet raw near", "line endless raw"
+    for name in names[: examples(2, 4)]:
         for ranged in (False, True):
             e = asked(name, 3, ranged)
             u, trusted = e.unseen("pi"), e.compare("pi").trusted
@@ -334,7 +335,8 @@ def test_episodes_needed_are_fewer_where_rare_outcomes_are_the_reason() -> None:
     """They shrink with the number of episodes: with as many it is decided, with half it is not."""
     said: list[bool] = []
     early: list[bool] = []
-    for seed in range(6):
+    logs = examples(3, 6)
+    for seed in range(logs):
         table, *_ = silent(seed, 0.0, 0.0)
         how: dict[str, Any] = {
             "discount": 0.9,
@@ -347,7 +349,7 @@ def test_episodes_needed_are_fewer_where_rare_outcomes_are_the_reason() -> None:
         for times, found in ((1.3, said), (0.5, early)):
             many, *_ = silent(seed, 0.0, 0.0, episodes=int(times * (200 + d.episodes_needed)))
             found.append(st.evaluate(many, **how).compare("new").decision == "better")
-    assert sum(said) >= 4 and sum(early) <= 1
+    assert sum(said) >= 2 * logs / 3 and sum(early) <= logs / 6
 
 
 def test_a_single_outlier_is_not_called_a_lack_of_overlap() -> None:

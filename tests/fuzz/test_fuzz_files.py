@@ -25,6 +25,7 @@ from steadytd.studies.blocks import Numbers, StudyBlock, grid_blocks
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
 from tests.support.commands import call
+from tests.support.draws import thinned
 from tests.support.hostile import Killed, stopping_disk
 from tests.support.log_helpers import write_problem_log
 from tests.support.logged_worlds import episodic
@@ -258,7 +259,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", thinned(COMMANDS, 2))
 def test_a_command_whose_files_do_not_fit(
     name: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -165,7 +165,7 @@ def with_one_trace() -> list[str]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("text", with_one_trace())
+@pytest.mark.parametrize("text", thinned(with_one_trace(), 2))
 def test_pieces_have_the_bits_of_blocks(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part, "kernel", not_compiled)
     assert in_pieces(monkeypatch, stream(12, seed=4), text) == 30

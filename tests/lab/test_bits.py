@@ -43,7 +43,7 @@ def browser() -> Browser:
     return Browser()
 
 
-@pytest.mark.parametrize("name", thinned(SMALL, 2))
+@pytest.mark.parametrize("name", thinned(SMALL, 4))
 @pytest.mark.parametrize("lam", [0.0, 0.5])
 def test_weights_and_errors_equal_the_engines(browser: Browser, name: str, lam: float) -> None:
     problem, several = st.problem(name), learners(lam)

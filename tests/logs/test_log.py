@@ -38,7 +38,7 @@ def read(log: Log) -> list[Any]:
         return []
 
 
-@settings(max_examples=examples(20, 60), deadline=None)
+@settings(max_examples=examples(10, 60), deadline=None)
 @given(
     rows=valid_rows(),
     layout=st.sampled_from(["fixed", "list", "large", "columns"]),

@@ -46,7 +46,7 @@ def test_a_copy_begins_with_nothing_kept() -> None:
 
 def test_a_certified_problem_goes_when_nobody_uses_it() -> None:
     """A loop over many problems would fill the memory otherwise: Baird's keeps 14 MB each time."""
-    problem = st.problem("random_mdp", seed=3, states=8, actions=2, features=3)
+    problem = st.problem("random_mdp", seed=3, states=4, actions=2, features=2)
     certificate = st.certify(problem)
     assert certificate.cures.height
     gone = weakref.ref(problem)

@@ -143,7 +143,9 @@ def test_every_example_has_a_check() -> None:
     assert sorted(CHECKS) == [path.stem for path in EXAMPLES]
 
 
-LONG = ("action_values", "cartpole", "cartpole_log", "horde", "mountain_car", "spiral")
+LONG = (
+    "action_values", "cartpole", "cartpole_log", "evaluate_log", "horde", "mountain_car", "spiral",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

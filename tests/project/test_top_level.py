@@ -122,7 +122,7 @@ WAYS = [
 ORDERS = list(itertools.permutations(WAYS))
 
 
-@pytest.mark.parametrize("order", ORDERS[:: examples(12, 5)], ids=str)
+@pytest.mark.parametrize("order", ORDERS[:: examples(24, 5)], ids=str)
 def test_problems_and_learners_are_both_in_any_order(order: tuple[str, ...]) -> None:
     lines = ["import steadytd as st", *order]
     lines += [line.replace("problems", "learners").replace("baird", "td") for line in order]

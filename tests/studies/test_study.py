@@ -249,7 +249,8 @@ def half_written(out: Path) -> list[Path]:
     return [path for path in out.rglob("*") if dataset.left_behind(path)]
 
 
-@pytest.mark.parametrize("at", [3, *(pytest.param(at, marks=pytest.mark.slow) for at in (1, 8))])
+@pytest.mark.slow  # fuzz/test_fuzz_kills.py ends a study at every change of the disk
+@pytest.mark.parametrize("at", [1, 3, 8])
 def test_killed_and_resumed(tmp_path: Path, undisturbed: Path, at: int) -> None:
     """SIGKILL just before the file of the `at`-th block is renamed: written, but not yet there."""
     out, study = tmp_path / "out", tmp_path / "small.toml"

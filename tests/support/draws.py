@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from steadytd.learners import learner
 from steadytd.theory.certificate import Certificate
+from tests.support.cases import is_quick
 from tests.support.realised import drawn
 from tests.support.scope import everything
 
@@ -25,6 +27,14 @@ def thinned(values: Iterable[Any], step: int) -> list[Any]:
     return [
         pytest.param(value, marks=[pytest.mark.slow] if i % step else [])
         for i, value in enumerate(found)
+    ]
+
+
+def compiled(texts: Iterable[str]) -> list[Any]:
+    """Parameters of a test: learners whose loops are compiled anyway, and (slow) the others."""
+    return [
+        pytest.param(text, marks=[] if is_quick(learner(text)) else [pytest.mark.slow])
+        for text in texts
     ]
 
 

@@ -35,3 +35,4 @@ def no_pictures(patch: pytest.MonkeyPatch) -> None:
     drawn = dict.fromkeys(("svg", "png", "pdf"), b"<svg></svg>")
     patch.setattr(draw, "drawn", lambda text: drawn)
     patch.setattr(draw, "FEW", 10**6)  # all in this process
+    patch.setattr(pages, "library", lambda: "/* the script that draws */")

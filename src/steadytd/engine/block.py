@@ -15,8 +15,9 @@ from steadytd.engine.facts import CARRIED, GAMMA
 from steadytd.engine.law import Law
 from steadytd.engine.loop.compile import kernel
 from steadytd.engine.loop.explain import law_error, ours
+from steadytd.engine.loop.parts import lane_params
 from steadytd.engine.loop.wide import GROUP, can_be_wide, wide_source
-from steadytd.engine.loop.write import lane_params, loop_source
+from steadytd.engine.loop.write import loop_source
 from steadytd.engine.rows import Rows, is_dense, no_rows
 from steadytd.engine.settings import Settings
 

@@ -31,7 +31,8 @@ from steadytd.base.numbers import require_room
 from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import Function, Law, Param, Value, arguments, law
-from steadytd.engine.loop.write import FEATURES, Loop, lane_params
+from steadytd.engine.loop.parts import FEATURES, lane_params
+from steadytd.engine.loop.write import Loop
 from steadytd.engine.rows import Rows
 from steadytd.engine.settings import Settings
 

@@ -12,7 +12,7 @@ from steadytd.base.arrays import Floats, Longs, on_cache_line, read_only
 from steadytd.base.jit import compiled
 from steadytd.engine.law import Law
 from steadytd.engine.loop.compile import kernel
-from steadytd.engine.loop.write import lane_params
+from steadytd.engine.loop.parts import lane_params
 from steadytd.engine.settings import Settings
 from steadytd.hordes.facts import ActiveFeatures
 from steadytd.hordes.loop.learn import PIECE

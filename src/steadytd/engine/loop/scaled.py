@@ -19,8 +19,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from steadytd.engine.law import Law
+from steadytd.engine.loop.parts import FEATURES, lane_params
 from steadytd.engine.loop.state import HIGH, LARGE, LOW, SMALL
-from steadytd.engine.loop.write import FEATURES, Loop, lane_params
+from steadytd.engine.loop.write import Loop
 
 LEAST = 1e-150  # what a vector is multiplied with instead of 0, so that it can still be divided by
 

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 
 from steadytd.base.arrays import LANES
 from steadytd.engine.law import Law
-from steadytd.engine.loop.write import FEATURES, Loop
+from steadytd.engine.loop.parts import FEATURES
+from steadytd.engine.loop.write import Loop
 
 PARTS = 2  # vectors of eight per number of a lane: enough sums side by side to hide their latency
 GROUP = PARTS * LANES

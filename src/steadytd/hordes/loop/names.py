@@ -5,7 +5,8 @@ from __future__ import annotations
 from steadytd.base.files import file_name
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Function, Law
-from steadytd.engine.loop.write import FEATURES, Loop
+from steadytd.engine.loop.parts import FEATURES
+from steadytd.engine.loop.write import Loop
 from steadytd.hordes.loop.shape import LANES, SLOTS, LoopShape
 
 COLUMNS = {

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Law
-from steadytd.engine.loop.write import FEATURES, multiples
+from steadytd.engine.loop.parts import FEATURES, multiples
 from steadytd.hordes.loop.names import COLUMNS
 from steadytd.hordes.loop.shape import SLOTS
 from steadytd.hordes.loop.traces import Traces
