@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import steadytd as st
 from steadytd.cli.main import app
 from steadytd.engine.loop.compile import kernel
-from steadytd.engine.schedule import step_factors
+from steadytd.engine.schedule import _kept
 from steadytd.report import kept, pages
 from steadytd.report.reproduction import page as reproduction_page
 from steadytd.reproduction import reproduce
@@ -93,7 +93,7 @@ def followed(walk: Callable[[], object]) -> list[Station]:
             seen.setdefault(Station(code.co_filename.removeprefix(where), code.co_qualname))
 
     walk()
-    for once in (kernel, step_factors):  # as in a new process; machine code is kept
+    for once in (kernel, _kept):  # as in a new process; machine code is kept
         once.cache_clear()
     threading.setprofile(look)
     sys.setprofile(look)

@@ -406,14 +406,37 @@ def test_an_interrupt_leaves_only_whole_files(
 def test_an_interrupt_while_running_stops_every_thread() -> None:
     calls = []
 
-    def interrupted(problem: str, done: int, total: int) -> None:
+    def interrupted(done: int, total: int) -> None:
         calls.append(done)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         reproduce([2], runs=50, progress=interrupted)
     updates = 50 * 6 * 1_000_000
-    assert sum(calls) < 0.01 * updates
+    assert max(calls) < 0.01 * updates
+
+
+def test_an_interrupt_while_others_run_stops_them() -> None:
+    """Figure 1 is ready while the runs of figure 2, here a minute of them, have hardly begun."""
+    counts = [(0, 1)]
+
+    def interrupted(part: Reproduction) -> None:
+        assert [f.number for f in part.figures] == [1]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce([1, 2], 500, progress=lambda *now: counts.append(now), ready=interrupted)
+    done, total = counts[-1]
+    assert total == 500 * 6 * (10_000 + 1_000_000) and done < 0.5 * total
+
+
+def test_what_is_ready_early_is_what_is_returned() -> None:
+    parts: list[Reproduction] = []
+    done = reproduce([1, 3], 2, ready=parts.append)
+    assert [f.number for part in parts for f in part.figures] == [1, 3]
+    assert done.rows == [row for part in parts for row in part.rows]
+    assert done.results == {k: v for part in parts for k, v in part.results.items()}
+    assert [row.figure for row in done.rows] == sorted(row.figure or 0 for row in done.rows)
 
 
 def test_one_run_has_no_standard_error() -> None:

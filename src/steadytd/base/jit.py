@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,7 +129,8 @@ def tidy(directory: Path) -> None:
     """Remove files that were not used for long, the oldest of too many, and half-written ones."""
     now, total = time.time(), 0
     found = []
-    for path in directory.glob("*.n[bp][cz]"):  # hidden files too
+    kinds = ("*.n[bp][cz]", "imports-*.json", ".imports-*.json")  # a star finds hidden files too
+    for path in chain.from_iterable(map(directory.glob, kinds)):
         with contextlib.suppress(OSError):
             about = path.stat()
             found.append((about.st_mtime, about.st_size, path))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,9 +29,13 @@ from steadytd.cli.console import (
 
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
+    from steadytd.reproduction.reproduce import Reproduction
     from steadytd.reproduction.verdict import Row
     from steadytd.runs.result import Result
 
+# Seconds that a thread keeps Python's lock while others wait. Runs ask for it every few
+# milliseconds, and should not stand still for 5, Python's own choice, beside a thread that draws.
+SWITCH = 0.0005
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Threads = Annotated[
     int | None, typer.Option(**WHOLE, help="Number of threads; default: all processors.")
@@ -67,24 +72,36 @@ def reproduce(
       steadytd reproduce --supplement --out results/supplement
     """
     from steadytd.base.files import require_writable
-    from steadytd.report.kept import warm_up
-    from steadytd.report.reproduction.page import write_reproduction
+    from steadytd.report.kept import nothing_kept, warm_up
     from steadytd.reproduction.reproduce import check_request
     from steadytd.reproduction.reproduce import reproduce as do
 
     check_request(figure or (), runs, seed)
     require_writable(directory)
-    Thread(target=warm_up, daemon=True).start()
+    drawn: dict[str, Any] = {}
+
+    def ready(part: Reproduction) -> None:
+        from steadytd.report.reproduction.page import draw  # here: the runs are under way
+
+        warm_up()
+        drawn.update(draw(part))
+
+    if nothing_kept():
+        Thread(target=warm_up, daemon=True).start()
+    sys.setswitchinterval(SWITCH)
     with progress_bar("running") as update:
         done = do(
             figure or (),
             runs=runs,
             seed=seed,
-            progress=lambda problem, now, total: update(now, total),
+            progress=update,
             supplement=supplement,
+            ready=ready,
         )
+    from steadytd.report.reproduction.page import write_reproduction
+
     with err.status("drawing figures"):
-        report = write_reproduction(done, directory, pictures=not no_figures)
+        report = write_reproduction(done, directory, pictures=not no_figures, drawn=drawn)
     if as_json:
         print_json([row.to_dict() for row in done.rows])
         open_page(report, show)

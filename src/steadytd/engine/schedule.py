@@ -32,9 +32,13 @@ def factors(first: int, count: int, power: float, delay: float) -> Floats:
     return np.fromiter(map(math.pow, bases.tolist(), repeat(-power)), float, count)
 
 
-@lru_cache(maxsize=1024)
 def step_factors(first: int, count: int, power: float, delay: float) -> Floats:
     """As `factors`, kept for the next learner or seed that takes the same steps."""
+    return _kept(first, count, power, delay) if power else _kept(0, count, 0.0, 1.0)
+
+
+@lru_cache(maxsize=256)
+def _kept(first: int, count: int, power: float, delay: float) -> Floats:
     found = factors(first, count, power, delay)
     found.flags.writeable = False
     return found

@@ -13,7 +13,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
@@ -42,6 +41,8 @@ class RowSpace(NamedTuple):
         pivoted decomposition Phi_1 = Q_1 R, cut at the rank, leave (R S)' = Q T to be decomposed,
         with rows sorted by size, and Phi Q = Q_1 T'.
         """
+        import scipy.linalg
+
         lengths = column_lengths(Phi)
         kept = lengths > 0.0
         unit = Phi[:, kept] / lengths[kept]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.base.errors import InputError
 
+FEW = 64  # states up to which it is sooner known than SciPy is loaded
 LARGE = 1e150  # where the weights relative to state 0 are scaled down: a long drift overflows
 
 
@@ -35,14 +36,29 @@ def stationary_distribution(P: Floats) -> Floats:
 
 
 def closed_classes(P: Floats) -> list[Longs]:
-    """The closed communicating classes: sets of states that lead to each other and nowhere else."""
-    from scipy.sparse.csgraph import connected_components
+    """The closed communicating classes: sets of states that lead to each other and nowhere else.
 
-    _, label = connected_components((P > 0.0).astype(np.int8), directed=True, connection="strong")
+    In the order of their first states.
+    """
+    label = _classes(P > 0.0)
     source, destination = np.nonzero(P > 0.0)
     leaving = np.unique(label[source[label[source] != label[destination]]])
     closed = np.setdiff1d(np.unique(label), leaving)
-    return [np.flatnonzero(label == c) for c in closed]
+    found = [np.flatnonzero(label == c) for c in closed]
+    return sorted(found, key=lambda states: int(states[0]))
+
+
+def _classes(leads: Bools) -> Ints | Longs:
+    """The number of the communicating class of each state."""
+    if len(leads) > FEW:
+        from scipy.sparse.csgraph import connected_components
+
+        found: Ints = connected_components(leads, directed=True, connection="strong")[1]
+        return found
+    reached = leads | np.eye(len(leads), dtype=np.bool_)
+    for _ in range(len(leads).bit_length()):  # in up to 1, 2, 4, ... steps
+        reached = reached @ reached
+    return np.asarray((reached & reached.T).argmax(axis=1))
 
 
 def _gth(P: Floats) -> Floats:

@@ -37,11 +37,16 @@ def kept_chart(drawing: partial[Any]) -> tuple[dict[str, Any], Live]:
     return whole, Live(**figure)
 
 
+def nothing_kept() -> bool:
+    """Whether charts have to be put together, which takes long."""
+    return next(cache_directory().glob(f"{KEPT}-*"), None) is None
+
+
 def warm_up() -> None:
-    """Load what pages are made with, in a thread beside other work; Altair if nothing is kept."""
+    """Load what pages are made with, beside other work; Altair if nothing is kept."""
     import polars  # noqa: F401
 
-    if next(cache_directory().glob(f"{KEPT}-*"), None) is None:
+    if nothing_kept():
         import altair  # noqa: F401
         import vl_convert  # noqa: F401
     library()

@@ -19,16 +19,19 @@ from steadytd.base.files import cache_directory, file_name
 from steadytd.engine.learner import Learner
 
 
-def compile_beside(learners: Sequence[Learner]) -> None:
-    """Begin to compile the learners' loops, if none is kept."""
-    if (os.cpu_count() or 1) < 2 or any(_kept(learner.name) for learner in learners):
-        return
+def compile_beside(learners: Sequence[Learner]) -> bool:
+    """Begin to compile the learners' loops, if none is kept; whether there is much to compile."""
+    if any(_kept(learner.name) for learner in learners):
+        return False
+    if (os.cpu_count() or 1) < 2:
+        return True
     texts = [str(learner) for learner in learners][::-1]
     process = subprocess.Popen(
         [sys.executable, "-m", "steadytd.reproduction.ahead", json.dumps(texts)],
         cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     atexit.register(process.kill)  # it holds nothing that could be lost
+    return True
 
 
 def _kept(name: str) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import one_seed, whole
+from steadytd.base.outside.progress import Progress, shown
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 POINTS = 1001  # recording points of a curve: every thousandth of the run
 
-Progress = Callable[[str, int, int], None]
+Ready = Callable[["Reproduction"], None]
 
 
 @dataclass(frozen=True)
@@ -85,43 +86,99 @@ def reproduce(
     seed: int = 0,
     progress: Progress | None = None,
     supplement: bool = False,
+    ready: Ready | None = None,
 ) -> Reproduction:
-    """Run the learners of the chosen figures (all, and the supplement, by default) and judge."""
+    """Run the learners of the chosen figures (all, and the supplement, by default) and judge.
+
+    `ready` is given what is known of each problem as soon as it is, while others still run.
+    """
     check_request(figures, runs, seed)
     seeds = range(int(seed), int(seed) + int(runs))
-    return reproduce_figures(choose(figures, supplement), seeds, progress)
+    return reproduce_figures(choose(figures, supplement), seeds, progress, ready=ready)
 
 
 def reproduce_figures(
-    chosen: list[Figure], seeds: range, progress: Progress | None = None, many: int = MANY
+    chosen: list[Figure],
+    seeds: range,
+    progress: Progress | None = None,
+    many: int = MANY,
+    ready: Ready | None = None,
 ) -> Reproduction:
     """Run and judge figures, one run per problem: every learner is a lane of the same streams.
 
     `many` runs say what the runs of a learner with infinite variance look like.
     """
     tasks = [
-        _Task(name, make_problem(name), some[0].steps, _learners(some))
+        _Task(name, make_problem(name), some, _learners(some))
         for name in dict.fromkeys(f.problem for f in chosen)
         if (some := [f for f in chosen if f.problem == name])
     ]
-    results: dict[str, Result] = {}
-    known: dict[str, dict[str, Theory]] = {}
-    compile_beside([learner for task in tasks for learner in task.learners])
-    with ThreadPoolExecutor(1) as beside:  # theory is worked out while loops compile and run
-        theories = [beside.submit(_predict_all, task) for task in tasks]
-        for (name, problem, steps, learners), theory in zip(tasks, theories, strict=True):
-            report = partial(progress, name) if progress else None
-            results[name] = run(
-                problem, learners, steps=steps, seeds=seeds, points=POINTS, progress=report
-            )
-            wide = spreads(problem, learners, steps, len(seeds), many, report)
-            known[name] = {text: one.seen(wide.get(text)) for text, one in theory.result().items()}
-    rows = [
-        judge(figure, claim, results[figure.problem], known[figure.problem])
-        for figure in chosen
-        for claim in figure.claims
-    ]
-    return Reproduction(chosen, results, known, rows, seeds[0])
+    cold = compile_beside([learner for task in tasks for learner in task.learners])
+    with shown(progress, "running") as report, _Pools(report) as pools:
+        parts = dict(_parts(tasks, seeds, many, cold, pools, ready))
+    return _joined(chosen, [parts[task.name] for task in tasks])
+
+
+def _parts(
+    tasks: list[_Task], seeds: range, many: int, cold: bool, pools: _Pools, ready: Ready | None
+) -> Iterator[tuple[str, Reproduction]]:
+    """What is known of each problem, the shortest first: it loads the loops for all."""
+    order = sorted(tasks, key=lambda task: task.steps)
+    results = [pools.running.submit(_run, task, seeds, pools.count(task.name)) for task in order]
+    if not cold:  # nothing may keep the long runs from their start; compiling takes longer
+        results[0].result()
+    theories = [pools.beside.submit(_predict_all, task) for task in order]
+    for task, result, theory in zip(order, results, theories, strict=True):
+        found = result.result()
+        count = pools.count(f"many of {task.name}")
+        wide = spreads(task.problem, task.learners, task.steps, len(seeds), many, count)
+        known = {text: one.seen(wide.get(text)) for text, one in theory.result().items()}
+        rows = [judge(f, claim, found, known) for f in task.figures for claim in f.claims]
+        part = Reproduction(task.figures, {task.name: found}, {task.name: known}, rows, seeds[0])
+        if ready is not None:
+            ready(part)
+        yield task.name, part
+
+
+def _joined(chosen: list[Figure], parts: list[Reproduction]) -> Reproduction:
+    """The parts as one, in the order of the figures."""
+    return Reproduction(
+        chosen,
+        {name: result for part in parts for name, result in part.results.items()},
+        {name: theory for part in parts for name, theory in part.theories.items()},
+        [row for f in chosen for part in parts for row in part.rows if row.name == f.name],
+        parts[0].seed,
+    )
+
+
+class _Pools:
+    """A thread for runs and one for theory; in case of an error or interrupt both stop soon."""
+
+    def __init__(self, report: Progress | None) -> None:
+        self.report, self.lock, self.stopped = report, Lock(), False
+        self.counts: dict[str, tuple[int, int]] = {}
+        self.running, self.beside = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+
+    def __enter__(self) -> _Pools:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stopped = error[0] is not None
+        for pool in (self.running, self.beside):
+            pool.shutdown(cancel_futures=True)
+
+    def count(self, what: str) -> Progress:
+        """A progress function for one run: all of them together are reported."""
+
+        def report(now: int, total: int) -> None:
+            if self.stopped:
+                raise InterruptedError
+            with self.lock:
+                self.counts[what] = now, total
+                if self.report is not None:
+                    self.report(*map(sum, zip(*self.counts.values(), strict=True)))
+
+        return report
 
 
 class _Task(NamedTuple):
@@ -129,12 +186,23 @@ class _Task(NamedTuple):
 
     name: str
     problem: Problem
-    steps: int
+    figures: list[Figure]
     learners: list[Learner]
+
+    @property
+    def steps(self) -> int:
+        """Of each run."""
+        return self.figures[0].steps
 
 
 def _learners(figures: list[Figure]) -> list[Learner]:
     return list(dict.fromkeys(make_learner(c.learner) for f in figures for c in f.claims))
+
+
+def _run(task: _Task, seeds: range, count: Progress) -> Result:
+    return run(
+        task.problem, task.learners, steps=task.steps, seeds=seeds, points=POINTS, progress=count
+    )
 
 
 @single_threaded  # the other processor is busy with loops

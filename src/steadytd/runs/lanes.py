@@ -27,6 +27,8 @@ from steadytd.streams.finite import FiniteStream
 
 MANY = 1024  # features from which on those that never occur are left out
 CHUNK = 32768  # steps generated at a time: few enough calls that threads do not wait for each other
+LONGEST = 1 << 17  # steps generated at a time for few learners: each call costs a tenth of a ms
+UPDATES = 1 << 22  # learner-updates of a chunk that is longer than CHUNK
 
 
 class Lane(NamedTuple):
@@ -221,10 +223,11 @@ def run_seed(
     running = [Group(g, tables.best_for(g[0].learner), len(tables.w0)) for g in groups]
     numbers = [lane.number for some in groups for lane in some]
     errors = np.empty((len(scene.points), len(scene.measures), len(numbers)))
+    chunk = min(LONGEST, max(CHUNK, UPDATES // len(numbers)))
     position = scene.stream.begin(seed)
     while position.step < scene.steps and not stop.is_set():
         before = position.step
-        events, position = scene.stream.take(position, min(CHUNK, scene.steps - before))
+        events, position = scene.stream.take(position, min(chunk, scene.steps - before))
         first = 0 if before == 0 else int(np.searchsorted(scene.points, before, side="right"))
         last = int(np.searchsorted(scene.points, position.step, side="right"))
         look = lru_cache(maxsize=None)(lambda policy, events=events: _seen(scene, policy, events))

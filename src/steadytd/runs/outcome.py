@@ -29,7 +29,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
@@ -112,7 +111,9 @@ def _left(problem: Task, learner: Learner, steps: int) -> float | None:
                     move = np.linalg.solve(alpha * e.M, one - one @ move) / steps
             else:
                 total = alpha * float(step_factors(0, steps, power, delay).sum())
-                move = scipy.linalg.expm(-total * e.M)
+                from scipy.linalg import expm
+
+                move = expm(-total * e.M)
             both = np.stack([first, move @ first])[:, : span.shape[1]] @ (problem.Phi @ span).T
             way += np.sqrt((both**2) @ problem.error_weights(k))
     return float(way[1] / way[0]) if way[0] > 0.0 else 0.0

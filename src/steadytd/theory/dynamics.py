@@ -9,7 +9,6 @@ the mean weights are after n steps.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
@@ -45,6 +44,8 @@ def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
     Where features differ much in size, the law is asked for its mean update with the features
     Phi Q (`Moments.compact`), unless its steps depend on more than inner products of features.
     """
+    import scipy.linalg
+
     full = expectation(problem, learner, policy)
     m = problem.moments(policy)
     blocks = scipy.linalg.block_diag(*[m.row_space] * (len(full.g) // problem.n_features))

@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from steadytd.base.arrays import Floats
 from steadytd.engine.facts import CARRIED, fact_table, named
@@ -48,6 +47,8 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     """
     if not closes(learner) or problem.n_policies > 1:
         return None
+    import scipy.linalg
+
     Q = problem.moments().row_space
     basis = scipy.linalg.block_diag(*[Q] * len(learner.law.vectors))
     size = basis.shape[1]

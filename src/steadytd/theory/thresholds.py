@@ -11,7 +11,6 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
@@ -74,8 +73,10 @@ class Pencil:
         With H the symmetric part of A_0 these are -lambda_max and -lambda_min of (H, G), since
         y'A(eta)y / y'Gy = y'Hy / y'Gy + eta.
         """
+        from scipy.linalg import eigh
+
         H = (self.A0 + self.A0.T) / 2.0
-        values = scipy.linalg.eigh(H, self.G, eigvals_only=True)
+        values = eigh(H, self.G, eigvals_only=True)
         return -float(values[-1]), -float(values[0])
 
     @property
@@ -86,7 +87,7 @@ class Pencil:
     @cached_property
     def modes(self) -> Complexes:
         """The eigenvalues l of G^-1 A_0; w(eta) has a pole at every real -l."""
-        return np.asarray(scipy.linalg.eigvals(self.A0, self.G), dtype=np.complex128)
+        return _eigenvalues(self.A0, self.G)
 
     @cached_property
     def poles(self) -> list[float]:
@@ -116,8 +117,7 @@ class Pencil:
             return sorted({*self._scanned(), *(p for p in self.poles if least <= p <= high)})
         found = list(self.poles)
         if self.rank > 1:
-            pairs = scipy.linalg.eigvals(self._sums(self.A0), self._sums(self.G))
-            found += real_ones(-np.asarray(pairs, dtype=np.complex128))
+            found += real_ones(-_eigenvalues(self._sums(self.A0), self._sums(self.G)))
         slack = 1e-9 * (1.0 + abs(low) + abs(high))
         return sorted(c for c in found if low - slack <= c <= high + slack)
 
@@ -243,6 +243,13 @@ def solution(A: Floats, b: Floats) -> Floats:
         return np.asarray(np.linalg.solve(A, b))
     except np.linalg.LinAlgError:
         return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0])
+
+
+def _eigenvalues(A: Floats, G: Floats) -> Complexes:
+    """Those l with A y = l G y for some y."""
+    from scipy.linalg import eigvals
+
+    return np.asarray(eigvals(A, G), dtype=np.complex128)
 
 
 def real_ones(values: Complexes) -> list[float]:

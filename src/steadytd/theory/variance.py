@@ -16,9 +16,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.csgraph
-import scipy.sparse.linalg
 
 from steadytd.base.arrays import Bools, Floats, Ints
 from steadytd.engine.facts import CARRIED, STEP_FACTS
@@ -202,19 +199,21 @@ def _spectral_radius(K: Floats) -> float:
     if not K.any():
         return 0.0
     if len(K) > LARGE:
-        sparse = scipy.sparse.csr_array(K)
-        return float(np.abs(scipy.sparse.linalg.eigs(sparse, k=1, return_eigenvectors=False)[0]))
+        from scipy.sparse import csr_array
+        from scipy.sparse.linalg import eigs
+
+        return float(np.abs(eigs(csr_array(K), k=1, return_eigenvectors=False)[0]))
     return float(np.abs(np.linalg.eigvals(K)).max())
 
 
 def _reached(K: Floats, sources: Ints) -> Bools:
     """Which pairs can hold something that was added at the sources."""
+    from scipy.sparse.csgraph import breadth_first_order
+
     graph = np.zeros((len(K) + 1, len(K) + 1))
     graph[:-1, :-1] = K > 0.0
     graph[-1, sources] = 1.0
-    order = scipy.sparse.csgraph.breadth_first_order(
-        graph, len(K), directed=True, return_predecessors=False
-    )
+    order = breadth_first_order(graph, len(K), directed=True, return_predecessors=False)
     found = np.zeros(len(K) + 1, dtype=bool)
     found[order] = True
     return found[:-1]

@@ -1,27 +1,33 @@
 """The text of our modules, what they import, and which library something belongs to.
 
 `base.identity` hashes it. The list of modules is read from the import statements, so one that is
-split or added is never forgotten.
+split or added is never forgotten. Parsing a hundred modules takes longer than all else that
+`base.identity` does, so what each text imports is kept, by a hash of the text.
 """
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.util
+import json
+import os.path
 import site
 import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from steadytd.base.errors import InputError
+from steadytd.base.files import read_kept, write_kept
 
 PACKAGE = __name__.partition(".")[0]
 ROOT = Path(__file__).parents[2]
 NUMERICAL = ("numpy", "scipy", "numba", "llvmlite")
+MOST = 2000  # texts whose imports are kept
 
 
 class UnreadableError(InputError):
@@ -50,6 +56,7 @@ def closure(name: str) -> tuple[str, ...]:
         new = imports_of(waiting.pop()).ours - found
         found |= new
         waiting += new
+    _NAMES.save()
     return tuple(sorted(found))
 
 
@@ -64,9 +71,9 @@ def versions(packages: set[str]) -> dict[str, str]:
 
 def file_of(name: str) -> Path | None:
     """The file of a module of ours; None if there is none."""
-    path = ROOT.joinpath(*name.split(".")[1:])
-    options = (path / "__init__.py", path.with_suffix(".py"))
-    return next((file for file in options if file.is_file()), None)
+    path = os.path.join(ROOT, *name.split(".")[1:])  # noqa: PTH118  (asked for a thousand times)
+    options = (f"{path}/__init__.py", f"{path}.py")
+    return next((Path(file) for file in options if os.path.isfile(file)), None)  # noqa: PTH113
 
 
 def is_ours(name: str) -> bool:
@@ -94,9 +101,53 @@ def imports_of(name: str) -> Imports:
     """What a module of ours imports, but for what only a type checker sees."""
     file = file_of(name)
     package = name if file is not None and file.stem == "__init__" else name.rpartition(".")[0]
+    found = _NAMES.of(text_of(name), package)
+    ours = {one for one in found if is_ours(one)}
+    others = {one.partition(".")[0] for one in found} - {PACKAGE}
+    return Imports(frozenset(ours), frozenset(others))
+
+
+class _Names:
+    """The names that texts import, kept on disk by a hash of package and text."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, list[str]] | None = None
+        self.new = False
+
+    def of(self, text: str, package: str) -> list[str]:
+        """What a module of this package with this text imports; some names may be no modules."""
+        if self.known is None:
+            kept = read_kept(*self.place)
+            self.known = {} if kept is None else json.loads(kept)
+        key = hashlib.sha256(f"{package}\n{text}".encode()).hexdigest()
+        names = self.known.pop(key, None)
+        if names is None:
+            names, self.new = sorted(_imported(text, package)), True
+        self.known[key] = names  # those that were used last stand last
+        return names
+
+    def save(self) -> None:
+        """Keep what was read anew."""
+        if self.new and self.known is not None:
+            self.new = False
+            some = dict(list(self.known.items())[-MOST:])
+            write_kept(*self.place, json.dumps(some).encode())
+
+    @cached_property
+    def place(self) -> tuple[str, str]:
+        """Where they are kept, and by what: how they are read."""
+        read = Path(__file__).read_bytes() + sys.version.encode()
+        identity = hashlib.sha256(read).hexdigest()
+        return f"imports-{identity[:24]}.json", identity
+
+
+_NAMES = _Names()
+
+
+def _imported(text: str, package: str) -> set[str]:
     found: set[str] = set()
     with _PARSING:
-        tree = ast.parse(text_of(name))
+        tree = ast.parse(text)
     for node in _running(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
@@ -107,9 +158,7 @@ def imports_of(name: str) -> Imports:
             found.add(base)
             if base.partition(".")[0] == PACKAGE:  # what is imported may be a module itself
                 found.update(f"{base}.{alias.name}" for alias in node.names)
-    ours = {one for one in found if is_ours(one)}
-    others = {one.partition(".")[0] for one in found} - {PACKAGE}
-    return Imports(frozenset(ours), frozenset(others))
+    return found
 
 
 def _running(tree: ast.AST) -> Iterator[ast.AST]:

@@ -8,6 +8,7 @@ from typing import Any
 from steadytd.base.files import filling, write_frame, write_whole
 from steadytd.report.figures import save_figures
 from steadytd.report.kept import kept_chart
+from steadytd.report.live import Live
 from steadytd.report.pages import page
 from steadytd.report.reproduction.figures import drawing
 from steadytd.reproduction.reproduce import Reproduction, choose
@@ -15,24 +16,32 @@ from steadytd.reproduction.spread import RUNS as MANY
 from steadytd.reproduction.statements import SHOWN_AS_ZERO, TEXT_TOLERANCE
 from steadytd.reproduction.verdict import STANDARD_ERRORS, ZERO
 
+Drawn = dict[str, tuple[dict[str, Any], Live]]  # description and figure in a page, by file name
 
-def write_reproduction(done: Reproduction, out: str | Path, *, pictures: bool = True) -> Path:
+
+def draw(done: Reproduction) -> Drawn:
+    """The charts of all figures."""
+    return {f.file_name: kept_chart(drawing(f, done)) for f in done.figures}
+
+
+def write_reproduction(
+    done: Reproduction, out: str | Path, *, pictures: bool = True, drawn: Drawn | None = None
+) -> Path:
     """Write figures (SVG, PNG, PDF), curves and table (Parquet) and `report.html`; return that.
 
-    Without `pictures` the figures are in the page only.
+    Without `pictures` the figures are in the page only. `drawn` is what `draw` gives.
     """
     with filling(out) as made:
-        _write(done, made, pictures)
+        _write(done, made, pictures, drawn or draw(done))
     return Path(out) / "report.html"
 
 
-def _write(done: Reproduction, directory: Path, pictures: bool) -> None:
+def _write(done: Reproduction, directory: Path, pictures: bool, drawn: Drawn) -> None:
     import polars as pl
 
     write_frame(directory / "curves.parquet", done.curves)
     table = pl.DataFrame([row.to_dict() for row in done.rows], infer_schema_length=None)
     write_frame(directory / "table.parquet", table)
-    drawn = {f.file_name: kept_chart(drawing(f, done)) for f in done.figures}
     if pictures:
         save_figures({name: whole for name, (whole, _) in drawn.items()}, directory, keep=True)
     shown: list[dict[str, Any]] = [
