@@ -58,6 +58,7 @@ PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
 BATCH_BYTES = 40e6  # of a batch's features,
 SPARSE_BATCH_BYTES, FEWEST_ROWS = 6e6, 500  # and of those that are nearly all 0
+FIRST_LOOK = 4096  # rows
 ENGINES = ("local", "dask")
 WIDE = 64  # features from which on targets share threads: with fewer they wait for Python's lock
 FEWEST_UNITS = 10  # stretches of episodes that are left however they are correlated
@@ -234,14 +235,22 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str) -
 
 
 def _where(log: Log, value_at: str) -> Where:
-    """Where values are asked for: "auto" reads on until a second episode begins."""
+    """Where values are asked for: "auto" reads on until a second episode begins.
+
+    Most logs show it in their first rows, so these are looked at before whole batches are read.
+    """
     if value_at != "auto":
         return "states" if value_at == "states" else "start"
-    begun = 0
-    for batch in replace(log).batches(columns=()):
-        begun += int(batch.first.sum())
-        if begun > 1:
-            return "start"
+    parts = [replace(log)]
+    if log.rows is None or log.rows > FIRST_LOOK:
+        rows = min(FIRST_LOOK, log.batch_rows)
+        parts.insert(0, replace(log, end=log.begin + FIRST_LOOK, batch_rows=rows))
+    for part in parts:
+        begun = 0
+        for batch in part.batches(columns=()):
+            begun += int(batch.first.sum())
+            if begun > 1:
+                return "start"
     return "states"
 
 
