@@ -32,7 +32,7 @@ from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests, with_drl
 from steadytd.evaluation.estimate.sandwich import neighbours
 from steadytd.evaluation.estimate.sparse.estimator import estimator
-from steadytd.evaluation.estimate.stability import Resampled, assess, path
+from steadytd.evaluation.estimate.stability import OverEta, Resampled, assess, path, path_rows
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
@@ -336,11 +336,11 @@ def conclude(
     rows = RowWeights(sample, whole)
     given = Given(e, whole, plan, asked, outcomes, valued, own, rows, stated)
 
-    def one(t: int) -> tuple[Judged, list[dict[str, Any]]]:
+    def one(t: int) -> tuple[Judged, OverEta]:
         stability = assess(e, t, plan.targets[t], drawn)
         covered = overlap(u, t, plan.targets[t])
         j = judge(given, t, covered, stability)
-        return j, path(e, t, plan.targets[t], stability)
+        return j, path(e, t, stability)
 
     _ = e.kept, e.start_mean  # once, before several threads ask for them
     workers = (threads or os.cpu_count() or 1) if e.rank >= WIDE else 1
@@ -376,7 +376,7 @@ def conclude(
         ),
         sides=sides,
         data=data,
-        path_rows=[row for rows in paths for row in rows],
+        paths=partial(path_rows, paths),
         histogram_rows=histogram(u, plan.targets),
         settings=settings,
         probabilities=Probabilities(

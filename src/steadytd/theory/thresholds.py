@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
@@ -75,7 +76,10 @@ class Pencil:
         y'A(eta)y / y'Gy = y'Hy / y'Gy + eta.
         """
         H = (self.A0 + self.A0.T) / 2.0
-        values = scipy.linalg.eigh(H, self.G, eigvals_only=True)
+        # LAPACK's own call, since an evaluation asks for thousands; `eigh` says what is wrong
+        values, _, wrong = lapack.dsygvd(H, self.G, uplo="L", jobz="N")
+        if wrong or not np.isfinite(values).all():
+            values = scipy.linalg.eigh(H, self.G, eigvals_only=True)
         return -float(values[-1]), -float(values[0])
 
     @property
