@@ -203,7 +203,7 @@ def test_one_hot_thresholds_are_those_of_full_matrices() -> None:
         assert one.pop("target") == other.pop("target")
         assert one == pytest.approx(other, rel=1e-8)
         a, b = (
-            path(e, target, "t", assess(e, target, "t", Resampled.of(e, counts)))
+            path(e, target, assess(e, target, "t", Resampled.of(e, counts))).rows()
             for e in (sparse, full)
         )
         assert [r["stable"] for r in a] == [r["stable"] for r in b]

@@ -32,7 +32,7 @@ from steadytd.evaluation.estimate.overlap import histogram, overlap
 from steadytd.evaluation.estimate.requests import Request, requests, with_drl
 from steadytd.evaluation.estimate.sandwich import neighbours
 from steadytd.evaluation.estimate.sparse.estimator import estimator
-from steadytd.evaluation.estimate.stability import Resampled, assess, path
+from steadytd.evaluation.estimate.stability import OverEta, Resampled, assess, path, path_rows
 from steadytd.evaluation.follow.local import Passed, Progress, follow
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
@@ -58,6 +58,7 @@ PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
 BATCH_BYTES = 40e6  # of a batch's features,
 SPARSE_BATCH_BYTES, FEWEST_ROWS = 6e6, 500  # and of those that are nearly all 0
+FIRST_LOOK = 4096  # rows
 ENGINES = ("local", "dask")
 WIDE = 64  # features from which on targets share threads: with fewer they wait for Python's lock
 FEWEST_UNITS = 10  # stretches of episodes that are left however they are correlated
@@ -234,14 +235,22 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str) -
 
 
 def _where(log: Log, value_at: str) -> Where:
-    """Where values are asked for: "auto" reads on until a second episode begins."""
+    """Where values are asked for: "auto" reads on until a second episode begins.
+
+    Most logs show it in their first rows, so these are looked at before whole batches are read.
+    """
     if value_at != "auto":
         return "states" if value_at == "states" else "start"
-    begun = 0
-    for batch in replace(log).batches(columns=()):
-        begun += int(batch.first.sum())
-        if begun > 1:
-            return "start"
+    parts = [replace(log)]
+    if log.rows is None or log.rows > FIRST_LOOK:
+        rows = min(FIRST_LOOK, log.batch_rows)
+        parts.insert(0, replace(log, end=log.begin + FIRST_LOOK, batch_rows=rows))
+    for part in parts:
+        begun = 0
+        for batch in part.batches(columns=()):
+            begun += int(batch.first.sum())
+            if begun > 1:
+                return "start"
     return "states"
 
 
@@ -327,11 +336,11 @@ def conclude(
     rows = RowWeights(sample, whole)
     given = Given(e, whole, plan, asked, outcomes, valued, own, rows, stated)
 
-    def one(t: int) -> tuple[Judged, list[dict[str, Any]]]:
+    def one(t: int) -> tuple[Judged, OverEta]:
         stability = assess(e, t, plan.targets[t], drawn)
         covered = overlap(u, t, plan.targets[t])
         j = judge(given, t, covered, stability)
-        return j, path(e, t, plan.targets[t], stability)
+        return j, path(e, t, stability)
 
     _ = e.kept, e.start_mean  # once, before several threads ask for them
     workers = (threads or os.cpu_count() or 1) if e.rank >= WIDE else 1
@@ -367,7 +376,7 @@ def conclude(
         ),
         sides=sides,
         data=data,
-        path_rows=[row for rows in paths for row in rows],
+        paths=partial(path_rows, paths),
         histogram_rows=histogram(u, plan.targets),
         settings=settings,
         probabilities=Probabilities(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -67,6 +68,8 @@ class Evaluation(Shown):
     `behavior` is what the policy that made the log is worth: value, lo, hi.
     """
 
+    __kept__ = ("path_rows",)
+
     log: LogFacts
     features: FeatureMap
     judged: tuple[Judged, ...]
@@ -75,7 +78,7 @@ class Evaluation(Shown):
     behavior: LoggedValue
     sides: list[Side]
     data: Counted
-    path_rows: list[dict[str, Any]]
+    paths: Callable[[], list[dict[str, Any]]] | None
     histogram_rows: list[dict[str, Any]]
     settings: dict[str, Any]
     probabilities: Probabilities
@@ -135,6 +138,11 @@ class Evaluation(Shown):
         import polars as pl
 
         return _frame(self.path_rows, stable=pl.Boolean)
+
+    @cached_property
+    def path_rows(self) -> list[dict[str, Any]]:
+        """The same as rows."""
+        return [] if self.paths is None else self.paths()
 
     @cached_property
     def visits(self) -> pl.DataFrame:

@@ -73,10 +73,13 @@ class Pencil:
         With H the symmetric part of A_0 these are -lambda_max and -lambda_min of (H, G), since
         y'A(eta)y / y'Gy = y'Hy / y'Gy + eta.
         """
-        from scipy.linalg import eigh
+        from scipy.linalg import eigh, lapack
 
         H = (self.A0 + self.A0.T) / 2.0
-        values = eigh(H, self.G, eigvals_only=True)
+        # LAPACK's own call, since an evaluation asks for thousands; `eigh` says what is wrong
+        values, _, wrong = lapack.dsygvd(H, self.G, uplo="L", jobz="N")
+        if wrong or not np.isfinite(values).all():
+            values = eigh(H, self.G, eigvals_only=True)
         return -float(values[-1]), -float(values[0])
 
     @property

@@ -112,7 +112,7 @@ class Estimator:
         """How many units there are."""
         return len(self.units.block)
 
-    @property
+    @cached_property
     def behavior(self) -> int:
         """The number of the behaviour policy among the targets."""
         return int(self.units.systems.shape[1])
@@ -138,7 +138,7 @@ class Estimator:
             raise InputError("all features are 0 in every row; nothing can be learned from them.")
         return shown
 
-    @property
+    @cached_property
     def features(self) -> int:
         """How many features there are."""
         return int(self.units.x.shape[1])
@@ -249,7 +249,7 @@ class Estimator:
 
     def at_cuts(self, target: int, lam: float, beta: Floats, here: slice = slice(None)) -> float:
         """The sum of gamma' ((1 - lam) beta.z + lam c) over the rows where episodes are cut off."""
-        if target == self.behavior or not self._any_cut:  # nobody asks for its own
+        if not self._any_cut or target == self.behavior:  # nobody asks for its own
             return 0.0
         found, d = self.units.cut[here, target, self.lams.index(lam)].sum(axis=0), self.features
         return float((1.0 - lam) * found[:d] @ beta + lam * found[d])

@@ -77,7 +77,8 @@ def spread_of(influence: Floats) -> float:
     if n < 2:
         return float("nan")
     with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.sqrt((influence**2).sum() * n / (n - 1.0)))
+        squares = float(np.add.reduce(influence * influence))
+    return math.sqrt(squares * n / (n - 1.0))
 
 
 def around(value: float, influence: Floats, level: float = 0.95) -> Interval:
@@ -102,11 +103,11 @@ def effective_number(weights: Floats) -> float:
     >>> effective_number(np.array([1.0, 1.0, 0.0]))
     2.0
     """
-    scale = float(np.abs(weights).max(initial=0.0))
-    if not np.isfinite(scale) or scale == 0.0:
+    scale = float(np.maximum.reduce(np.abs(weights), initial=0.0))
+    if not math.isfinite(scale) or scale == 0.0:
         return 0.0
     w = weights / scale
-    return float(w.sum() ** 2 / (w @ w))
+    return float(np.add.reduce(w) ** 2 / (w @ w))
 
 
 def neighbours(influence: Floats) -> float:
@@ -117,4 +118,4 @@ def neighbours(influence: Floats) -> float:
     """
     squares = float(influence @ influence)
     found = float(influence[1:] @ influence[:-1]) / squares if squares > 0.0 else 0.0
-    return found if np.isfinite(found) else 0.0
+    return found if math.isfinite(found) else 0.0

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from steadytd.base.arrays import Bools, Floats
+from steadytd.base.parallel import single_threaded
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval, student
 from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.inverse import divide
@@ -272,18 +274,36 @@ def automatic_ratio(p: Pencil, upper: float) -> float:
     return float(next((r for r in RATIOS if r >= 2.0 * upper), RATIOS[-1]))
 
 
-def path(e: Estimator, target: int, name: str, stability: Stability) -> list[dict[str, Any]]:
-    """The value over eta: rows of target, eta, value, stable (None: too many features to look)."""
+class OverEta(NamedTuple):
+    """The value of one target over eta, worked out when somebody asks."""
+
+    pencil: Pencil
+    start: Floats  # the mean of the features where the value is asked for, on their span
+    stability: Stability
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of target, eta, value, stable (None: too many features to look)."""
+        p, stability = self.pencil, self.stability
+        top = max(1.0, 2.0 * stability.eta, 2.0 * max(stability.eta_pd, 0.0))
+        etas = np.unique(np.append(ALONG * top, stability.eta))
+        rows = []
+        for eta, w in zip(etas.tolist(), _solutions(p, etas), strict=True):
+            stable: bool | None = True
+            if eta <= stability.eta_pd:
+                look = p.rank <= EIGENVALUE_RANK or eta == 0.0
+                stable = p.slowest(eta) > 0.0 if look else None
+            value = float(self.start @ w)
+            rows.append({"target": stability.target, "eta": eta, "value": value, "stable": stable})
+        return rows
+
+
+def path(e: Estimator, target: int, stability: Stability) -> OverEta:
+    """The path of a target."""
     p = quick_pencil(e, target)
-    top = max(1.0, 2.0 * stability.eta, 2.0 * max(stability.eta_pd, 0.0))
-    etas = np.unique(np.append(ALONG * top, stability.eta))
-    start, eta_pd = p.Q.T @ e.start_mean, p.eta_pd
-    rows = []
-    for eta, w in zip(etas.tolist(), _solutions(p, etas), strict=True):
-        stable: bool | None = True
-        if eta <= eta_pd:
-            look = e.rank <= EIGENVALUE_RANK or eta == 0.0
-            stable = p.slowest(eta) > 0.0 if look else None
-        value = float(start @ w)
-        rows.append({"target": name, "eta": eta, "value": value, "stable": stable})
-    return rows
+    return OverEta(p, np.asarray(p.Q.T @ e.start_mean), stability)
+
+
+@single_threaded
+def path_rows(paths: Sequence[OverEta]) -> list[dict[str, Any]]:
+    """The rows of several targets, one after the other."""
+    return [row for one in paths for row in one.rows()]
