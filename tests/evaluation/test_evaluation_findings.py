@@ -970,6 +970,11 @@ def test_decisions_say_what_was_found() -> None:
             if not np.isfinite(decision.hi):
                 assert "no interval" in text
                 continue
+            assert decision.same == bool(np.allclose(d.raw[decision.target].rho, 1.0, atol=1e-12))
+            if decision.same and decision.trusted:
+                assert "is the policy that made it" in text and not numbers(text)
+                assert decision.lo <= 0.0 <= decision.hi
+                continue
             wide = decision.hi - decision.lo
             by, _, lo, hi = numbers(text.partition("a difference of ")[2] or text)[:4]
             size = abs(decision.difference)

@@ -48,12 +48,39 @@ def test_a_log_without_rewards_says_that_nothing_varies(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_target_like_the_behaviour_looks_alike(seed: int) -> None:
+def test_a_target_like_the_behaviour_is_said_to_be_it(seed: int) -> None:
     e = evaluated(seed, "by action", "same")
     d = e.compare("pi")
     assert abs(d.difference) < 1e-9 and d.decision == "undecided" and d.lo <= 0.0 <= d.hi
-    assert "they look alike" in d.text and "bias" not in d.text
+    assert "pi is the policy that made it" in d.text and "cannot be told" not in str(e)
     assert "look alike" in e.sensitivity("pi").text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_target_that_differs_in_one_row_is_another(seed: int) -> None:
+    rows = log(seed, "by action", "same")
+    pi = np.full(len(rows), 0.5)
+    pi[seed] = 0.5 + 1e-6
+    rows = rows.set_column(rows.schema.get_field_index("target_prob_pi"), "target_prob_pi", [pi])
+    d = st.evaluate(rows, discount=0.9, learners=["lstd"], threads=1).compare("pi")
+    assert not d.same and "cannot be told" in d.text
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_words_in_any_unit_of_the_rewards(seed: int) -> None:
+    """Numbers are shown beside the interval that they belong to, however small both are."""
+    rows, unit = log(seed, "by action", "other"), 2.0**-40
+    small = rows["reward"].to_numpy() * unit
+    place = rows.schema.get_field_index("reward")
+    found = [rows, rows.set_column(place, "reward", [small])]
+    one, other = (st.evaluate(x, discount=0.9, learners=["lstd"], threads=1) for x in found)
+    assert "<" not in str(other)
+    number = r"-?\d[\d.]*(?:e[-+]\d+)?"
+    shown = [re.findall(number, e.compare("pi").text) for e in (one, other)]
+    assert len(shown[0]) == len(shown[1]) >= 4
+    d = other.compare("pi")
+    wanted = [d.difference, 95.0, d.lo, d.hi]
+    assert [float(x) for x in shown[1][:4]] == pytest.approx(np.abs(wanted), rel=0.01)
 
 
 def test_the_number_of_things_is_said_as_it_is_spoken() -> None:
@@ -127,7 +154,12 @@ def test_a_target_that_does_nothing_logged_leaves_the_terminal_alone(
     rows = log(0, "by action", "other", episodes=30)
     place = rows.schema.get_field_index("target_prob_pi")
     rows = rows.set_column(place, "target_prob_pi", [np.zeros(len(rows))])
-    assert "ratios_off" in st.evaluate(rows, discount=0.9, learners=["lstd"]).compare("pi").reasons
+    e = st.evaluate(rows, discount=0.9, learners=["lstd"])
+    assert "ratios_off" in e.compare("pi").reasons
+    assert "td_unstable" not in {w.code for w in e.warnings}  # nothing moves
+    said = " ".join(w.text for w in e.warnings)
+    assert "the log shows nothing of it" in said and "row -1" not in said
+    assert "cannot be told" in e.sensitivity("pi").text
     assert "".join(capfd.readouterr()) == ""
 
 

@@ -112,3 +112,18 @@ def test_a_sentence_for_each_prediction_that_goes_wrong() -> None:
     assert recent > 4 * long
     assert h.health()["growing"].to_list() == [False, False, False, True, False, False]
     assert h.health()["error"][5] == np.inf
+
+
+@pytest.mark.parametrize(("alpha", "steps"), [(1.0, 300), (0.3, 600), (3e-3, 60_000)])
+def test_numbers_that_no_cumulant_explains_are_called_growing(alpha: float, steps: int) -> None:
+    """However fast or slowly they grew: a mean of 100 steps need not be four of 1,000 above it."""
+    h = st.horde(1, [
+        st.prediction(f"td:alpha={alpha}", cumulant=0, policy="behavior", discount=g)
+        for g in (0.4, 0.9)
+    ], w0=[1.0])  # fmt: skip
+    ones = np.ones((steps, 1))
+    h.update_many(ones, 2.0 * ones, 0.0 * ones)
+    frame = h.health()
+    assert 1e40 < h.w[1, 0] < np.inf and frame["diverged_at"].to_list() == [None, None]
+    assert frame["growing"].to_list() == [False, True] and frame["rupee"][1] == np.inf
+    assert [f.code for f in h.warnings] == ["prediction_grows"]

@@ -84,3 +84,11 @@ def with_features(p: st.Problem, Phi: Floats) -> st.Problem:
         name=p.name, P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=Phi, start=p.start,
         interest=p.interest, active=p.active,
     )  # fmt: skip
+
+
+def in_units(p: st.Problem, unit: float) -> st.Problem:
+    """The same problem with rewards in other units."""
+    return st.Problem(
+        name=p.name, P=p.P, r=p.r * unit, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=p.Phi,
+        start=p.start, interest=p.interest, active=p.active,
+    )  # fmt: skip

@@ -19,7 +19,7 @@ from steadytd.base.arrays import Floats
 from steadytd.learners import names
 from steadytd.theory import dynamics
 from tests.support.draws import seeds, thinned
-from tests.support.made import doubled, with_features
+from tests.support.made import doubled, in_units, with_features
 from tests.support.realised import KINDS, drawn
 
 PHI = np.array([[1.0, 0.3], [1.0, -0.8], [1.0, 1.1]])
@@ -205,3 +205,55 @@ def test_doubled_features_keep_the_best_error() -> None:
     p = drawn("off_policy", 3)
     found = st.certify(doubled(p, 1e-9))
     assert found.best_error <= st.certify(p).best_error * (1.0 + 1e-6)
+
+
+@seeds(2, 8)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_rewards_in_other_units(kind: str, seeds: range, unit: float) -> None:
+    """What is said is the same, and every error is as many times as large as the rewards."""
+    for seed in seeds:
+        p = drawn(kind, seed)
+        one, other = (st.certify(in_units(p, k)) for k in (1.0, unit))
+        assert other.best_eta == pytest.approx(one.best_eta, rel=1e-5, abs=1e-7)
+        assert [f.code for f in other.advice] == [f.code for f in one.advice]
+        a, b = (c.advice[-1].numbers for c in (one, other))
+        assert b["learner"] == a["learner"]
+        zero = a["error_of_zero"]
+        assert b["error"] / unit == pytest.approx(a["error"], rel=1e-6, abs=2e-9 * zero)
+        for row, row_2 in zip(one.learners, other.learners, strict=True):
+            known = row["error"] is not None
+            assert (row_2["error"] is not None) is known, row["learner"]
+            if known:
+                error = row_2["error"] / unit
+                assert error == pytest.approx(row["error"], rel=1e-5, abs=1e-7 * zero)
+        mine, theirs = (c.cheapest_cure.numbers for c in (one, other))
+        assert theirs["cure"] == mine["cure"]
+        assert theirs["best"] == pytest.approx(mine["best"], rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("seed", range(4))
+def test_rewards_that_cancel_are_no_rewards(seed: int, unit: float) -> None:
+    """What rounding leaves of them is not called an error."""
+    p = three_states()
+    rng = np.random.default_rng(seed)
+    share = rng.uniform(0.1, 0.9, size=3)
+    pi = np.stack([share, 1.0 - share], axis=1)
+    r = unit * np.stack([1.0 - share, -share], axis=1)
+    c = st.certify(st.Problem(name="x", P=p.P, r=r, gamma=p.gamma, mu=p.mu, pi=pi, Phi=p.Phi))
+    assert c.advice[-1].numbers["error"] == 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_episode_that_hardly_ends_has_a_fixed_point(seed: int) -> None:
+    """Values of 10^11 leave rounding behind that is not small next to the rewards."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(10), size=(10, 1))
+    P[:, :, 9] = 1e-11 * rng.random((10, 1))
+    P /= P.sum(axis=2, keepdims=True)
+    mu, gamma = np.ones((10, 1)), np.append(np.ones(9), 0.0)
+    p = st.Problem(
+        name="x", P=P, r=rng.normal(size=(10, 1)), gamma=gamma, mu=mu, pi=mu, Phi=np.eye(10)
+    )
+    assert st.certify(p).fixed_point("td") == pytest.approx(p.v_pi, rel=1e-2)

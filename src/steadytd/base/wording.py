@@ -123,6 +123,17 @@ def figures(value: float | None, stderr: float | None = None) -> str:
     return text if stderr is None else f"{text} ± {_two_digits(stderr)}"
 
 
+def beside(value: float, width: float) -> str:
+    """As `figures`, but what is small is shown beside an interval that is as small.
+
+    >>> beside(2.5e-13, 1e-12), beside(2.5e-13, 1.0), beside(-0.25, 1.0), beside(0.0, 0.0)
+    ('2.50e-13', '0', '-0.25', '0')
+    """
+    if 0.0 < abs(value) < TINY:
+        return "0" if abs(value) <= 1e-9 * width else f"{value:.2e}"
+    return figures(value)
+
+
 def interval(low: float, high: float) -> str:
     """Two numbers for reading, one if they look the same.
 

@@ -355,7 +355,9 @@ def conclude(
         recommended[j.name] = recommend(j, [*general, *own_findings])
     about = Asked.of(sample, e, facts)
     data = Counted(u.rows, "rows") if facts.continuing else Counted(u.episodes, "episodes")
-    sides = [Side(j.name, j.rule, recommended[j.name].warnings) for j in judged]
+    sides = [
+        Side(j.name, j.rule, recommended[j.name].warnings, j.overlap.as_logged) for j in judged
+    ]
     decisions = [compared(side, None, data) for side in sides]
     with ThreadPoolExecutor(workers) as pool:
         looked = pool.map(partial(examine, about), range(len(judged)), sides, decisions)

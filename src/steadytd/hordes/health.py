@@ -101,11 +101,11 @@ class Health:
 
     @property
     def rupee(self) -> Floats:
-        """sqrt|h.u| of each prediction."""
+        """sqrt|h.u| of each prediction; infinite where it has left the single precision."""
         numbers = self.numbers
         with np.errstate(all="ignore"):
             product = (numbers.h.astype(np.float64) * numbers.u).sum(axis=0)
-            return np.asarray(np.sqrt(np.abs(product)))
+            return np.where(np.isfinite(product), np.sqrt(np.abs(product)), np.inf)
 
 
 def directions(n_features: int) -> tuple[Ints, Floats]:

@@ -44,7 +44,8 @@ def health_frame(predictions: Sequence[HordePrediction], health: Health, step: i
 def _grows(health: Health, step: int) -> np.ndarray:
     recent, long = health.numbers.means
     gone = health.numbers.diverged >= 0
-    return np.asarray((step > 2 * RECENT) & ~gone & (recent > GROWS * long))
+    times = np.where(np.isinf(health.rupee), 1.0, GROWS)  # so large that any growth is too much
+    return np.asarray((step > 2 * RECENT) & ~gone & (recent > times * long))
 
 
 def warnings_of(predictions: Sequence[HordePrediction], health: Health, step: int) -> list[Finding]:

@@ -13,6 +13,7 @@ from steadytd.base.errors import InputError
 from steadytd.mdp.scales import RowSpace, column_lengths, power_of_two
 from steadytd.mdp.sparse import dense
 
+CANCELLED = 1e-6  # of the largest reward: a mean far below it may be rounding
 NEVER = 1e-15  # of all steps: how often a state may be visited that counts as not visited
 
 
@@ -112,6 +113,12 @@ class Moments:
     def r_pi(self) -> Floats:
         """The expected reward of a step under the target policy."""
         return np.asarray(np.einsum("sa,sat,sat->s", self.pi, self.P, self.r))
+
+    @cached_property
+    def reward_size(self) -> float:
+        """The largest mean reward of a state, or what rounding leaves of rewards that cancel."""
+        largest = float(np.abs(self.r_pi).max())
+        return max(largest, CANCELLED * float(np.abs(self.r).max()))
 
     @cached_property
     def v_pi(self) -> Floats:

@@ -37,9 +37,9 @@ CLOSE = 1.05  # errors within 5 % are equally good
 SOME = 1e-9  # relative size below which a number counts as zero
 
 
-def zeroed(value: float, size: float) -> float:
-    """The value, or 0 where it is rounding next to `size`."""
-    return value if abs(value) > SOME * (1.0 + size) else 0.0
+def zeroed(value: float, scale: float) -> float:
+    """The value, or 0 where it is rounding next to `scale`."""
+    return value if abs(value) > SOME * scale else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +147,11 @@ class Analysis:
         """The root of the mean square over the active states that mu visits."""
         d = self.moments.d
         return float(np.sqrt(d @ np.asarray(values) ** 2 / d.sum()))
+
+    @property
+    def scale(self) -> float:
+        """The size of the values and of the rewards, next to which errors may be rounding."""
+        return self.norm(self.moments.v_pi) + self.moments.reward_size
 
     @cached_property
     def best_error(self) -> float:

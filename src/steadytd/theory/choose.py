@@ -96,6 +96,11 @@ class PenaltyErrors:
         """The norm of the true values, in which errors are measured."""
         return float(np.sqrt(self.states @ self.path.moments.v_pi**2))
 
+    @property
+    def scale(self) -> float:
+        """The size of the values and of the rewards, next to which errors may be rounding."""
+        return self.size + self.path.moments.reward_size
+
     def at(self, eta: float) -> float:
         """The error at a penalty; infinite at a pole."""
         w = self.path.weights(eta)
@@ -148,7 +153,7 @@ def _least_penalty(
             "use another learner."
         )
     some = [error(eta) for eta in grid[::20] if allowed(eta)]
-    if some and max(some) - min(some) <= FLAT * (1.0 + errors.size):
+    if some and max(some) - min(some) <= FLAT * errors.scale:
         return calm if allowed(calm) else 2.0 * path.largest
     for _ in range(ZOOMS):
         i = int(np.searchsorted(grid, found))

@@ -21,6 +21,7 @@ from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import Complexes, Rates, graded_rates, scaled_solution
 
 ROUNDING = 1e-12  # relative size below which a real part counts as zero
+EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
 TINY = 1e-150  # below it a number's square underflows
 SINGULAR = 1e12  # condition number from which on a matrix counts as singular
 SAME = 1e-9  # relative difference below which two matrices are the same
@@ -67,7 +68,10 @@ def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
     if m.compact is None:
         e = expectation(problem, learner, policy)
         solution, *_ = np.linalg.lstsq(e.M, e.g, rcond=1e-12)
-        left = float(np.abs(e.M @ solution - e.g).max()) / max(1.0, float(np.abs(e.g).max()))
+        apart = float(np.abs(e.M @ solution - e.g).max())
+        size = max(float(np.abs(e.g).max()), m.reward_size * float(np.abs(m.Phi).max()))
+        rounding = EPS * float(np.abs(e.M).max() * np.abs(solution).sum())
+        left = apart / size if apart > rounding else 0.0
         w = solution[: problem.n_features]
     else:
         e = reduced(problem, learner, policy)

@@ -140,7 +140,7 @@ def _adds_penalty(problem: Problem, learner: Learner, policy: int, pencil: Penci
     M, g = _system(problem, learner.replace(eta=PROBE), policy, pencil)
     A = pencil.A(PROBE)
     far, apart = np.abs(M - A).max(), np.abs(g - pencil.b).max()
-    size = np.abs(A).max(), 1.0 + np.abs(pencil.b).max()
+    size = np.abs(A).max(), np.abs(pencil.b).max()
     return bool(far <= SAME * size[0] and apart <= SAME * size[1])
 
 

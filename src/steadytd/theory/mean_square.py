@@ -17,6 +17,7 @@ those of the fixed point, their *spread*.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
@@ -30,11 +31,14 @@ from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.theory import dynamics
 from steadytd.theory.exact import affine_step, closes
-from steadytd.theory.thresholds import solution
+from steadytd.theory.thresholds import real_ones, solution
 
 LARGEST = 900  # unknowns of a linear system
 SMALLEST = 1e-4  # of the mean's largest step size: where the search begins
 GRID, HALVINGS = 9, 16  # step sizes looked at, then halvings of the gap where the verdict changes
+CROSSED = 90  # unknowns up to which the step sizes where the verdict can change are computed,
+FINE = 41  # and beyond it the number of step sizes looked at
+HIDDEN = 7e13  # 1/64 of the largest X that rounding leaves: one above it may be chance
 LINEAR = 1e-9  # relative difference below which a step is linear in alpha
 
 
@@ -55,9 +59,7 @@ def mean_square(problem: Problem, learner: Learner, policy: int = 0) -> MeanSqua
     found = MeanSquare(problem, learner, policy)
     if not found.linear:
         return None
-    # of a stable mean some step size is small enough: one that is not found is lost in rounding
-    lost = found.largest_alpha == 0.0 < found.mean_alpha
-    return None if lost else found
+    return None if found.lost else found
 
 
 class MeanSquare:
@@ -110,7 +112,7 @@ class MeanSquare:
         mean = self.mean_alpha
         if mean == 0.0:
             return 0.0
-        grid = mean * np.geomspace(SMALLEST, 1.0, GRID)
+        grid = self._looks(mean)
         first = next((i for i, a in enumerate(grid) if not self.bounded(float(a))), None)
         if first is None:
             return float(mean)
@@ -120,10 +122,38 @@ class MeanSquare:
             low, high = (middle, high) if self.bounded(middle) else (low, middle)
         return low
 
+    def _looks(self, mean: float) -> Floats:
+        """Step sizes to look at: one between any two neighbours where the verdict can change.
+
+        A map that keeps matrices positive has its spectral radius among its eigenvalues. So the
+        verdict changes only where 1 - K_0 - alpha K_1 - alpha^2 K_2 is singular: eigenvalues again.
+        Large step sizes can be bounded where smaller ones are not; a few looks would miss that.
+        """
+        zeroth, first, second = self._powers
+        if len(zeroth) > CROSSED:
+            return np.asarray(mean * np.geomspace(SMALLEST, 1.0, FINE))
+        one, none = np.eye(len(zeroth)), np.zeros_like(zeroth)
+        left = np.block([[none, one], [one - zeroth, -first]])
+        found = scipy.linalg.eigvals(left, scipy.linalg.block_diag(one, second))
+        ends = [x for x in real_ones(found) if SMALLEST * mean < x < mean]
+        ends = sorted([SMALLEST * mean, *ends, mean])
+        between = [(a + b) / 2.0 for a, b in pairwise(ends)]
+        return np.unique([*between, *(mean * np.geomspace(SMALLEST, 1.0, GRID))])
+
+    @property
+    def lost(self) -> bool:
+        """Whether rounding hides the verdict: then it is chance, or right by luck.
+
+        Of a stable mean some step size is small enough, and X is about 1 / (1 - radius).
+        """
+        if self.mean_alpha == 0.0:
+            return False
+        X = self._sizes(self.largest_alpha / 2.0)
+        return X is None or self.largest_alpha == 0.0 or float(np.abs(X).max()) > HIDDEN
+
     def bounded(self, alpha: float) -> bool:
         """Whether the second moments stay bounded at this step size: X = K X + I is positive."""
-        n = self.A.shape[1]
-        X = self._solve(alpha, np.broadcast_to(np.eye(n), (len(self.frequency), n, n)))
+        X = self._sizes(alpha)
         return X is not None and bool(np.linalg.eigvalsh(X).min() > 0.5)
 
     def spread(self, alpha: float) -> float:
@@ -172,6 +202,11 @@ class MeanSquare:
         for s, t, lift in zip(self.s, self.t, lifts, strict=True):
             K[t, s] += lift
         return np.asarray(K.transpose(0, 2, 1, 3).reshape(states * size, -1))
+
+    def _sizes(self, alpha: float) -> Floats | None:
+        """X = K X + I."""
+        n = self.A.shape[1]
+        return self._solve(alpha, np.broadcast_to(np.eye(n), (len(self.frequency), n, n)))
 
     def _solve(self, alpha: float, added: Floats) -> Floats | None:
         """S = K S + added, for symmetric matrices; None where there is no solution."""

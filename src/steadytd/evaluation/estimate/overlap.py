@@ -11,6 +11,8 @@ from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.statistics import BINS, Statistics
 from steadytd.evaluation.estimate.bootstrap import NONE, Interval, student
 
+ONE = 1e-12  # distance from 1 within which a ratio is 1, up to rounding
+
 
 @dataclass(frozen=True)
 class Overlap:
@@ -38,6 +40,11 @@ class Overlap:
     product_mean: float
     violations: int
     violation_rows: list[int]
+
+    @property
+    def as_logged(self) -> bool:
+        """Whether every ratio is 1: none is larger, and so is their mean."""
+        return max(abs(self.rho_mean - 1.0), abs(self.rho_max - 1.0)) <= ONE
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -188,6 +188,8 @@ class ByFeatures:
 def ranges(sample: Sampled, target: int, rows: EpisodeRows) -> tuple[Value | None, bool]:
     """The least and the largest value over Lambda, and whether they are sharp."""
     n, d = rows.X.shape
+    if not rows.rho.any():
+        return None, False
     if one_step(sample):
         returns, weights = sample.outcomes[:, RETURN], sample.outcomes[:, PRODUCTS + target]
         if not weights.sum() > 0.0:
@@ -276,7 +278,7 @@ def answer(asked: Question, value: Value | None, sharp: bool, rows: int) -> Sens
     found = turning(value, apart) if value is not None and known else float("nan")
     text = _text(asked, found, sharp, rows) if known else (
         "how wrong the probabilities would have to be cannot be told: the sampled episodes have "
-        f"{rows} rows, too few for so many features, or there is no value."
+        f"{rows} rows, too few for so many features, or no ratio is above 0, or there is no value."
     )  # fmt: skip
     return Sensitivity(
         asked.target, found, sharp, asked.value, asked.behavior, text, value if known else None

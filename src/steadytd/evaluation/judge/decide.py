@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from steadytd.base.wording import count, decimals, figures, listed
+from steadytd.base.wording import beside, count, decimals, listed
 from steadytd.evaluation.estimate.sandwich import SAME, Estimate
 from steadytd.evaluation.judge.rule import UNSEEN, Reaches, Ruled, largest, noise
 from steadytd.evaluation.judge.unseen import Tries
@@ -59,6 +59,7 @@ class Decision:
     level: float
     reasons: tuple[str, ...]
     counted: str = "episodes"
+    same: bool = False  # in every row both give the logged action the same probability
 
     @property
     def text(self) -> str:
@@ -68,6 +69,11 @@ class Decision:
         ends = (-self.hi, -self.lo) if self.decision == "worse" else (self.lo, self.hi)
         lo, hi, by = (_number(x, width) for x in (*ends, abs(self.difference)))
         interval = f"({_percent(self.level)} % interval {lo} to {hi})"
+        if self.same:
+            return (
+                f"As far as this log shows, {self.target} is the policy that made it: in every row "
+                "both give the action the same probability, so there is no difference to decide."
+            )
         if not math.isfinite(width):
             return f"It cannot be told whether {self.target} is better than {other}: no interval."
         if self.decision != "undecided":
@@ -113,6 +119,7 @@ class Side(NamedTuple):
     name: str
     rule: Ruled
     reasons: tuple[str, ...]  # not to trust it
+    as_logged: bool = False  # all its ratios are 1
 
 
 class Counted(NamedTuple):
@@ -150,7 +157,7 @@ def compared(one: Side, other: Side | None, data: Counted, together: int = 1) ->
     against = None if other is None else other.name
     return Decision(
         one.name, against, apart.value, lo, hi, said, not reasons, needed, level, reasons,
-        data.what,
+        data.what, same=other is None and one.as_logged and said == "undecided",
     )  # fmt: skip
 
 
@@ -262,19 +269,18 @@ def best_of(sides: list[Side], data: Counted) -> BestTarget:
     others = [compared(leading, two, data, pairs) for two in sides if two is not leading]
     if all(d.decision == "better" for d in others):  # of no other target can that be true
         nearest = min(others, key=lambda d: d.difference)
-        least = figures(min(d.lo for d in others))
+        lowest, width = min(d.lo for d in others), nearest.hi - nearest.lo
         text = f"{leading.name} is the best of {len(sides)} targets: better than "
         if len(others) == 1:
-            width = nearest.hi - nearest.lo
             apart, low, high = (
                 _number(x, width) for x in (nearest.difference, nearest.lo, nearest.hi)
             )
             text += f"{nearest.other} by {apart} (95 % interval {low} to {high})."
         else:
             text += (
-                f"each of the others by at least {least} ({count(pairs, 'comparison')} at once, "
-                f"95 % level for all). {nearest.other} comes next, {figures(nearest.difference)} "
-                "below it."
+                f"each of the others by at least {beside(lowest, width)} "
+                f"({count(pairs, 'comparison')} at once, 95 % level for all). {nearest.other} "
+                f"comes next, {beside(nearest.difference, width)} below it."
             )
         return BestTarget(leading.name, trusted, text)
     equal = [side.name for side in sides if side.rule.value == leading.rule.value]
@@ -294,7 +300,7 @@ def _number(value: float, width: float) -> str:
     """With as many digits as two of half the width."""
     known = width > 0.0 and math.isfinite(width) and width < 1e9
     if not known or not 1e-4 <= abs(value) < 1e9:
-        return figures(value)
+        return beside(value, width)
     digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(abs(value))))
     return decimals(value, digits, width)
 

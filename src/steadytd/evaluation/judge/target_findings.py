@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from steadytd.base.finding import Finding
+from steadytd.base.wording import count
 from steadytd.evaluation.estimate.baselines import CORRECTED, DOUBLY_ROBUST, REFERENCE, SAMPLING
 from steadytd.evaluation.judge.action_findings import about_actions
 from steadytd.evaluation.judge.log_findings import LogFacts
@@ -150,7 +151,15 @@ def _unlike(j: Judged, f: LogFacts) -> Finding | None:
         "ess_trajectory": o.ess_trajectory, "product_mean": o.product_mean,
         "rho_max": o.rho_max, "rho_max_row": o.rho_max_row,
     }  # fmt: skip
-    counted = f"the {o.rows} rows count for {o.ess_step:.3g} rows of the target policy's own data"
+    if o.rho_max == 0.0:
+        return Finding(
+            "unlike_target", j.name, "note",
+            "the target takes none of the actions that were logged: the log shows nothing of it.",
+            "Collect data with a policy that takes the target's actions, too.", numbers,
+        )  # fmt: skip
+    counted = (
+        f"{count(o.rows, 'row')} count for {o.ess_step:.3g} rows of the target policy's own data"
+    )
     if LOW_ROWS * o.rows <= o.ess_step < PER_FEATURE * rank:
         return Finding(
             "unlike_target", j.name, "note",
@@ -347,7 +356,7 @@ def _biased(j: Judged, v: Value) -> bool:
 
 def _unstable(j: Judged) -> Finding | None:
     s = j.stability
-    if s.td_stable:
+    if s.td_stable or j.overlap.rho_max == 0.0:  # without a ratio above 0 nothing moves
         return None
     known = bool(np.isfinite([s.eta_pd_lo, s.eta_pd_hi]).all())
     limits = f" (95 % interval {s.eta_pd_lo:.3g} to {s.eta_pd_hi:.3g})" if known else ""

@@ -106,7 +106,7 @@ def overlap_rows(e: Evaluation) -> list[dict[str, str]]:
             "rows": f"{o['ess_step']:,.0f} ({o['ess_step_share']:.0%})",
             "episodes": f"{o['ess_trajectory']:,.1f} ({o['ess_trajectory_share']:.1%})",
             "largest": f"{o['rho_max']:.3g}",
-            "row": f"{o['rho_max_row']:,}",
+            "row": f"{o['rho_max_row']:,}" if o["rho_max_row"] >= 0 else "none",
             "zeros": f"{o['zero_share']:.1%}",
             "mean": f"{o['rho_mean']:.3f}",
             "violations": f"{o['violations']:,}" if o["violations"] else "none",

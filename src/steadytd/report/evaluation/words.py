@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from steadytd.base.finding import Finding
-from steadytd.base.wording import decimals, figures
+from steadytd.base.wording import beside, decimals, figures
 from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.result import Evaluation
@@ -59,7 +59,7 @@ def number(value: float | None, width: float = float("nan"), size: float = 0.0) 
         return "none"
     size = max(abs(value), size)
     if not width > 0.0 or math.isinf(width) or not 1e-4 <= size < 1e9:
-        return figures(value)
+        return beside(value, width)
     digits = min(1 - math.floor(math.log10(width / 2)), 5 - math.floor(math.log10(size)))
     return decimals(value, digits, width)
 

@@ -82,7 +82,7 @@ def best(cure: Cure, found: StableSet) -> float | None:
     clear = clear if cure.whole else _zoomed(cure, found, clear)
     edge = cure.knife_edge(min(clear, key=cure.error))
     counted = cure.off if edge else cure.error
-    slack = CLOSE * min(map(counted, clear)) + SOME * (1.0 + cure.setting.size)
+    slack = CLOSE * min(map(counted, clear)) + SOME * cure.setting.scale
     good = [a for a in clear if counted(a) <= slack]
     places = np.unique(np.linspace(0, len(good) - 1, COMPARED).astype(int))
     some: list[float] = [good[i] for i in places.tolist()]

@@ -79,6 +79,11 @@ class Setting:
         """The norm of the true values, in which errors are measured."""
         return self.error(np.zeros(self.rank))
 
+    @property
+    def scale(self) -> float:
+        """The size of the values and of the rewards, next to which errors may be rounding."""
+        return self.size + self.m.reward_size
+
     @cached_property
     def squares(self) -> tuple[Floats, Floats]:
         """E[rho^2 | s], and sum_a pi^2/mu p gamma^2: how squared weights go on to the next step."""

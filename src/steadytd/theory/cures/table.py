@@ -59,7 +59,7 @@ class Treatment:
         """The error of the fixed point at the best amount."""
         if self.best is None:
             return None
-        return zeroed(self.cure.error(self.best), self.cure.setting.size)
+        return zeroed(self.cure.error(self.best), self.cure.setting.scale)
 
     @property
     def finite(self) -> bool | None:
@@ -145,8 +145,7 @@ def equals(found: tuple[Treatment, ...]) -> list[Treatment]:
     calm = [t for t in finite if not t.loud] or finite
     if not calm:
         return []
-    size = calm[0].cure.setting.size
-    slack = CLOSE * min(t.error or 0.0 for t in calm) + SOME * (1.0 + size)
+    slack = CLOSE * min(t.error or 0.0 for t in calm) + SOME * calm[0].cure.setting.scale
     equal = [t for t in calm if (t.error or 0.0) <= slack]
     speeds = [t.cure.efficiency(t.best or 0.0) for t in equal]
     places = np.argsort([-round(x / max(*speeds, SOME), 6) for x in speeds], kind="stable")

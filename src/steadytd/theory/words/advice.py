@@ -86,8 +86,7 @@ def _too_close(c: Analysis, eta: float) -> Finding | None:
 
 def _td(c: Analysis) -> Finding:
     if c.td_stable:
-        size = c.norm(c.moments.v_pi)
-        error = zeroed(c.error(c.pencil.fixed_point(0.0)), size)
+        error = zeroed(c.error(c.pencil.fixed_point(0.0)), c.scale)
         least = least_penalty(c.problem, c.penalties, c.policy, clear=False)
         with_penalty = c.error(c.pencil.fixed_point(c.best_eta))
         lower = c.error(c.pencil.fixed_point(least)) < error / CLOSE
@@ -98,7 +97,7 @@ def _td(c: Analysis) -> Finding:
             "td_stable",
             text="the mean update of off-policy TD is stable here: no penalty is needed for that. "
             f"TD's fixed point has error {error:.4g}, "
-            f"the best linear fit {zeroed(c.best_error, size):.4g}; {end}",
+            f"the best linear fit {zeroed(c.best_error, c.scale):.4g}; {end}",
             numbers={"td_error": error, "best_error": c.best_error},
         )
     rate = max(0.0, -c.pencil.slowest(0.0))
@@ -144,8 +143,8 @@ def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
     for mode, vector, (true, learned) in zip(modes, vectors.T, parts, strict=True):
         real = abs(mode.imag) <= SOME * (1.0 + abs(mode)) and -eta < mode.real < 0.0
         share = abs(true) * c.norm(np.abs(m.Phi @ pencil.Q @ vector)) / size
-        if real and share >= MATTERS and (true * np.conj(learned)).real < -SOME:
-            factor = float((learned / true).real)
+        factor = float((learned / true).real) if share >= MATTERS else 0.0
+        if real and factor < -SOME:
             return Finding(
                 "sign_reversal",
                 text="perturbed TD returns the wrong sign: the part of the value function along "
@@ -241,15 +240,15 @@ def _bias(c: Analysis) -> Finding | None:
     size = c.norm(c.moments.v_pi)
     if size == 0.0:
         return None
-    error = zeroed(c.error(c.pencil.fixed_point(c.best_eta)), size)
+    error = zeroed(c.error(c.pencil.fixed_point(c.best_eta)), c.scale)
     eta = least_penalty(c.problem, c.penalties, c.policy, clear=False)
     least = c.error(c.pencil.fixed_point(eta))
     text = (
         f"with the penalty that eta=auto takes, {c.best_eta:.4g}, perturbed TD's fixed point is "
         f"{error:.4g} away from v_pi, whose size is {size:.4g}; no weights come closer than "
-        f"{zeroed(c.best_error, size):.4g}."
+        f"{zeroed(c.best_error, c.scale):.4g}."
     )
-    if error > CLOSE * least + SOME * (1.0 + size):
+    if error > CLOSE * least + SOME * c.scale:
         text += f" At eta = {eta:.6g} it would be {least:.4g}, but that penalty is " + (
             "on a knife edge." if c.penalties.is_clear(eta) else _TOO_CLOSE
         )

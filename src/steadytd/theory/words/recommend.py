@@ -48,7 +48,7 @@ def candidates(c: Analysis) -> list[Candidate]:
             hidden = float(np.finfo(float).eps * np.abs(rates).max())  # slower than rounding shows
             rate = float(rates.real.min()) if (rates.real > 0.0).all() else hidden
             heavy = not c.variance(learner).finite
-            error = zeroed(c.error(c.fixed_point(learner)), c.norm(c.moments.v_pi))
+            error = zeroed(c.error(c.fixed_point(learner)), c.scale)
             counted = c.errors.off(c.best_eta) if knife and "eta" in law.params else error
             speed = rate * c.largest_alpha(learner)
             found.append(Candidate(learner, error, speed, heavy, counted))
@@ -63,7 +63,7 @@ def choice(c: Analysis, possible: list[Candidate]) -> Candidate:
     equally good ones, else at step sizes with a stable mean.
     """
     calm = [p for p in possible if not p.infinite_variance] or possible
-    slack = CLOSE * min(p.counted for p in calm) + SOME * (1.0 + c.norm(c.moments.v_pi))
+    slack = CLOSE * min(p.counted for p in calm) + SOME * c.scale
     good = [p for p in calm if p.counted <= slack]
     known: list[Candidate] = []
     for p in good:
@@ -93,7 +93,7 @@ def recommended(c: Analysis) -> Finding | None:
     if best.speed < SLOW:
         same = {k: v for k, v in learner.values.items() if k == "eta"}
         learner = c.resolved(learner.algorithm.standing.solver, **same)
-        error = zeroed(c.error(c.fixed_point(learner)), c.norm(c.moments.v_pi))  # less rounding
+        error = zeroed(c.error(c.fixed_point(learner)), c.scale)  # less rounding
     why = f"error of the fixed point {error:.4g}"
     if best.counted > best.error:
         why += f", {off_by_two(c)}"
@@ -155,5 +155,5 @@ def _mean_square(c: Analysis, best: Candidate) -> dict[str, float]:
     if found is None or found.largest_alpha == 0.0:
         return {}
     alpha = 10.0 ** np.floor(np.log10(found.largest_alpha / WELL_BELOW))
-    spread = zeroed(found.spread(float(alpha)), c.norm(c.moments.v_pi))
+    spread = zeroed(found.spread(float(alpha)), c.scale)
     return {LIMIT: found.largest_alpha, ALPHA: float(alpha), SPREAD: spread}
