@@ -19,7 +19,7 @@ from steadytd.report.pages import figure_files
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from living import notebooks, pictures, with_figures  # noqa: E402 (stands beside this file)
+from living import described_in, notebooks, pictures, with_figures  # noqa: E402 (stands beside this file)
 
 CONTENTS = tomllib.loads((HERE / "contents.toml").read_text(encoding="utf-8"))
 LONG = 60  # characters of LaTeX
@@ -76,6 +76,8 @@ html_theme_options = {
 def with_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Add what stands below a page, so that pages themselves stay plain Markdown."""
     below = CONTENTS.get(page)
+    for path in described_in(source[0], page):
+        app.env.note_dependency(str(path))
     source[0] = with_links(with_figures(source[0], page))
     if page == "examples":
         source[0] += "".join(map(example, EXAMPLES))

@@ -6,6 +6,8 @@ shows it as the reports do, and a notebook has it as an output. `conf.py` uses b
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 from run_snippets import SNIPPET
 
 from steadytd.learners import built_in
@@ -25,7 +28,8 @@ DOCS = Path(__file__).parent
 IMAGE = re.compile(r"!\[([^\]]*)\]\(((?:\.\./)*images/)?(\w+)\.svg\)")
 NOTEBOOKS = ("ten_minutes", "own_law", "study", "policy_from_log", "deadly_triad")
 HIDE = "<style>figure.live { display: none; }</style>"
-VEGA = "application/vnd.vegalite.v5+json"
+VEGA = f"application/vnd.vegalite.{alt.SCHEMA_VERSION.partition('.')[0]}+json"
+MANY = 400  # rows of a table that is kept as one text
 
 
 def described_for_pages(chart: Any) -> dict[str, Any]:
@@ -39,10 +43,13 @@ def described_for_pages(chart: Any) -> dict[str, Any]:
         text = text.replace(f'"{name}"', f'"data-{i}"')
     spec = json.loads(text)
     fields = set()
-    for layer in spec.get("layer", [spec]):
+    layers = _layers(spec)
+    silent = not any("tooltip" in layer.get("encoding", {}) for layer in layers)
+    for layer in layers:
         encoding = layer.get("encoding", {})
         colour = encoding.get("color", {})
-        encoding.setdefault("tooltip", _tips(encoding))
+        if silent:
+            encoding["tooltip"] = _tips(encoding)
         if colour.get("type") == "nominal" and colour.get("legend", {}) is not None:
             fields.add(colour["field"])
             if "range" not in colour.get("scale", {}):
@@ -62,14 +69,41 @@ def described_for_pages(chart: Any) -> dict[str, Any]:
     return dict(spec)
 
 
+def _layers(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every layer with a mark: of the chart, or of each of its panels."""
+    parts = spec.get("layer") or spec.get("hconcat") or spec.get("concat")
+    return [spec] if parts is None else [layer for part in parts for layer in _layers(part)]
+
+
 def _prune(spec: dict[str, Any]) -> None:
     """Leave out columns that nothing shows."""
-    used = set(re.findall(r'"field": "(.*?)"', json.dumps(spec.get("layer", spec.get("encoding")))))
-    if "transform" in spec or any("transform" in layer for layer in spec.get("layer", [])):
+    drawn = json.dumps({key: part for key, part in spec.items() if key != "datasets"})
+    used = set(re.findall(r'"field": "(.*?)"', drawn))
+    if '"transform": ' in drawn:
         return
     for name, rows in spec.get("datasets", {}).items():
         if isinstance(rows, list):
             spec["datasets"][name] = [{k: v for k, v in r.items() if k in used} for r in rows]
+
+
+def compact(spec: dict[str, Any]) -> dict[str, Any]:
+    """The description with long tables as CSV texts, which do not repeat the names of columns.
+
+    Between dots a picture has gaps, and an order; the page needs neither.
+    """
+    dots = {layer["data"]["name"] for layer in _layers(spec) if layer.get("name") == "dots"}
+    tables = {}
+    for name, rows in spec.get("datasets", {}).items():
+        if isinstance(rows, list) and len(rows) > MANY:
+            kept = [row for row in rows if "y" in row] if name in dots else rows
+            left_out = {"order"} if name in dots else set()
+            names = dict.fromkeys(key for row in kept for key in row if key not in left_out)
+            text = io.StringIO()
+            writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(kept)
+            tables[name] = text.getvalue()
+    return {**spec, "datasets": {**spec.get("datasets", {}), **tables}}
 
 
 def _tips(encoding: dict[str, Any]) -> list[dict[str, str]]:
@@ -97,11 +131,21 @@ def _looks(labels: list[str]) -> list[Look]:
     return [Look(COLOURS[i % len(COLOURS)]) for i in range(len(labels))]
 
 
+def _description(match: re.Match[str], page: str) -> Path:
+    """Where the description of a picture is kept, if it is."""
+    return DOCS / ("images" if match[2] else Path(page).parent) / f"{match[3]}.json"
+
+
+def described_in(text: str, page: str) -> list[Path]:
+    """The files that the living figures of a page are made from: it is made again with them."""
+    return [path for x in IMAGE.finditer(text) if (path := _description(x, page)).exists()]
+
+
 def with_figures(text: str, page: str) -> str:
     """A page with the charts of its snippets alive; what is said of a picture stands above it."""
 
     def shown(match: re.Match[str]) -> str:
-        path = DOCS / ("images" if match[2] else Path(page).parent) / f"{match[3]}.json"
+        path = _description(match, page)
         if not path.exists():
             return match[0]
         figure = live(match[3], json.loads(path.read_text(encoding="utf-8")), files=False)

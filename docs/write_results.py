@@ -19,18 +19,19 @@ from typing import Any
 
 from steadytd.report.draw import draw_files
 from steadytd.report.live import as_json
+from steadytd.report.study.overview import settings as varied
 from steadytd.report.study.page import study_figures
 from steadytd.studies.analysis.tables import SUPERSCRIPTS, short
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from leading import ALT, leaders, leading, placed
-from living import described_for_pages
+from living import compact, described_for_pages
 
 DOCS = Path(__file__).parent / "results"
 STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "rooms_penalty", "cures")
 LEVELS = ("a tenth", "a hundredth", "a millionth")
-LARGEST = 400_000  # characters of a figure that lives: one of every configuration stays a picture
+LARGEST = 1_200_000  # characters of a figure that lives: a page has one such and 1 MB of script
 KEEP = "\x00"  # becomes a blank at which no line breaks
 LEAST = 1e-12  # smaller errors are rounding
 NOTE = (
@@ -57,6 +58,14 @@ with standard errors. The column "best of" is the number of settings that were t
 are called different only if a paired test on the fresh seeds says so after Holm's correction for
 all pairs of learners of the problem.
 """
+FIRST = """Learners in one place cannot be told apart from the first of them, whose error, on fresh
+seeds, is shown. The page of a study has every learner, with differences and their p-values.
+"""
+FIRST_HEAD = ("problem", "learners", "first place", "its error", "next")
+GRID = """The least error on the grid, without a penalty and with one, and at how many of the values
+of eta that were tried the penalty does better than none.
+"""
+GRID_HEAD = ("problem", "learner", "without", "with", "better at")
 PENALTY = """
 A penalty changes the fixed point. That can cost a lot, and it can help, also where TD is stable:
 
@@ -99,16 +108,7 @@ def mean(found: dict[str, Any]) -> str:
 
 def settings(run: str) -> str:
     """The hyper-parameters of a configuration, powers of two as such; each stays in one piece."""
-    parts = [part.partition("=") for part in run.partition(":")[2].split(",") if part]
-    return ", ".join(f"{key}{KEEP}{value(text)}" for key, _, text in parts)
-
-
-def value(text: str) -> str:
-    """A hyper-parameter, a number or a word."""
-    try:
-        return short(float(text))
-    except ValueError:
-        return text
+    return ", ".join(part.replace(" ", KEEP) for part in varied(run).split(", "))
 
 
 def steps_to(found: dict[str, Any], steps: int) -> str:
@@ -194,7 +194,8 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
         )
         speed = SPEED.format(start=number(problem["error_at_w0"]), recorded=problem["recorded"])
         lines += ["", *best_table(problem["best"], over_run), "", note]
-        lines += ["", speed, "", *speed_table(problem["best"], problem["steps"])]
+        if any(row["steps_to"][level]["reached"] for row in problem["best"] for level in LEVELS):
+            lines += ["", speed, "", *speed_table(problem["best"], problem["steps"])]
         for penalty in problem["penalties"]:
             lines += ["", f"The penalty of {penalty['penalised']}:", "", *penalty_table(penalty)]
         lines += [line for found in drawn.values() for line in found]
@@ -279,17 +280,14 @@ def kinds(problem: dict[str, Any]) -> list[str]:
 
 def index(pages: dict[str, dict[str, Any]], folder: Path = DOCS) -> str:
     """The overview: a table, the first places, the penalties, all from the JSON documents."""
-    head = ("problem", "plain, by the certificate", "plain, measured", "penalised, measured",
-            "first place")  # fmt: skip
+    head = ("problem", "plain, by the certificate", "plain, measured", "penalised, measured")
     rows, first, by_penalty = [], [], []
     for name, found in pages.items():
         for problem in found["problems"]:
             link = f"[{problem['problem']}]({name}.md)"
             rows += penalty_rows(link, problem)
-            said = {x["topic"]: x["text"] for x in problem["summary"]}
-            learners = len(problem["best"]) + len(problem["failed"])
-            first.append(f"- {link}, {learners} learners: {said['Least error']}")
-            by_penalty += [f"- {link}: {penalty_line(p)}" for p in problem["penalties"]]
+            first.append([link, *first_place(problem)])
+            by_penalty += [[link, *penalty_cells(p)] for p in problem["penalties"]]
     lines = ["# Results", "", f"**{placed(pages)}**"]
     lines += [
         *shown(folder, "index", "every problem", "leaders"),
@@ -307,8 +305,9 @@ def index(pages: dict[str, dict[str, Any]], folder: Path = DOCS) -> str:
             "number of comparisons.",
             "",
         ]
-    lines += ["## Which learners come first", "", *first, ""]
-    lines += ["## What a penalty adds, and what it costs", "", *by_penalty, PENALTY]
+    lines += ["## Which learners come first", "", FIRST, *table(FIRST_HEAD, first), ""]
+    lines += ["## What a penalty adds, and what it costs", "", GRID, *table(GRID_HEAD, by_penalty)]
+    lines += [PENALTY]
     return tidy(lines)
 
 
@@ -324,13 +323,25 @@ def penalty_rows(link: str, problem: dict[str, Any]) -> list[list[str]]:
             cells.append(f"{name}: {mean(row['measured']) if row else 'always overflowed'}")
         share = best.get(p["plain"], {}).get("predicted_stable_share")
         stable = words.get(share) if share in words else f"stable in {share:.0%} of the instances"
-        top = problem["ranking"][0]
-        more = f" and {len(top) - 3} more" if len(top) > 3 else ""
-        rows.append([link, stable or "", *cells, ", ".join(top[:3]) + more])
+        rows.append([link, stable or "", *cells])
     return rows
 
 
-def penalty_line(penalty: dict[str, Any]) -> str:
+def first_place(problem: dict[str, Any]) -> list[str]:
+    """How many learners there are, who leads with which error, and who comes next."""
+    learners = len(problem["best"]) + len(problem["failed"])
+    top, *below = problem["ranking"]
+    least = next(row["measured"] for row in problem["best"] if row["algorithm"] == top[0])
+    return [str(learners), some(top), mean(least), some(below[0]) if below else ""]
+
+
+def some(names: list[str]) -> str:
+    """Learners that cannot be told apart, three of them by name."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def penalty_cells(penalty: dict[str, Any]) -> list[str]:
     """What the grid says about the size of the penalty."""
     without, *tried = penalty["by_eta"]
     errors = [row["least_grid_error"] for row in tried if row["least_grid_error"] is not None]
@@ -338,12 +349,12 @@ def penalty_line(penalty: dict[str, Any]) -> str:
     better = [e for e in errors if plain is None or e < plain]
     least = min(errors, default=None)
     at = next((row["eta"] for row in tried if row["least_grid_error"] == least), None)
-    return (
-        f"{penalty['penalised']} has a smaller least error on the grid than {penalty['plain']} "
-        f"({number(plain) or 'overflowed'}) at {len(better)} of {len(tried)} values of eta from "
-        f"{number(tried[0]['eta'])} to {number(tried[-1]['eta'])}; the least is {number(least)} at "
-        f"eta {number(at)}."
-    )
+    return [
+        penalty["penalised"],
+        f"{number(plain) or 'overflowed'}{KEEP}({penalty['plain']})",
+        f"{number(least)} at eta{KEEP}{short(at) if at is not None else ''}",
+        f"{len(better)} of {len(tried)} ({short(tried[0]['eta'])} to {short(tried[-1]['eta'])})",
+    ]
 
 
 def take(name: str, report: Path) -> None:
@@ -361,7 +372,7 @@ def take(name: str, report: Path) -> None:
             if picture.exists():
                 to = DOCS / picture_name(name, problem["problem"], kind)
                 shutil.copyfile(picture, to)
-                text = as_json(described_for_pages(drawn[picture.stem]))
+                text = as_json(compact(described_for_pages(drawn[picture.stem])))
                 if len(text) <= LARGEST:
                     to.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
     text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)

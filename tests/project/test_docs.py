@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from steadytd.report.learner_pages import learner_pages
+from steadytd.report.live import live
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -169,14 +170,44 @@ def test_a_changed_number_would_be_found(tmp_path: Path) -> None:
     assert max(len(line) for line in TOOL.run(page)[0][0].splitlines()) <= TOOL.WIDTH
 
 
+def test_panels_keep_the_numbers_that_they_show() -> None:
+    import altair as alt
+
+    rows = [{"x": 0.5, "y": 2.0, "unused": 1.0}]
+    one = alt.Chart(alt.InlineData(values=rows)).mark_point().encode(x="x:Q", y="y:Q")
+    (kept,) = LIVING.described_for_pages(one | one)["datasets"].values()
+    assert kept == [{"x": 0.5, "y": 2}]
+
+
+def test_a_long_table_is_kept_as_one_text() -> None:
+    import altair as alt
+
+    rows = [{"step": i, "error": i / 7} for i in range(LIVING.MANY + 1)]
+    chart = alt.Chart(alt.InlineData(values=rows)).mark_line().encode(x="step:Q", y="error:Q")
+    spec = LIVING.described_for_pages(chart)
+    (text,) = LIVING.compact(spec)["datasets"].values()
+    assert text.startswith("step,error\n0,0\n1,0.14286\n")
+    assert live("x", LIVING.compact(spec)).data == live("x", spec).data
+
+
+def test_a_notebook_names_the_version_of_its_charts() -> None:
+    import altair as alt
+
+    made = json.loads(dict(LIVING.notebooks())["ten_minutes.ipynb"])
+    kinds = {kind for cell in made["cells"] for one in cell.get("outputs", [])
+             for kind in one.get("data", {}) if "vegalite" in kind}  # fmt: skip
+    assert kinds == {f"application/vnd.vegalite.{alt.SCHEMA_VERSION.split('.')[0]}+json"}
+
+
 def test_figures_of_results_live_where_their_description_is_kept() -> None:
-    """The curves of Collision are drawn by the page; the picture of all settings stays one."""
+    """All figures of Collision are drawn by the page; a reader without a script has pictures."""
     text = (DOCS / "results" / "collision.md").read_text(encoding="utf-8")
-    assert "(collision_curves.svg)" in text and "(collision_overview.svg)" in text
+    kinds = ("curves", "overview", "sensitivity_perturbed_td")
+    assert all(f"(collision_{kind}.svg)" in text for kind in kinds)
     alive = LIVING.with_figures(text, "results/collision")
-    assert "(collision_curves.svg)" not in alive and "(collision_overview.svg)" in alive
-    assert alive.count('class="live') == 2 and '"perturbed_td"' in alive
+    assert ".svg)" not in alive and '"perturbed_td"' in alive
+    assert alive.count('class="live') == len(kinds)
     plain = re.findall(r'<noscript>.*?<img src="../_static/(\w+\.svg)" alt="[^"]+">', alive)
-    assert plain == ["collision_curves.svg", "collision_sensitivity_perturbed_td.svg"]
+    assert plain == [f"collision_{kind}.svg" for kind in kinds]
     assert set(plain) < LIVING.pictures().keys()
     assert LIVING.with_figures(text, "results/elsewhere/collision") == text

@@ -7,11 +7,14 @@ import json
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.report.live import live
+from steadytd.studies.analysis.tables import short
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -58,6 +61,59 @@ def test_a_page_with_other_numbers_is_noticed(writer: ModuleType) -> None:
     changed = json.loads(json.dumps(found))
     changed["problems"][0]["best"][0]["measured"]["value"] *= 1.01
     assert writer.page(name, changed) != writer.page(name, found)
+
+
+def tables(name: str) -> list[dict[str, list[dict[str, Any]]]]:
+    """The rows of a committed figure, by table, for each of its views: what its page has."""
+    spec = json.loads((DOCS / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    views = json.loads(live(name, spec).data)["views"]
+    return [
+        {key: [dict(zip(t["names"], row, strict=True)) for row in t["rows"]]
+         for key, t in view["tables"].items()}
+        for view in views
+    ]  # fmt: skip
+
+
+def test_every_picture_lives() -> None:
+    """A picture has its description beside it, with the numbers that its marks are drawn from."""
+    for path in (DOCS / "results").glob("*.svg"):
+        for view in tables(path.stem):
+            assert all(rows and all(rows) for rows in view.values()), path.stem
+
+
+def test_figures_show_the_committed_numbers(writer: ModuleType) -> None:
+    seen = 0
+    for name, found in writer.documents().items():
+        for problem in found["problems"]:
+            drawn = writer.picture_name(name, problem["problem"], "overview").removesuffix(".svg")
+            dots = max((t for v in tables(drawn) for t in v.values()), key=len)
+            for best in problem["best"]:
+                own = [dot for dot in dots if dot["learner"] == best["algorithm"]]
+                lost = sum(dot.get("diverged") is not None for dot in own)
+                assert len(own) == best["configurations"], (drawn, best["algorithm"])
+                assert lost == best["configurations"] - best["never_diverged"]
+            for penalty in problem["penalties"][:1]:
+                kind = f"sensitivity_{penalty['penalised']}"
+                drawn = writer.picture_name(name, problem["problem"], kind).removesuffix(".svg")
+                least = {
+                    short(row["eta"]): row["least_grid_error"]
+                    for row in penalty["by_eta"]
+                    if row["eta"] is not None
+                }
+                (by_eta,) = (
+                    lines
+                    for view in tables(drawn)
+                    for lines in view.values()
+                    if len(lines) > 1 and {x.get("line") for x in lines} & {*least} - {"1"}
+                    and "error" in lines[0] and {x["line"] for x in lines} <= {*least}
+                )  # fmt: skip
+                for eta, error in least.items():
+                    own = [x["error"] for x in by_eta if x["line"] == eta]
+                    told = min((x for x in own if x is not None), default=None)
+                    if told is not None:  # else it lies above the scale
+                        assert told == pytest.approx(error, rel=1e-4), (drawn, eta)
+                        seen += 1
+    assert seen > 80
 
 
 @pytest.mark.slow
@@ -114,8 +170,8 @@ def test_the_overview_counts_who_is_first(writer: ModuleType) -> None:
 @pytest.mark.parametrize("name", ["paper_stepsizes", "rooms", "collision", "cures"])
 def test_curves_that_live_end_where_the_table_says(writer: ModuleType, name: str) -> None:
     for problem in writer.documents()[name]["problems"]:
-        path = DOCS / "results" / writer.picture_name(name, problem["problem"], "curves")
-        rows = next(iter(json.loads(path.with_suffix(".json").read_text())["datasets"].values()))
+        drawn = writer.picture_name(name, problem["problem"], "curves").removesuffix(".svg")
+        rows = next(iter(tables(drawn)[0].values()))
         last = {row["learner"]: row["mean"] for row in rows}  # the last step of each
         best = {row["algorithm"]: row["final"]["value"] for row in problem["best"]}
         assert len(last) >= 10

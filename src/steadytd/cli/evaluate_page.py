@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from steadytd.base.finding import Finding
+from steadytd.base.wording import count
 from steadytd.cli.console import out, plain, print_finding, table
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.chosen import NAMED, chosen_words, telling
@@ -124,7 +125,7 @@ def print_overlap(e: Evaluation) -> None:
     if any(row["violations"] != "none" for row in found):
         keys["violations"] = ">no support"
     rows = [[plain(row[key]) for key in keys] for row in found]
-    title = f"Overlap: {e.log.rows:,} rows, {e.log.episodes:,} episodes"
+    title = f"Overlap: {count(e.log.rows, 'row')}, {count(e.log.episodes, 'episode')}"
     out.print(table(title, tuple(keys.values()), rows))
 
 

@@ -19,39 +19,54 @@ from steadytd.cli.console import err, plain, say
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
 
 
-class Command(TyperCommand):
-    """A command whose help names what is to be given, and not its type in Python."""
+class Plain:
+    """Help names what is to be given, and not its type in Python; a fault is one sentence."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options and arguments."""
-        return _named(super().get_params(ctx))
+        return _named(super().get_params(ctx))  # type: ignore[misc]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read them; where one is missing, say what it is and show the command in use."""
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read them; one sentence where one is missing, unknown or cannot be understood."""
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, args)  # type: ignore[misc]
         except Exception as error:
-            if type(error).__name__ != "MissingParameter":  # Typer brings its own Click
+            fault = _understood(ctx.command, ctx, error)
+            if fault is None:
                 raise
-            missing = next(x for x in self.params if x.required and not ctx.params.get(x.name))
-            example = re.search(rf"steadytd {self.name} [^\n]+", self.help or "")
-            shown = f" For instance: {example[0].strip()}" if example else ""
-            what = re.sub(r"\s+", " ", getattr(missing, "help", None) or "").strip()
-            raise InputError(f"{missing.metavar} is missing. {what}{shown}") from None
+            raise fault from None
 
 
-class Commands(TyperGroup):
-    """As `Command`, for `steadytd` itself."""
+class Command(Plain, TyperCommand):
+    """One of the commands."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The options."""
-        return _named(super().get_params(ctx))
+
+class Commands(Plain, TyperGroup):
+    """`steadytd` itself."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is named first."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             raise unknown("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
+
+
+def _understood(command: Any, ctx: Any, error: Exception) -> InputError | None:
+    """What is wrong with the words of a command; None if it is not that."""
+    kind = type(error).__name__  # Typer brings its own Click
+    if kind == "MissingParameter":
+        missing = next(x for x in command.params if x.required and not ctx.params.get(x.name))
+        example = re.search(rf"steadytd {command.name} [^\n]+", command.help or "")
+        shown = f" For instance: {example[0].strip()}" if example else ""
+        what = re.sub(r"\s+", " ", getattr(missing, "help", None) or "").strip()
+        return InputError(f"{missing.metavar} is missing. {what}{shown}")
+    if kind == "NoSuchOption":
+        known = [x for one in command.get_params(ctx) for x in one.opts if x.startswith("--")]
+        return unknown("option", getattr(error, "option_name", ""), known)
+    if hasattr(error, "format_message") and not kind.startswith("NoArgs"):  # that one prints help
+        said = error.format_message().rstrip(".")
+        return InputError(f"{said}. `{ctx.command_path} --help` lists what can be given.")
+    return None
 
 
 def _named(params: list[Any]) -> list[Any]:
@@ -123,7 +138,8 @@ def main() -> None:
 
 def _fail(sentence: str, code: int = 2) -> NoReturn:
     with contextlib.suppress(OSError):
-        err.print(f"[bold red]error:[/] {plain(sentence)}", highlight=False, soft_wrap=True)
+        whole = not err.is_terminal  # a terminal would break lines inside of words
+        err.print(f"[bold red]error:[/] {plain(sentence)}", highlight=False, soft_wrap=whole)
     _give_up_full_output()
     sys.exit(code)
 

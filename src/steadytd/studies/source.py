@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, unknown
 from steadytd.studies.spec import Spec, parse_spec
 
 
@@ -17,8 +17,9 @@ def load_spec(path: str | Path) -> Spec:
     try:
         text = source.read_text(encoding="utf-8")
     except FileNotFoundError:
-        known = "" if source.suffix else f" Studies of the package: {', '.join(_files())}."
-        raise InputError(f"there is no study file '{source}'.{known}") from None
+        if source.suffix:
+            raise InputError(f"there is no study file '{source}'.") from None
+        raise unknown("study", source, _files()) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the study file '{source}': {error}.") from None
     return parse_spec(text, source.stem, str(source))

@@ -17,6 +17,7 @@ from steadytd.report.palette import SHADE, SOFT
 from steadytd.report.study.axes import Shelf, shelf
 from steadytd.report.study.figures import heading, shades
 from steadytd.studies.analysis.reading import Chapter
+from steadytd.studies.analysis.tables import short
 
 if TYPE_CHECKING:
     import polars as pl
@@ -118,10 +119,20 @@ def _dots(
         point = {"learner": name, "x": round(x, 4), "y": float(f"{y:.5g}")}
         said: dict[str, Any] = {"error": None if np.isinf(error) else float(f"{error:.4g}")}
         if told:
-            said["settings"] = run.partition(":")[2].replace(",", ", ") or "no grid"
+            said["settings"] = settings(run) or "no grid"
         said["diverged"] = f"{share:.0%}" if share > 0.0 else None
         rows += [{**point, **said, "order": 2 * i}, {"learner": name, "order": 2 * i + 1}]
     return rows
+
+
+def settings(run: str) -> str:
+    """The hyper-parameters of a configuration, for reading.
+
+    >>> settings("target_td:alpha=0.00390625,lam=0.9,target=soft")
+    'alpha 2⁻⁸, lam 0.9, target soft'
+    """
+    parts = [part.partition("=") for part in run.partition(":")[2].split(",") if part]
+    return ", ".join(f"{key} {short(text)}" for key, _, text in parts)
 
 
 def _shelves(frame: Shelf, scale: Any, start: float) -> list[Any]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,14 +103,18 @@ class Best:
         return ", ".join(f"{k} {short(v)}" for k, v in self.params.items()) or "no grid"
 
 
+@lru_cache(maxsize=4096)  # a grid has few values
 def short(value: float | str) -> str:
-    """A hyper-parameter for reading; powers of two as such.
+    """A hyper-parameter for reading; powers of two as such. A text may be that of a number.
 
-    >>> short(0.03125), short(0.9), short(1.0), short("scaled"), short(2.0**-18)
-    ('2⁻⁵', '0.9', '1', 'scaled', '2⁻¹⁸')
+    >>> short(0.03125), short(0.9), short(1.0), short("scaled"), short(2.0**-18), short("0.0")
+    ('2⁻⁵', '0.9', '1', 'scaled', '2⁻¹⁸', '0')
     """
     if isinstance(value, str):
-        return value
+        try:
+            value = float(value)
+        except ValueError:
+            return str(value)
     fraction, exponent = np.frexp(value)
     if value > 0.0 and fraction == 0.5 and not 0.25 <= value <= 8.0:
         return power_of_two(int(exponent) - 1)
