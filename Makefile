@@ -53,8 +53,9 @@ test-browser: $(STAMP)
 	fi
 
 # The loops of all learners, compiled once for all workers of a test run and kept on disk.
+# In two processes; the linters, which are one after the other, go first.
 kernels: $(PLAIN)
-	PYTHONPATH=src $(BIN)/python -m tests.support.compile_all
+	PYTHONPATH=src nice $(BIN)/python -m tests.support.compile_all
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -115,6 +115,7 @@ def test_eighty_columns_are_enough(
         assert row["value"] in line
 
 
+@pytest.mark.slow  # which thirty: report/test_evaluation_report.py, with the same words
 def test_of_very_many_targets_thirty_have_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

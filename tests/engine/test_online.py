@@ -10,6 +10,7 @@ import pytest
 
 from steadytd import InputError, OnlineLearner, Param, law, learner, load_learner
 from steadytd.base.arrays import Floats
+from tests.support.helpers import rewritten
 
 STATE = ("V", "Z", "M", "carry", "diverged")
 TEXTS = (
@@ -386,11 +387,7 @@ def test_bad_start_weights(w0: list[float], message: str) -> None:
 def saved(tmp_path: Path, **changes: Any) -> Path:
     """A saved learner in which some entries were changed, or with None left out."""
     path = learner("td:alpha=0.1,lam=0.5").start(2).save(tmp_path / "a.npz")
-    with np.load(path) as file:
-        content = {key: file[key] for key in file.files}
-    content |= changes
-    np.savez(path, **{key: value for key, value in content.items() if value is not None})
-    return path
+    return rewritten(path, changes)
 
 
 def test_load_missing_file(tmp_path: Path) -> None:

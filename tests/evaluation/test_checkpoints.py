@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,11 @@ import pytest
 
 import steadytd as st
 from steadytd.evaluation.follow import cluster
-from steadytd.evaluation.follow import local as follow
 from steadytd.evaluation.result import Evaluation
 from steadytd.features.base import FeatureMap
 from steadytd.logs.log import open_log
 from steadytd.logs.write import write_log
-from tests.support.evaluate_helpers import Identity, plan_of
+from tests.support.evaluate_helpers import Identity, counted_parts, plan_of
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import write_problem_log
 from tests.support.other_code import changed
@@ -50,16 +49,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def parts_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The parts whose sums were computed."""
-    read: list[Any] = []
-    plain = follow.read
-
-    def counted(part: Any, *rest: Any) -> Iterator[Any]:
-        read.append(part)
-        return plain(part, *rest)
-
-    monkeypatch.setattr(cluster, "read", counted)
-    return read
+    return counted_parts(monkeypatch)
 
 
 def evaluate(source: Any, checkpoint: Path | None, **options: Any) -> Evaluation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from steadytd.evaluation.follow import cluster
 from steadytd.evaluation.follow import local as follow
 from steadytd.evaluation.result import Evaluation
 from tests.support.draws import examples
-from tests.support.evaluate_helpers import Identity
+from tests.support.evaluate_helpers import Identity, counted_parts
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import log_table, write_problem_log
 from tests.support.logged_worlds import line, tabular
@@ -170,14 +169,7 @@ def test_dask_restarts_from_its_checkpoints(
     assert len(kept) == first.settings["parts"]
     kept[1].unlink()
     kept[2].write_bytes(kept[2].read_bytes()[: kept[2].stat().st_size // 2])  # killed while writing
-    read: list[Any] = []
-    plain = follow.read
-
-    def counted(part: Any, *rest: Any) -> Iterator[Any]:
-        read.append(part)
-        return plain(part, *rest)
-
-    monkeypatch.setattr(cluster, "read", counted)
+    read = counted_parts(monkeypatch)
     same(first, st.evaluate(file, **options))
     assert len(read) == 2  # the parts that were missing or damaged, and no other
     st.evaluate(file, **{**options, "features": "raw"})  # other sums: no checkpoint fits

@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -231,13 +232,18 @@ def test_what_killed_commands_left_is_swept(tmp_path: Path) -> None:
 
 @contextmanager
 def files_up_to(size: int) -> Iterator[None]:
-    """The operating system refuses larger files, whoever writes them; as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    """The operating system refuses larger files, whoever writes them; as a full disk does.
+
+    Python would keep the first part of a module's byte code, and fail at the next import.
+    """
+    before, kept = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    sys.dont_write_bytecode = True
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = kept
 
 
 @pytest.fixture(scope="module")

@@ -312,26 +312,18 @@ def test_minari_that_is_not_there(walks: Any) -> None:
         open_log("minari:no/such-v0", discount=0.9)
 
 
-def test_reading_a_log_does_not_import_pandas(tmp_path: Path) -> None:
-    """It takes a second wherever it is installed."""
+def test_a_log_is_read_without_pandas_and_minari(tmp_path: Path) -> None:
+    """The one takes a second where it is installed; that the other is missing is said plainly."""
     log = sample_log(tmp_path / "log.parquet")
-    code = (
-        "import sys; from steadytd.logs.log import open_log\n"
-        f"rows = sum(map(len, open_log({str(log)!r}, discount=0.9).batches()))\n"
-        "print(rows > 0, 'pandas' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True False\n"
-
-
-def test_minari_missing_is_said_plainly() -> None:
     code = (
         "import sys; sys.modules['minari'] = None\n"
         "from steadytd.logs.log import open_log\n"
+        f"rows = sum(map(len, open_log({str(log)!r}, discount=0.9).batches()))\n"
+        "print(rows > 0, 'pandas' in sys.modules)\n"
         "try: open_log('minari:a/b-v0', discount=0.9)\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(
-        "InputError Minari data sets need the package minari: pip install"
+        "True False\nInputError Minari data sets need the package minari: pip install"
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from steadytd import InputError, Problem, load_problem
 from steadytd.base.arrays import Floats
-from tests.support.helpers import random_problem
+from tests.support.helpers import random_problem, rewritten
 
 ARRAYS = ("P", "r", "mu", "pi", "Phi", "w0", "start", "interest")
 
@@ -578,12 +578,7 @@ def test_save_replaces(tmp_path: Path) -> None:
 
 def saved(tmp_path: Path, **changes: Any) -> Path:
     """A saved problem in which some entries were changed, or with None left out."""
-    path = small().save(tmp_path / "p.npz")
-    with np.load(path) as file:
-        content = {key: file[key] for key in file.files}
-    content |= changes
-    np.savez(path, **{key: value for key, value in content.items() if value is not None})
-    return path
+    return rewritten(small().save(tmp_path / "p.npz"), changes)
 
 
 def test_load_missing_file(tmp_path: Path) -> None:

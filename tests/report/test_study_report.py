@@ -467,6 +467,7 @@ def test_tables_on_disk_hold_the_documents_numbers(written: Path, reading: Readi
     assert set(every.filter(pl.col("algorithm") == "gtd2")["error"]) == {np.inf}
 
 
+@pytest.mark.slow  # as with the page of an evaluation, in test_evaluation_report.py
 def test_a_failed_report_leaves_the_old_page(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (copied / "report").mkdir()
     (copied / "report" / "report.html").write_text("old")
@@ -518,7 +519,10 @@ def test_overview_of_ten_thousand_configurations_is_small(reading: Reading) -> N
     assert (len(rows), view["renderer"]) == (n, "canvas")
 
 
-def test_an_incomplete_study_is_said_to_be_incomplete(copied: Path) -> None:
+def test_an_incomplete_study_is_said_to_be_incomplete(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_report, "save_figures", lambda charts, directory: None)
     gone = sorted((copied / "grid").glob("crash-perturbed_td-*.parquet"))
     assert gone
     for path in gone:

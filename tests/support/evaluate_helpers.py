@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import TD, Plan, System
 from steadytd.evaluation.collect.statistics import Statistics
+from steadytd.evaluation.follow import cluster, local
 from steadytd.features.base import ArrayMap
 from steadytd.logs.log import Log, LogBatch
 
@@ -108,3 +110,15 @@ def slow_products(
             total += c * step.v
             gamma = step.discount
     return total
+
+
+def counted_parts(patch: pytest.MonkeyPatch) -> list[Any]:
+    """The parts of logs whose sums are computed from now on."""
+    read: list[Any] = []
+
+    def counted(part: Any, *rest: Any) -> Iterator[Any]:
+        read.append(part)
+        return local.read(part, *rest)
+
+    patch.setattr(cluster, "read", counted)
+    return read

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from steadytd import Problem
@@ -57,3 +60,11 @@ def random_problem(
         start=rng.dirichlet(np.ones(S)),
         interest=rng.uniform(0.1, 2.0, size=(*K, S)) if interest else None,
     )
+
+
+def rewritten(path: Path, changes: dict[str, Any]) -> Path:
+    """A saved file in which some entries are changed, or with None left out."""
+    with np.load(path) as file:
+        content = {key: file[key] for key in file.files} | changes
+    np.savez(path, **{key: value for key, value in content.items() if value is not None})
+    return path

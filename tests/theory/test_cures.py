@@ -53,7 +53,7 @@ def said_stable(t: Treatment, a: float) -> bool:
     return not any(lo <= a <= hi for lo, hi in t.found.unstable)
 
 
-QUICK = ("chain", "second_policy")
+QUICK = ("chain",)
 REST = (pytest.param(n, marks=pytest.mark.slow) for n in CURED if n not in QUICK)
 
 
