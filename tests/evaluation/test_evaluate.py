@@ -296,6 +296,26 @@ def test_a_log_without_behaviour_probabilities_is_an_error() -> None:
     assert not named.log.behavior_estimated
 
 
+@pytest.mark.parametrize(("second", "where"), [(100, "start"), (5000, "start"), (None, "states")])
+def test_values_are_at_starts_once_a_second_episode_begins(second: int | None, where: str) -> None:
+    """Whether it begins among the first rows, which are looked at first, or long after them."""
+    rng, rows = np.random.default_rng(0), 6000
+    at, begin = np.arange(rows), rows if second is None else second
+    frame = pl.DataFrame(
+        {
+            "episode_id": (at >= begin).astype(int),
+            "t": np.where(at < begin, at, at - begin),
+            "obs_0": rng.normal(size=rows),
+            "reward": rng.normal(size=rows),
+            "terminated": at == begin - 1,
+            "behavior_prob": np.full(rows, 0.5),
+            "target_prob_new": rng.choice([0.4, 0.6], rows),
+        }
+    )
+    e = st.evaluate(frame, discount=0.9, learners=["lstd"], batch_rows=1000)
+    assert e.log.continuing == (where == "states")
+
+
 def test_value_at_states_of_an_episodic_log(found: Evaluation) -> None:
     table = tabular(0.5).log(1)
     e = st.evaluate(table, learners=["lstd"], value_at="states", features="raw")

@@ -68,7 +68,7 @@ class Evaluation(Shown):
     `behavior` is what the policy that made the log is worth: value, lo, hi.
     """
 
-    __kept__ = ("path_rows",)
+    __kept__ = ("path_rows",)  # in a file, which cannot hold the function
 
     log: LogFacts
     features: FeatureMap

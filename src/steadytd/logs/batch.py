@@ -101,10 +101,13 @@ class Memory:
         for i in range(len(self.pieces)):
             # two references: the list's, and the one that the call itself holds
             if size <= len(self.pieces[i]) <= 2 * size and sys.getrefcount(self.pieces[i]) == 2:
-                return self.pieces[i][:size].view(dtype).reshape(shape)
-        piece = np.empty(size + size // 8, np.uint8)
-        self.pieces = [*self.pieces[-MOST_PIECES:], piece]
-        return piece[:size].view(dtype).reshape(shape)
+                piece = self.pieces[i]
+                break
+        else:
+            piece = np.empty(size + size // 8, np.uint8)
+            self.pieces = [*self.pieces[-MOST_PIECES:], piece]
+        found: NDArray[Any] = piece[:size].view(dtype).reshape(shape)
+        return found
 
 
 def last(n: int, rows: Decoded) -> Decoded:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.panels import data, framed, says
+from steadytd.report.evaluation.panels import data, framed, of_target, says
 from steadytd.report.palette import GOOD, INK, PALE, SHADE
 
 CAP = 10.0  # standard errors apart: beyond, a difference looks no stronger
@@ -16,7 +16,7 @@ COLOURS = {"not known": PALE, "agree": GOOD, "apart": SHADE}
 
 def agreement_chart(e: Evaluation, name: str) -> Any | None:
     """How far a target's learners are apart, pair by pair; None where there is no pair."""
-    rows = [r for r in e.agreement.to_dicts() if r["target"] == name]
+    rows = of_target(e.agreement, name).to_dicts()
     order = list(dict.fromkeys([*e.values["learner"], *frame_names(rows)]))
     return _matrix(name, rows, order) if rows else None
 

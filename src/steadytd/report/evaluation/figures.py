@@ -10,7 +10,7 @@ import numpy as np
 
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.chosen import telling
-from steadytd.report.evaluation.panels import DRAWN, TARGET, data, framed, says
+from steadytd.report.evaluation.panels import DRAWN, TARGET, data, framed, of_target, says
 from steadytd.report.palette import GOOD, PALE, SHADE, SOFT
 
 TAIL, FLOOR = 0.01, -8.0  # share of the least ratios, and power of two, that share a bar
@@ -102,8 +102,8 @@ def path_chart(e: Evaluation, name: str) -> Any:
     """The value over the penalty: the unstable range shaded, the chosen penalty marked."""
     import altair as alt
 
-    rows = [r for r in e.path.to_dicts() if r["target"] == name]
-    s = next(r for r in e.stability.to_dicts() if r["target"] == name)
+    rows = of_target(e.path, name).to_dicts()
+    (s,) = of_target(e.stability, name).to_dicts()
     top = rows[-1]["eta"]
     x_scale = alt.Scale(type="sqrt", domain=[0.0, top], nice=False)
     y_scale = alt.Scale(domain=list(_visible(rows)), nice=False, zero=False)

@@ -18,6 +18,11 @@ WIDTH = 420
 LOG, TARGET, BEHAVIOR = PALE, HUES[2], SOFT
 
 
+def of_target(frame: Any, name: str) -> Any:
+    """The rows of one target; a frame without rows may have no columns either."""
+    return frame.filter(frame["target"] == name) if len(frame) else frame
+
+
 def data(rows: Sequence[dict[str, Any]]) -> Any:
     """Rows inside the picture's description; numbers that are not finite are left out."""
     return data_of([{k: _clean(v) for k, v in row.items()} for row in rows])

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from steadytd.evaluation.result import Evaluation
 from steadytd.learners import names as laws
 from steadytd.report.evaluation.chosen import telling
-from steadytd.report.evaluation.panels import BEHAVIOR, data, framed, says
+from steadytd.report.evaluation.panels import BEHAVIOR, data, framed, of_target, says
 from steadytd.report.evaluation.words import number
 from steadytd.report.palette import INK, SOFT, look
 
@@ -32,7 +32,7 @@ def targets_chart(e: Evaluation) -> Any:
 
 def values_chart(e: Evaluation, name: str) -> Any:
     """The values of all learners for one target."""
-    rows = [_point(v) for v in e.values.iter_rows(named=True) if v["target"] == name]
+    rows = [_point(v) for v in of_target(e.values, name).iter_rows(named=True)]
     return _panel(rows, "learner", f"{name}: all learners", e.behavior.value)
 
 
