@@ -191,7 +191,7 @@ class Horde:
         if _many(x) or _many(x_next):
             raise InputError("update takes one step; use update_many for several.")
         given = GivenFacts(cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, False)
-        return self._take(self._inputs.steps(x, x_next, given))[0].copy()
+        return np.array(self._take(self._inputs.steps(x, x_next, given))[0])
 
     def update_many(
         self,

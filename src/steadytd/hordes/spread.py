@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 
 class Job(NamedTuple):
-    """run(low, high) over 0 .. count."""
+    """run(low, high) over 0 .. size."""
 
     run: Callable[[int, int], None]
-    count: int
+    size: int
 
 
 @cache
@@ -26,7 +26,7 @@ def spread(jobs: Sequence[Job], threads: int) -> None:
     A thread takes its piece of every job and waits for nobody in between: waking a thread costs
     as much as some hundred predictions.
     """
-    pieces = min(threads, max((job.count for job in jobs), default=0))
+    pieces = min(threads, max((job.size for job in jobs), default=0))
     if pieces <= 1:
         _take(jobs, 0, 1)
         return
@@ -40,6 +40,6 @@ def spread(jobs: Sequence[Job], threads: int) -> None:
 def _take(jobs: Sequence[Job], piece: int, pieces: int) -> None:
     """One piece of every job."""
     for job in jobs:
-        low, high = (job.count * i // pieces for i in (piece, piece + 1))
+        low, high = (job.size * i // pieces for i in (piece, piece + 1))
         if low < high:
             job.run(low, high)
