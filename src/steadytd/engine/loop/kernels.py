@@ -53,7 +53,7 @@ def walk(key: np.uint64, step: int, state: int, ways: Ways, events: Ints) -> int
             e += np.uintp(1)
         events[i] = e
         at = np.uintp(row_next[e])
-    return np.int64(at)
+    return int(at)
 
 
 @compiled
