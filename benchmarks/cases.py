@@ -97,7 +97,8 @@ def sparse(steps: int, active: int = 10, features: int = 1024, states: int = 300
     first: Ints = np.arange(0, n + 1, branches, dtype=np.int32)
     guide: Ints = np.arange(n, dtype=np.int32)
     cumulative = np.tile(np.cumsum(mu[:branches]), states)
-    walk(np.uint64(1), 0, 0, Ways(first, guide, cumulative, row_next), events)
+    ways = Ways(first, np.diff(first).astype(np.float64), guide, cumulative, row_next)
+    walk(np.uint64(1), 0, 0, ways, events)
 
     return Stream(
         "sparse", transitions, sparse_rows(matrix), events, np.ones(steps), np.ones(features)

@@ -127,3 +127,21 @@ def test_numbers_that_no_cumulant_explains_are_called_growing(alpha: float, step
     assert 1e40 < h.w[1, 0] < np.inf and frame["diverged_at"].to_list() == [None, None]
     assert frame["growing"].to_list() == [False, True] and frame["rupee"][1] == np.inf
     assert [f.code for f in h.warnings] == ["prediction_grows"]
+
+
+def test_health_is_of_all_steps_whenever_it_is_asked_for() -> None:
+    """A live step leaves its health to the next one; nobody sees that, whatever they do with it."""
+    given = [st.prediction("td:alpha=0.1,lam=0.5", cumulant=0, policy="behavior", discount=0.9)]
+    x, reward, _ = chain(30)
+    looked, left, many = (st.horde(3, given * 300, threads=2) for _ in range(3))
+    for t in range(30):
+        looked.update(x[t], x[t + 1], reward[t : t + 1])
+        looked.health()
+        left.update(x[t], x[t + 1], reward[t : t + 1])[:] = np.nan  # the caller's own array
+        if t == 10:
+            looked.end_episode()
+            left.end_episode()
+    cut = np.arange(30) == 10
+    many.update_many(x[:-1], x[1:], reward[:, None], truncated=cut)
+    assert (many.health()["error"] > 0.0).all()
+    assert left.health().equals(many.health()) and looked.health().equals(many.health())

@@ -28,6 +28,7 @@ class FiniteStream:
         self.probability = probability[self.s, self.a, self.s_next]
         self.row_next: Ints = self.s_next.astype(np.int32)
         self.first: Ints = np.searchsorted(self.s, range(problem.n_states + 1)).astype(np.int32)
+        self.many = np.diff(self.first).astype(np.float64)
         self.cumulative = np.empty(len(self.s))
         self.guide: Ints = np.empty(len(self.s), dtype=np.int32)
         for begin, end in zip(self.first[:-1], self.first[1:], strict=True):
@@ -71,7 +72,7 @@ class FiniteStream:
         from steadytd.engine.loop.kernels import Ways, walk
 
         events: Ints = np.empty(count, dtype=np.int32)
-        ways = Ways(self.first, self.guide, self.cumulative, self.row_next)
+        ways = Ways(self.first, self.many, self.guide, self.cumulative, self.row_next)
         state = walk(position.key, position.step, position.state, ways, events)
         return events, Position(position.key, position.step + count, int(state))
 

@@ -20,16 +20,18 @@ mix = compiled(random.mix)
 @compiled
 def uniform(key: np.uint64, n: int) -> float:
     """The n-th number in [0, 1) of the stream `key`: SplitMix64's output n, its upper 53 bits."""
-    return float(mix(key + (np.uint64(n) + np.uint64(1)) * random.GOLDEN) >> random.S11) * 2.0**-53
+    word = mix(key + (np.uint64(n) + np.uint64(1)) * random.GOLDEN) >> random.S11
+    return float(np.int64(word)) * 2.0**-53  # signed: one instruction
 
 
 class Ways(NamedTuple):
     """The transitions out of every state: where they begin, a guide to them, and where they lead.
 
-    Those of state s are `first[s]` to `first[s + 1]`, with their cumulative probabilities.
+    Those of state s begin at `first[s]` and are `many[s]`, with their cumulative probabilities.
     """
 
     first: Ints
+    many: Floats
     guide: Ints
     cumulative: Floats
     row_next: Ints
@@ -42,16 +44,16 @@ def walk(key: np.uint64, step: int, state: int, ways: Ways, events: Ints) -> int
     A transition is drawn by inversion: the first one out of `state` whose cumulative probability
     exceeds the step's uniform number. `guide` only says where in the list to start looking.
     """
-    first, guide, cumulative, row_next = ways
+    first, many, guide, cumulative, row_next = ways
+    at = np.uintp(state)  # unsigned: nothing has to ask whether a place is counted from the end
     for i in range(len(events)):
         u = uniform(key, step + i + 1)
-        begin = first[state]
-        e = guide[begin + int(u * (first[state + 1] - begin))]
+        e = np.uintp(guide[np.uintp(first[at] + np.int64(u * many[at]))])
         while u >= cumulative[e]:
-            e += 1
+            e += np.uintp(1)
         events[i] = e
-        state = row_next[e]
-    return state
+        at = np.uintp(row_next[e])
+    return int(at)
 
 
 @compiled
