@@ -427,16 +427,14 @@ def test_a_large_certificate_says_that_it_is_at_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is computed, is computed below the sign of work, and not while tables are printed."""
-    from steadytd.cli import certify as command
-
     said: list[str] = []
-    status = command.err.status
+    status = console.err.status
 
     def noted(text: str) -> Any:
         said.append(text)
         return status(text)
 
-    monkeypatch.setattr(command.err, "status", noted)
+    monkeypatch.setattr(console.err, "status", noted)
     assert call(monkeypatch, "certify", "three_state") == 0
     assert said == ["certifying three_state"]
     assert "eta=auto takes 0.5143" in capsys.readouterr().out

@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -87,6 +88,16 @@ def text_of(name: str) -> str:
 
 # Python 3.11 counts the depth of a tree for all threads together: one at a time.
 _PARSING = threading.Lock()
+TRIES = 20  # other libraries parse in threads of their own, and do not wait for ours
+
+
+def parsed(text: str) -> ast.Module:
+    """The tree of a module's text; once more where another thread has disturbed the count."""
+    with _PARSING:
+        for _ in range(TRIES):
+            with suppress(SystemError):
+                return ast.parse(text)
+        return ast.parse(text)
 
 
 @cache
@@ -95,9 +106,7 @@ def imports_of(name: str) -> Imports:
     file = file_of(name)
     package = name if file is not None and file.stem == "__init__" else name.rpartition(".")[0]
     found: set[str] = set()
-    with _PARSING:
-        tree = ast.parse(text_of(name))
-    for node in _running(tree):
+    for node in _running(parsed(text_of(name))):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
