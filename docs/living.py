@@ -150,7 +150,7 @@ def with_figures(text: str, page: str) -> str:
             return match[0]
         figure = live(match[3], json.loads(path.read_text(encoding="utf-8")), files=False)
         words = " ".join(match[1].split())
-        html = figure_html(untitled(figure), words)
+        html = figure_html(untitled(figure)._replace(notes=[words, *figure.notes]))
         picture = f"{'../' * page.count('/')}_static/{match[3]}.svg"
         plain = f'{HIDE}<img src="{picture}" alt="{escape(words)}">'
         return f"```{{raw}} html\n{html}\n<noscript>{plain}</noscript>\n```\n"

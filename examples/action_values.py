@@ -45,7 +45,7 @@ other = st.evaluate(wrong, discount=0.95, features="rbf:40", learners=learners)
 print("learner   value, right probabilities    value, wrong ones")
 for one, two in zip(right.values.to_dicts(), other.values.to_dicts(), strict=True):
     shown = [f"{v['value']:7.3f} ({v['lo']:.3f} to {v['hi']:.3f})" for v in (one, two)]
-    print(f"{one['learner']:8}  {shown[0]:28}  {shown[1]}")
+    print(f"{one['learner']:9}  {shown[0]:28}  {shown[1]}")
 for finding in other.warnings:
     if finding.level == "warning":
         print(finding)

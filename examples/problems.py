@@ -8,7 +8,7 @@ import numpy as np
 import steadytd as st
 
 for name, summary in st.problems().items():
-    print(f"{name:12} {summary}")
+    print(f"{name:19} {summary}")
 
 p = st.problem("three_state")
 print("stationary distribution", p.d_mu.round(4))

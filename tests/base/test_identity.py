@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import gc
 import inspect
@@ -402,3 +403,19 @@ def test_what_a_text_imports_is_read_once_and_kept(
         assert source._Names().of(text, "steadytd.engine") == ["parsed again"]
         kept.write_bytes(kept.read_bytes()[:-1] + b" ")
         assert source._Names().of(text, package) == ["parsed again"]
+
+
+def test_a_text_is_read_again_where_another_thread_disturbed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python 3.11 counts the depth of trees for all threads together, and may find it wrong."""
+    faults = iter([SystemError("AST constructor recursion depth mismatch")] * 3)
+    parse = ast.parse
+
+    def disturbed(text: str) -> ast.Module:
+        for fault in faults:
+            raise fault
+        return parse(text)
+
+    monkeypatch.setattr("ast.parse", disturbed)
+    assert ast.unparse(source.parsed("x = 1")) == "x = 1"

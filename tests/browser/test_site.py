@@ -108,7 +108,7 @@ def test_every_small_lab_opens_its_example(site: Path) -> None:
         ("tutorials/ten_minutes", 2),
         ("tutorials/study", 2),
         ("learners/gq", 1),
-        ("results/rooms", 2),
+        ("results/rooms", 3),
     ],
 )
 def test_the_charts_of_a_page_live(site: Path, name: str, charts: int) -> None:
@@ -138,6 +138,21 @@ POINT = """(place) => {
   const [left, top] = view.origin(), at = (axis) => view.scale(axis)(value(near[axis]));
   return [box.left + left + at("x"), box.top + top + at("y")];
 }"""
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_every_view_of_the_results_has_its_marks(site: Path, width: int) -> None:
+    """A description without its numbers draws axes alone; a legend stays inside of its picture."""
+    with opened(address(site, "results/rooms"), width) as page:
+        expect(page.locator("body")).to_have_attribute("data-done", "1", timeout=60_000)
+        figure = page.locator("#rooms_sensitivity_perturbed_td")
+        for view in figure.locator(".chart").all():
+            assert view.locator(".mark-line.role-mark path").count() >= 10
+            assert view.locator(".role-legend-label text").count() >= 10
+            box = view.locator("svg").bounding_box()
+            last = view.locator(".role-legend-label text").last.bounding_box()
+            assert box is not None and last is not None
+            assert last["y"] + last["height"] <= box["y"] + box["height"]
 
 
 def test_without_a_script_a_figure_is_a_picture(site: Path) -> None:

@@ -421,3 +421,20 @@ def test_a_study_of_the_package_is_found_beside_a_directory_of_its_name(
     (tmp_path / "quick").mkdir()
     monkeypatch.chdir(tmp_path)
     assert st.study("quick").spec.name == "quick"
+
+
+def test_a_large_certificate_says_that_it_is_at_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is computed, is computed below the sign of work, and not while tables are printed."""
+    said: list[str] = []
+    status = console.err.status
+
+    def noted(text: str) -> Any:
+        said.append(text)
+        return status(text)
+
+    monkeypatch.setattr(console.err, "status", noted)
+    assert call(monkeypatch, "certify", "three_state") == 0
+    assert said == ["certifying three_state"]
+    assert "eta=auto takes 0.5143" in capsys.readouterr().out

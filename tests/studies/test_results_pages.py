@@ -108,10 +108,10 @@ def test_figures_show_the_committed_numbers(writer: ModuleType) -> None:
                     and "error" in lines[0] and {x["line"] for x in lines} <= {*least}
                 )  # fmt: skip
                 for eta, error in least.items():
-                    own = [x["error"] for x in by_eta if x["line"] == eta]
-                    told = min((x for x in own if x is not None), default=None)
-                    if told is not None:  # else it lies above the scale
-                        assert told == pytest.approx(error, rel=1e-4), (drawn, eta)
+                    line = [x["error"] for x in by_eta if x["line"] == eta]
+                    told: list[float] = [x for x in line if x is not None]
+                    if told:  # else it lies above the scale
+                        assert min(told) == pytest.approx(error, rel=1e-4), (drawn, eta)
                         seen += 1
     assert seen > 80
 

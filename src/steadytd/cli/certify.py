@@ -175,23 +175,28 @@ def _certify_problem(asked_for: Wanted) -> None:
     problem, etas, policy, directory, cures, alpha, show, no_figures, as_json = asked_for
     if directory is not None:
         require_writable(directory)
-    c = do(find_problem(problem), policy)
-    asked = c.path(etas).to_dicts() if etas else []
-    if directory is not None:
-        with err.status("drawing"):
+    with err.status(f"certifying {plain(problem)}") as status:
+        c = do(find_problem(problem), policy)
+        asked = c.path(etas).to_dicts() if etas else []
+        runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
+        document = c.to_dict(etas, cures=cures) if as_json else {}
+        told = [] if as_json else findings(c, etas, cures=cures)
+        learned = [] if as_json else learner_rows(c)
+        ways = cure_rows(c) if cures and not as_json else []
+        if directory is not None:
+            status.update("drawing")
             page = write_certificate(
                 c, directory, etas, cures=cures, pictures=not no_figures, command=command_line()
             )
-    runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
     if as_json:
         at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
-        print_json(c.to_dict(etas, cures=cures) | at)
+        print_json(document | at)
         if directory is not None:
             open_page(page, show)
         return
     colour = "green" if c.td_stable else "yellow"
     out.print(f"[bold {colour}]{plain(verdict(c))}[/]\n", highlight=False)
-    for finding in findings(c, etas, cures=cures):
+    for finding in told:
         print_finding(f"[bold]{finding.code}[/]", finding.text)
     rows = [(r["name"], r["value"], r["text"]) for r in threshold_rows(c)]
     out.print(table("\nPenalties", ("threshold", ">eta", "meaning"), rows))
@@ -203,7 +208,7 @@ def _certify_problem(asked_for: Wanted) -> None:
             r["error"],
             r["alpha"],
         )
-        for r in learner_rows(c)
+        for r in learned
     ]
     verdicts = ("learner", "mean", "variance", ">error", ">alpha <")
     title = (
@@ -214,7 +219,7 @@ def _certify_problem(asked_for: Wanted) -> None:
     out.print(table(title, verdicts, lines))
     if cures:
         parts = ("short", "unstable", "best", "error", "noise", "alpha")
-        found = [tuple(r[name] for name in parts) for r in cure_rows(c)]
+        found = [tuple(r[name] for name in parts) for r in ways]
         title = (
             "Cures: amounts that are not stable (*: found by a scan), the amount to take,\n"
             "error of its fixed point, noise of its updates, largest step size for bounded\n"

@@ -31,6 +31,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["figures"] = figures
+    environment.filters["visible"] = _seen
     environment.globals["interval"] = interval
     return environment
 

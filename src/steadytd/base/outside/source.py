@@ -17,6 +17,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -94,6 +95,16 @@ def text_of(name: str) -> str:
 
 # Python 3.11 counts the depth of a tree for all threads together: one at a time.
 _PARSING = threading.Lock()
+TRIES = 20  # other libraries parse in threads of their own, and do not wait for ours
+
+
+def parsed(text: str) -> ast.Module:
+    """The tree of a module's text; once more where another thread has disturbed the count."""
+    with _PARSING:
+        for _ in range(TRIES):
+            with suppress(SystemError):
+                return ast.parse(text)
+        return ast.parse(text)
 
 
 @cache
@@ -146,9 +157,7 @@ _NAMES = _Names()
 
 def _imported(text: str, package: str) -> set[str]:
     found: set[str] = set()
-    with _PARSING:
-        tree = ast.parse(text)
-    for node in _running(tree):
+    for node in _running(parsed(text)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

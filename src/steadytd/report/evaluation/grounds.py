@@ -131,7 +131,7 @@ def _actions(c: LogCalibration) -> Any:
         for a in shown
     ]
     scale = alt.Scale(zero=False)
-    x = alt.X("mean:Q", title="1{action} / logged probability, mean", scale=scale)
+    x = alt.X("mean:Q", title="how often it was done / logged probability", scale=scale)
     order = [r["action"] for r in rows]
     y = alt.Y("action:N", sort=order, title=None, axis=alt.Axis(grid=False, labelLimit=110))
     base = alt.Chart(data(rows))
@@ -140,7 +140,7 @@ def _actions(c: LogCalibration) -> Any:
     layers = [
         alt.Chart(data([{"mean": 1.0}])).mark_rule(strokeDash=[4, 4], color=SOFT).encode(x=x),
         bars.mark_rule(strokeWidth=3).encode(
-            x=alt.X("lo:Q", scale=scale, title="1{action} / logged probability, mean"),
+            x=alt.X("lo:Q", scale=scale, title="how often it was done / logged probability"),
             x2="hi:Q", y=y, color=_colour(rows), tooltip=told,
         ),
         base.mark_point(filled=True, size=60, opacity=1).encode(

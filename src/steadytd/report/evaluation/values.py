@@ -27,13 +27,17 @@ def targets_chart(e: Evaluation) -> Any:
     named = set(telling(e))
     found = (v for v in e.values.iter_rows(named=True) if v["recommended"])
     rows = [_point(v) for v in found if v["target"] in named]
-    return _panel(rows, "target", "What each policy is worth", e.behavior.value)
+    logged = e.behavior.value  # shown in any case: it is what they are compared with
+    beside = {"lo": None, "hi": None, "at": logged, "recommended": True}
+    domain = _domain([*rows, beside] if math.isfinite(logged) else rows, logged)
+    return _panel(rows, "target", "What each policy is worth", logged, domain)
 
 
 def values_chart(e: Evaluation, name: str) -> Any:
     """The values of all learners for one target."""
     rows = [_point(v) for v in of_target(e.values, name).iter_rows(named=True)]
-    return _panel(rows, "learner", f"{name}: all learners", e.behavior.value)
+    domain = _domain(rows, e.behavior.value)
+    return _panel(rows, "learner", f"{name}: all learners", e.behavior.value, domain)
 
 
 def _point(v: dict[str, Any]) -> dict[str, Any]:
@@ -71,10 +75,15 @@ def _domain(rows: list[dict[str, Any]], behavior: float) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def _panel(given: list[dict[str, Any]], names: str, title: str, behavior: float) -> Any:
+def _panel(
+    given: list[dict[str, Any]],
+    names: str,
+    title: str,
+    behavior: float,
+    domain: tuple[float, float],
+) -> Any:
     import altair as alt
 
-    domain = _domain(given, behavior)
     rows = [_placed(row, domain) for row in given]
     order = [row[names] for row in sorted(rows, key=lambda row: not row["recommended"])]
     scale = alt.Scale(domain=list(domain), nice=False, zero=False)

@@ -101,7 +101,8 @@ class Shelf:
         """Altair's axis; in place of numbers, the room above has the shelves' names."""
         import altair as alt
 
-        axis = tick_axis(self.log, self.low, self.clip, labelFontSize=11, labelOverlap="greedy")
+        style = {"labelFontSize": 11, "labelOverlap": "greedy", "labelSeparation": 1}  # low shelves
+        axis = tick_axis(self.log, self.low, self.clip, **style)
         label = str(axis.labelExpr)
         high = self.room / max(len(shelves), 1)
         for i, name in enumerate(shelves):

@@ -45,7 +45,8 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
         own = table.filter(pl.col("algorithm") == name).sort("error", "run")
         rows += _dots(own, name, i, frame, len(table) <= MOST_TOLD)
         lost = int((own["diverged_share"] > 0.0).sum())
-        counts.append({"x": i, "y": frame.place(2.0 * BAND), "text": f"{lost} / {len(own)}"})
+        share = f"{lost / max(len(own), 1):.0%}"
+        counts.append({"x": i, "y": frame.place(2.0 * BAND), "text": share})
     colour, _ = shades(names)
     x = alt.X("x:Q", title=None, scale=x_scale, axis=alt.Axis(
         values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", grid=False,
@@ -68,11 +69,12 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
     ring = marked.mark_point(shape="diamond", filled=True, size=120, stroke="white",
                              strokeWidth=1.5, opacity=1)  # fmt: skip
     number = alt.Chart(data_of(counts))
+    room = alt.ExprRef(f"width > {24 * len(names)} ? 1 : 0")  # in a narrow page they would touch
     layers = [
         *_shelves(frame, scale, chapter.start),
         dots,
         ring.encode(x=x, y=y, color=colour),
-        number.mark_text(dy=-8, fontSize=10, color=SOFT).encode(
+        number.mark_text(dy=-8, fontSize=10, color=SOFT, opacity=room).encode(
             x=x, y=alt.Y("y:Q", scale=scale), text="text:N"
         ),
     ]
@@ -80,7 +82,7 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
         f"{chapter.label}: all {len(table):,} configurations",
         [
             "a dot is one configuration, its error the mean over the seeds; diamond: the best one",
-            "above the columns: how many have a run that overflowed, of how many; "
+            "above the columns: how many of them have a run that overflowed; "
             f"dashed: the error at w0, {chapter.start:.4g}",
         ],
     )

@@ -7,7 +7,7 @@
     background: "transparent", font: getComputedStyle(document.body).fontFamily, padding: 4,
     axis: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500, labelColor: "#1d2329", titleColor: "#1d2329", gridColor: "#e6e9ed", domainColor: "#9aa5b1", tickColor: "#9aa5b1" },
     axisQuantitative: { labelOverlap: true, labelSeparation: 8 },
-    legend: { labelFontSize: 12, titleFontSize: 12, labelColor: "#1d2329", titleColor: "#1d2329", orient: "bottom", columns: { expr: "max(2, floor(width / 72))" } }, view: { stroke: "#cfd5db" },
+    legend: { labelFontSize: 12, titleFontSize: 12, labelColor: "#1d2329", titleColor: "#1d2329", orient: "bottom", columns: 3 }, view: { stroke: "#cfd5db" },
   };
   // Pixels cannot be told apart by a style: grey that is legible on any ground.
   const grey = { ...config, axis: { ...config.axis, labelColor: "#78838f", titleColor: "#78838f", gridColor: "#8a949f33" }, view: { stroke: "#8a949f66" } };
