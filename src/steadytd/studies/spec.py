@@ -333,6 +333,8 @@ def _located(text: str, where: str, error: ValidationError) -> InputError:
         message = str(unknown("key", str(path[-1]), known))
     elif first["type"] == "missing":
         message = f"{path[-1]} is missing; a study needs it."
+    elif first["type"].startswith(("model", "dict")):
+        message = f"it must be a table, such as {{name = 'td'}}, got {first['input']!r:.60}."
     elif not message.endswith("."):
         message = f"{message}, got {first['input']!r}."
     return _at(text, where, path, message)
