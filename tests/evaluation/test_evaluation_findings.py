@@ -970,7 +970,9 @@ def test_decisions_say_what_was_found() -> None:
             if not np.isfinite(decision.hi):
                 assert "no interval" in text
                 continue
-            assert decision.same == bool(np.allclose(d.raw[decision.target].rho, 1.0, atol=1e-12))
+            if decision.target in d.raw:
+                rho = d.raw[decision.target].rho
+                assert decision.same == bool(np.allclose(rho, 1.0, rtol=0.0, atol=1e-12))
             if decision.same and decision.trusted:
                 assert "is the policy that made it" in text and not numbers(text)
                 assert decision.lo <= 0.0 <= decision.hi

@@ -181,3 +181,40 @@ def test_an_interval_that_excludes_0_does_not_look_as_if_it_held_it() -> None:
         ), (d.text, shown)
         close += abs(lo) < 0.01 * width
     assert close > 100
+
+
+@pytest.mark.parametrize(
+    ("unit", "features", "said"),
+    [
+        (1e39, "raw", "must lie between -1e\\+30 and 1e\\+30"),
+        (1e-45, "raw", "Use another unit, in which the largest is at least 1e-30"),
+        (1.0, "poly:90", "Use features of a lower degree"),
+    ],
+)
+def test_numbers_beyond_single_precision_are_refused(unit: float, features: str, said: str) -> None:
+    """Samples would hold 0 or infinity: no ratio would seem to turn a decision."""
+    rows = log(0, "by action", "other")
+    place = rows.schema.get_field_index("reward")
+    rows = rows.set_column(place, "reward", [rows["reward"].to_numpy() * unit])
+    rows = rows.set_column(
+        rows.schema.get_field_index("obs"),
+        "obs",
+        [pa.array(np.random.default_rng(0).normal(size=len(rows)))],
+    )
+    with pytest.raises(st.InputError, match=said):
+        st.evaluate(rows, discount=0.9, features=features, learners=["lstd"], threads=1)
+
+
+@pytest.mark.parametrize("degree", [60, 80, 99])
+@pytest.mark.parametrize("seed", range(3))
+def test_features_that_rounding_makes_dependent_have_a_stability(degree: int, seed: int) -> None:
+    """Powers of three observations: all but three of them say the same."""
+    rows = log(seed, "by action", "other")
+    place = rows.schema.get_field_index("obs")
+    obs = np.random.default_rng(seed).choice(3, size=len(rows), p=[0.35, 0.25, 0.4])
+    rows = rows.set_column(place, "obs", [pa.array(obs.astype(float))])
+    e = st.evaluate(rows, discount=0.9, features=f"poly:{degree}", learners=["lstd"], threads=1)
+    exact = st.evaluate(rows, discount=0.9, features="onehot", learners=["lstd"], threads=1)
+    one, other = (x.stability["eta_pd"][0] for x in (exact, e))
+    # products of such powers keep three or four of their digits
+    assert other == pytest.approx(one, abs=1e-2) and e.stability["rank"][0] == 3

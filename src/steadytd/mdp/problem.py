@@ -159,10 +159,10 @@ class Problem:
 
     def moments(self, policy: int = 0) -> Moments:
         """The exact matrices of one target policy: P_gamma, r_pi, A, b, G and their kin."""
-        if not 0 <= policy < self.n_policies:
+        if not isinstance(policy, int | np.integer) or not 0 <= policy < self.n_policies:
             last = self.n_policies - 1
             which = f"from 0 to {last}" if last else "0: this problem has one"
-            raise InputError(f"policy must be {which}, got {policy}.")
+            raise InputError(f"policy must be {which}, got {policy!r:.60}.")
         known: dict[int, Moments] = vars(self).setdefault("_moments", {})
         if policy not in known:
             known[policy] = self._make_moments(policy)

@@ -360,7 +360,7 @@ def _located(text: str, where: str, error: ValidationError) -> InputError:
         message = f"{path[-1]} is missing; a study needs it."
     elif first["type"] in KINDS:
         wanted = KINDS[first["type"]].format(key=path[-1], **first.get("ctx", {}))
-        message = f"must be {wanted}, got {first['input']!r}."
+        message = f"must be {wanted}, got {first['input']!r:.60}."
     elif not message.endswith("."):
         message = f"{message}, got {first['input']!r}."
     return _at(text, where, path, message)

@@ -43,6 +43,11 @@ def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
     """
     if isinstance(source, Mapping):
         return Study(parse_spec(toml(source), name or "study", "the study"))
+    if not isinstance(source, str | Path):
+        raise InputError(
+            "a study is the path of a file, a name such as 'quick', or a dictionary, got "
+            f"{source!r:.60}."
+        )
     spec = load_spec(source)
     return Study(replace(spec, name=name) if name else spec)
 

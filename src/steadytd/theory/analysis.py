@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -197,6 +198,9 @@ class Analysis:
         """
         import polars as pl
 
+        for eta in etas:
+            if not isinstance(eta, Real):
+                raise InputError(f"eta must be a finite number >= 0, got {eta!r:.60}.")
         rows = [self._path_row(float(eta)) for eta in etas]
         return pl.DataFrame(rows, infer_schema_length=None)
 

@@ -48,6 +48,8 @@ def certify(problem: Problem | str, policy: int = 0) -> Certificate:
             "certify works with state values only; for gq see steadytd.theory.dynamics."
         )
     found = make_problem(problem) if isinstance(problem, str) else problem
+    if not isinstance(found, Problem):
+        raise InputError(f"certify needs a problem or the name of one, got {problem!r:.60}.")
     certificate = Certificate(found, policy)
     certificate.to_dict()  # computes everything, so that later look-ups are instant
     return certificate

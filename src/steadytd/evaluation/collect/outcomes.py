@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.base.errors import InputError
 from steadytd.base.jit import compiled
 from steadytd.base.random import EPISODES, uniforms_of
 from steadytd.evaluation.collect.plan import Plan
@@ -28,6 +29,7 @@ MOST_ROWS = 10_000
 ROW_BYTES = 8e6
 SPARE = 1.25  # times as many rows may be held until those that no longer fit are dropped
 KEY, EPISODE, RETURN, LEFT, STEPS, PRODUCTS = range(6)  # columns of outcomes
+MOST = 1e30  # of a feature
 REWARD, DISCOUNT, RATIOS = range(3)  # columns of rows
 
 
@@ -139,6 +141,13 @@ class Outcomes:
         begin, length, key = begin[fits], length[fits], before[fits]
         i = np.repeat(begin, length) + inside(length)
         x = (rows.X[i], rows.X[rows.row_next[i]])
+        largest = max(float(np.abs(part).max(initial=0.0)) for part in x)
+        if largest > MOST:
+            raise InputError(
+                f"a feature has the value {largest:.2g}; at most {MOST:g} is possible, since sums "
+                "of products lose all digits of the others. Use features of a lower degree, or "
+                "observations in another unit."
+            )
         numbers = (rows.reward[i, None], rows.discount[i, None], rows.rho[i], *x)
         self.marks.append(np.stack([np.repeat(key, length), rows.episode[i]], axis=1))
         self.rows.append(np.concatenate(numbers, axis=1, dtype=np.float32, casting="same_kind"))

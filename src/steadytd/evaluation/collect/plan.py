@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from steadytd.base.errors import InputError
+from steadytd.base.wording import count
 
 MOST_BLOCKS, FEWEST_BLOCKS = 200, 16
 STATISTICS_BYTES = 300e6  # what the sums of all blocks may take
@@ -100,7 +101,7 @@ def blocks_for(targets: int, systems: int, features: int, lams: int = 1, further
     if COPIES * FEWEST_BLOCKS * size > TOO_MUCH:
         needed = COPIES * FEWEST_BLOCKS * size / 1e9
         raise InputError(
-            f"{features} features and {targets} targets need {needed:.0f} GB "
+            f"{count(features, 'feature')} and {count(targets, 'target')} need {needed:.0f} GB "
             "for sums; use fewer features, or evaluate fewer targets at a time."
         )
     return int(np.clip(STATISTICS_BYTES / size, FEWEST_BLOCKS, MOST_BLOCKS))

@@ -66,7 +66,7 @@ def pencil(e: Estimator, target: int, counts: Floats | None = None) -> Pencil:
 
 
 def span(e: Estimator) -> Floats:
-    """An orthonormal basis [d, rank] of the weights that the features can tell apart.
+    """A basis [d, rank] of the weights that the features can tell apart: orthonormal, if it can be.
 
     It is the range of G, found from the features that are independent: their columns of G span it.
     """
@@ -74,7 +74,11 @@ def span(e: Estimator) -> Floats:
         return np.eye(e.rank)
     G = e.gram().toarray() if isinstance(e, SparseEstimator) else e.units.G.sum(axis=0)
     scale = np.sqrt(np.diag(G)) + (np.diag(G) == 0.0)
-    return np.asarray(np.linalg.qr(G[:, e.kept] / scale[e.kept])[0])
+    Q = np.asarray(np.linalg.qr(G[:, e.kept] / scale[e.kept])[0])
+    if _roots(Q.T @ G @ Q) is not None:
+        return Q
+    # sizes so different that rounding hides the small ones: the kept features alone, of size 1
+    return np.asarray(np.eye(e.features)[:, e.kept] / scale[e.kept])
 
 
 def quick_pencil(e: Estimator, target: int) -> Pencil:

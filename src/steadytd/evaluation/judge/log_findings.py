@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from steadytd.base.errors import InputError
 from steadytd.base.finding import Finding
 from steadytd.base.wording import count
 from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.judge.stated import Stated
 
 FEW_EPISODES, FEW_ROWS = 20, 1000  # rows count where there are no episodes
+LEAST = 1e-30  # of the largest reward
 MUCH_LEFT = 0.05  # discount left where episodes are cut, on average
 
 
@@ -41,6 +43,12 @@ class LogFacts:
         """From the sums; `behavior` has numbers of the estimated policy, None: it was logged."""
         u = e.units
         truncated, left = u.counts[:, 2:].sum(axis=0)
+        largest = max(abs(float(u.extent[0])), abs(float(u.extent[1])))
+        if 0.0 < largest < LEAST:
+            raise InputError(
+                f"no reward of the log is larger than {largest:.2g}; samples in single precision "
+                f"cannot hold that. Use another unit, in which the largest is at least {LEAST:g}."
+            )
         return LogFacts(
             rows=u.rows,
             episodes=u.episodes,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
@@ -13,6 +12,7 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import whole
+from steadytd.logs.decode.checks import LARGEST
 from steadytd.logs.log import Log
 
 
@@ -55,10 +55,10 @@ def stated_range(reward_range: object, horizon: object) -> Stated | None:
         return None
     pair = list(reward_range) if isinstance(reward_range, Sequence | np.ndarray) else []
     numbers = [float(x) for x in pair if not isinstance(x, bool) and isinstance(x, Real)]
-    if len(pair) != 2 or len(numbers) != 2 or not all(map(math.isfinite, numbers)):
+    if len(pair) != 2 or len(numbers) != 2 or not all(abs(x) <= LARGEST for x in numbers):
         raise InputError(
             f"reward_range must be two finite numbers (lo, hi), the least and the largest reward "
-            f"of a step, got {reward_range!r}."
+            f"of a step, between -{LARGEST:g} and {LARGEST:g}, got {reward_range!r}."
         )
     lo, hi = numbers
     if lo > hi:

@@ -16,14 +16,14 @@ Numbers = NDArray[Any]  # of the column's own type
 
 BELOW_ZERO = float(np.nextafter(0.0, -1.0))  # every number above it is at least 0
 LEAST = 1e-100  # behaviour's probability of a logged action: ratios must stay finite,
-LARGEST = 1e100  # and so must squares of rewards
+LARGEST = 1e30  # of a reward: samples are kept in single precision
 SLACK = 1e-6  # a float32 softmax may end a little above 1: taken as 1
 OF_DENSITY = "correct it (densities need a column 'action' of fractions: see docs/logs.md)"
 IS_LOG = "it looks like a log-probability: give it as action_logp, or take exp"
 
 
 def finite(values: Numbers, name: str, place: Place) -> None:
-    """Fail at the first NaN, infinite number, or number whose square would be infinite."""
+    """Fail at the first number that is NaN, infinite or too large for single precision."""
     if all_within(read_only(values), -LARGEST, LARGEST):
         return
     if (index := first_true(~(np.abs(values) <= LARGEST))) is not None:

@@ -24,6 +24,7 @@ from steadytd.mdp.moments import Moments
 from steadytd.theory.proof.verify import BITS, FAILS, HOLDS, LARGEST, MOST
 
 DENOMINATOR = 10**6  # a float has a fraction with a smaller one only by design
+LONGEST = 100  # text of eta, and its exponent
 DIGITS = 4  # units in the last place: 1 - 0.71 stands for 0.29
 
 Vector = list[Fraction]
@@ -114,8 +115,11 @@ class _Exact:
 
 def _penalty(eta: float | str | Fraction) -> Fraction:
     try:
+        exponent = eta.lower().partition("e")[2] if isinstance(eta, str) else ""
+        if (exponent and abs(int(exponent)) > LONGEST) or len(str(eta)) > LONGEST:
+            raise ValueError  # such a fraction can have millions of digits
         value = Fraction(eta) if isinstance(eta, str | Fraction) else _fraction(eta, "eta")
-    except (ValueError, ZeroDivisionError, OverflowError):
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise InputError(f"eta must be a fraction such as 1/2, got {eta!r}.") from None
     if value < 0:
         raise InputError(f"eta must be >= 0, got {eta}.")
