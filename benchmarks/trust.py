@@ -98,15 +98,13 @@ def by_prototype(world: World, seed: int) -> Said:
     from benchmarks.worlds.checks import alarms, scores
     from benchmarks.worlds.drl import estimate, unit_of
     from benchmarks.worlds.rows import read
-    from benchmarks.worlds.rule import Facts, answer
+    from benchmarks.worlds.rule import answer, facts_of
 
     rows, stated = read(world, seed)
     target, own = estimate(rows)
     found = alarms(scores(rows, stated, unit_of(rows)))
     found += ["estimated"] * world.estimated
-    reward = float(rows.reward.min()), float(rows.reward.max())
-    kinds = len(set(rows.reward.tolist()))
-    a = answer(target, own, Facts(world.endless, tuple(found), reward, world.discount, kinds))
+    a = answer(target, own, facts_of(rows, world.discount, tuple(found)))
     return Said(a.lo, a.hi, a.trusted, a.decision == "better", a.decision == "worse")
 
 

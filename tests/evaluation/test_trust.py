@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from benchmarks.worlds import DEVELOPMENT, World
 from benchmarks.worlds.rows import read
-from benchmarks.worlds.rule import Facts, answer
+from benchmarks.worlds.rule import answer, facts_of
 
 import steadytd as st
 from steadytd.evaluation.collect.statistics import units
@@ -64,9 +64,7 @@ def test_the_rule_is_the_one_that_was_graded(name: str) -> None:
     if w.endless:  # the last row of an endless log is a cut, too, though a small one
         rows.cut[-1] = True
     target, own = by_units(rows, units_of(rows, e.settings["blocks"]))
-    reward = float(rows.reward.min()), float(rows.reward.max())
-    kinds = len(set(rows.reward.tolist()))
-    a = answer(target, own, Facts(w.endless, (), reward, w.discount, kinds))
+    a = answer(target, own, facts_of(rows, w.discount))
     r, d = e.recommended["pi"], e.compare("pi")
     found = r.value, r.lo, r.hi, d.difference, d.lo, d.hi, e.judged[0].rule.lam
     true = a.value, a.lo, a.hi, a.difference, a.difference_lo, a.difference_hi, a.lam
