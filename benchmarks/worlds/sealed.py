@@ -46,7 +46,7 @@ SEALED: dict[str, Callable[[], World]] = {
     ),
     "grocer raw": lambda: _cut(softer(worlds.grocer(), 0.95, (0.5, 1.0), 0.4), "raw", 100, 50),
     "counter raw": lambda: made(softer(worlds.counter(), 0.98, (0.5, 1.5), 0.3), "raw", 200),
-    "counter few": lambda: made(softer(worlds.counter(), 0.98, (0.5, 1.0), 0.3), "rbf:10", 40),
+    "counter few": lambda: made(softer(worlds.counter(), 0.98, (0.5, 1.0), 0.3), "rbf:5", 40),
     "stairs onehot": lambda: made(
         even(worlds.stairs(), [0.3, 0.3, 0.4], [0.4, 0.4, 0.2], 0.98), "onehot", 150
     ),
