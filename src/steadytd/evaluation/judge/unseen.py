@@ -35,7 +35,7 @@ FEW_ROWS, FEW_MORE, FEW_ALIKE = 500.0, 300.0, 50.0  # effective rows, of both ki
 SOME = 0.05  # of the weights: where so little goes beyond the log, it may rest on few rows
 KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
 SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
-NEGATIVE = 0.12  # of omega: where more is negative, the target goes to where the log hardly was
+NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
 
 BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
 
