@@ -253,7 +253,7 @@ def leaving(seed: int) -> Any:
     up = rng.random((300, 25)) < 0.4
     place = np.cumsum(np.where(up, 1.0, -1.0), axis=1) - np.where(up, 1.0, -1.0)
     x = np.stack([np.ones(7500), place.reshape(-1)], axis=1)
-    return made(x, place.reshape(-1), 2.5 * up.reshape(-1), 25)
+    return made(x, place.reshape(-1), np.where(up, 2.5, 0.0).reshape(-1), 25)
 
 
 def tailed(seed: int) -> Any:
