@@ -1,8 +1,8 @@
 """How often trusted answers are right, on logs of worlds whose values are known exactly.
 
 The worlds of `benchmarks/worlds`: some were used to make the rule of trust, the others were set
-aside before it was written (`fresh`, `later`, `last`, `unended` and `unseen`: before its five
-changes); they are counted apart. An answer is right if its interval holds the target's true value;
+aside before it was written (`fresh`, `later`, `last`, `unended`, `unseen` and `sealed`: before
+its six changes); they are counted apart. An answer is right if its interval holds the true value;
 a decision (better or worse than the policy that made the log) if it is true.
 
     python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--json]
@@ -33,11 +33,21 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
 
-from benchmarks.worlds import DEVELOPMENT, FRESH, LAST, LATER, SET_ASIDE, UNENDED, UNSEEN, World
+from benchmarks.worlds import (
+    DEVELOPMENT,
+    FRESH,
+    LAST,
+    LATER,
+    SEALED,
+    SET_ASIDE,
+    UNENDED,
+    UNSEEN,
+    World,
+)  # fmt: skip
 
 PARTS = {
     "development": DEVELOPMENT, "set-aside": SET_ASIDE, "fresh": FRESH, "later": LATER,
-    "last": LAST, "unended": UNENDED, "unseen": UNSEEN,
+    "last": LAST, "unended": UNENDED, "unseen": UNSEEN, "sealed": SEALED,
 }  # fmt: skip
 CHUNK = 10  # logs of one task
 
@@ -88,15 +98,13 @@ def by_prototype(world: World, seed: int) -> Said:
     from benchmarks.worlds.checks import alarms, scores
     from benchmarks.worlds.drl import estimate, unit_of
     from benchmarks.worlds.rows import read
-    from benchmarks.worlds.rule import Facts, answer
+    from benchmarks.worlds.rule import answer, facts_of
 
     rows, stated = read(world, seed)
     target, own = estimate(rows)
     found = alarms(scores(rows, stated, unit_of(rows)))
     found += ["estimated"] * world.estimated
-    reward = float(rows.reward.min()), float(rows.reward.max())
-    kinds = len(set(rows.reward.tolist()))
-    a = answer(target, own, Facts(world.endless, tuple(found), reward, world.discount, kinds))
+    a = answer(target, own, facts_of(rows, world.discount, tuple(found)))
     return Said(a.lo, a.hi, a.trusted, a.decision == "better", a.decision == "worse")
 
 

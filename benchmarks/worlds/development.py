@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from benchmarks.worlds import (
     bandits,
+    beyond,
     chains,
     clinical,
     control,
@@ -346,6 +347,7 @@ DEVELOPMENT: dict[str, Callable[[], World]] = {
     "mass poly:2 early": lambda: replace(mass("poly:2", 0.6, 500), length=6),
     "turning raw early": lambda: replace(turning("raw", -0.1, 1000), length=30),
     "turning rbf early": lambda: replace(turning("rbf:80", 0.3, 1000), length=40),
+    **beyond.WORLDS,
     "queue endless onehot": lambda: queue("onehot", 0.5, 10_000),
     "queue endless raw": lambda: queue("raw", 1.5, 20_000),
     "line endless poly:2": lambda: line("poly:2", 0.5, 5_000),

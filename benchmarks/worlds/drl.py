@@ -121,6 +121,31 @@ def fit(rows: Rows, fold: NDArray[np.int64]) -> Fitted:
     return found
 
 
+def negative(rows: Rows) -> float:
+    """Of omega over the log's rows, with beta of the whole log: the share that is negative."""
+    weighted = _times(rows.x, rows.rho)
+    A = _dense(weighted.T @ (rows.x - _times(rows.x_next, rows.discount)))
+    x0 = np.asarray(rows.x.T @ (rows.first | rows.endless).astype(float)).ravel()
+    kept = independent(_dense(rows.x.T @ rows.x))
+    beta = np.zeros(len(x0))
+    beta[kept] = _solve(A[np.ix_(kept, kept)].T, x0[kept])
+    omega = rows.x @ beta
+    return float(np.maximum(-omega, 0.0).sum() / max(np.abs(omega).sum(), 1e-300))
+
+
+def furthest(rows: Rows) -> float:
+    """Of all distances of returns from their median, the share of the largest twentieth."""
+    if rows.endless:
+        return 0.0
+    episode = np.cumsum(rows.first) - 1
+    discount = np.where(rows.first, 1.0, np.append(1.0, rows.discount[:-1]))
+    place = np.flatnonzero(rows.first)
+    left = np.concatenate([np.cumprod(part) for part in np.split(discount, place[1:])])
+    returns = np.bincount(episode, left * rows.reward)
+    apart = np.sort(np.abs(returns - np.median(returns)))[::-1]
+    return float(apart[: max(len(apart) // 20, 1)].sum() / max(apart.sum(), 1e-300))
+
+
 @numba.njit(cache=True)
 def _follow(rows: Any, fitted: Any, endless: float, lam: float) -> Any:
     """What `Units` sums, of every row."""

@@ -15,8 +15,10 @@ there, or of C(lam) times the standard deviation of returns where that is less. 
 log can carry, the one with the shortest interval is taken.
 
 Where at least FEW_SCORES units decide the error, nothing rare is seen in the log; if rewards have
-at most KINDS values, it must not rest on too few tries for that, see `few`. Nor is a curve trusted
-that bends more than any bias that dies away, see `grows`.
+at most KINDS values, or a few returns lie far from the others, it must not rest on too few tries
+for that, see `few`. Nor is a curve trusted that bends more than any bias that dies away, see
+`grows`, nor a target that goes to where the log hardly was: omega is a ratio of visits, so its part
+that is negative is extrapolated.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from benchmarks.worlds.drl import LAMS, Floats, Units, paired
+from benchmarks.worlds.drl import LAMS, Floats, Rows, Units, furthest, negative, paired
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
@@ -35,9 +37,11 @@ UNSEEN = 2.0  # units like the most extreme one that may be missing, and rewards
 BACK = 0.75  # of |J(lam) - J(0)|: how far the interval reaches back towards J(0) at least
 SURELY = 0.5  # standard errors of J(lam) - J(0) that are taken for a difference at least
 FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
-FEW_TRIES, FEW_MORE, SOME = 500.0, 150.0, 0.05  # effective rows, and where the target goes more
+FEW_TRIES, FEW_MORE, SOME = 500.0, 300.0, 0.05  # effective rows, and where the target goes more
 FEW_ALIKE = 50.0  # effective episodes
 KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
+SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
+NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
 BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
 MANY, NEAR = 2.5, 0.03  # standard errors, and distance, that the total weight may be off 1
 FEW_EPISODES, FEW_ROWS, FEW_STRETCHES = 20, 1000, 25
@@ -79,6 +83,15 @@ class Facts(NamedTuple):
     reward: tuple[float, float]  # least and largest
     discount: float
     kinds: int  # different rewards
+    negative: float  # of omega, the share that is negative
+    furthest: float  # of the returns' distances from their median, the largest twentieth
+
+
+def facts_of(rows: Rows, discount: float, alarms: tuple[str, ...] = ()) -> Facts:
+    """Of a log."""
+    reward = float(rows.reward.min()), float(rows.reward.max())
+    kinds = len(set(rows.reward.tolist()))
+    return Facts(rows.endless, alarms, reward, discount, kinds, negative(rows), furthest(rows))
 
 
 class Sums(NamedTuple):
@@ -168,14 +181,18 @@ def doubts(units: Units, own: Units, facts: Facts) -> tuple[Floats, Floats]:
     return alone, apart
 
 
-def few(units: Units, j: int) -> bool:
-    """Whether a lam rests on few rows, few that say what the target does more, or few episodes."""
+def few(units: Units, j: int, kinds: int) -> bool:
+    """Whether a lam rests on few rows, few that say what the target does more, or few episodes.
+
+    Where rewards have many values, half as many of the second kind are enough.
+    """
     sums = (x[:, j].sum() for x in units[4:8])
     total, square, more, more_square = (float(x) for x in sums)
     weight, n = units.weight[:, j], units.starts.sum()
+    wanted = FEW_MORE if kinds <= KINDS else FEW_MORE / 2.0
     episodes = weight.sum() ** 2 / (weight**2).sum() * n / len(weight)
     beyond = more**2 / max(more_square, 1e-300) if more > SOME * abs(total) else np.inf
-    return bool(total**2 < FEW_TRIES * square or beyond < FEW_MORE or episodes < FEW_ALIKE)
+    return bool(total**2 < FEW_TRIES * square or beyond < wanted or episodes < FEW_ALIKE)
 
 
 def grows(s: Sums, lam: float) -> bool:
@@ -212,10 +229,11 @@ def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRI
         "range": _in_range(J, facts),
         "cut off": facts.endless or left <= MOST_CUT,
         "few rows": facts.endless
-        or facts.kinds > KINDS
+        or not (facts.kinds <= KINDS or SKEWED < facts.furthest < SHOWN)
         or s.number[at[i]] < FEW_SCORES
-        or not few(units, at[i]),
+        or not few(units, at[i], facts.kinds),
         "grows": not grows(s, grid[i]),
+        "beyond": facts.negative <= NEGATIVE,
     }
     reasons = [f"probabilities: {name}" for name in facts.alarms]
     reasons += [name for name, fine in known.items() if not fine]

@@ -247,6 +247,22 @@ def running(seed: int) -> Any:
     return made(np.ones((4800, 1)), place.reshape(-1), rho, 12)
 
 
+def leaving(seed: int) -> Any:
+    """A random walk by its place; the target always goes up, to where few episodes come."""
+    rng = np.random.default_rng(seed)
+    up = rng.random((300, 25)) < 0.4
+    place = np.cumsum(np.where(up, 1.0, -1.0), axis=1) - np.where(up, 1.0, -1.0)
+    x = np.stack([np.ones(7500), place.reshape(-1)], axis=1)
+    return made(x, place.reshape(-1), np.where(up, 2.5, 0.0).reshape(-1), 25)
+
+
+def tailed(seed: int) -> Any:
+    """Few episodes of two steps; some returns are far larger than most."""
+    rng = np.random.default_rng(seed)
+    reward = np.repeat(np.exp(rng.normal(size=80)), 2) + 0.01 * rng.normal(size=160)
+    return made(np.ones((160, 1)), reward, rng.choice([0.8, 1.2], size=160), 2)
+
+
 CASES: dict[str, Callable[[int], Case]] = {
     "near": lambda s: Case(both(world(0.5, s), episodes=150, length=200, seed=s), {}),
     "outlier": lambda s: Case(outlier(both(world(0.5, s), episodes=150, length=200, seed=s)), {}),
@@ -299,6 +315,8 @@ CASES: dict[str, Callable[[int], Case]] = {
     "barely stable": lambda s: Case(barely_stable(s), {"learners": ["lstd", "drl:lam=1"]}),
     "rare": lambda s: Case(rare(s), {}),
     "running": lambda s: Case(running(s), {"learners": ["lstd"]}, ()),
+    "leaving": lambda s: Case(leaving(s), {"learners": ["lstd"]}, ()),
+    "tailed": lambda s: Case(tailed(s), {"learners": ["lstd"]}),
     "slow": lambda s: Case(slow(s), {"learners": ["lstd"]}),
     "online": lambda s: Case(
         both(world(0.5, s), episodes=150, length=200, seed=s), {"learners": ONLINE}
@@ -489,11 +507,16 @@ def few_decide(d: Drawn, f: Finding) -> None:
     assert reach > 4.0 * s.se[at(lam)] and f.level == "note"  # wide: Student's t is at least 4.3
 
 
+def raw_omega(raw: RawLog) -> Floats:
+    """The marginal ratio of every row; all rows are starts if no episode ends."""
+    A = (raw.rho[:, None] * raw.x).T @ (raw.x - raw.gamma[:, None] * raw.x_next)
+    return np.asarray(raw.x @ np.linalg.lstsq(A.T, raw.x[raw.first].sum(axis=0), rcond=1e-10)[0])
+
+
 def few_rows(d: Drawn, f: Finding) -> None:
     """Effective numbers of the weights U rho, row by row, with beta of the whole log."""
     raw, rule = d.raw[f.target], d.e.judged[d.e.targets.index(f.target)].rule
-    A = (raw.rho[:, None] * raw.x).T @ (raw.x - raw.gamma[:, None] * raw.x_next)
-    omega = raw.x @ np.linalg.lstsq(A.T, raw.x[raw.first].sum(axis=0), rcond=1e-10)[0]
+    omega = raw_omega(raw)
     weight, own = np.zeros(raw.n), np.zeros(raw.n)
     for t in range(raw.n):
         before = raw.gamma[t - 1] * weight[t - 1] if not raw.first[t] else 1.0
@@ -505,7 +528,8 @@ def few_rows(d: Drawn, f: Finding) -> None:
     counts = {"rows (": raw_effective(weight), "rows that": 0.0, "episodes (": episodes}
     if more.sum() > 0.05 * weight.sum():
         counts["rows that"] = raw_effective(more)
-    limits = {"rows (": 500.0, "rows that": 150.0, "episodes (": 50.0}
+    known = len(set(raw.reward.tolist()))
+    limits = {"rows (": 500.0, "rows that": 300.0 if known <= 10 else 150.0, "episodes (": 50.0}
     few = {name: n for name, n in counts.items() if 0.0 < n < limits[name]}
     parts = f.text.partition(". Something")[0].partition("act: on ")[2].split(", and on ")
     assert len(parts) == len(few) > 0 and s.number[at(rule.lam)] >= 3.0
@@ -519,8 +543,34 @@ def few_rows(d: Drawn, f: Finding) -> None:
     (once,) = numbers(f.text.partition("comes once in ")[2].partition(" is missing")[0])
     assert (1.0 - 1.0 / once) ** few[worst] == pytest.approx(0.05, abs=0.02)
     assert f"of such {worst.split()[0]} is missing" in f.text and d.e.log.stated is None
-    (kinds,) = numbers(f.text.partition("rewards have only ")[2].partition(" value")[0])
-    assert kinds == len(set(raw.reward.tolist())) <= 10
+    if known <= 10:
+        (kinds,) = numbers(f.text.partition("rewards have only ")[2].partition(" value")[0])
+        assert kinds == known
+    else:
+        (share,) = numbers(f.text.partition("its episodes have ")[2].partition(" of all")[0])
+        assert near(share, raw_furthest(raw), 0.06) and 0.2 < raw_furthest(raw) < 0.6
+
+
+def raw_furthest(raw: RawLog) -> float:
+    """Of the distances of returns from their median, those of the twentieth that has the most."""
+    returns: list[float] = []
+    left = 1.0
+    for t in range(raw.n):
+        if raw.first[t]:
+            returns.append(0.0)
+            left = 1.0
+        returns[-1] += left * raw.reward[t]
+        left *= raw.gamma[t]
+    apart = sorted(abs(g - np.median(returns)) for g in returns)
+    return float(sum(apart[-max(len(apart) // 20, 1) :]) / sum(apart))
+
+
+def beyond_log(d: Drawn, f: Finding) -> None:
+    """Marginal ratios of the log's rows by least squares, with beta of the whole log."""
+    negative, most = numbers(f.text.replace("%", ""))
+    omega = raw_omega(d.raw[f.target])
+    true = 100.0 * -omega[omega < 0.0].sum() / np.abs(omega).sum()
+    assert near(negative, true) and true > most == 16.0
 
 
 def bias_grows(d: Drawn, f: Finding) -> None:
@@ -866,7 +916,8 @@ def not_settled(d: Drawn, f: Finding) -> None:
 CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
     check.__name__: check
     for check in (
-        no_support, ratios_off, low_overlap, few_decide, few_rows, bias_grows, no_variation,
+        no_support, ratios_off, low_overlap, few_decide, few_rows, bias_grows, beyond_log,
+        no_variation,
         stretches_alike,
         unlike_target, features_poor,
         bias_unchecked, cut_off, value_range, learners_disagree, td_unstable, bias_dominates,

@@ -180,8 +180,9 @@ def test_few_tries_are_trusted_only_with_a_stated_range() -> None:
 def test_tries_are_counted_by_weight() -> None:
     """By hand: 40 rows that the target doubles, 60 that it halves; of these 40 it wants more."""
     one = Resting(100.0, 40.0, 0.2, 100.0)
-    assert one.too_few == {"rows": (100.0, 500.0), "more": (40.0, 150.0)}
-    assert list(one._replace(episodes=9.0).too_few) == ["episodes", "rows", "more"]
+    assert one.too_few == {"rows": (100.0, 500.0), "more": (40.0, 300.0)}
+    assert one._replace(kinds=11).too_few["more"] == (40.0, 150.0)
+    assert list(one._replace(episodes=9.0).too_few) == ["more", "episodes", "rows"]
     assert not Resting(500.0, 3.0, 0.05, 50.0).too_few  # the target is nearly the behaviour
     table, _, _ = silent(1, 0.0, 0.0)
     e = st.evaluate(table, discount=0.9, learners=["drl"], threads=1)

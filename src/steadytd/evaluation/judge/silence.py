@@ -6,7 +6,7 @@ is off by p d sum of weights / starts: so d follows from how far the value is fr
 from 10 on the one is named for which d is smallest.
 
 Where nothing rare is in the log, and it is too small to show it, the answer is not trusted: then a
-finding says how many tries it rests on.
+finding says how many tries it rests on. Nor is it where the target goes beyond the log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.rule import FEW_SCORES, Ruled
 from steadytd.evaluation.judge.stated import Stated
-from steadytd.evaluation.judge.unseen import LEVEL, Tries, once_in
+from steadytd.evaluation.judge.unseen import KINDS, LEVEL, NEGATIVE, Resting, Tries, once_in
 from steadytd.evaluation.judge.values import Judged
 
 FEWEST = 10.0  # rows that an outcome is said of: "once in 1.5 times" would say nothing
@@ -53,12 +53,40 @@ def about_rows(j: Judged, f: LogFacts) -> Finding | None:
         "few_rows", j.name, "warning",
         f"{j.name} rests on few tries, weighted as it would act: on {', and on '.join(said)}. "
         f"Something that comes once in {_two(once_in(tries))} of such {what} is missing in one of "
-        "twenty such logs. This one shows nothing rare, and its rewards have only "
-        f"{count(j.resting.kinds, 'value')}, which do not tell how far another can go: if that "
+        f"twenty such logs. This one shows nothing rare, and {_why(j.resting)}: if that "
         "changes the return by much, the answer is wrong.",
         "State the range of rewards (reward_range, --reward-range), and horizon where something "
         "can last: what is rare is then within the interval. Or collect more data.",
         {**j.resting._asdict(), "once_in": once_in(tries)},
+    )  # fmt: skip
+
+
+def _why(r: Resting) -> str:
+    """Why logged rewards do not say how far others can go."""
+    if r.kinds <= KINDS:
+        return (
+            f"its rewards have only {count(r.kinds, 'value')}, which do not tell how far another "
+            "can go"
+        )
+    return (
+        f"a twentieth of its episodes have {r.furthest:.2g} of all distances of returns from their "
+        "median, so that the others do not tell how far such can go"
+    )
+
+
+def beyond_log(j: Judged, f: LogFacts) -> Finding | None:
+    """No policy visits a state a negative number of times: what is negative is extrapolated."""
+    if not j.rule.known or j.negative <= NEGATIVE:
+        return None
+    return Finding(
+        "beyond_log", j.name, "warning",
+        "the target goes to where the log hardly was: of the ratio of visits that the features "
+        f"give to the log's rows, {100.0 * j.negative:.3g} % is negative, which no ratio of visits "
+        f"can be (up to {100.0 * NEGATIVE:g} % is taken for noise). So what comes there is "
+        "extrapolated, and drl's interval may be too short.",
+        "Use richer features (poly, rbf:300, tiles), evaluate a target closer to the behaviour "
+        "policy, or collect data with a policy closer to the target.",
+        {"negative": j.negative},
     )  # fmt: skip
 
 

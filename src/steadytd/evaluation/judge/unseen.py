@@ -31,9 +31,11 @@ from steadytd.evaluation.estimate.sandwich import effective_number
 from steadytd.evaluation.judge.stated import Stated
 
 LEVEL = 0.95
-FEW_ROWS, FEW_MORE, FEW_ALIKE = 500.0, 150.0, 50.0  # effective rows, of both kinds, and episodes
+FEW_ROWS, FEW_MORE, FEW_ALIKE = 500.0, 300.0, 50.0  # effective rows, of both kinds, and episodes
 SOME = 0.05  # of the weights: where so little goes beyond the log, it may rest on few rows
 KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
+SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
+NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
 
 BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
 
@@ -61,7 +63,8 @@ class Resting(NamedTuple):
 
     `rows` is of the weights U rho of rows, `more` of by how much they exceed those of the policy
     that made the log (a `share` of all weights), `episodes` of the weights of episodes; `kinds` is
-    the number of different rewards.
+    the number of different rewards, `furthest` what the twentieth of the episodes whose returns
+    lie furthest from their median has of all distances from it.
     """
 
     rows: float
@@ -69,25 +72,28 @@ class Resting(NamedTuple):
     share: float
     episodes: float
     kinds: int = 1
+    furthest: float = 0.0
 
     @property
     def too_few(self) -> dict[str, tuple[float, float]]:
         """By name, those of which more are wanted, and how many; the worst first."""
         found = {"rows": (self.rows, FEW_ROWS), "episodes": (self.episodes, FEW_ALIKE)}
         if self.share > SOME:
-            found["more"] = self.more, FEW_MORE
+            found["more"] = self.more, FEW_MORE if self.kinds <= KINDS else FEW_MORE / 2.0
         few = {name: pair for name, pair in found.items() if pair[0] < pair[1]}
         return dict(sorted(few.items(), key=lambda item: item[1][0] / item[1][1]))
 
 
 def resting(rows: RowWeights, target: int, lam: float, episodes: float) -> Resting | None:
-    """Of the sampled rows; None where there are none, or more than KINDS different rewards."""
-    weight = rows.weights(target, lam) if rows.number and rows.kinds <= KINDS else None
+    """Of the sampled rows; None where there are none, or rewards and returns tell their spread."""
+    silent = rows.kinds <= KINDS or SKEWED < rows.furthest < SHOWN
+    weight = rows.weights(target, lam) if rows.number and silent else None
     if weight is None or not weight.any():
         return None
     more = np.maximum(weight - rows.own, 0.0)
     count, beyond = (rows.each * effective_number(x) for x in (weight, more))
-    return Resting(count, beyond, float(more.sum() / abs(weight.sum())), episodes, rows.kinds)
+    share = float(more.sum() / abs(weight.sum()))
+    return Resting(count, beyond, share, episodes, rows.kinds, rows.furthest)
 
 
 def once_in(tries: float) -> float:

@@ -113,6 +113,7 @@ class Judged:
     marginal ratio x(s).omega; `behavior` is the policy that made the log; `rule` what the rule of
     trust takes. Units of `curve` and `rule` are not joined where they are stretches of episodes.
     `resting` says how many tries it rests on; None where that is not known, or does not matter.
+    `negative` is the share of the marginal ratio over the log's rows that is below 0.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Judged:
     behavior: Estimate = field(default_factory=lambda: nothing(0))
     actions: ActionAnswers | None = None
     resting: Resting | None = None
+    negative: float = 0.0
     rule: Ruled = field(kw_only=True)
 
     def row(self, learner: str) -> Value:
@@ -231,7 +233,7 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         {name: found[form].value for name, form in plain.items()},
         {name: found[form] for name, form in listed},
         found_curve, marginal_weights(e, target), behavior, actions, tried,
-        rule=rule,
+        given.rows.negative(target), rule=rule,
     )  # fmt: skip
 
 

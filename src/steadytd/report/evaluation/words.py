@@ -25,6 +25,7 @@ REASONS = {
     "no_variation": "everything in the log says the same, so that chance cannot be seen in it",
     "low_overlap": "the log shows too little of what this policy would do",
     "bias_grows": "what the features miss seems to grow with time, beyond any bound",
+    "beyond_log": "the target goes to where the log hardly was: what comes there is extrapolated",
     "few_rows": "it rests on too few tries to show what is rare",
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",

@@ -16,7 +16,7 @@ import numpy as np
 
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.jit import compiled
-from steadytd.evaluation.collect.outcomes import DISCOUNT, RATIOS, REWARD, Sampled
+from steadytd.evaluation.collect.outcomes import DISCOUNT, RATIOS, RETURN, REWARD, Sampled
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 
 
@@ -81,6 +81,21 @@ class RowWeights:
             return None
         rho = self.sample.rows[:, RATIOS + target].astype(np.float64)
         return self._followed(self._features[0] @ pair.beta, rho, lam)
+
+    def negative(self, target: int) -> float:
+        """Of the marginal ratio over the rows, the share that is negative; 0 if not known."""
+        pair = self.e.solution(target, LSTD)
+        omega = np.zeros(1) if pair is None else self._features[0] @ pair.beta
+        return float(np.maximum(-omega, 0.0).sum() / max(float(np.abs(omega).sum()), 1e-300))
+
+    @cached_property
+    def furthest(self) -> float:
+        """Of all distances of returns from their median, the share of the largest twentieth."""
+        returns = self.sample.outcomes[:, RETURN]
+        if not len(returns):
+            return 0.0
+        apart = np.sort(np.abs(returns - np.median(returns)))[::-1]
+        return float(apart[: max(len(apart) // 20, 1)].sum() / max(float(apart.sum()), 1e-300))
 
     @cached_property
     def own(self) -> Floats:
