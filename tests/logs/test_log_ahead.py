@@ -9,11 +9,9 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.testing import assert_array_equal
 
 from steadytd import InputError
 from steadytd.logs.ahead import ahead
-from steadytd.logs.batch import Memory
 from steadytd.logs.log import Log, open_log
 
 
@@ -75,43 +73,3 @@ def test_a_bad_row_ends_the_threads_too() -> None:
     with pytest.raises(InputError, match="row 25"):
         next(batches)
     assert not readers()
-
-
-def numbers_table(rows: int) -> pa.Table:
-    """Episodes of seven steps, every number another one."""
-    at = np.arange(rows)
-    return pa.table(
-        {
-            "episode_id": at // 7,
-            "t": at % 7,
-            "obs": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(3.0 * rows)), 3),
-            "reward": at + 0.5,
-            "terminated": at % 7 == 6,
-            "behavior_prob": np.linspace(0.2, 0.9, rows),
-            "target_prob_new": np.linspace(0.9, 0.2, rows),
-        }
-    )
-
-
-def test_batches_that_are_held_stay_as_they_are() -> None:
-    log = open_log(numbers_table(2000), discount=0.9, batch_rows=60)
-    held, copies = [], []
-    for batch in log.batches():
-        held.append((batch.obs[3:5], batch.target_prob[0], batch.reward[::2]))  # views only
-        copies.append([array.copy() for array in held[-1]])
-    assert len(held) > 30
-    for views, expected in zip(held, copies, strict=True):
-        for view, copy in zip(views, expected, strict=True):
-            assert_array_equal(view, copy)
-
-
-def test_memory_is_used_again_once_nobody_holds_it() -> None:
-    memory = Memory()
-    first = memory.empty((40, 3), np.float64)
-    view, place = first[7:9, 1], first.ctypes.data
-    del first
-    assert memory.empty((40, 3), np.float64).ctypes.data != place  # the view still shows it
-    del view
-    assert memory.empty((60, 2), np.float64).ctypes.data == place
-    assert memory.empty((4, 3), np.float64).ctypes.data != place  # far too large for that
-    assert len(memory.pieces) == 3

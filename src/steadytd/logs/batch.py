@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
-
-MOST_PIECES = 63  # of memory that may be used again
 
 
 @dataclass(frozen=True)
@@ -85,31 +81,6 @@ class Decoded:
         return len(self.reward)
 
 
-class Memory:
-    """Memory of arrays, handed out again once nobody holds an array that was made in it.
-
-    Fresh memory is cleared by the system, which takes longer than to fill it. What is held stays as
-    it is: a view counts as a reference to the array whose memory it shows.
-    """
-
-    def __init__(self) -> None:
-        self.pieces: list[NDArray[np.uint8]] = []
-
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """A contiguous array; what it holds is left over from the last use."""
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        for i in range(len(self.pieces)):
-            # two references: the list's, and the one that the call itself holds
-            if size <= len(self.pieces[i]) <= 2 * size and sys.getrefcount(self.pieces[i]) == 2:
-                piece = self.pieces[i]
-                break
-        else:
-            piece = np.empty(size + size // 8, np.uint8)
-            self.pieces = [*self.pieces[-MOST_PIECES:], piece]
-        found: NDArray[Any] = piece[:size].view(dtype).reshape(shape)
-        return found
-
-
 def last(n: int, rows: Decoded) -> Decoded:
     """A copy of the last n rows alone, so that the batch they come from can be freed."""
     begin = len(rows) - n
@@ -126,7 +97,7 @@ def last(n: int, rows: Decoded) -> Decoded:
     )  # fmt: skip
 
 
-def join(held: Decoded | None, rows: Decoded, memory: Memory) -> Decoded:
+def join(held: Decoded | None, rows: Decoded) -> Decoded:
     """The held row followed by the new ones: one copy of each array."""
     if held is None:
         held = replace(last(0, rows), row=rows.row)
@@ -134,13 +105,9 @@ def join(held: Decoded | None, rows: Decoded, memory: Memory) -> Decoded:
         held, rows = _with_next(held), _with_next(rows)
 
     def both(a: Any, b: Any, dtype: Any = None) -> Any:
-        if a is None or b is None:
-            return None
-        shape = (len(a) + len(b), *b.shape[1:])
-        out = memory.empty(shape, np.result_type(a, b) if dtype is None else dtype)
-        return np.concatenate([a, b], out=out)
+        return None if a is None or b is None else np.concatenate([a, b], dtype=dtype)
 
-    targets = memory.empty((len(rows.target_prob), len(held) + len(rows)), np.float64)
+    targets = np.empty((len(rows.target_prob), len(held) + len(rows)))
     for p, a, b in zip(targets, held.target_prob, rows.target_prob, strict=True):
         np.concatenate([a, b], out=p)
     return Decoded(
@@ -163,9 +130,7 @@ def _with_next(rows: Decoded) -> Decoded:
     return replace(rows, next_obs=rows.obs, has_next=np.zeros(len(rows), dtype=np.bool_))
 
 
-def assemble(
-    held: Decoded | None, new: Decoded, memory: Memory
-) -> tuple[LogBatch | None, Decoded | None, int]:
+def assemble(held: Decoded | None, new: Decoded) -> tuple[LogBatch | None, Decoded | None, int]:
     """The transitions that are complete, the row that waits for the next batch, rows left out.
 
     x_next of a row is its own `next_obs` if there is one, else the observation of the following
@@ -173,7 +138,7 @@ def assemble(
     from and is left out; the last row of a batch waits for the next batch. So does one that has its
     own `next_obs` without probabilities there: the following row may have them.
     """
-    rows = join(held, new, memory)
+    rows = join(held, new)
     L = len(rows)
     follows = np.zeros(L, dtype=np.bool_)  # the next row belongs to the same episode
     np.logical_not(rows.first[1:], out=follows[:-1])
@@ -195,9 +160,6 @@ def assemble(
     if left == 0 and not own.any():
         index = np.arange(n, dtype=np.int32)
         row_next = np.where(stop[:n], index, index + np.int32(1))
-        targets = memory.empty((len(rows.target_prob), n), np.float64)
-        targets[:] = np.asarray(rows.target_prob)[:, :n]
-        rows = replace(rows, target_prob=targets)
         return _batch(rows, slice(0, n), own_copy(rows.obs), row_next), kept, 0
     keep = np.flatnonzero(complete[:n])
     return _compact(rows, keep, stop, own), kept, left

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import whole
 from steadytd.logs.ahead import ahead
-from steadytd.logs.batch import Decoded, LogBatch, Memory, assemble, remaining
+from steadytd.logs.batch import Decoded, LogBatch, assemble, remaining
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.contents import add_contents
 from steadytd.logs.decode.kernels import Cursor
@@ -124,14 +124,14 @@ class Log:
         """The batches of the chunks that were read."""
         cursor, row = self.start, self.begin
         held: Decoded | None = None
-        left_out, used, memory = 0, 0, Memory()
+        left_out, used = 0, 0
         with closing(chunks):  # whatever happens, the thread that reads them ends here
             for chunk in chunks:
                 if not chunk.batch.num_rows:
                     continue
                 rows, cursor = decode(chunk, self.meaning, fields, cursor, row)
                 row += len(rows)
-                batch, held, left = assemble(held, rows, memory)
+                batch, held, left = assemble(held, rows)
                 left_out += left
                 if batch is not None:
                     used += len(batch)
