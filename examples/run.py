@@ -10,6 +10,6 @@ result = st.run(
     seeds=10,
     points=201,
 )
-print(result)
+print(result.summary.select("algorithm", "eta", "final", "final_stderr", "outcome"))
 best = result.summary.sort("final")["learner"][0]
 print("least error:", best, "with mean weights", result.weights(best).mean(axis=0).round(3))

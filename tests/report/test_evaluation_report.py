@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from dataclasses import replace
@@ -514,3 +515,14 @@ def test_of_many_targets_the_best_and_the_most_doubtful_are_shown(tmp_path: Path
         assert text.count(f"<td>{line.target}</td>") >= 5  # in all tables, shown or not
     drawn = [name for name in e.targets if f"{name}: all learners" in text]
     assert drawn == sorted(telling(e, 6))
+
+
+def test_targets_are_shown_beside_the_policy_that_made_the_log(evaluation: Evaluation) -> None:
+    """However far away it is: the decision is about the difference."""
+    far = evaluation.behavior._replace(value=evaluation.behavior.value + 1e4)
+    moved = dataclasses.replace(evaluation, behavior=far)
+    for e in (evaluation, moved):
+        layers = targets_chart(e).to_dict(validate=False)["layer"]
+        domains = [x["encoding"].get("x", {}).get("scale", {}).get("domain") for x in layers]
+        low, high = next(domain for domain in domains if domain)
+        assert low < e.behavior.value < high
