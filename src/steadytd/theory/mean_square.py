@@ -134,7 +134,9 @@ class MeanSquare:
             return np.asarray(mean * np.geomspace(SMALLEST, 1.0, FINE))
         one, none = np.eye(len(zeroth)), np.zeros_like(zeroth)
         left = np.block([[none, one], [one - zeroth, -first]])
-        found = scipy.linalg.eigvals(left, scipy.linalg.block_diag(one, second))
+        found = np.asarray(
+            scipy.linalg.eigvals(left, scipy.linalg.block_diag(one, second)), dtype=np.complex128
+        )
         ends = [x for x in real_ones(found) if SMALLEST * mean < x < mean]
         ends = sorted([SMALLEST * mean, *ends, mean])
         between = [(a + b) / 2.0 for a, b in pairwise(ends)]
