@@ -395,8 +395,5 @@ def conclude(
 
 def _calibration(log: Any) -> dict[str, Any]:
     summary = getattr(log, "calibration", None)
-    if summary is None:
-        return {}
-    if isinstance(summary, Mapping):
-        return dict(summary)
-    return dict(summary.to_dict()) if hasattr(summary, "to_dict") else {}
+    found = summary.to_dict() if hasattr(summary, "to_dict") else summary
+    return dict(found) if isinstance(found, Mapping) else {}
