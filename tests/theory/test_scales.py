@@ -227,7 +227,15 @@ def test_rewards_in_other_units(kind: str, seeds: range, unit: float) -> None:
             if known:
                 error = row_2["error"] / unit
                 assert error == pytest.approx(row["error"], rel=1e-5, abs=1e-7 * zero)
-        mine, theirs = (c.cheapest_cure.numbers for c in (one, other))
+
+
+@seeds(1, 4)
+@pytest.mark.parametrize("kind", thinned(KINDS, 6))
+@pytest.mark.parametrize("unit", thinned([2.0**-40, 2.0**40], 2))
+def test_cures_of_rewards_in_other_units(kind: str, seeds: range, unit: float) -> None:
+    for seed in seeds:
+        p = drawn(kind, seed)
+        mine, theirs = (st.certify(in_units(p, k)).cheapest_cure.numbers for k in (1.0, unit))
         assert theirs["cure"] == mine["cure"]
         assert theirs["best"] == pytest.approx(mine["best"], rel=1e-5, abs=1e-7)
 
