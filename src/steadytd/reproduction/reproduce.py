@@ -16,12 +16,12 @@ from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
-from steadytd.reproduction.ahead import compile_beside
 from steadytd.reproduction.paper import FIGURES, RUNS, Figure
 from steadytd.reproduction.spread import RUNS as MANY
 from steadytd.reproduction.spread import spreads
 from steadytd.reproduction.supplement import PANELS
 from steadytd.reproduction.verdict import Row, Theory, judge, predict
+from steadytd.runs.ahead import compile_beside
 from steadytd.runs.result import Result
 from steadytd.runs.run import run
 

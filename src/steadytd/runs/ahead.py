@@ -17,21 +17,30 @@ from pathlib import Path
 
 from steadytd.base.files import cache_directory, file_name
 from steadytd.engine.learner import Learner
+from steadytd.learners import names
+
+_seen: set[str] = set()  # laws that were looked for in this process
 
 
 def compile_beside(learners: Sequence[Learner]) -> bool:
-    """Begin to compile the learners' loops, if none is kept; whether there is much to compile."""
-    if any(_kept(learner.name) for learner in learners):
+    """Begin to compile loops that are not kept, if several; whether there is nothing kept.
+
+    Another process knows the registered laws only. Each law is looked for once.
+    """
+    new = {one.name for one in learners} - _seen
+    if not new:
         return False
-    if (os.cpu_count() or 1) < 2:
-        return True
-    texts = [str(learner) for learner in learners][::-1]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "steadytd.reproduction.ahead", json.dumps(texts)],
-        cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    atexit.register(process.kill)  # it holds nothing that could be lost
-    return True
+    _seen.update(new)
+    missing = {name for name in new & set(names()) if not _kept(name)}
+    if len(missing) > 1 and (os.cpu_count() or 1) > 1:
+        some = (x for x in learners if x.name in missing and x.law.block is None)
+        loops = {(x.law, x.traced, x.averaged): str(x) for x in some}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "steadytd.runs.ahead", json.dumps([*loops.values()][::-1])],
+            cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        atexit.register(process.kill)  # it holds nothing that could be lost
+    return missing == new
 
 
 def _kept(name: str) -> bool:
