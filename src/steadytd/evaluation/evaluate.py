@@ -394,6 +394,6 @@ def conclude(
 
 
 def _calibration(log: Any) -> dict[str, Any]:
-    summary = getattr(log, "calibration", None)
+    summary: Any = getattr(log, "calibration", None)
     found = summary.to_dict() if hasattr(summary, "to_dict") else summary
     return dict(found) if isinstance(found, Mapping) else {}
