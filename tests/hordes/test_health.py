@@ -130,7 +130,7 @@ def test_numbers_that_no_cumulant_explains_are_called_growing(alpha: float, step
 
 
 def test_health_is_of_all_steps_whenever_it_is_asked_for() -> None:
-    """A live step leaves its health to the next one; nobody sees that, whatever they do with it."""
+    """Live or many at once, and whatever the caller does with the errors that a step returns."""
     given = [st.prediction("td:alpha=0.1,lam=0.5", cumulant=0, policy="behavior", discount=0.9)]
     x, reward, _ = chain(30)
     looked, left, many = (st.horde(3, given * 300, threads=2) for _ in range(3))

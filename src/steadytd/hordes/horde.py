@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,7 @@ from steadytd.hordes.loop.shape import LANES, fits
 from steadytd.hordes.part import LanePart, LanePlace
 from steadytd.hordes.prediction import HordePrediction, prediction
 from steadytd.hordes.single import WholeBlock
-from steadytd.hordes.spread import Job, spread
+from steadytd.hordes.spread import spread
 from steadytd.hordes.words import health_frame, warnings_of
 from steadytd.learners import learner as make_learner
 
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 FORMAT = 2  # of what `save` writes; 2: all vectors of a feature in one row, blocks of 96
 STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
 WORTH = 100_000  # multiplications below which a second thread costs more than it brings
+WATCHED = 50_000  # the same for predictions times steps whose health is looked at
 
 
 def horde(
@@ -126,8 +126,6 @@ class Horde:
         columns = np.array(places, dtype=np.int64)
         policy, discount = (np.ascontiguousarray(columns[:, i]) for i in (1, 2))
         self._health = Health(len(w0), HealthColumns(policy, discount, np.clip(lam, 0.0, 1.0)))
-        # steps whose health is looked at with the next, which wakes the threads anyway
-        self._unwatched: tuple[HealthSteps, int] | None = None
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -191,7 +189,7 @@ class Horde:
         if _many(x) or _many(x_next):
             raise InputError("update takes one step; use update_many for several.")
         given = GivenFacts(cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, False)
-        return np.array(self._take(self._inputs.steps(x, x_next, given))[0])
+        return np.asarray(self._take(self._inputs.steps(x, x_next, given))[0])
 
     def update_many(
         self,
@@ -220,7 +218,6 @@ class Horde:
         stretch = int(np.clip(STRETCH // len(self), 16, 256))
         for begin in range(0, steps.x.steps, stretch):
             self._take(steps.part(begin, min(begin + stretch, steps.x.steps)))
-        self._watched  # noqa: B018  (or the errors of a whole stretch would be held)
 
     def end_episode(self) -> None:
         """The episode was cut off after the last step: the next one begins another.
@@ -229,16 +226,16 @@ class Horde:
         """
         for part in self._all:
             part.cut()
-        self._watched.cut()
+        self._health.cut()
 
     def health(self) -> pl.DataFrame:
         """How each prediction fares; see `docs/horde.md`."""
-        return health_frame(self.predictions, self._watched, self.step)
+        return health_frame(self.predictions, self._health, self.step)
 
     @property
     def warnings(self) -> list[Finding]:
         """A sentence for each prediction that has diverged or whose error grows."""
-        return warnings_of(self.predictions, self._watched, self.step)
+        return warnings_of(self.predictions, self._health, self.step)
 
     def save(self, path: str | Path) -> Path:
         """Save the whole state; `steadytd.load_horde` reads it back and goes on, bit for bit."""
@@ -266,7 +263,7 @@ class Horde:
     def _state(self) -> dict[str, NDArray[Any]]:
         """Every array that changes, under one name each."""
         parts = {f"part{i}": part.state for i, part in enumerate(self._all)}
-        named = {**parts, "health": self._watched.state}
+        named = {**parts, "health": self._health.state}
         return {f"{part}_{n}": array for part, some in named.items() for n, array in some.items()}
 
     @property
@@ -289,11 +286,13 @@ class Horde:
         given = steps.arguments(factors)
         delta = np.empty((n, len(self)))
         threads = self.threads if len(steps.x.feature) * len(self) > WORTH else 1
-        made = [np.empty((n, part.blocks, part.size)) for part in self._parts]
-        jobs = [Job(partial(part.advance, given, out), part.blocks)
-                for part, out in zip(self._parts, made, strict=True)]  # fmt: skip
-        spread([*jobs, *self._watch()], threads)
-        for part, out in zip(self._parts, made, strict=True):
+        for part in self._parts:
+            out = np.empty((n, part.blocks, part.size))
+
+            def run(low: int, high: int, part: LanePart = part, out: Floats = out) -> None:
+                part.advance(given, out, low, high)
+
+            spread(run, part.blocks, threads)
             lanes = out.reshape(n, -1)
             if part.count == len(self):  # the only part: gathering is quicker than scattering
                 np.take(lanes, part.rank, axis=1, out=delta)
@@ -301,32 +300,22 @@ class Horde:
                 delta[:, part.order[: part.count]] = lanes[:, : part.count]
         for one in self._wholes:
             delta[:, one.order] = one.advance(steps)
-        t, (directions, rates) = steps.tables, self._health.look(steps.x)
-        brought: tuple[NDArray[Any], ...] = (
-            delta, directions, rates, t.rhos, t.discounts, t.carries,
-        )  # fmt: skip
-        self._unwatched = HealthSteps(*map(read_only, brought)), self.step
+        self._watch(steps, delta, threads)
         self.step += n
         return delta
 
-    def _watch(self) -> list[Job]:
-        """What is left to be done for the health of all predictions."""
-        if self._unwatched is None:
-            return []
-        health, (seen, step) = self._health, self._unwatched
-        self._unwatched = None
+    def _watch(self, steps: LiveSteps, delta: Floats, threads: int) -> None:
+        health, tables = self._health, steps.tables
+        facts = tables.rhos, tables.discounts, tables.carries
+        directions, rates = health.look(steps.x)
+        brought: tuple[NDArray[Any], ...] = (delta, directions, rates, *facts)
+        seen = HealthSteps(*map(read_only, brought))
 
         def run(low: int, high: int) -> None:
             end = min(high * CHUNK, len(self))
-            follow(health.numbers, health.columns, seen, step, low * CHUNK, end)
+            follow(health.numbers, health.columns, seen, self.step, low * CHUNK, end)
 
-        return [Job(run, -(-len(self) // CHUNK))]
-
-    @property
-    def _watched(self) -> Health:
-        """The health of all predictions, the last steps included."""
-        spread(self._watch(), self.threads)
-        return self._health
+        spread(run, -(-len(self) // CHUNK), threads if delta.size > WATCHED else 1)
 
 
 def _many(x: Features) -> bool:
