@@ -7,16 +7,18 @@ PLAIN := $(VENV)/.installed
 STAMP := $(VENV)/.installed-dev
 OUT ?= results/reproduce
 
-# `uv` where it is found, else pip. Byte code is left to Python, which compiles what is used.
-# Pip itself comes first: the one that Python 3.11 brings takes half as long again for the rest.
+# `uv` where it is found; else pip brings it into .venv, and goes on by itself where uv fails.
+# Byte code is left to Python, which compiles what is used.
 UV := $(shell command -v uv 2>/dev/null)
+comma := ,
+WITH_UV := pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable
 ifeq ($(UV),)
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
-VENV_WITH := $(PYTHON) -m venv $(VENV) && { $(PIP) --upgrade pip || true; }
-INSTALL := $(PIP) --editable
+VENV_WITH := $(PYTHON) -m venv $(VENV) && { $(PIP) uv || true; }
+install = { $(BIN)/uv $(WITH_UV) $(1) 2>/dev/null || $(PIP) --editable $(1); }
 else
 VENV_WITH := $(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
-INSTALL := $(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable
+install = $(UV) $(WITH_UV) $(1)
 endif
 
 # Every process below reads the byte code that the first one kept, whatever the shell asks for.
@@ -46,7 +48,7 @@ GET_BROWSER := apt-get update && apt-get install --yes --no-install-recommends c
 
 test-browser: $(STAMP)
 	@{ $(FIND_BROWSER) || timeout 300 sh -c '$(GET_BROWSER)'; } >/dev/null 2>&1 || true
-	@if $(INSTALL) '.[browser,docs]' && $(BIN)/python -m tests.browser.chromium; then \
+	@if $(call install,'.[browser$(comma)docs]') && $(BIN)/python -m tests.browser.chromium; then \
 		$(BIN)/pytest -n 0 -rs tests/browser; \
 	else \
 		echo "NOT TESTED IN A BROWSER: Chromium can neither be found nor installed on this machine."; \
@@ -78,15 +80,15 @@ results: $(STAMP)
 # The site, in `site/`: open site/index.html. A broken link or anchor, or any other warning, fails.
 docs: $(STAMP)
 	$(BIN)/python docs/write_learner_pages.py
-	$(INSTALL) '.[docs]'
+	$(call install,'.[docs]')
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet -d build/docs docs site
 
 # The plain install is what `make reproduce` needs; the development tools come with `make test`.
 define set_up
-	@echo "Installing $(1) into $(VENV) with $(if $(UV),uv,pip)"
+	@echo "Installing $(1) into $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "steadytd needs Python 3.11 or newer")'
 	@test -x $(BIN)/python || { $(VENV_WITH); }
-	@$(INSTALL) $(2)
+	@$(call install,$(2))
 	@touch $@
 endef
 
