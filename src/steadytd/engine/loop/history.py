@@ -94,7 +94,9 @@ def begin_stretch(own: Scaled, log: Undo, span: Span, table: FeaturePlaces) -> N
                 continue
             log.row[i] = log.counts[0]
             for q in range(table.first[i], table.first[i] + table.length[i]):
-                _note(own, log, table.feature[q - table.offset[i]])
+                k = table.feature[q - table.offset[i]]
+                if log.serial[k] != log.counts[0]:  # a call for those only: it moves all of `own`
+                    _note(own, log, k)
 
 
 @compiled
@@ -109,9 +111,7 @@ def go_back(own: Scaled, log: Undo) -> None:
 
 @compiled_inner
 def _note(own: Scaled, log: Undo, k: int) -> None:
-    """Note a feature, once per stretch."""
-    if log.serial[k] == log.counts[0]:
-        return
+    """Note a feature that was not noted in this stretch."""
     i = log.counts[1]
     log.serial[k], log.counts[1] = log.counts[0], i + 1
     log.at[i], log.feature[i] = own.at[k], k
