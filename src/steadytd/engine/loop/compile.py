@@ -67,7 +67,7 @@ def kernel(
 
     functions = law_functions(law)
     source = write(law, traced, averaged)
-    disjoint = numba_parts.disjoint(loop=True)
+    disjoint = numba_parts.disjoint(loop=True, inner="def enter(" in source)
     if not disjoint:
         source = source.replace(" pipeline_class=Disjoint,", "")
     words = set(re.findall(r"\w+(?=\()", source))

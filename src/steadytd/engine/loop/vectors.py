@@ -21,7 +21,8 @@ import numpy as np
 
 from steadytd.base.arrays import LANES, Floats
 from steadytd.base.jit import not_kept
-from steadytd.base.numba_parts import IN_REGISTERS, Operations, used
+from steadytd.base.numba_parts import used
+from steadytd.base.numba_parts.vectors import IN_REGISTERS, Operations
 
 
 @not_kept

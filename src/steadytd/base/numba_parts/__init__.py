@@ -1,6 +1,6 @@
 """All that we use of Numba beyond its public interface, and how to do without it.
 
-Four parts, each of which a new version of Numba may change without notice:
+Five parts, each of which a new version of Numba may change without notice:
 
 ==========  ============================================  =====================================
 part        what it is used for                           without it
@@ -8,6 +8,7 @@ part        what it is used for                           without it
 `noalias`   arrays given to a function never overlap      loops test for overlap: slower
 `cache`     machine code is kept on disk (`base.jit`)     compiled anew in every process
 `address`   one driver calls the loops of all laws        the driver is compiled with every law
+`linked`    a loop is optimised once, with its caller     optimised twice: slower to compile
 `vectors`   eight numbers are one value in a register     small arrays: slower, and not fused
 ==========  ============================================  =====================================
 
@@ -21,20 +22,17 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import operator
 import os
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import intrinsic
 
-from steadytd.base.arrays import LANES
 from steadytd.base.errors import unknown
 
 WITHOUT = "STEADYTD_WITHOUT"
@@ -53,6 +51,13 @@ NEEDED = {  # module of numba.core, class or nothing, names
         ("codegen", "JITCodeLibrary", "get_pointer_to_function"),
         ("callconv", "CPUCallConv", "call_function get_function_type"),
         ("base", "BaseContext", "get_dummy_value"),
+    ],
+    "linked": [
+        ("codegen", "JITCodeLibrary", "_optimize_final_module _finalize_final_module"),
+        ("codegen", "JITCodeLibrary", "_finalize_dynamic_globals"),
+        ("typed_passes", "NativeLowering", "run_pass"),
+        ("compiler", "Flags", "no_compile"),
+        ("base", "BaseContext", "insert_user_function"),
     ],
     "vectors": [("base", "BaseContext", "make_array get_dummy_value")],
 }
@@ -108,10 +113,11 @@ NOT_IN_LOOPS = ("InlineClosureLikes", "InlineInlinables", "InlineOverloads", "No
 
 
 @cache
-def disjoint_compiler(loop: bool = False) -> type:
+def disjoint_compiler(loop: bool = False, inner: bool = False) -> type:
     """Numba's compiler, told that no two arrays given to the function overlap (`restrict` in C).
 
     A `loop` that we have written needs less than all of its steps, and gives the same machine code.
+    An `inner` one becomes part of the function that calls it, and has no machine code of its own.
     """
     from numba.core.compiler import Compiler
 
@@ -121,14 +127,59 @@ def disjoint_compiler(loop: bool = False) -> type:
             found: Any = super().define_pipelines()
             for one in found if loop else ():
                 one.passes = [p for p in one.passes if p[0].__name__ not in NOT_IN_LOOPS]
+            for one in found if inner and used("linked") else ():
+                usual, linked = _lowerings()
+                one.passes = [(linked if p[0] is usual else p[0], p[1]) for p in one.passes]
             return found
 
     return Disjoint
 
 
-def disjoint(loop: bool = False) -> dict[str, Any]:
+def disjoint(loop: bool = False, inner: bool = False) -> dict[str, Any]:
     """The options of `njit` for a function whose arrays never overlap; see `disjoint_compiler`."""
-    return {"pipeline_class": disjoint_compiler(loop)} if used("noalias") else {}
+    return {"pipeline_class": disjoint_compiler(loop, inner)} if used("noalias") else {}
+
+
+# ---- linked
+
+
+@cache
+def _lowerings() -> tuple[type, type]:
+    """Numba's last step, and the same for a function that is only ever part of another one.
+
+    Numba optimises every function and makes machine code of it, also of one that only another
+    calls, and then does both again where that one takes it in. Here the second time is the only
+    one, which saves a fourth of the time that a loop takes to compile.
+    """
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.typed_passes import NativeLowering
+
+    class OnlyLinked(JITCodeLibrary):
+        def _optimize_final_module(self) -> None:
+            pass
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class LoweringToLink(NativeLowering):
+        _name = "lowering_to_link"
+
+        def run_pass(self, state: Any) -> bool:
+            state.library = OnlyLinked(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.flags.no_compile = True
+            super().run_pass(state)
+            lowered = state["cr"]
+            key = [
+                lowered.fndesc
+            ].append  # Numba wants a built-in function of its own; none calls it
+            state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
+            state["cr"] = lowered._replace(cfunc=key)
+            return True
+
+    return NativeLowering, LoweringToLink
 
 
 # ---- cache
@@ -227,172 +278,3 @@ def caller(entry: tuple[Any, ...]) -> Callable[..., Any]:
         return types.none(loop, given), generate
 
     return call_address
-
-
-# ---- vectors: `engine.loop.vectors` says what they do
-
-VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-FIRST = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-
-
-class Operations(NamedTuple):
-    """What can be done with eight numbers, beside `+`, `-`, `*` and `/`."""
-
-    eight: Callable[[Any, int], Any]
-    put: Callable[[Any, int, Any], None]
-    spread: Callable[[float], Any]
-    same: Callable[[Any, int], Any]
-    least: Callable[[Any, Any], Any]
-    most: Callable[[Any, Any], Any]
-    equal: Callable[[Any, Any], Any]
-    product: Callable[[Any, Any], Any]
-    add_product: Callable[[Any, Any, Any], Any]
-    add_at: Callable[[Any, int, float], Any]
-    ask: Callable[[Any, int], None]
-
-
-class Eight(types.Type):
-    """The type of eight numbers; it lives in registers, not in Python."""
-
-    def __init__(self) -> None:
-        super().__init__(name="Eight")
-
-
-EIGHT = Eight()
-
-
-@register_model(Eight)
-class _Model(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Eight) -> None:
-        super().__init__(manager, kind, VECTOR)
-
-
-def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.gep(data, [at])
-
-
-@intrinsic
-def _eight(_: Any, array: Any, at: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature.args[0], *args)
-        return builder.load(builder.bitcast(place, VECTOR.as_pointer()), align=8)
-
-    return EIGHT(array, types.intp), generate
-
-
-@intrinsic
-def _put(_: Any, array: Any, at: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature.args[0], *args[:2])
-        builder.store(args[2], builder.bitcast(place, VECTOR.as_pointer()), align=8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, EIGHT), generate
-
-
-def _spread_out(builder: Any, number: Any, kind: Any = VECTOR) -> Any:
-    unset = ir.Constant(kind, ir.Undefined)
-    one = builder.insert_element(unset, number, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, unset, FIRST)
-
-
-@intrinsic
-def _spread(_: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _spread_out(builder, args[0])
-
-    return EIGHT(types.float64), generate
-
-
-@intrinsic
-def _same(_: Any, array: Any, at: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _spread_out(builder, builder.load(_place(context, builder, array, *args)))
-
-    return EIGHT(array, types.intp), generate
-
-
-def _define(symbol: Callable[..., Any], instruction: str) -> None:
-    """Let an operator work on two vectors."""
-
-    @intrinsic
-    def apply(_: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return getattr(builder, instruction)(*args, flags=("contract",))
-
-        return EIGHT(EIGHT, EIGHT), generate
-
-    @overload(symbol, strict=False)
-    def choose(a: object, b: object) -> Any:
-        both = isinstance(a, Eight) and isinstance(b, Eight)
-        return (lambda a, b: apply(a, b)) if both else None  # noqa: PLW0108  (Numba wants code)
-
-
-_define(operator.add, "fadd")
-_define(operator.sub, "fsub")
-_define(operator.mul, "fmul")
-_define(operator.truediv, "fdiv")
-
-
-def _compare(comparison: str, take: Callable[[Any, Any, Any, Any], Any]) -> Callable[..., Any]:
-    """A function of two vectors that takes something where the comparison holds."""
-
-    @intrinsic
-    def choose(_: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return take(builder, builder.fcmp_ordered(comparison, *args), *args)
-
-        return EIGHT(EIGHT, EIGHT), generate
-
-    return choose
-
-
-_least, _most = (_compare(sign, lambda on, so, a, b: on.select(so, a, b)) for sign in ("<", ">"))
-_equal = _compare("==", lambda on, so, a, b: on.uitofp(so, VECTOR))
-
-
-@intrinsic
-def _product(_: Any, a: Any, b: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(*args)
-
-    return EIGHT(EIGHT, EIGHT), generate
-
-
-@intrinsic
-def _add_product(_: Any, total: Any, a: Any, b: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fadd(args[0], builder.fmul(*args[1:]))
-
-    return EIGHT(EIGHT, EIGHT, EIGHT), generate
-
-
-@intrinsic
-def _add_at(_: Any, total: Any, at: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        numbers = ir.VectorType(ir.IntType(64), LANES)
-        every = _spread_out(builder, args[1], numbers)
-        here = builder.icmp_signed("==", every, ir.Constant(numbers, list(range(LANES))))
-        nothing = ir.Constant(VECTOR, [0.0] * LANES)
-        return builder.fadd(args[0], builder.select(here, _spread_out(builder, args[2]), nothing))
-
-    return EIGHT(EIGHT, types.intp, types.float64), generate
-
-
-@intrinsic
-def _ask(_: Any, array: Any, at: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        place = builder.bitcast(_place(context, builder, signature.args[0], *args), byte)
-        builder.call(prefetch, [place, *(ir.Constant(number, n) for n in (0, 3, 1))])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate
-
-
-IN_REGISTERS = Operations(
-    _eight, _put, _spread, _same, _least, _most, _equal, _product, _add_product, _add_at, _ask
-)
