@@ -140,7 +140,7 @@ def is_clear(c: Certificate, learner: Learner, eta: float, largest: float) -> bo
 COSTLY = {"off_policy": [58, 95], "off_policy_wide": [137], "chain": []}
 
 
-@seeds(4, 40)
+@seeds(2, 40)
 @pytest.mark.parametrize("kind", KINDS)
 def test_auto_keeps_clear_of_all_trouble(kind: str, seeds: range) -> None:
     """On 40 problems of each kind, and by the sets of the certificate as well as by looking.

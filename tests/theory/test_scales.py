@@ -207,9 +207,9 @@ def test_doubled_features_keep_the_best_error() -> None:
     assert found.best_error <= st.certify(p).best_error * (1.0 + 1e-6)
 
 
-@seeds(2, 8)
+@seeds(1, 8)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+@pytest.mark.parametrize("unit", thinned([2.0**-40, 2.0**40], 2))
 def test_rewards_in_other_units(kind: str, seeds: range, unit: float) -> None:
     """What is said is the same, and every error is as many times as large as the rewards."""
     for seed in seeds:
@@ -241,7 +241,7 @@ def test_cures_of_rewards_in_other_units(kind: str, seeds: range, unit: float) -
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", thinned(range(4), 2))
 def test_rewards_that_cancel_are_no_rewards(seed: int, unit: float) -> None:
     """What rounding leaves of them is not called an error."""
     p = three_states()
@@ -253,7 +253,7 @@ def test_rewards_that_cancel_are_no_rewards(seed: int, unit: float) -> None:
     assert c.advice[-1].numbers["error"] == 0.0
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", thinned(range(4), 4))
 def test_an_episode_that_hardly_ends_has_a_fixed_point(seed: int) -> None:
     """Values of 10^11 leave rounding behind that is not small next to the rewards."""
     rng = np.random.default_rng(seed)

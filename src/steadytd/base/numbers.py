@@ -57,9 +57,10 @@ def all_seeds(given: object) -> list[int]:
     """
     if isinstance(given, Real | str) or not isinstance(given, Iterable):
         return list(range(whole("seeds", given, 1, MOST_SEEDS)))
-    found = [one_seed(seed, "each of seeds") for seed in islice(given, MOST_SEEDS + 1)]
-    if len(found) > MOST_SEEDS:
+    some = list(islice(given, MOST_SEEDS + 1))
+    if len(some) > MOST_SEEDS:
         raise InputError(f"seeds must be at most {MOST_SEEDS:,} numbers, got more; give fewer.")
+    found = [one_seed(seed, "each of seeds") for seed in some]
     if not found or len(set(found)) < len(found):
         raise InputError(f"seeds must be different whole numbers, at least one, got {found}.")
     return found
