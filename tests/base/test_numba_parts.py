@@ -1,6 +1,6 @@
 """What is private to Numba: there, with its effect, in one module, and not needed for the results.
 
-If the first tests fail after an update of Numba, `base/numba_parts.py` has to follow it. Until then
+If the first tests fail after an update of Numba, `base/numba_parts` has to follow it. Until then
 everything still works, but slower.
 """
 
