@@ -84,8 +84,10 @@ def test_an_inner_loop_has_no_machine_code_of_its_own() -> None:
         )(add)  # fmt: skip
 
         @njit(error_model="numpy")
-        def caller(a: Floats, b: Floats, function: Any = function) -> None:
+        def through(a: Floats, b: Floats, function: Any = function) -> None:
             function(a, b)
+
+        caller: Any = through
 
         a = np.arange(5.0)
         caller(a, np.full(5, 0.5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import steadytd as st
+from steadytd.engine.loop import driver
 from steadytd.runs import ahead
 
 LEARNERS = [st.learner(x) for x in ("td:alpha=0.1", "etd:alpha=0.1", "tdc:alpha=0.1,ratio=1")]
@@ -23,6 +25,7 @@ class Started:
 
     def __init__(self, command: list[str], **_: Any) -> None:
         Started.asked.append(json.loads(command[-1]))
+        self.stdout = io.BytesIO()
 
     def kill(self) -> None:
         """Nothing runs."""
@@ -73,10 +76,18 @@ def test_a_run_asks_for_it(asked: list[list[str]]) -> None:
     assert asked == [["etd:alpha=0.1", "td:alpha=0.1"]]
 
 
+def test_the_driver_is_compiled_for_what_a_block_gives() -> None:
+    ahead.compile_driver(LEARNERS[0])
+    before = list(driver.run.overloads)  # type: ignore[attr-defined]
+    st.run("three_state", LEARNERS[:1], steps=2, points=2)
+    assert list(driver.run.overloads) == before and before  # type: ignore[attr-defined]
+
+
 @pytest.mark.slow
 def test_the_other_process_keeps_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path))
     command = [sys.executable, "-m", "steadytd.runs.ahead", json.dumps(["td:alpha=0.1"])]
-    subprocess.run(command, check=True)
+    assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout == b"\n"
+    assert len(list(tmp_path.glob("driver.run-*"))) == 1
     assert len(list(tmp_path.glob("steadytd_kernel_td_*"))) == 1
     assert ahead._kept("td") and not ahead._kept("etd")

@@ -68,18 +68,15 @@ def not_kept(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """As `not_kept`, for a function that only compiled ones call: Python has no way in.
+    """For a function that only compiled ones call, and become part of which it does.
 
-    Numba then leaves out what turns Python's objects into numbers: a tenth of the time.
+    Python has no way in, so Numba leaves out what turns Python's objects into numbers; and it is
+    optimised where it is used, not before (`numba_parts`, part `linked`). It is kept with those.
     """
     return njit(
-        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
+        **numba_parts.linked(),
     )(function)  # fmt: skip
-
-
-def compiled_inner(function: F) -> F:
-    """As `compiled`, for a function that only compiled ones call."""
-    return _kept_as_module(inner(function))
 
 
 def keep(dispatcher: F, stamp: Callable[[], str]) -> F:

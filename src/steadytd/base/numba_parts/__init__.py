@@ -113,17 +113,17 @@ NOT_IN_LOOPS = ("InlineClosureLikes", "InlineInlinables", "InlineOverloads", "No
 
 
 @cache
-def disjoint_compiler(loop: bool = False, inner: bool = False) -> type:
-    """Numba's compiler, told that no two arrays given to the function overlap (`restrict` in C).
+def compiler(noalias: bool, loop: bool = False, inner: bool = False) -> type:
+    """Numba's compiler; `noalias` tells it that no two arrays overlap (`restrict` in C).
 
     A `loop` that we have written needs less than all of its steps, and gives the same machine code.
-    An `inner` one becomes part of the function that calls it, and has no machine code of its own.
+    An `inner` function becomes part of the one that calls it, and has no machine code of its own.
     """
     from numba.core.compiler import Compiler
 
-    class Disjoint(Compiler):
+    class Ours(Compiler):
         def define_pipelines(self) -> Any:
-            self.state.flags.noalias = True
+            self.state.flags.noalias = noalias
             found: Any = super().define_pipelines()
             for one in found if loop else ():
                 one.passes = [p for p in one.passes if p[0].__name__ not in NOT_IN_LOOPS]
@@ -132,12 +132,17 @@ def disjoint_compiler(loop: bool = False, inner: bool = False) -> type:
                 one.passes = [(linked if p[0] is usual else p[0], p[1]) for p in one.passes]
             return found
 
-    return Disjoint
+    return Ours
 
 
 def disjoint(loop: bool = False, inner: bool = False) -> dict[str, Any]:
-    """The options of `njit` for a function whose arrays never overlap; see `disjoint_compiler`."""
-    return {"pipeline_class": disjoint_compiler(loop, inner)} if used("noalias") else {}
+    """The options of `njit` for a function whose arrays never overlap; see `compiler`."""
+    return {"pipeline_class": compiler(True, loop, inner)} if used("noalias") else {}
+
+
+def linked() -> dict[str, Any]:
+    """The options of `njit` for a function that only compiled ones call; see `compiler`."""
+    return {"pipeline_class": compiler(False, inner=True)} if used("linked") else {}
 
 
 # ---- linked
@@ -151,11 +156,14 @@ def _lowerings() -> tuple[type, type]:
     calls, and then does both again where that one takes it in. Here the second time is the only
     one, which saves a fourth of the time that a loop takes to compile.
     """
-    from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler_machinery import register_pass
-    from numba.core.typed_passes import NativeLowering
+    codegen, machinery, passes = (
+        importlib.import_module(f"numba.core.{name}")
+        for name in ("codegen", "compiler_machinery", "typed_passes")
+    )
+    usual: Any = passes.NativeLowering
+    library: Any = codegen.JITCodeLibrary
 
-    class OnlyLinked(JITCodeLibrary):
+    class OnlyLinked(library):  # type: ignore[misc]
         def _optimize_final_module(self) -> None:
             pass
 
@@ -163,8 +171,8 @@ def _lowerings() -> tuple[type, type]:
             self._finalize_dynamic_globals()
             self._finalized = True
 
-    @register_pass(mutates_CFG=True, analysis_only=False)
-    class LoweringToLink(NativeLowering):
+    @machinery.register_pass(mutates_CFG=True, analysis_only=False)
+    class LoweringToLink(usual):  # type: ignore[misc]
         _name = "lowering_to_link"
 
         def run_pass(self, state: Any) -> bool:
@@ -172,14 +180,13 @@ def _lowerings() -> tuple[type, type]:
             state.flags.no_compile = True
             super().run_pass(state)
             lowered = state["cr"]
-            key = [
-                lowered.fndesc
-            ].append  # Numba wants a built-in function of its own; none calls it
+            # Numba knows a function by a built-in one of its own. Nothing ever calls this one.
+            key = [lowered.fndesc].append
             state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
             state["cr"] = lowered._replace(cfunc=key)
             return True
 
-    return NativeLowering, LoweringToLink
+    return usual, LoweringToLink
 
 
 # ---- cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.base.arrays import Floats, Ints, Longs
-from steadytd.base.jit import compiled, compiled_inner
+from steadytd.base.jit import compiled, inner
 from steadytd.engine.loop.state import (
     ALIVE,
     FEW,
@@ -109,7 +109,7 @@ def go_back(own: Scaled, log: Undo) -> None:
     _copy_small(log.small, own, log.small.counts[ROW] + 1)
 
 
-@compiled_inner
+@inner
 def _note(own: Scaled, log: Undo, k: int) -> None:
     """Note a feature that was not noted in this stretch."""
     i = log.counts[1]
@@ -118,7 +118,7 @@ def _note(own: Scaled, log: Undo, k: int) -> None:
     _copy(own.T[k], log.T[i], own.T.shape[1])
 
 
-@compiled_inner
+@inner
 def _copy_small(source: Scaled, target: Scaled, rows: int) -> None:
     """Copy all that has no features, and of the history the rows that are in use."""
     for p in range(len(source.A)):
@@ -136,7 +136,7 @@ def _copy_small(source: Scaled, target: Scaled, rows: int) -> None:
         target.counts[i] = source.counts[i]
 
 
-@compiled_inner
+@inner
 def _copy(source: Floats, target: Floats, rows: int) -> None:
     for i in range(rows):
         for j in range(source.shape[1]):
@@ -174,7 +174,7 @@ def leaves(own: Scaled, plan: Outline, log: Undo, diverged: Longs, step: int) ->
     return found
 
 
-@compiled_inner
+@inner
 def _spoil(poison: Floats, numbers: Floats) -> None:
     """0 * inf and 0 * NaN are NaN."""
     for j in range(len(poison)):
@@ -216,7 +216,7 @@ def settle(own: Scaled, plan: Outline) -> None:
     own.I[:, 0] = 1.0
 
 
-@compiled_inner
+@inner
 def _settle_feature(own: Scaled, plan: Outline, k: int) -> bool:
     """The same for one feature; whether a trace of it is left."""
     s, lanes = own.at[k], own.T.shape[2]

@@ -11,7 +11,7 @@ import numpy as np
 
 from steadytd.base import random
 from steadytd.base.arrays import ZERO, Floats, Ints, Longs
-from steadytd.base.jit import compiled, compiled_inner
+from steadytd.base.jit import compiled, inner
 
 HUGE = 1e140  # beyond this a square may overflow, and the error is computed with a scale
 mix = compiled(random.mix)
@@ -56,14 +56,14 @@ def walk(key: np.uint64, step: int, state: int, ways: Ways, events: Ints) -> int
     return int(at)
 
 
-@compiled
+@inner
 def copy(source: Floats, destination: Floats) -> None:
     """Copy one flat array into another."""
     for i in range(len(source)):
         destination[i] = source[i]
 
 
-@compiled
+@inner
 def leaves_finite_range(V: Floats, diverged: Longs) -> bool:
     """Whether a lane that has not diverged yet now holds a number that is not finite."""
     poison = _poison(V)
@@ -73,7 +73,7 @@ def leaves_finite_range(V: Floats, diverged: Longs) -> bool:
     return found
 
 
-@compiled
+@inner
 def mark_diverged(V: Floats, diverged: Longs, step: int) -> None:
     """Note `step` for every lane that is not finite and was not noted before."""
     poison = _poison(V)
@@ -82,7 +82,7 @@ def mark_diverged(V: Floats, diverged: Longs, step: int) -> None:
             diverged[j] = step
 
 
-@compiled_inner
+@inner
 def _poison(V: Floats) -> Floats:
     """0 for a lane of finite numbers, NaN otherwise: 0 * inf and 0 * NaN are NaN."""
     result = np.zeros(V.shape[2])
@@ -105,7 +105,7 @@ class Sought(NamedTuple):
     target: Floats
 
 
-@compiled
+@inner
 def measure(w: Floats, sought: Sought, begin: int, end: int, diverged: Longs, out: Floats) -> None:
     """out[j] = sqrt(sum_i weight_i (row_i . w_j - target_i)^2), for i from `begin` up to `end`.
 
@@ -146,7 +146,7 @@ def measure_all(w: Floats, sought: Sought, ends: Longs, diverged: Longs, out: Fl
         begin = ends[i]
 
 
-@compiled_inner
+@inner
 def _difference(w: Floats, sought: Sought, i: int, lanes: tuple[int, int], out: Floats) -> None:
     """out = row_i . w_j - target_i, for the lanes j from the first up to the last."""
     first, feature, value = sought.first[i], sought.feature, sought.value
