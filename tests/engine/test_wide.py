@@ -100,7 +100,7 @@ def without_compiler(law: Law, source: str) -> Callable[..., None]:
         flat(array, at)[:] = value
 
     scope: dict[str, Any] = {
-        "njit": lambda **_: lambda f: f, "Disjoint": None, "put": put,
+        "njit": lambda **_: lambda f: f, "Inner": None, "put": put,
         "eight": lambda array, at: flat(array, at).copy(),
         "same": lambda array, at: np.full(LANES, array[at]), "spread": lambda x: np.full(LANES, x),
         "product": lambda a, b: a * b, "add_product": lambda total, a, b: total + a * b,

@@ -22,7 +22,7 @@ def not_compiled(
     source = write(law, traced, averaged)
     plain = source.replace("from numba import njit", "njit = lambda **_: (lambda f: f)")
     assert plain != source
-    names: dict[str, Any] = {"Disjoint": None, **law_functions(law)}
+    names: dict[str, Any] = {"Inner": None, **law_functions(law)}
     names |= {name: one.py_func for name, one in PLAIN._asdict().items()}
     exec(plain, names)
 

@@ -68,15 +68,23 @@ def not_kept(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """For a function that only compiled ones call, and become part of which it does.
+    """For a function that only compiled ones call, and that becomes part of them.
 
     Python has no way in, so Numba leaves out what turns Python's objects into numbers; and it is
     optimised where it is used, not before (`numba_parts`, part `linked`). It is kept with those.
     """
+    return _inner(numba_parts.linked())(function)
+
+
+def inner_disjoint(function: F) -> F:
+    """As `inner`, for a function whose arrays never overlap."""
+    return _inner(numba_parts.disjoint(inner=True))(function)
+
+
+def _inner(options: dict[str, Any]) -> Callable[[F], F]:
     return njit(
-        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
-        **numba_parts.linked(),
-    )(function)  # fmt: skip
+        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options
+    )  # fmt: skip
 
 
 def keep(dispatcher: F, stamp: Callable[[], str]) -> F:

@@ -67,9 +67,12 @@ def kernel(
 
     functions = law_functions(law)
     source = write(law, traced, averaged)
-    disjoint = numba_parts.disjoint(loop=True, inner="def enter(" in source)
-    if not disjoint:
-        source = source.replace(" pipeline_class=Disjoint,", "")
+    compilers = {
+        name: numba_parts.disjoint(loop=True, inner=name == "Inner").get("pipeline_class")
+        for name in ("Disjoint", "Inner")
+    }
+    if None in compilers.values():
+        source = re.sub(r" pipeline_class=\w+,", "", source)
     words = set(re.findall(r"\w+(?=\()", source))
     called = {path: words.intersection(names) for path, names in HELPERS.items()}
     stamp = _stamp(source, functions, [path for path, names in called.items() if names])
@@ -77,7 +80,7 @@ def kernel(
     for path, names in called.items():
         vars(module).update({name: getattr(import_module(path), name) for name in names})
     vars(module).update({name: jit.inner(f) for name, f in functions.items()})
-    vars(module)["Disjoint"] = disjoint.get("pipeline_class")
+    vars(module).update(compilers)
     exec(compile(source, str(module.__file__), "exec"), vars(module))
     own = getattr(module, "run", None)
     if stamp is None:

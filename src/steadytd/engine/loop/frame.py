@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, error_model="numpy", pipeline_class=Disjoint,
+@njit(nogil=True, error_model="numpy", pipeline_class=Inner,
       no_cpython_wrapper=True, no_cfunc_wrapper=True)  # only the driver calls it
 def advance({arrays},
             carry, event, factor, row, row_next, facts,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, Ints, Longs, on_cache_line
-from steadytd.base.jit import compiled_disjoint
+from steadytd.base.jit import compiled_disjoint, inner_disjoint
 from steadytd.engine.facts import fact_table, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.loop.vectors import LANES, eight, put, same, spread
@@ -208,7 +208,7 @@ def advance(rows: LaneRows, looks: Looks, corrected: bool, lanes: Flat, diverged
         lo = hi
 
 
-@compiled_disjoint
+@inner_disjoint
 def stop(taken: int, lanes: Flat, diverged: Longs) -> None:
     """Lanes whose weights are not finite stay at 0 from now on."""
     for k in range(len(lanes.W)):
@@ -219,7 +219,7 @@ def stop(taken: int, lanes: Flat, diverged: Longs) -> None:
                 lanes.W[i] = lanes.H[i] = 0.0
 
 
-@compiled_disjoint
+@inner_disjoint
 def weighted(rows: LaneRows, lanes: Flat) -> None:
     """w += alpha m (r + gamma' w.x' - penalty w.x) x."""
     lo, hi, X, row_next, discount, reward, weight = rows
@@ -244,7 +244,7 @@ def weighted(rows: LaneRows, lanes: Flat) -> None:
             put(W, LANES * k, eight(W, LANES * k) + by * same(x, at + k))
 
 
-@compiled_disjoint
+@inner_disjoint
 def with_correction(rows: LaneRows, lanes: Flat) -> None:
     """w += alpha (delta x - m gamma' (h.x) x'); h += ratio alpha (delta - h.x) x.
 
@@ -281,7 +281,7 @@ def with_correction(rows: LaneRows, lanes: Flat) -> None:
             put(H, LANES * k, eight(H, LANES * k) + by_h * x0)
 
 
-@compiled_disjoint
+@inner_disjoint
 def gather(lo: int, hi: int, weight: Floats, column: Longs, m: Floats) -> None:
     """The multiples of some rows, side by side: well ahead, since eight numbers wait for eight."""
     for i in range(lo, hi):

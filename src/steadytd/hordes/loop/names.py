@@ -35,7 +35,7 @@ from numba import njit
 real = np.{dtype}
 
 
-@njit(nogil=True, error_model="numpy", pipeline_class=Disjoint,
+@njit(nogil=True, error_model="numpy", pipeline_class=Inner,
       no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def advance({arguments}):
 '''

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from steadytd.base.arrays import LANES, Floats
-from steadytd.base.jit import compiled_disjoint
+from steadytd.base.jit import compiled_disjoint, inner_disjoint
 from steadytd.engine.loop.vectors import eight, put, same
 
 NARROW, WIDE = 4, 6  # columns that are multiplied together
@@ -52,7 +52,7 @@ def multiply(of: Eightfold, U: Floats, by: Across, V: Floats, C: Floats, to: int
         m, rest, to = m + size, rest - size, to + size * LANES
 
 
-@compiled_disjoint
+@inner_disjoint
 def six(of: Eightfold, U: Floats, m: int, wide: int, V: Floats, C: Floats, to: int) -> None:
     """The columns m, ..., m + 5: their sums are in twelve of AVX2's sixteen registers."""
     k, a0, a1, a2 = of.first, eight(C, to), eight(C, to + 8), eight(C, to + 16)
@@ -66,7 +66,7 @@ def six(of: Eightfold, U: Floats, m: int, wide: int, V: Floats, C: Floats, to: i
     put(C, to + 24, a3), put(C, to + 32, a4), put(C, to + 40, a5)
 
 
-@compiled_disjoint
+@inner_disjoint
 def five(of: Eightfold, U: Floats, m: int, wide: int, V: Floats, C: Floats, to: int) -> None:
     """The columns m, ..., m + 4."""
     k, a0, a1, a2 = of.first, eight(C, to), eight(C, to + 8), eight(C, to + 16)
@@ -80,7 +80,7 @@ def five(of: Eightfold, U: Floats, m: int, wide: int, V: Floats, C: Floats, to: 
     put(C, to + 24, a3), put(C, to + 32, a4)
 
 
-@compiled_disjoint
+@inner_disjoint
 def four(of: Eightfold, U: Floats, m: int, wide: int, V: Floats, C: Floats, to: int) -> None:
     """The columns m, ..., m + 3."""
     k, a0, a1 = of.first, eight(C, to), eight(C, to + 8)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import LANES, Bools, Floats, Longs
-from steadytd.base.jit import compiled_disjoint
+from steadytd.base.jit import inner_disjoint
 from steadytd.engine.loop.vectors import eight, least, most, put, same, spread
 from steadytd.engine.loop.vectors import product as rounded
 from steadytd.evaluation.collect.scan import LARGEST, Weighted
@@ -33,7 +33,7 @@ class Here(NamedTuple):
     state: int  # where the traces of the row before stand
 
 
-@compiled_disjoint
+@inner_disjoint
 def fill(n: int, begin: int, rows: Weighted, V: Floats, Z: Floats) -> float:
     """V = (x - gamma' x', r, 1 - gamma') and Z = x of n rows; returns the largest |x|."""
     x, d, across, wide = rows.X.reshape(-1), rows.X.shape[1], V.shape[1], Z.shape[1]
@@ -64,7 +64,7 @@ def fill(n: int, begin: int, rows: Weighted, V: Floats, Z: Floats) -> float:
     return largest
 
 
-@compiled_disjoint
+@inner_disjoint
 def bound(
     here: Here, size: float, weight: Floats, gamma: Floats, lam: Floats, state: Floats, d: int
 ) -> float:
@@ -80,10 +80,13 @@ def bound(
         z = least(w * x + w * (lams * same(gamma, i)) * z, top)  # what is no number ends at the top
         most_of_all, by_row = most(most_of_all, z), by_row + here.columns
     put(ends, 0, most_of_all)
-    return float(ends.max())
+    largest = 0.0
+    for k in range(LANES):
+        largest = max(largest, ends[k])
+    return largest
 
 
-@compiled_disjoint
+@inner_disjoint
 def trace(
     here: Here, x: Floats, weight: Floats, gamma: Floats, lam: Floats, state: Floats, U: Floats
 ) -> None:
@@ -103,7 +106,7 @@ def trace(
     put(state, s + 2 * LANES, z2), put(state, s + 3 * LANES, z3)
 
 
-@compiled_disjoint
+@inner_disjoint
 def stopped(
     here: Here, x: Floats, weight: Floats, gamma: Floats, lam: Floats, state: Floats, U: Floats
 ) -> None:
@@ -120,7 +123,7 @@ def stopped(
         put(state, s + j * LANES, z)
 
 
-@compiled_disjoint
+@inner_disjoint
 def product(
     here: Here, starts: tuple[Bools, bool], rho: Floats, gamma: Floats, lam: Floats, state: Floats,
     U: Floats,
@@ -137,7 +140,7 @@ def product(
     put(state, here.state, c)
 
 
-@compiled_disjoint
+@inner_disjoint
 def without_ratio(
     here: Here, starts: tuple[Bools, bool], gamma: Floats, lam: Floats, state: Floats, U: Floats
 ) -> None:
@@ -152,7 +155,7 @@ def without_ratio(
     put(state, here.state, c)
 
 
-@compiled_disjoint
+@inner_disjoint
 def put_beside(here: Here, before: int, beside: Longs, d: int, x: Floats, U: Floats) -> None:
     """Features, or a 1, into lanes of U: `beside` begins `before` lanes after the first eight."""
     for j in range(len(beside)):
