@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, repeated
 from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
@@ -45,11 +45,9 @@ def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
     Where features differ much in size, the law is asked for its mean update with the features
     Phi Q (`Moments.compact`), unless its steps depend on more than inner products of features.
     """
-    import scipy.linalg
-
     full = expectation(problem, learner, policy)
     m = problem.moments(policy)
-    blocks = scipy.linalg.block_diag(*[m.row_space] * (len(full.g) // problem.n_features))
+    blocks = repeated(m.row_space, len(full.g) // problem.n_features)
     e = Expectation(M=blocks.T @ full.M @ blocks, g=blocks.T @ full.g)
     if m.compact is None or learner.law.expectation is None:
         return e

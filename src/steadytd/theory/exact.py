@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, repeated
 from steadytd.engine.facts import CARRIED, fact_table, named
 from steadytd.engine.law import Law, call
 from steadytd.engine.learner import Learner
@@ -47,10 +47,8 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     """
     if not closes(learner) or problem.n_policies > 1:
         return None
-    import scipy.linalg
-
     Q = problem.moments().row_space
-    basis = scipy.linalg.block_diag(*[Q] * len(learner.law.vectors))
+    basis = repeated(Q, len(learner.law.vectors))
     size = basis.shape[1]
     step = _moment_step(problem, learner, basis)
     start = np.concatenate([Q.T @ vector for vector in learner.first_vectors(problem.w0)])

@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.linalg
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, repeated
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.facts import named
 from steadytd.engine.learner import Learner
@@ -77,7 +77,7 @@ class MeanSquare:
         self.t = np.searchsorted(states, stream.s_next[lasting])
         self.p = stream.probability[lasting]
         Q = m.row_space
-        basis = scipy.linalg.block_diag(*[Q] * len(learner.law.vectors))
+        basis = repeated(Q, len(learner.law.vectors))
         self.values = m.Phi @ Q
         self.rank, size = Q.shape[1], basis.shape[1]
         facts, active = stream.transitions[policy].facts, problem.active_in(policy)

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, repeated
 from steadytd.base.errors import InputError
 from steadytd.engine.law import Value
 from steadytd.engine.learner import Learner
@@ -46,7 +45,7 @@ class Setting:
     def _basis(self, vectors: int) -> Floats:
         """Q for every vector of a learner."""
         if vectors not in self._bases:
-            self._bases[vectors] = scipy.linalg.block_diag(*[self.Q] * vectors)
+            self._bases[vectors] = repeated(self.Q, vectors)
         return self._bases[vectors]
 
     @cached_property
