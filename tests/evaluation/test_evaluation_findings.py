@@ -710,9 +710,10 @@ def learners_disagree(d: Drawn, f: Finding) -> None:
 
 def td_unstable(d: Drawn, f: Finding) -> None:
     raw = d.raw[f.target]
-    threshold, _, lo, hi = numbers(f.text)
+    threshold, _, lo, hi, mean = numbers(f.text)
     least = scipy.linalg.eigh((raw.A + raw.A.T) / 2.0, raw.G, eigvals_only=True)[0]
     assert raw.spectrum() <= 0.0 and near(threshold, -least) and lo <= threshold <= hi
+    assert mean == 1.0 and "ratio in the penalty taken as its mean" in f.text  # it has raw.G
     for times in (1.001, 1.5, 3.0, 30.0):
         assert raw.spectrum(-least * times) > 0.0
     for v in d.e.values.filter(target=f.target, learner="tdc").to_dicts():

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 import steadytd as st
+from steadytd.evaluation.judge import silence
 from steadytd.evaluation.judge.decide import Decision
 from steadytd.report.evaluation import words
+from steadytd.report.evaluation.tables import policy_rows
 from tests.support.log_helpers import fixed_lists
 
 
@@ -23,6 +25,7 @@ def log(seed: int, rewards: str, target: str, episodes: int = 60) -> Any:
     reward = {"none": np.zeros(n), "one": np.ones(n), "by action": action + rng.normal(size=n)}
     pi = {"same": np.full(n, 0.5), "other": np.where(action == 1, 0.8, 0.2)}
     pi["close"] = np.where(action == 1, 0.62, 0.38)
+    pi["far"] = np.where(action == 1, 0.98, 0.02)
     return pa.table(
         {
             "episode_id": np.arange(n) // 5, "t": t, "obs": fixed_lists(rng.normal(size=(n, 2))),
@@ -54,6 +57,8 @@ def test_a_target_like_the_behaviour_is_said_to_be_it(seed: int) -> None:
     assert abs(d.difference) < 1e-9 and d.decision == "undecided" and d.lo <= 0.0 <= d.hi
     assert "pi is the policy that made it" in d.text and "cannot be told" not in str(e)
     assert "look alike" in e.sensitivity("pi").text
+    _, row = policy_rows(e)
+    assert (row["difference"], row["difference_interval"]) == ("the same", "")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -218,3 +223,26 @@ def test_features_that_rounding_makes_dependent_have_a_stability(degree: int, se
     one, other = (x.stability["eta_pd"][0] for x in (exact, e))
     # products of such powers keep three or four of their digits
     assert other == pytest.approx(one, abs=1e-2) and e.stability["rank"][0] == 3
+
+
+def test_the_number_of_rewards_is_that_of_the_rows_that_were_looked_at() -> None:
+    """Of a long log a sample is looked at, in which a rare reward may be missing."""
+    said = []
+    for n, taken, place in ((300, 0.4, 5), (12_000, 0.025, 7919)):
+        action = (np.random.default_rng(1).random(n) < taken).astype(int)
+        reward = 1.0 * action
+        reward[place] = 2.0
+        columns = {
+            "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "action": action,
+            "obs": fixed_lists(np.ones((n, 1))), "reward": reward,
+            "terminated": np.ones(n, dtype=bool), "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": np.where(action == 1, taken, 1.0 - taken),
+            "target_prob_pi": np.where(action == 1, 0.9, 0.1),
+        }  # fmt: skip
+        e = st.evaluate(pa.table(columns), discount=0.9, learners=["lstd"], threads=1)
+        (text,) = [w.text for w in e.warnings if w.code == "few_rows"]
+        (kinds,) = re.findall(r"have only (\d+) values, which do not tell", text)
+        said.append(("and its rewards have" in text, int(kinds)))
+    assert said == [(True, 3), (False, 2)]
+    one = silence._why(silence.Resting(1.0, 1.0, 1.0, 1.0, kinds=1, sampled=9), 9)
+    assert one == "its rewards have only 1 value, which does not tell how far another can go"

@@ -540,6 +540,30 @@ def test_an_incomplete_study_is_said_to_be_incomplete(
     assert "not complete" in page.read_text()
 
 
+def test_a_rerun_that_was_stopped_makes_no_learner_fail(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without some file of the rerun, "every configuration overflowed" is said where it is true."""
+    monkeypatch.setattr(study_report, "save_figures", lambda charts, directory: None)
+    better = "does not make its fresh error look better"
+    assert better in write_study_report(copied)[0].read_text()
+    files = sorted((copied / "confirm").glob("*.parquet"))
+    assert len(files) > 2
+    for path in files:
+        kept = path.read_bytes()
+        path.unlink()
+        chapters = read_study(copied).chapters
+        for own in chapters:
+            least = own.configurations.group_by("algorithm").agg(pl.col("error").min())
+            assert set(own.failed) == set(least.filter(pl.col("error").is_infinite())["algorithm"])
+        assert {own.fresh for own in chapters} == {False, True}
+        path.write_bytes(kept)
+    for path in files:
+        path.unlink()
+    text = write_study_report(copied)[0].read_text()
+    assert better not in text and "the choice makes its error look better than it is" in text
+
+
 def test_files_of_another_version_are_left_out_and_counted(copied: Path) -> None:
     paths = sorted((copied / "grid").glob("*-td-*.parquet"))
     for path in paths:
@@ -557,7 +581,7 @@ def test_partial_seeds_are_a_caveat(reading: Reading) -> None:
         pl.when(pl.col("algorithm") == "td").then(3).otherwise(pl.col("seeds")).alias("seeds")
     )
     found = words.caveats(reading, dataclasses.replace(own, configurations=some))
-    assert "8 configurations have only some of their 6 seeds." in found
+    assert "Only some of the 6 seeds: 8 configurations." in found
 
 
 def test_a_whole_problem_may_be_missing(copied: Path) -> None:
