@@ -189,13 +189,11 @@ class Result(Shown):
     @cached_property
     def outcomes(self) -> list[list[str]]:
         """How every learner ended with every seed; `summary` has the words."""
-        zeros = [zero_error(self._ran_on(seed)) for seed in self.seeds]
+        zero = zero_error(self.problem)
         gone = self.first_divergence >= 0
         return [
             [
-                outcome(
-                    self.errors[i, j], gone[i, j], zeros[j], partial(self._known, learner, seed)
-                )
+                outcome(self.errors[i, j], gone[i, j], zero, partial(self._known, learner, seed))
                 for j, seed in enumerate(self.seeds)
             ]
             for i, learner in enumerate(self.learners)
@@ -217,13 +215,12 @@ class Result(Shown):
 
     def _known(self, learner: Learner, seed: int) -> Known:
         """What theory knows of a learner on what a seed ran on."""
-        p = self._ran_on(seed)
-        exact = isinstance(p, Problem | ActionValues)
-        return known(p, learner, int(self.steps[-1])) if exact else Known(None)
-
-    def _ran_on(self, seed: int) -> Subject:
-        """The problem, or in a family the instance that the seed draws."""
-        return make_problem(self.family, seed=seed) if self.family else self.problem
+        steps = int(self.steps[-1])
+        if self.family:
+            return known(make_problem(self.family, seed=seed), learner, steps)
+        if isinstance(self.problem, Problem | ActionValues):
+            return known(self.problem, learner, steps)
+        return Known(None)
 
     def _hyper_parameters(self) -> dict[str, pl.Series]:
         """A column per hyper-parameter: numbers, or texts where one of them is a word."""

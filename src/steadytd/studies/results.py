@@ -17,7 +17,6 @@ from steadytd.base.errors import InputError
 from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import count
 from steadytd.engine.learner import Learner
-from steadytd.mdp.problem import Problem
 from steadytd.runs.outcome import Known, ended, known, outcome, worst, zero_error
 from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
@@ -290,13 +289,14 @@ def outcomes(results: StudyResults, problem: str, run: str, stage: str) -> list[
     seeds, curves = results.curves(problem, run, measure, stage)
     by_value = measure == "value"  # of another error no yardstick is known but the start's
 
-    def theory(instance: Problem) -> Known:
+    def theory(seed: int) -> Known:
+        instance = task.instance(seed) if task.family else task.problem
         found = known(instance, learner, task.steps)
         return found if by_value else found._replace(error=0.0)
 
-    instances = [task.instance(seed) if task.family else task.problem for seed in seeds]
-    return [outcome(e, False, zero_error(p) if by_value else 0.0, partial(theory, p))
-            for p, e in zip(instances, curves, strict=True)]  # fmt: skip
+    zero = zero_error(task.problem) if by_value else 0.0
+    return [outcome(e, False, zero, partial(theory, seed))
+            for seed, e in zip(seeds, curves, strict=True)]  # fmt: skip
 
 
 def load_study(directory: str | Path) -> StudyResults:
