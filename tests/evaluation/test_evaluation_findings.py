@@ -872,6 +872,7 @@ def sensitivity(d: Drawn, f: Finding) -> None:
 
     if np.isinf(Lambda):
         assert "No ratios that are off by a factor of up to 100" in f.text
+        assert "can turn it, as far as the features can represent the value (by" in f.text
         return
     assert f"a factor of {Lambda:.3g}" in f.text and "a bound" in f.text
     apart = abs(value - behavior)

@@ -298,8 +298,10 @@ def _text(asked: Question, Lambda: float, sharp: bool, rows: int) -> str:
         said += ", though chance or bias may explain that"
     if np.isnan(Lambda):
         return f"{said}. How wrong the ratios would have to be to turn it cannot be told."
+    bound = f"as far as the features can represent the value (by {rows} rows of sampled episodes)."
     if np.isinf(Lambda):
-        return f"{said}. No ratios that are off by a factor of up to {MOST:.0f} can turn it."
+        end = "." if sharp else f", {bound}"
+        return f"{said}. No ratios that are off by a factor of up to {MOST:.0f} can turn it{end}"
     if sharp:
         return (
             f"{said}. It turns if the ratios of single rows are off by a factor of {Lambda:.3g}, "
@@ -307,6 +309,5 @@ def _text(asked: Question, Lambda: float, sharp: bool, rows: int) -> str:
         )
     return (
         f"{said}. It stays so while no row's ratio is off by more than a factor of {Lambda:.3g}, "
-        "each in the worst direction: a bound, as far as the features can represent the value "
-        f"(by {rows} rows of sampled episodes)."
+        f"each in the worst direction: a bound, {bound}"
     )
