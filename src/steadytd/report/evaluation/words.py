@@ -182,7 +182,8 @@ def _stability(row: dict[str, Any], raw: dict[str, Any]) -> Verdict:
     share = raw["td_stable_share"]
     if not row["stable"]:
         text = (
-            "plain off-policy TD is unstable on this log. Every penalty above "
+            f"plain off-policy TD is {'un' if raw['slowest'] < 0.0 else 'not '}stable on this log. "
+            "Every penalty above "
             f"{row['threshold']}{known} makes it stable, {RATIO_AS_MEAN}; eta = {row['eta']} is "
             "the automatic choice."
         )
