@@ -12,6 +12,7 @@ import pytest
 import steadytd as st
 from steadytd.evaluation.judge import silence
 from steadytd.evaluation.judge.decide import Decision
+from steadytd.evaluation.judge.unseen import Resting
 from steadytd.report.evaluation import words
 from steadytd.report.evaluation.tables import policy_rows
 from tests.support.log_helpers import fixed_lists
@@ -244,5 +245,5 @@ def test_the_number_of_rewards_is_that_of_the_rows_that_were_looked_at() -> None
         (kinds,) = re.findall(r"have only (\d+) values, which do not tell", text)
         said.append(("and its rewards have" in text, int(kinds)))
     assert said == [(True, 3), (False, 2)]
-    one = silence._why(silence.Resting(1.0, 1.0, 1.0, 1.0, kinds=1, sampled=9), 9)
+    one = silence._why(Resting(1.0, 1.0, 1.0, 1.0, kinds=1, sampled=9), 9)
     assert one == "its rewards have only 1 value, which does not tell how far another can go"
