@@ -15,7 +15,9 @@ from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.unseen import Resting
 from steadytd.report.evaluation import words
 from steadytd.report.evaluation.tables import policy_rows
-from tests.support.log_helpers import fixed_lists
+from tests.support.evaluate_helpers import Identity
+from tests.support.log_helpers import fixed_lists, log_table
+from tests.support.logged_worlds import episodic
 
 
 def log(seed: int, rewards: str, target: str, episodes: int = 60) -> Any:
@@ -111,8 +113,10 @@ def test_no_zero_has_a_sign_and_needed_episodes_are_named_only_where_they_help()
         assert not re.search(r"-0\.?0*(?![\d.])", d.text), d.text
         told = "more episodes like these would be needed for an even chance to tell"
         assert (told in d.text) == bool(needed)
-        assert ("possible bias" in d.text) == (
-            said == "undecided" and needed is None and abs(value) > 1e-9 * (hi - lo)
+        assert (
+            ("possible bias" in d.text)
+            == ("how many more episodes would tell" in d.text)
+            == (said == "undecided" and needed is None and abs(value) > 1e-9 * (hi - lo))
         )
         assert ("they look alike" in d.text) == (
             said == "undecided" and abs(value) <= 1e-9 * (hi - lo)
@@ -140,6 +144,25 @@ def test_as_many_more_episodes_as_are_named_give_an_even_chance_to_tell() -> Non
             again = st.evaluate(more, discount=0.9, learners=["lstd"]).compare("pi")
             told.append(again.decision != "undecided")
     assert len(told) >= 30 and 0.35 < np.mean(told) < 0.85  # of small logs rather more than half
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strength", "seed", "first"), [(0.3, 0, 1), (0.3, 5, 1), (0.6, 0, 1), (1.0, 0, 0), (1.0, 3, 0)]
+)
+def test_no_log_says_that_more_episodes_would_not_tell(
+    strength: float, seed: int, first: int
+) -> None:
+    """Exact features: the bound of the bias of 100 episodes is chance, and 12,000 decide."""
+    p = episodic(6, strength, np.eye(6), seed=seed)
+    few, many = (
+        st.evaluate(log_table(p, targets={"pi": p.pi}, episodes=n, length=200, seed=drawn),
+                    features=Identity(), learners=["lstd"]).compare("pi")
+        for n, drawn in ((100, first), (12_000, first + 77))
+    )  # fmt: skip
+    assert many.decision != "undecided" and few.decision == "undecided"
+    assert few.trusted and few.episodes_needed is None
+    assert "would not tell" not in few.text
 
 
 @pytest.mark.parametrize("seed", range(2))
