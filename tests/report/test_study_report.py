@@ -25,6 +25,7 @@ from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.report.figures import ticks
 from steadytd.report.live import live
+from steadytd.report.study import figures as study_figures
 from steadytd.report.study import page as study_report
 from steadytd.report.study.axes import shelf, spread
 from steadytd.report.study.figures import _band, curves_chart, curves_shown
@@ -572,6 +573,23 @@ def test_files_of_another_version_are_left_out_and_counted(copied: Path) -> None
     assert len(paths) > 1
     text = words.size(read_study(copied))
     assert f" {len(paths)} result files of another version" in text
+
+
+def test_learners_that_are_not_drawn_are_named(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more than a few the best are drawn, and those with a penalty, unless a run overflowed."""
+    monkeypatch.setattr(study_figures, "LINES", 2)
+    named = []
+    for own in reading.chapters:
+        chart = curves_chart(own, "error")
+        text = "" if chart is None else json.dumps(chart.to_dict(validate=False))
+        left_out = study_report._shown(own, {}, {}, False)["left_out"]
+        assert set(left_out) == {
+            b.algorithm for b in own.best if f'"learner": "{b.algorithm}"' not in text
+        }
+        named += left_out
+    assert named
 
 
 def test_partial_seeds_are_a_caveat(reading: Reading) -> None:

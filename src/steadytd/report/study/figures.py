@@ -57,11 +57,16 @@ def curves_shown(chapter: Chapter) -> list[str]:
     return [name for name in names if name in first or name in wanted]
 
 
+def curves_drawn(chapter: Chapter) -> list[str]:
+    """Those of them of which no run overflowed."""
+    return [n for n in curves_shown(chapter) if np.isfinite(chapter.curves[n]).all()]
+
+
 def curves_chart(chapter: Chapter, what: str) -> Any | None:
     """Error over steps of the best configurations: mean and 95 % band over the seeds."""
     import altair as alt
 
-    names = [n for n in curves_shown(chapter) if np.isfinite(chapter.curves[n]).all()]
+    names = curves_drawn(chapter)
     if not names:
         return None
     early = chapter.task.per_decade > 0  # then steps are drawn on a logarithmic axis, from 1 on
@@ -218,7 +223,7 @@ def best_chart(chapter: Chapter, what: str, reference: str | None) -> Any | None
     note = "filled: fresh seeds; hollow: the grid, where the configuration was chosen"
     title = heading(
         f"{chapter.label}: best configurations compared",
-        note if chapter.fresh else "on the grid's seeds: there was no rerun on fresh seeds",
+        note if chapter.fresh else "on the grid's seeds: there is no whole rerun on fresh ones",
     )
     whole = alt.hconcat(*parts, spacing=24).properties(title=title)
     return styled(whole.properties(usermeta={"toggle": "learner"}))
