@@ -91,6 +91,24 @@ def test_words_in_any_unit_of_the_rewards(seed: int) -> None:
     assert [float(x) for x in shown[1][:4]] == pytest.approx(np.abs(wanted), rel=0.01)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_sensitivity_is_about_the_difference_that_was_decided(seed: int) -> None:
+    """However large the values are beside it: here all rewards are about 100,000."""
+    rng, n = np.random.default_rng(seed), 600
+    action = (rng.random(n) < 0.5).astype(int)
+    columns = {
+        "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "action": action,
+        "obs": fixed_lists(np.ones((n, 1))), "reward": 1e5 + action + 0.1 * rng.normal(size=n),
+        "terminated": np.ones(n, dtype=bool), "truncated": np.zeros(n, dtype=bool),
+        "behavior_prob": np.full(n, 0.5), "target_prob_pi": np.where(action == 1, 0.8, 0.2),
+    }  # fmt: skip
+    e = st.evaluate(pa.table(columns), discount=0.9, learners=["lstd"], threads=1)
+    d, said = e.compare("pi"), e.sensitivity("pi")
+    assert d.decision == "better" and "look alike" not in said.text
+    value, behavior = re.findall(r"\((\S+) against (\S+)\)", said.text)[0]
+    assert float(value) - float(behavior) == pytest.approx(said.value - said.behavior, rel=0.1)
+
+
 def test_the_number_of_things_is_said_as_it_is_spoken() -> None:
     e = st.evaluate(
         log(1, "by action", "other", episodes=1), discount=0.9, learners=["lstd"], value_at="start"
