@@ -592,6 +592,26 @@ def test_learners_that_are_not_drawn_are_named(
     assert named
 
 
+def test_curves_tell_their_intervals_also_beyond_the_axis(reading: Reading) -> None:
+    """By Student's t, of the mean or of its logarithm; with few seeds they are wide."""
+    told = 0
+    for own in reading.chapters:
+        some = {name: curves[:3] for name, curves in own.curves.items()}
+        few = dataclasses.replace(own, curves=some)
+        chart = curves_chart(few, "error")
+        assert chart is not None
+        found = chart.to_dict(validate=False)
+        rows = [r for table in found["datasets"].values() for r in table if "mean" in r]
+        for r in rows:
+            errors = some[r["learner"]][:, list(own.points).index(r["step"])]
+            half = scipy.stats.t.ppf(0.975, 2) * scipy.stats.sem(errors)
+            mean = max(float(errors.mean()), 1e-300)
+            ends = {mean + half, mean * np.exp(half / mean)}
+            assert any(r["high"] == pytest.approx(max(end, 1e-12), rel=1e-3) for end in ends)
+            told += 1
+    assert told > 100
+
+
 def test_partial_seeds_are_a_caveat(reading: Reading) -> None:
     own = chapter(reading, "crash")
     assert not any("seeds" in text for text in words.caveats(reading, own))

@@ -77,7 +77,7 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     log, low, high = error_axis(np.concatenate([found.mean(axis=0) for found in curves.values()]))
     bands = {name: _band(found, log) for name, found in curves.items()}
     rows = [
-        {"learner": n, "step": int(t), "low": max(a, low), "mean": b, "high": min(c, high)}
+        {"learner": n, "step": int(t), "low": a, "mean": b, "high": c}
         for n, band in bands.items()
         for t, (a, b, c) in zip(steps, np.maximum(band.T, LEAST).tolist(), strict=True)
     ]
