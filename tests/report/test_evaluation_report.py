@@ -323,6 +323,7 @@ def test_the_calibration_picture(evaluation: Evaluation) -> None:
         drawn = data_of(calibration_chart(replace(c, bins=(), actions=(low,), whole=known)))
         assert {r["state"] for r in drawn if "state" in r} == {said}
     for chart in (calibration_chart(c), calibration_chart(replace(c, bins=(whole,)))):
+        assert chart is not None
         told = json.dumps(chart.to_dict(validate=False))
         assert "99.9 % for all, from" in told and "95 % from" not in told
     nothing = LogCalibration(0, False, reason="no actions")
