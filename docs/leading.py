@@ -67,8 +67,10 @@ def placed(pages: dict[str, dict[str, Any]]) -> str:
     """How often learners are in the leading group, in one sentence."""
     problems = [problem for found in pages.values() for problem in found["problems"]]
     met = Counter(row["algorithm"] for problem in problems for row in problem["best"])
+    met.update(name for problem in problems for name in problem["failed"])
     won = Counter(name for problem in problems for name in problem["ranking"][0])
-    told = [f"{name} in {times} of {met[name]}" for name, times in won.most_common(5)]
+    least = min(times for _, times in won.most_common(5))  # whoever has won as often is named, too
+    told = [f"{n} in {times} of {met[n]}" for n, times in won.most_common() if times >= least]
     none = "No learner is best everywhere. " if max(won.values()) < len(problems) else ""
     return (
         f"{none}In {len(problems)} comparisons, each a problem of a study, with every learner at "

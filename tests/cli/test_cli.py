@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from io import StringIO
@@ -13,9 +14,11 @@ from typing import Any
 import polars as pl
 import pytest
 from rich.console import Console
+from typer.main import get_command
 
 import steadytd as st
 from steadytd.cli import browse, console
+from steadytd.cli.main import app
 from steadytd.cli.study import study_names
 from tests.support.commands import call
 
@@ -438,3 +441,20 @@ def test_a_large_certificate_says_that_it_is_at_work(
     assert call(monkeypatch, "certify", "three_state") == 0
     assert said == ["certifying three_state"]
     assert "eta=auto takes 0.5143" in capsys.readouterr().out
+
+
+def test_what_the_documents_say_of_options_is_so() -> None:
+    """README: every command but `lab` takes --json; docs/reports.md: five commands write pages."""
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    options = {
+        name: {text for parameter in command.params for text in parameter.opts}
+        for name, command in commands.items()
+    }
+    assert {name for name, found in options.items() if "--json" not in found} == {"lab"}
+    pages = {name for name, found in options.items() if "--open" in found}
+    assert pages == {"reproduce", "run", "certify", "report", "evaluate"}
+    root = Path(__file__).parents[2]
+    assert "Every command but `lab` takes `--json`" in (root / "README.md").read_text()
+    text = (root / "docs/reports.md").read_text()
+    (said,) = re.findall(r"^Five commands write pages: (.*?)\.", text, re.M)
+    assert set(re.findall(r"`(\w+)", said)) == pages

@@ -256,6 +256,14 @@ def leaving(seed: int) -> Any:
     return made(x, place.reshape(-1), np.where(up, 2.5, 0.0).reshape(-1), 25)
 
 
+def idle(seed: int) -> Any:
+    """In one of three states the target takes none of the actions that were logged."""
+    rng = np.random.default_rng(seed)
+    state = rng.integers(3, size=600)
+    rho = np.where(state == 2, 0.0, rng.choice([0.5, 1.5], size=600))
+    return made(np.eye(3)[state], rng.normal(size=600), rho, 4)
+
+
 def tailed(seed: int) -> Any:
     """Few episodes of two steps; some returns are far larger than most."""
     rng = np.random.default_rng(seed)
@@ -710,11 +718,16 @@ def learners_disagree(d: Drawn, f: Finding) -> None:
 
 def td_unstable(d: Drawn, f: Finding) -> None:
     raw = d.raw[f.target]
-    threshold, _, lo, hi = numbers(f.text)
-    least = scipy.linalg.eigh((raw.A + raw.A.T) / 2.0, raw.G, eigvals_only=True)[0]
-    assert raw.spectrum() <= 0.0 and near(threshold, -least) and lo <= threshold <= hi
+    threshold, *limits, mean = numbers(f.text)
+    least = min(scipy.linalg.eigh((raw.A + raw.A.T) / 2.0, raw.G, eigvals_only=True)[0], 0.0)
+    assert raw.spectrum() <= 0.0 and near(threshold, -least)
+    assert not limits or limits[1] <= threshold <= limits[2]
+    assert ("leads away" in f.text) == (raw.spectrum() < -1e-9 * np.abs(raw.A).max())
+    assert ("a mode of its mean update does not decay" in f.text) == ("leads away" not in f.text)
+    assert mean == 1.0 and "ratio in the penalty taken as its mean" in f.text  # it has raw.G
     for times in (1.001, 1.5, 3.0, 30.0):
-        assert raw.spectrum(-least * times) > 0.0
+        assert raw.spectrum(-least * times + 1e-6) > 0.0
+    assert ("tdc need no penalty" in f.remedy) == ("leads away" in f.text)
     for v in d.e.values.filter(target=f.target, learner="tdc").to_dicts():
         M = [[raw.A, raw.G - raw.A.T], [v["ratio"] * raw.A, v["ratio"] * raw.G]]
         assert np.linalg.eigvals(np.block(M)).real.min() > 0.0  # so tdc needs no penalty
@@ -871,6 +884,7 @@ def sensitivity(d: Drawn, f: Finding) -> None:
 
     if np.isinf(Lambda):
         assert "No ratios that are off by a factor of up to 100" in f.text
+        assert "can turn it, as far as the features can represent the value (by" in f.text
         return
     assert f"a factor of {Lambda:.3g}" in f.text and "a bound" in f.text
     apart = abs(value - behavior)
@@ -1067,7 +1081,9 @@ def test_stability_verdicts_are_true() -> None:
                 continue
             raw, said = d.raw[verdict.target], numbers(verdict.text)
             met.add(verdict.grade)
-            assert ("is unstable on this log" in verdict.text) == (raw.spectrum() <= 0.0)
+            assert (verdict.grade == "bad") == (raw.spectrum() <= 0.0)
+            grows = raw.spectrum() < -1e-9 * np.abs(raw.A).max()
+            assert ("is unstable on this log" in verdict.text) == grows
             (row,) = d.e.stability.filter(target=verdict.target).to_dicts()
             H = (raw.A + raw.A.T) / 2.0
             least = -scipy.linalg.eigh(H, raw.G, eigvals_only=True)[0]
@@ -1084,6 +1100,18 @@ def test_stability_verdicts_are_true() -> None:
                 assert abs(share / 100.0 - stable) < 0.15
                 assert raw.spectrum(row["eta"]) > 0.0
     assert met == {"good", "care", "bad"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mode_that_does_not_decay_is_not_said_to_lead_away(seed: int) -> None:
+    table = idle(seed)
+    e = st.evaluate(table, features=Identity(), learners=["lstd"])
+    (f,) = [f for f in e.warnings if f.code == "td_unstable"]
+    raw = {"pi": RawLog(table.to_pylist(), "pi", e.settings["blocks"])}
+    td_unstable(Drawn(e, raw, Case(table, {})), f)
+    assert "does not decay" in f.text and f.target == "pi"
+    (verdict, _) = words.stability_verdicts(e)
+    assert verdict.text.startswith("plain off-policy TD is not stable on this log. Every penalty")
 
 
 def test_notes_say_where_episodes_are_divided() -> None:

@@ -10,10 +10,15 @@ import pyarrow as pa
 import pytest
 
 import steadytd as st
+from steadytd.evaluation.judge import silence
 from steadytd.evaluation.judge.decide import Decision
+from steadytd.evaluation.judge.unseen import Resting
 from steadytd.report.evaluation import words
+from steadytd.report.evaluation.tables import policy_rows
 from tests.support.draws import thinned
-from tests.support.log_helpers import fixed_lists
+from tests.support.evaluate_helpers import Identity
+from tests.support.log_helpers import fixed_lists, log_table
+from tests.support.logged_worlds import episodic
 
 
 def log(seed: int, rewards: str, target: str, episodes: int = 60) -> Any:
@@ -24,6 +29,7 @@ def log(seed: int, rewards: str, target: str, episodes: int = 60) -> Any:
     reward = {"none": np.zeros(n), "one": np.ones(n), "by action": action + rng.normal(size=n)}
     pi = {"same": np.full(n, 0.5), "other": np.where(action == 1, 0.8, 0.2)}
     pi["close"] = np.where(action == 1, 0.62, 0.38)
+    pi["far"] = np.where(action == 1, 0.98, 0.02)
     return pa.table(
         {
             "episode_id": np.arange(n) // 5, "t": t, "obs": fixed_lists(rng.normal(size=(n, 2))),
@@ -55,6 +61,8 @@ def test_a_target_like_the_behaviour_is_said_to_be_it(seed: int) -> None:
     assert abs(d.difference) < 1e-9 and d.decision == "undecided" and d.lo <= 0.0 <= d.hi
     assert "pi is the policy that made it" in d.text and "cannot be told" not in str(e)
     assert "look alike" in e.sensitivity("pi").text
+    _, row = policy_rows(e)
+    assert (row["difference"], row["difference_interval"]) == ("the same", "")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -84,6 +92,24 @@ def test_words_in_any_unit_of_the_rewards(seed: int) -> None:
     assert [float(x) for x in shown[1][:4]] == pytest.approx(np.abs(wanted), rel=0.01)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_sensitivity_is_about_the_difference_that_was_decided(seed: int) -> None:
+    """However large the values are beside it: here all rewards are about 100,000."""
+    rng, n = np.random.default_rng(seed), 600
+    action = (rng.random(n) < 0.5).astype(int)
+    columns = {
+        "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "action": action,
+        "obs": fixed_lists(np.ones((n, 1))), "reward": 1e5 + action + 0.1 * rng.normal(size=n),
+        "terminated": np.ones(n, dtype=bool), "truncated": np.zeros(n, dtype=bool),
+        "behavior_prob": np.full(n, 0.5), "target_prob_pi": np.where(action == 1, 0.8, 0.2),
+    }  # fmt: skip
+    e = st.evaluate(pa.table(columns), discount=0.9, learners=["lstd"], threads=1)
+    d, said = e.compare("pi"), e.sensitivity("pi")
+    assert d.decision == "better" and "look alike" not in said.text
+    value, behavior = re.findall(r"\((\S+) against (\S+)\)", said.text)[0]
+    assert float(value) - float(behavior) == pytest.approx(said.value - said.behavior, rel=0.1)
+
+
 def test_the_number_of_things_is_said_as_it_is_spoken() -> None:
     e = st.evaluate(
         log(1, "by action", "other", episodes=1), discount=0.9, learners=["lstd"], value_at="start"
@@ -106,8 +132,10 @@ def test_no_zero_has_a_sign_and_needed_episodes_are_named_only_where_they_help()
         assert not re.search(r"-0\.?0*(?![\d.])", d.text), d.text
         told = "more episodes like these would be needed for an even chance to tell"
         assert (told in d.text) == bool(needed)
-        assert ("possible bias" in d.text) == (
-            said == "undecided" and needed is None and abs(value) > 1e-9 * (hi - lo)
+        assert (
+            ("possible bias" in d.text)
+            == ("how many more episodes would tell" in d.text)
+            == (said == "undecided" and needed is None and abs(value) > 1e-9 * (hi - lo))
         )
         assert ("they look alike" in d.text) == (
             said == "undecided" and abs(value) <= 1e-9 * (hi - lo)
@@ -135,6 +163,25 @@ def test_as_many_more_episodes_as_are_named_give_an_even_chance_to_tell() -> Non
             again = st.evaluate(more, discount=0.9, learners=["lstd"]).compare("pi")
             told.append(again.decision != "undecided")
     assert len(told) >= 30 and 0.35 < np.mean(told) < 0.85  # of small logs rather more than half
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strength", "seed", "first"), [(0.3, 0, 1), (0.3, 5, 1), (0.6, 0, 1), (1.0, 0, 0), (1.0, 3, 0)]
+)
+def test_no_log_says_that_more_episodes_would_not_tell(
+    strength: float, seed: int, first: int
+) -> None:
+    """Exact features: the bound of the bias of 100 episodes is chance, and 12,000 decide."""
+    p = episodic(6, strength, np.eye(6), seed=seed)
+    few, many = (
+        st.evaluate(log_table(p, targets={"pi": p.pi}, episodes=n, length=200, seed=drawn),
+                    features=Identity(), learners=["lstd"]).compare("pi")
+        for n, drawn in ((100, first), (12_000, first + 77))
+    )  # fmt: skip
+    assert many.decision != "undecided" and few.decision == "undecided"
+    assert few.trusted and few.episodes_needed is None
+    assert "would not tell" not in few.text
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -219,3 +266,26 @@ def test_features_that_rounding_makes_dependent_have_a_stability(degree: int, se
     one, other = (x.stability["eta_pd"][0] for x in (exact, e))
     # products of such powers keep three or four of their digits
     assert other == pytest.approx(one, abs=1e-2) and e.stability["rank"][0] == 3
+
+
+def test_the_number_of_rewards_is_that_of_the_rows_that_were_looked_at() -> None:
+    """Of a long log a sample is looked at, in which a rare reward may be missing."""
+    said = []
+    for n, taken, place in ((300, 0.4, 5), (12_000, 0.025, 7919)):
+        action = (np.random.default_rng(1).random(n) < taken).astype(int)
+        reward = 1.0 * action
+        reward[place] = 2.0
+        columns = {
+            "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "action": action,
+            "obs": fixed_lists(np.ones((n, 1))), "reward": reward,
+            "terminated": np.ones(n, dtype=bool), "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": np.where(action == 1, taken, 1.0 - taken),
+            "target_prob_pi": np.where(action == 1, 0.9, 0.1),
+        }  # fmt: skip
+        e = st.evaluate(pa.table(columns), discount=0.9, learners=["lstd"], threads=1)
+        (text,) = [w.text for w in e.warnings if w.code == "few_rows"]
+        (kinds,) = re.findall(r"have only (\d+) values, which do not tell", text)
+        said.append(("and its rewards have" in text, int(kinds)))
+    assert said == [(True, 3), (False, 2)]
+    one = silence._why(Resting(1.0, 1.0, 1.0, 1.0, kinds=1, sampled=9), 9)
+    assert one == "its rewards have only 1 value, which does not tell how far another can go"

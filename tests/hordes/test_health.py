@@ -101,7 +101,9 @@ def test_a_sentence_for_each_prediction_that_goes_wrong() -> None:
     found = {(f.code, int(f.target)): f for f in h.warnings}
     assert set(found) == {("prediction_diverged", 5), ("prediction_grows", 3)}
     gone, grows = found["prediction_diverged", 5], found["prediction_grows", 3]
-    assert f"since step {first[5]}." in gone.text and str(h.predictions[5]) in gone.text
+    assert (
+        f"at step {first[5]}, the first time." in gone.text and str(h.predictions[5]) in gone.text
+    )
     assert h.health()["diverged_at"].to_list() == [None] * 5 + [first[5]]
     recent = long = 0.0
     for n, error in enumerate(np.array(errors)[:, 3], start=1):
@@ -112,6 +114,17 @@ def test_a_sentence_for_each_prediction_that_goes_wrong() -> None:
     assert recent > 4 * long
     assert h.health()["growing"].to_list() == [False, False, False, True, False, False]
     assert h.health()["error"][5] == np.inf
+
+
+def test_errors_may_be_finite_again_where_other_features_are_active() -> None:
+    one = st.prediction("td:alpha=1", cumulant=0, policy="behavior", discount=0.9)
+    h = st.horde(2, [one], w0=[1.0, 0.0])
+    steps = 0
+    while np.isfinite(h.update([1.0, 0.0], [2.0, 0.0], [0.0])).all():
+        steps += 1
+    assert h.update(([1], None), ([1], None), [0.5]).tolist() == [0.5]
+    (said,) = [f.text for f in h.warnings]
+    assert f"was not a finite number at step {steps + 1}, the first time" in said
 
 
 @pytest.mark.parametrize(("alpha", "steps"), [(1.0, 300), (0.3, 600), (3e-3, 60_000)])

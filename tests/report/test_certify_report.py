@@ -49,13 +49,16 @@ def test_json_is_the_certificate(
     assert shown == json.loads(json.dumps(expected))
 
 
-def test_terminal_page_begins_with_the_verdict(
+def test_terminal_page_begins_with_what_to_use(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, "certify", "three_state", "--eta", "0.42", "--eta", "0.3") == 0
     text = capsys.readouterr().out
-    assert text.startswith("three_state: off-policy TD's mean update is unstable.")
     flat = " ".join(text.split())
+    assert flat.startswith(
+        "three_state: use perturbed_td with eta = 0.5143. Off-policy TD's mean update is unstable."
+    )
+    assert 0 < flat.index("recommended:") < flat.index("td_unstable:")
     assert "eta = 0.42 is close to the pole at 0.4143" in flat
     assert "eta = 0.3 does not stabilise the mean update" in flat
     assert "159.6" in flat

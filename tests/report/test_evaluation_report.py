@@ -242,7 +242,7 @@ def test_the_policies_are_in_one_table(evaluation: Evaluation) -> None:
     )
     for row, d in zip(rows, evaluation.decisions, strict=True):
         assert row["policy"] == d.target
-        assert row["difference_interval"] == limits(d.lo, d.hi)
+        assert row["difference_interval"] == ("" if d.same else limits(d.lo, d.hi))
         assert (row["trust"] == "yes") == evaluation.recommended[d.target].trusted
 
 
@@ -318,6 +318,14 @@ def test_the_calibration_picture(evaluation: Evaluation) -> None:
     whole = ByBin(0.2, 0.3, 900, 0.25, 0.4, 0.35, 0.45, "above")
     drawn = data_of(calibration_chart(replace(c, bins=(whole,))))
     assert {r["state"] for r in drawn if "state" in r} == {"off"}
+    low = replace(c.actions[0], mean=0.6, lo=0.5, hi=0.7, state="below")
+    for known, said in ((True, "off"), (False, "below 1, which may be right")):
+        drawn = data_of(calibration_chart(replace(c, bins=(), actions=(low,), whole=known)))
+        assert {r["state"] for r in drawn if "state" in r} == {said}
+    for chart in (calibration_chart(c), calibration_chart(replace(c, bins=(whole,)))):
+        assert chart is not None
+        told = json.dumps(chart.to_dict(validate=False))
+        assert "99.9 % for all, from" in told and "95 % from" not in told
     nothing = LogCalibration(0, False, reason="no actions")
     assert calibration_chart(nothing) is None
     assert calibration_words(nothing).endswith("could not be checked: no actions.")

@@ -25,6 +25,7 @@ from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.report.figures import ticks
 from steadytd.report.live import live
+from steadytd.report.study import figures as study_figures
 from steadytd.report.study import page as study_report
 from steadytd.report.study.axes import shelf, spread
 from steadytd.report.study.figures import _band, curves_chart, curves_shown
@@ -540,6 +541,28 @@ def test_an_incomplete_study_is_said_to_be_incomplete(
     assert "not complete" in page.read_text()
 
 
+def test_a_rerun_that_was_stopped_makes_no_learner_fail(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without some file of the rerun, "every configuration overflowed" is said where it is true."""
+    monkeypatch.setattr(study_report, "save_figures", lambda charts, directory: None)
+    files = sorted((copied / "confirm").glob("*.parquet"))
+    assert len(files) > 2
+    for path in (files[0], files[-1]):
+        kept = path.read_bytes()
+        path.unlink()
+        chapters = read_study(copied).chapters
+        for own in chapters:
+            least = own.configurations.group_by("algorithm").agg(pl.col("error").min())
+            assert set(own.failed) == set(least.filter(pl.col("error").is_infinite())["algorithm"])
+        assert {own.fresh for own in chapters} == {False, True}
+        path.write_bytes(kept)
+    for path in files:
+        path.unlink()
+    text = write_study_report(copied)[0].read_text()
+    assert "measured on these, so the choice makes its error look better than it is" in text
+
+
 def test_files_of_another_version_are_left_out_and_counted(copied: Path) -> None:
     paths = sorted((copied / "grid").glob("*-td-*.parquet"))
     for path in paths:
@@ -550,6 +573,43 @@ def test_files_of_another_version_are_left_out_and_counted(copied: Path) -> None
     assert f" {len(paths)} result files of another version" in text
 
 
+def test_learners_that_are_not_drawn_are_named(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more than a few the best are drawn, and those with a penalty, unless a run overflowed."""
+    monkeypatch.setattr(study_figures, "LINES", 2)
+    named = []
+    for own in reading.chapters:
+        chart = curves_chart(own, "error")
+        text = "" if chart is None else json.dumps(chart.to_dict(validate=False))
+        left_out = study_report._shown(own, {}, {}, False)["left_out"]
+        assert set(left_out) == {
+            b.algorithm for b in own.best if f'"learner": "{b.algorithm}"' not in text
+        }
+        named += left_out
+    assert named
+
+
+def test_curves_tell_their_intervals_also_beyond_the_axis(reading: Reading) -> None:
+    """By Student's t, of the mean or of its logarithm; with few seeds they are wide."""
+    told = 0
+    for own in reading.chapters:
+        some = {name: curves[:3] for name, curves in own.curves.items()}
+        few = dataclasses.replace(own, curves=some)
+        chart = curves_chart(few, "error")
+        assert chart is not None
+        found = chart.to_dict(validate=False)
+        rows = [r for table in found["datasets"].values() for r in table if "mean" in r]
+        for r in rows:
+            errors = some[r["learner"]][:, list(own.points).index(r["step"])]
+            half = scipy.stats.t.ppf(0.975, 2) * scipy.stats.sem(errors)
+            mean = max(float(errors.mean()), 1e-300)
+            ends = {mean + half, mean * np.exp(half / mean)}
+            assert any(r["high"] == pytest.approx(max(end, 1e-12), rel=1e-3) for end in ends)
+            told += 1
+    assert told > 100
+
+
 def test_partial_seeds_are_a_caveat(reading: Reading) -> None:
     own = chapter(reading, "crash")
     assert not any("seeds" in text for text in words.caveats(reading, own))
@@ -557,7 +617,7 @@ def test_partial_seeds_are_a_caveat(reading: Reading) -> None:
         pl.when(pl.col("algorithm") == "td").then(3).otherwise(pl.col("seeds")).alias("seeds")
     )
     found = words.caveats(reading, dataclasses.replace(own, configurations=some))
-    assert "8 configurations have only some of their 6 seeds." in found
+    assert "Only some of the 6 seeds: 8 configurations." in found
 
 
 def test_a_whole_problem_may_be_missing(copied: Path) -> None:

@@ -48,6 +48,9 @@ def test_the_last_notebook_on_baird_started_h_at_w0() -> None:
     np.testing.assert_allclose(from_w0[[0, 6, 7]], [1.32, 9.217, 0.401], atol=0.005)
     from_zero = mean_weights(problem, st.learner(text), STEPS)
     np.testing.assert_allclose(from_zero[[6, 7]], [9.375, 0.767], atol=5e-4)
+    for alpha, known in ((1e-3, 1.742), (1e-4, 1.747), (1e-5, 1.849), (1e-6, 4.718)):
+        form = f"tdc_as_published:alpha={alpha},weight=pi,h0=1"
+        assert mean_error("baird", form, STEPS) == pytest.approx(known, abs=5e-4)
 
 
 def reading(panel: Figure) -> float:

@@ -43,11 +43,23 @@ def test_every_study_has_a_page_that_says_where_it_is_from(writer: ModuleType) -
         assert "**From an earlier version.**" in (DOCS / "results" / f"{name}.md").read_text()
 
 
+def told_sizes() -> dict[str, int]:
+    """How many configurations docs/studies.md says that each study has."""
+    rows = re.findall(r"^\| (`.*\.toml`) \| ([\d,]+)", (DOCS / "studies.md").read_text(), re.M)
+    return {
+        name: int(size.replace(",", ""))
+        for files, size in rows
+        for name in re.findall(r"`(\w+)\.toml`", files)
+    }
+
+
 def test_committed_numbers_are_those_of_the_shipped_grids(writer: ModuleType) -> None:
+    told = told_sizes()
+    assert set(told) == {path.stem for path in (DOCS.parent / "studies").glob("*.toml")}
     for name, found in writer.documents().items():
         spec = st.study(DOCS.parent / "studies" / f"{name}.toml").spec
         assert found["complete"]
-        assert found["configurations"] == spec.runs
+        assert found["configurations"] == spec.runs == told[name]
         for task, problem in zip(spec.tasks, found["problems"], strict=True):
             assert (problem["problem"], problem["steps"]) == (task.label, task.steps)
             tried = {b["algorithm"]: b["configurations"] for b in problem["best"]}
@@ -159,12 +171,12 @@ def test_the_overview_counts_who_is_first(writer: ModuleType) -> None:
     text = writer.placed(pages)
     groups = [p["ranking"][0] for found in pages.values() for p in found["problems"]]
     said = re.findall(r"(\w+) in (\d+) of (\d+)", text)
-    assert f"In {len(groups)} comparisons" in text and len(said) == 5
+    assert f"In {len(groups)} comparisons" in text and len(said) >= 5
     for name, times, _ in said:
         assert sum(name in group for group in groups) == int(times)
     least = min(int(times) for _, times, _ in said)
     others = {name for group in groups for name in group} - {name for name, _, _ in said}
-    assert all(sum(name in group for group in groups) <= least for name in others)
+    assert all(sum(name in group for group in groups) < least for name in others)
 
 
 @pytest.mark.parametrize("name", ["paper_stepsizes", "rooms", "collision", "cures"])

@@ -348,12 +348,12 @@ def check_overflow(text: str, c: Chapter) -> None:
         assert got == {n: x for n, x in counts.items() if x[0]}
     lost = table.filter(pl.col("diverged_share") > 0.0)
     if not len(lost):
-        assert text.startswith("No run overflowed.")
+        assert text.startswith("No run of the grid overflowed.")  # fresh seeds may overflow
         return
     assert text.startswith(f"{len(lost)} of {len(table)} configurations of the grid overflowed")
     shares = {
         n: len(lost.filter(pl.col("algorithm") == n)) / len(table.filter(pl.col("algorithm") == n))
-        for n in c.errors
+        for n in table["algorithm"].unique()
     }
     ends = re.search(r"from (\S+)\s%.of (\w+)'s to (\S+)\s%.of (\w+)'s", text)
     if ends:
@@ -363,7 +363,7 @@ def check_overflow(text: str, c: Chapter) -> None:
     else:
         assert len(set(shares.values())) == 1
     assert (f"Of {listed(c.failed)} every configuration did." in text) == bool(c.failed)
-    never = re.search(r"No run of (.*) did\.", text)
+    never = re.search(r"On the grid no run of (.*) did\.", text)
     named = set(re.findall(r"\w+", never[1])) - {"and"} if never else set()
     free = {n for n, share in shares.items() if share == 0.0}
     assert named == (free if max(shares.values()) > 0.0 else set())
@@ -393,7 +393,8 @@ def check_bias(text: str, c: Chapter) -> None:
     ]
     middle = float(np.median(shares))
     side = "above" if middle > 0.0 else "below"
-    assert f"the error of the median learner is {percent(abs(middle))} {side} its error on" in text
+    some = f" of the {len(finite)} that can be compared" if len(finite) < len(c.best) else ""
+    assert f"median learner{some} is {percent(abs(middle))} {side} its error on" in text
     assert f"none moved by more than {max(z):.2g} standard errors" in text
 
 
@@ -413,9 +414,9 @@ VARIANTS = {  # of each template, what at least one of the drawn sentences must 
     "Speed": ("no learner in", "more by step", "not in", "per decade"),
     "Penalty of perturbed_td": ("Every configuration of td", "cannot be told apart", "above that",
                                 "below that", "times.", "not below", "values of eta", "unstable"),
-    "Overflow": ("No run of", "every configuration did", "from"),
+    "Overflow": ("no run of", "every configuration did", "from"),
     "Theory": ("above it", "below it"),
-    "Fresh seeds": ("above its", "below its"),
+    "Fresh seeds": ("above its", "below its", "that can be compared"),
 }  # fmt: skip
 
 
@@ -436,7 +437,7 @@ CAVEATS: dict[str, Callable[[str, Chapter], bool]] = {
         (f"{side} {name}" in text) and b.algorithm in text for b in c.best for name, side in b.edges
     ),
     "No rerun on fresh seeds": lambda text, c: not any(b.fresh for b in c.best),
-    "configurations have only some": lambda text, c: False,  # all of them have all their seeds
+    "Only some of the": lambda text, c: False,  # all of them have all their seeds
     "configurations are there": lambda text, c: False,  # and all of them are there
 }
 

@@ -92,3 +92,13 @@ def in_units(p: st.Problem, unit: float) -> st.Problem:
         name=p.name, P=p.P, r=p.r * unit, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=p.Phi,
         start=p.start, interest=p.interest, active=p.active,
     )  # fmt: skip
+
+
+def of_interest(p: st.Problem, seed: int) -> st.Problem:
+    """The problem with states of different interest, some of none, and rewards if it has none."""
+    rng = np.random.default_rng(seed + 99)
+    interest = rng.choice([0.0, 0.3, 1.0, 2.0], size=p.n_states)
+    interest[np.argmax(p.d_mu)] += 1.0
+    r = p.r if np.any(p.r) else rng.normal(size=np.shape(p.r))
+    return st.Problem(name="of interest", P=p.P, r=r, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=p.Phi,
+                   interest=interest)  # fmt: skip

@@ -22,7 +22,14 @@ from steadytd.theory.words import advice, cures, recommend
 from steadytd.theory.words.advice import advise_on
 from tests.support.cured import Formulas
 from tests.support.draws import examples, seeds
-from tests.support.made import absorbing, doubled, neutral, two_modes, with_rewards
+from tests.support.made import (
+    absorbing,
+    doubled,
+    neutral,
+    of_interest,
+    two_modes,
+    with_rewards,
+)
 from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
 from tests.support.scope import everything
 
@@ -235,7 +242,7 @@ def bias(c: Certificate, m: Model, f: Finding) -> None:
     n = f.numbers
     tiny = 1e-7 * (1.0 + m.size)
     assert n["error"] == pytest.approx(m.error(n["eta"]), abs=tiny)
-    assert n["size"] == pytest.approx(m.size)
+    assert n["size"] == pytest.approx(m.error_of(np.zeros(m.rank)))  # in the norm of the errors
     rng = np.random.default_rng(0)
     for _ in range(20):
         w = m.fit + rng.normal(size=m.rank) * 10.0 ** rng.uniform(-6, 1)
@@ -368,6 +375,8 @@ def problems(kind: str) -> list[st.Problem]:
         full = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
         chain = realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95)
         return [with_rewards(), absorbing(full), two_modes(), chain]
+    if kind == "interest":
+        return [of_interest(drawn("off_policy", seed), seed) for seed in SEEDS]
     if kind == "nearly_dependent":
         return [doubled(drawn("off_policy", seed), 10.0**-power) for seed, power in NEARLY]
     return [drawn(kind, seed) for seed in (*SEEDS, *MORE.get(kind, ()))]
@@ -389,7 +398,7 @@ def printed(kind: str) -> list[tuple[Certificate, list[Finding]]]:
     return found
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "named", "made"])
+@pytest.mark.parametrize("kind", [*KINDS, "named", "made", "interest"])
 def test_what_is_said_is_true(kind: str) -> None:
     for c, findings in printed(kind):
         m = Model(c.problem)

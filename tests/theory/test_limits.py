@@ -37,6 +37,32 @@ def test_discounted_cop_td_needs_a_discount() -> None:
         st.learner("discounted_cop_td:alpha=0.1,g=1")
 
 
+@pytest.mark.parametrize("period", [1, 2, 3])
+def test_per_etd_has_a_closed_form_where_its_last_steps_see_all_states(period: int) -> None:
+    """Drawn rings of two states each: the states at every b-th step, followed from the first."""
+    rng, n = np.random.default_rng(period), 2 * period
+    P = np.zeros((n, 2, n))
+    for s in range(n):
+        there = (s // 2 * 2 + 2) % n
+        P[s, :, there : there + 2] = rng.dirichlet([1.0, 1.0], size=2)
+    mu, pi = rng.dirichlet([1.0, 1.0], size=(2, n))
+    p = st.Problem(
+        name="ring", P=P, r=1.0, gamma=0.9, mu=mu, pi=pi, Phi=np.eye(n), start=np.eye(n)[0]
+    )
+    chain, c, known = np.einsum("sa,sat->st", mu, P), Certificate(p), []
+    for b in (1, 2, 3, 4, 6):
+        steps = [np.linalg.matrix_power(chain, b * k + b - 1)[0] for k in range(50, 56)]
+        known.append(bool(np.allclose(np.mean(steps, axis=0), p.d_mu, atol=1e-6)))
+        if known[-1]:
+            assert np.isfinite(c.fixed_point(f"per_etd:b={b}")).all()
+        else:
+            with pytest.raises(st.InputError, match=f"b = {b} where .* chain has period {period}:"):
+                c.fixed_point(f"per_etd:b={b}")
+    assert known == {1: [True] * 5, 2: [True, False, True, False, False],
+                     3: [True, True, False, True, False]}[period]  # fmt: skip
+    assert ("per_etd" in {row["learner"] for row in c.learners}) == (period != 2)  # by default 4
+
+
 @pytest.mark.parametrize("learner", ["cop_td", "gem_etd"])
 def test_the_pages_say_where_the_mean_update_is_unstable(learner: str) -> None:
     """`unstable on a, b and c, and stable on d`, with the defaults: so it is."""

@@ -56,8 +56,8 @@ def warnings_of(predictions: Sequence[HordePrediction], health: Health, step: in
         at = int(numbers.diverged[i])
         found.append(Finding(
             code="prediction_diverged", target=str(i), level="warning",
-            text=f"Prediction {i} ({predictions[i]}) has diverged: its TD error is not a finite "
-            f"number since step {at}. The other predictions are not touched by it.",
+            text=f"Prediction {i} ({predictions[i]}) has diverged: its TD error was not a finite "
+            f"number at step {at}, the first time. The other predictions are not touched by it.",
             remedy="Give it a smaller step size, or a learner that is stable off-policy.",
             numbers={"prediction": i, "step": at},
         ))  # fmt: skip

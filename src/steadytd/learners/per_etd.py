@@ -33,18 +33,30 @@ Reduces to: td at b = 1 (up to the interest).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+import numpy as np
+
+from steadytd.base.errors import InputError
 from steadytd.engine.law import Param, law
 from steadytd.learners.truncated_etd import followed
 from steadytd.mdp.moments import Expectation, Moments
+from steadytd.mdp.stationary import chain_period
 
 PERIOD = Param("steps of a period", default=4.0, low=1.0, high=1e9, whole=True)
 
 
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
-    """1/b of truncated ETD's with n = b - 1."""
+    """1/b of truncated ETD's with n = b - 1, where the last steps of periods see all states."""
     b = int(values["b"])
+    chain = np.einsum("sa,sat->st", m.mu, m.P)
+    if b > 1 and math.gcd(b, around := chain_period(chain, int(m.d.argmax()))) > 1:
+        raise InputError(
+            f"per_etd has no closed form with b = {b} where the behaviour policy's chain has "
+            f"period {around}: what is learned depends on the first state. Use a b that shares no "
+            "factor with that."
+        )
     return m.emphatic(followed(m, b - 1) / b, lam=0.0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
@@ -33,6 +35,23 @@ def stationary_distribution(P: Floats) -> Floats:
     d = np.zeros(len(P))
     d[classes[0]] = _gth(P[np.ix_(classes[0], classes[0])])
     return d
+
+
+def chain_period(P: Floats, start: int) -> int:
+    """The period of the closed class of a recurrent state (1: aperiodic).
+
+    >>> chain_period(np.array([[0.0, 1.0], [1.0, 0.0]]), 0)
+    2
+    """
+    depth, queue, period = {start: 0}, [start], 0
+    for s in queue:
+        for t in np.flatnonzero(P[s] > 0.0).tolist():
+            if t not in depth:
+                depth[t] = depth[s] + 1
+                queue.append(t)
+            else:
+                period = math.gcd(period, depth[s] + 1 - depth[t])
+    return period
 
 
 def closed_classes(P: Floats) -> list[Longs]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
+from steadytd.mdp.stationary import chain_period
 from steadytd.theory import dynamics
 
 
@@ -30,7 +29,8 @@ class Assumption:
 
 def check_assumptions(problem: Problem, learner: Learner, policy: int = 0) -> list[Assumption]:
     """Theorem 1 of the paper: assumptions 1 to 6 for the iteration of this learner."""
-    period = chain_period(problem)
+    chain = np.einsum("sa,sat->st", problem.mu, problem.P)
+    period = chain_period(chain, int(problem.d_mu.argmax()))
     return [
         _step_sizes(learner),
         Assumption(
@@ -51,24 +51,6 @@ def check_assumptions(problem: Problem, learner: Learner, policy: int = 0) -> li
             else "the trace or follow-on trace is not bounded by a function of the state",
         ),
     ]
-
-
-def chain_period(problem: Problem) -> int:
-    """The period of the behaviour policy's chain on its recurrent class (1: aperiodic)."""
-    chain: Floats = np.einsum("sa,sat->st", problem.mu, problem.P)
-    recurrent = np.flatnonzero(problem.d_mu > 0.0)
-    depth = {int(recurrent[0]): 0}
-    queue = [int(recurrent[0])]
-    period = 0
-    for s in queue:
-        for t in np.flatnonzero(chain[s] > 0.0):
-            following = int(t)
-            if following not in depth:
-                depth[following] = depth[s] + 1
-                queue.append(following)
-            else:
-                period = math.gcd(period, depth[s] + 1 - depth[following])
-    return abs(period)
 
 
 def _unbounded(learner: Learner) -> bool:

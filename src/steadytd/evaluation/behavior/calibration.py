@@ -20,8 +20,8 @@ class Calibration:
 
     `error` is the expected calibration error, sum_b n_b |mean prediction - frequency| / (2 n) over
     the bins b of all n K pairs of row and action; for two actions it is the usual one. In every
-    bin of a `calibrated` estimate the frequency differs from the mean prediction by at most 0.05
-    and a quarter of the prediction, or by what three standard errors explain.
+    bin of a `calibrated` estimate the frequency differs from the mean prediction by at most the
+    smaller of 0.05 and a quarter of the prediction, and three standard errors more.
     """
 
     rows: int

@@ -33,6 +33,7 @@ change against Lambda = 1, added to the value that was given.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,6 +59,7 @@ MOST = 100.0  # the largest factor that is looked at
 PER_FEATURE = 10  # rows of the sample for each feature, at least
 ROUNDS = 30  # solutions of the robust equations for one Lambda, at most
 FIRST = 0.05  # the first log Lambda that is tried
+ALIKE = 1e-9  # of the values: what is no further apart differs by rounding
 CLOSE, LEAST = 0.005, 5e-4  # of log Lambda, and at least: how exactly it is found
 
 
@@ -286,20 +288,24 @@ def answer(asked: Question, value: Value | None, sharp: bool, rows: int) -> Sens
 
 
 def _text(asked: Question, Lambda: float, sharp: bool, rows: int) -> str:
-    value, behavior = f"{asked.value:.4g}", f"{asked.behavior:.4g}"
-    if value == behavior:
+    apart, size = abs(asked.value - asked.behavior), max(abs(asked.value), abs(asked.behavior))
+    if apart <= ALIKE * size:
         return (
-            f"the target and the policy that made the log look alike ({value}): there is nothing "
-            "that wrong ratios could turn."
+            f"the target and the policy that made the log look alike ({asked.value:.4g}): there is "
+            "nothing that wrong ratios could turn."
         )
+    digits = max(4, 2 + math.ceil(math.log10(size / apart)))  # so that the numbers differ
+    value, behavior = f"{asked.value:.{digits}g}", f"{asked.behavior:.{digits}g}"
     side = "better" if asked.value > asked.behavior else "worse"
     said = f"the target looks {side} than the policy that made the log ({value} against {behavior})"
     if not asked.decided:
         said += ", though chance or bias may explain that"
     if np.isnan(Lambda):
         return f"{said}. How wrong the ratios would have to be to turn it cannot be told."
+    bound = f"as far as the features can represent the value (by {rows} rows of sampled episodes)."
     if np.isinf(Lambda):
-        return f"{said}. No ratios that are off by a factor of up to {MOST:.0f} can turn it."
+        end = "." if sharp else f", {bound}"
+        return f"{said}. No ratios that are off by a factor of up to {MOST:.0f} can turn it{end}"
     if sharp:
         return (
             f"{said}. It turns if the ratios of single rows are off by a factor of {Lambda:.3g}, "
@@ -307,6 +313,5 @@ def _text(asked: Question, Lambda: float, sharp: bool, rows: int) -> str:
         )
     return (
         f"{said}. It stays so while no row's ratio is off by more than a factor of {Lambda:.3g}, "
-        "each in the worst direction: a bound, as far as the features can represent the value "
-        f"(by {rows} rows of sampled episodes)."
+        f"each in the worst direction: a bound, {bound}"
     )

@@ -28,6 +28,7 @@ CLEAR = 1.25  # times the upper limit of the threshold: the least eta that is tr
 GRID = np.linspace(0.0, 1.0, 40) ** 2
 ALONG = np.linspace(0.0, 1.0, 41) ** 2  # where the value is shown, as shares of the largest eta
 ROUNDING = 1e-7  # of a matrix's largest entry: eigenvalues above are above 0 whatever the rounding
+NEUTRAL = 1e-12  # the same, below 0: the mode neither grows nor decays
 RATIOS = 2.0 ** np.arange(0, 11)
 
 
@@ -41,7 +42,7 @@ class Stability:
     eta_pd: float
     eta_pd_lo: float
     eta_pd_hi: float
-    slowest: float
+    slowest: float  # the least real part of an eigenvalue of A; 0 also where rounding is below it
     eta: float
     ratio: float
     rank: int
@@ -141,6 +142,8 @@ def assess(e: Estimator, target: int, name: str, drawn: Resampled) -> Stability:
     """The stability of one target."""
     p = quick_pencil(e, target)
     slowest = p.slowest(0.0)
+    if -NEUTRAL * abs(p.A0).max() <= slowest <= 0.0:
+        slowest = 0.0
     limits, share = _threshold(e, target, p, drawn)
     upper = limits.hi if np.isfinite(limits.hi) else p.eta_pd
     calm = slowest > 0.0 and (share is None or share >= SURE)

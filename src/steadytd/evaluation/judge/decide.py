@@ -43,8 +43,8 @@ class Decision:
     `episodes_needed` more episodes like these (rows, where values are means over all rows) would
     decide in one of two cases, if the difference stayed as it is: with n' in place of n episodes
     the part of the interval that is due to chance shrinks by sqrt(n / n'), the bound of the bias
-    does not (but for its least, half a standard error). None: no number would, since the bound
-    alone is larger than the difference. 0 where it is decided.
+    does not (but for its least, half a standard error). None: no number is known, since the bound
+    alone is larger than the difference (more data may lower it). 0 where it is decided.
     `level` is that of the interval; `reasons` are codes of findings that forbid to rely on it.
     """
 
@@ -86,8 +86,8 @@ class Decision:
             return f"{known}; they look alike, so it cannot be said how much more data would tell."
         if self.episodes_needed is None:
             return (
-                f"{known}; more {self.counted} like these would not tell, since the possible bias "
-                "is larger than the difference."
+                f"{known}; the possible bias, as far as this log shows, is larger than the "
+                f"difference, so it cannot be said how many more {self.counted} would tell."
             )
         return (
             f"{known}; about {_rounded(self.episodes_needed):,} more {self.counted} like these "

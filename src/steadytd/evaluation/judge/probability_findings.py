@@ -84,7 +84,7 @@ def _missing(c: LogCalibration) -> Finding | None:
         "actions_missing", "", "note",
         f"action {names}{more}: the mean over all rows of 1{{action = {least.action:g}}}"
         f"/behavior_prob is {least.mean:.3g} (interval {least.lo:.3g} to {least.hi:.3g}) and not "
-        "1. Either the policy that made the log never, or hardly ever, takes such an action in "
+        "1. Either the policy that made the log never, or seldom, takes such an action in "
         "some states, or its logged probability is too large; the log cannot tell which.",
         "Nothing is to be done if the targets do not take these actions there. A column "
         "behavior_probs with the probabilities of all actions would tell.",

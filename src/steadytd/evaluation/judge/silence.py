@@ -53,19 +53,21 @@ def about_rows(j: Judged, f: LogFacts) -> Finding | None:
         "few_rows", j.name, "warning",
         f"{j.name} rests on few tries, weighted as it would act: on {', and on '.join(said)}. "
         f"Something that comes once in {_two(once_in(tries))} of such {what} is missing in one of "
-        f"twenty such logs. This one shows nothing rare, and {_why(j.resting)}: if that "
-        "changes the return by much, the answer is wrong.",
+        "twenty such logs. This one shows nothing rare that counts for much, and "
+        f"{_why(j.resting, f.rows)}: if that changes the return by much, the answer is wrong.",
         "State the range of rewards (reward_range, --reward-range), and horizon where something "
         "can last: what is rare is then within the interval. Or collect more data.",
         {**j.resting._asdict(), "once_in": once_in(tries)},
     )  # fmt: skip
 
 
-def _why(r: Resting) -> str:
+def _why(r: Resting, rows: int) -> str:
     """Why logged rewards do not say how far others can go."""
     if r.kinds <= KINDS:
+        seen = "its rewards" if r.sampled >= rows else f"rewards of {r.sampled:,} rows, a sample,"
+        tells = "does" if r.kinds == 1 else "do"
         return (
-            f"its rewards have only {count(r.kinds, 'value')}, which do not tell how far another "
+            f"{seen} have only {count(r.kinds, 'value')}, which {tells} not tell how far another "
             "can go"
         )
     return (

@@ -23,6 +23,7 @@ PER_FEATURE = 10.0  # effective rows per feature that a solved system should hav
 MATTERS = 0.5  # of half an interval: differences below this do not matter
 TINY = 1e-6  # of the values' size: nor do those
 MANY = 3.5  # standard errors that two learners have to differ by
+RATIO_AS_MEAN = "with the ratio in the penalty taken as its mean, 1"
 UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl:lam=1 has to exclude
 
 
@@ -360,11 +361,16 @@ def _unstable(j: Judged) -> Finding | None:
         return None
     known = bool(np.isfinite([s.eta_pd_lo, s.eta_pd_hi]).all())
     limits = f" (95 % interval {s.eta_pd_lo:.3g} to {s.eta_pd_hi:.3g})" if known else ""
+    how = "not stable on this log: a mode of its mean update does not decay"
+    remedy = "Nothing is learned along that mode: log more of what the target does."
+    if s.slowest < 0.0:
+        how = "unstable on this log: its mean update leads away from its fixed point"
+        remedy = "Do not train with plain TD; lstd and tdc need no penalty."
     return Finding(
         "td_unstable", j.name, "note",
-        "plain off-policy TD is unstable on this log: its mean update leads away from its fixed "
-        f"point. Every penalty above {s.eta_pd:.3g}{limits} makes it stable.",
-        "Do not train with plain TD; lstd and tdc need no penalty.",
+        f"plain off-policy TD is {how}. Every penalty above {max(s.eta_pd, 0.0):.3g}{limits} makes "
+        f"it stable, {RATIO_AS_MEAN}.",
+        remedy,
         {"eta_pd": s.eta_pd, "lo": s.eta_pd_lo, "hi": s.eta_pd_hi, "eta": s.eta},
     )  # fmt: skip
 

@@ -73,6 +73,7 @@ class Resting(NamedTuple):
     episodes: float
     kinds: int = 1
     furthest: float = 0.0
+    sampled: int = 0  # rows that were looked at
 
     @property
     def too_few(self) -> dict[str, tuple[float, float]]:
@@ -93,7 +94,7 @@ def resting(rows: RowWeights, target: int, lam: float, episodes: float) -> Resti
     more = np.maximum(weight - rows.own, 0.0)
     count, beyond = (rows.each * effective_number(x) for x in (weight, more))
     share = float(more.sum() / abs(weight.sum()))
-    return Resting(count, beyond, share, episodes, rows.kinds, rows.furthest)
+    return Resting(count, beyond, share, episodes, rows.kinds, rows.furthest, rows.number)
 
 
 def once_in(tries: float) -> float:

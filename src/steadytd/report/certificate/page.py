@@ -45,25 +45,26 @@ def subject(c: Certificate) -> str:
 
 
 def verdict(c: Certificate) -> str:
-    """The one line that comes first."""
+    """What comes first: which learner to use, and whether TD is stable."""
+    use = next((f.text.partition(":")[0] for f in c.advice if f.code == "recommended"), None)
+    first = f"{subject(c)}: off-policy" if use is None else f"{subject(c)}: {use}. Off-policy"
     if c.td_stable:
-        return (
-            f"{subject(c)}: off-policy TD's mean update is stable; no penalty is needed for that."
-        )
+        return f"{first} TD's mean update is stable; no penalty is needed for that."
     if c.moments.v_pi.any():
         choice = f"eta=auto takes {c.best_eta:.4g}."
     else:
         choice = "the true value is zero, so all of them have the right fixed point."
     return (
-        f"{subject(c)}: off-policy TD's mean update is unstable. Perturbed TD's is stable for "
+        f"{first} TD's mean update is unstable. Perturbed TD's is stable for "
         f"eta > {threshold(c.eta_hurwitz)}; {choice}"
     )
 
 
 def findings(c: Certificate, etas: Sequence[float] = (), *, cures: bool = False) -> list[Finding]:
-    """The general findings, the cheapest cure if asked for, and those about given penalties."""
+    """What to do first, then the other general findings, then those about given penalties."""
     cheapest = [c.cheapest_cure] if cures else []
-    return [*c.advice, *cheapest, *(finding for eta in etas for finding in advise_on(c, eta))]
+    found = [*c.advice, *cheapest, *(finding for eta in etas for finding in advise_on(c, eta))]
+    return sorted(found, key=lambda finding: finding.code not in FIRST)
 
 
 def threshold_rows(c: Certificate) -> list[dict[str, str]]:
@@ -163,7 +164,7 @@ def certificate_page(
         name=c.problem.name,
         summary=c.problem.summary,
         verdict=verdict(c),
-        findings=sorted(said, key=lambda finding: finding.code not in FIRST),
+        findings=said,
         first=FIRST,
         thresholds=threshold_rows(c),
         learners=learner_rows(c),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from steadytd.evaluation.estimate.calibration import LogCalibration
+from steadytd.evaluation.estimate.calibration import ERROR, LogCalibration
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.panels import BEHAVIOR, TARGET, data, framed, says
 from steadytd.report.palette import GOOD, INK, PALE, SHADE, SOFT
 
 MOST_ACTIONS = 14  # that are drawn: those furthest from what is expected
+ALL_TOGETHER = f"{100.0 * (1.0 - ERROR):g} % for all, from"  # the level of the intervals
+MAY_BE_RIGHT = "below 1, which may be right"  # where the action is impossible in some states
 STATES = {"fine": "as said", "few": "too few rows", "above": "off", "below": "off"}
-SHADES = {"as said": GOOD, "too few rows": PALE, "off": SHADE}
+SHADES = {"as said": GOOD, "too few rows": PALE, MAY_BE_RIGHT: SOFT, "off": SHADE}
 
 
 def lam_chart(e: Evaluation, name: str) -> Any | None:
@@ -100,7 +102,7 @@ def _bins(c: LogCalibration) -> Any:
     x = alt.X("said:Q", title="logged probability of an action", scale=scale, axis=percent)
     y = alt.Y("happened:Q", title="how often it was taken", scale=scale, axis=percent)
     base = alt.Chart(data(rows))
-    told = says("state", said="said", happened="happened", lo="95 % from", hi="to")
+    told = says("state", said="said", happened="happened", lo=ALL_TOGETHER, hi="to")
     right = alt.Chart(data([{"said": v, "happened": v} for v in (0.0, 1.0)]))
     layers = [
         right.mark_line(strokeDash=[4, 4], color=SOFT, strokeWidth=1).encode(x=x, y=y),
@@ -126,7 +128,7 @@ def _actions(c: LogCalibration) -> Any:
             "mean": a.mean / a.expected,
             "lo": a.lo / a.expected,
             "hi": a.hi / a.expected,
-            "state": STATES[a.state],
+            "state": MAY_BE_RIGHT if a.state == "below" and not c.whole else STATES[a.state],
         }
         for a in shown
     ]
@@ -136,7 +138,7 @@ def _actions(c: LogCalibration) -> Any:
     y = alt.Y("action:N", sort=order, title=None, axis=alt.Axis(grid=False, labelLimit=110))
     base = alt.Chart(data(rows))
     bars = alt.Chart(data([r for r in rows if math.isfinite(r["lo"])]))
-    told = says("action", "state", mean="mean", lo="95 % from", hi="to")
+    told = says("action", "state", mean="mean", lo=ALL_TOGETHER, hi="to")
     layers = [
         alt.Chart(data([{"mean": 1.0}])).mark_rule(strokeDash=[4, 4], color=SOFT).encode(x=x),
         bars.mark_rule(strokeWidth=3).encode(

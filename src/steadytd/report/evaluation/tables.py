@@ -42,8 +42,8 @@ def policy_rows(e: Evaluation) -> list[dict[str, str]]:
                 "value": number(value, r.hi - r.lo),
                 "reached": "" if reached is None else number(reached, r.hi - r.lo),
                 "interval": limits(r.lo, r.hi),
-                "difference": number(d.difference, d.hi - d.lo),
-                "difference_interval": limits(d.lo, d.hi),
+                "difference": "the same" if d.same else number(d.difference, d.hi - d.lo),
+                "difference_interval": "" if d.same else limits(d.lo, d.hi),
                 "trust": {"good": "yes", "care": "with care", "bad": "no"}[line.grade],
             }
         )

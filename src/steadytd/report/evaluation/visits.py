@@ -26,7 +26,10 @@ def visits_words(e: Evaluation, name: str) -> str:
     """What to know when looking at it."""
     v = e.places
     if v is None or name not in v.targets:
-        return "No picture of visits: no whole episode is small enough to be kept as a sample."
+        return (
+            "No picture of visits: no whole episode is small enough to be kept as a sample, or the "
+            "equations for the visits have no solution."
+        )
     unseen = "States that the log does not have cannot be shown."
     if v.names:
         some = f"The {MOST_STATES} of {len(v.names)} states with most visits. "

@@ -10,6 +10,7 @@ from steadytd.base.finding import Finding
 from steadytd.base.wording import beside, decimals, figures
 from steadytd.evaluation.judge.decide import Decision
 from steadytd.evaluation.judge.recommend import Recommendation
+from steadytd.evaluation.judge.target_findings import RATIO_AS_MEAN
 from steadytd.evaluation.result import Evaluation
 
 MOST_UNSEEN = 6  # sentences about what was not seen that are shown
@@ -181,16 +182,17 @@ def _stability(row: dict[str, Any], raw: dict[str, Any]) -> Verdict:
     share = raw["td_stable_share"]
     if not row["stable"]:
         text = (
-            "plain off-policy TD is unstable on this log. Every penalty above "
-            f"{row['threshold']}{known} makes it stable; eta = {row['eta']} is the automatic "
-            "choice."
+            f"plain off-policy TD is {'un' if raw['slowest'] < 0.0 else 'not '}stable on this log. "
+            "Every penalty above "
+            f"{row['threshold']}{known} makes it stable, {RATIO_AS_MEAN}; eta = {row['eta']} is "
+            "the automatic choice."
         )
         return Verdict(row["target"], "bad", text)
     if share is not None and share < 0.95:
         text = (
             f"plain off-policy TD is stable on this log, but only in {row['share']} of its "
-            f"resamples. From {row['threshold']}{known} on every penalty makes it stable; "
-            f"eta = {row['eta']} is the automatic choice."
+            f"resamples. From {row['threshold']}{known} on every penalty makes it stable, "
+            f"{RATIO_AS_MEAN}; eta = {row['eta']} is the automatic choice."
         )
         return Verdict(row["target"], "care", text)
     text = "plain off-policy TD is stable on this log; no penalty is needed for that."

@@ -57,11 +57,16 @@ def curves_shown(chapter: Chapter) -> list[str]:
     return [name for name in names if name in first or name in wanted]
 
 
+def curves_drawn(chapter: Chapter) -> list[str]:
+    """Those of them of which no run overflowed."""
+    return [n for n in curves_shown(chapter) if np.isfinite(chapter.curves[n]).all()]
+
+
 def curves_chart(chapter: Chapter, what: str) -> Any | None:
     """Error over steps of the best configurations: mean and 95 % band over the seeds."""
     import altair as alt
 
-    names = [n for n in curves_shown(chapter) if np.isfinite(chapter.curves[n]).all()]
+    names = curves_drawn(chapter)
     if not names:
         return None
     early = chapter.task.per_decade > 0  # then steps are drawn on a logarithmic axis, from 1 on
@@ -72,7 +77,7 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     log, low, high = error_axis(np.concatenate([found.mean(axis=0) for found in curves.values()]))
     bands = {name: _band(found, log) for name, found in curves.items()}
     rows = [
-        {"learner": n, "step": int(t), "low": max(a, low), "mean": b, "high": min(c, high)}
+        {"learner": n, "step": int(t), "low": a, "mean": b, "high": c}
         for n, band in bands.items()
         for t, (a, b, c) in zip(steps, np.maximum(band.T, LEAST).tolist(), strict=True)
     ]
@@ -218,7 +223,7 @@ def best_chart(chapter: Chapter, what: str, reference: str | None) -> Any | None
     note = "filled: fresh seeds; hollow: the grid, where the configuration was chosen"
     title = heading(
         f"{chapter.label}: best configurations compared",
-        note if chapter.fresh else "on the grid's seeds: there was no rerun on fresh seeds",
+        note if chapter.fresh else "on the grid's seeds: there is no whole rerun on fresh ones",
     )
     whole = alt.hconcat(*parts, spacing=24).properties(title=title)
     return styled(whole.properties(usermeta={"toggle": "learner"}))

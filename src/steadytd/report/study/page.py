@@ -13,7 +13,7 @@ from steadytd.base.json import json_text
 from steadytd.report.figures import descriptions, save_figures
 from steadytd.report.live import Live, live, untitled
 from steadytd.report.pages import page
-from steadytd.report.study.figures import LINES, best_chart, curves_chart
+from steadytd.report.study.figures import best_chart, curves_chart, curves_drawn
 from steadytd.report.study.leaders import leaders_chart, leaders_words
 from steadytd.report.study.overview import overview_chart
 from steadytd.report.study.sensitivity import sensitivity_chart
@@ -296,7 +296,7 @@ def _shown(
         "lams": lams,
         "by_lam": rows,
         "curves": first.get("curves"),
-        "left_out": max(0, len(chapter.best) - LINES),
+        "left_out": [b.algorithm for b in chapter.best if b.algorithm not in curves_drawn(chapter)],
         "best_picture": first.get("best"),
         "overview": first.get("overview"),
         "sensitivity": figures.get("sensitivity", []),

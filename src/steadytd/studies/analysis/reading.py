@@ -5,6 +5,7 @@ Only the curves of the best configurations are held in memory, so large studies 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -197,7 +198,9 @@ def _chapter(
     points = results.points(task.label)
     some = str(configurations["run"][0])
     start = float(results.curves(task.label, some, confirm.measure)[1][:, 0].mean())
-    stage = "grid" if fresh is None or not len(fresh) else "confirm"
+    again, seeds_again = Counter([] if fresh is None else fresh["run"]), results.spec.fresh_seeds
+    whole = bool(again) and all(again[str(x)] == seeds_again for x in learners)
+    stage = "confirm" if whole else "grid"  # with a part of the rerun, some learners would miss
     source = rows if stage == "grid" or fresh is None else fresh
     errors: Errors = {}
     best: list[Best] = []

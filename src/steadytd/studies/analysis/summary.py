@@ -44,8 +44,8 @@ def size(reading: Reading) -> str:
         )
     if reading.foreign:
         text += (
-            f" {count(reading.foreign, 'result file')} of another version of the study, a problem, "
-            "a learner or the engine were left out; run the study again to renew them."
+            f" Left out: {count(reading.foreign, 'result file')} of another version of the study, "
+            "a problem, a learner or the engine; run the study again."
         )
     return text
 
@@ -63,7 +63,7 @@ def headline(chapter: Chapter, what: str) -> str:
         )
     value = figures(first.measured.value, first.measured.stderr)
     tried = count(first.configurations, "configuration")
-    seeds = f"{first.measured.seeds} {fresh}seeds, best of {tried}"
+    seeds = f"{count(first.measured.seeds, f'{fresh}seed')}, best of {tried}"
     names = _merged(chapter, groups[0])
     if len(groups[0]) == 1:
         text = f"{first.algorithm} has the least {what}: {value} ({seeds})"
@@ -187,10 +187,11 @@ def _overflow(chapter: Chapter) -> str:
 
     lost = chapter.configurations.filter(pl.col("diverged_share") > 0.0)
     if not len(lost):
-        return "No run overflowed."
+        return "No run of the grid overflowed."
     total = len(chapter.configurations)
     text = f"{len(lost):,} of {count(total, 'configuration')} of the grid overflowed in some run"
     shares = {b.algorithm: 1.0 - b.never_diverged / b.configurations for b in chapter.best}
+    shares |= dict.fromkeys(chapter.failed, 1.0)
     never = [name for name, share in shares.items() if share == 0.0]
     most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
     if shares[most] > shares[least]:
@@ -201,7 +202,7 @@ def _overflow(chapter: Chapter) -> str:
     if chapter.failed:
         text += f" Of {listed(chapter.failed)} every configuration did."
     if never and shares[most] > 0.0:
-        text += f" No run of {listed(never)} did."
+        text += f" On the grid no run of {listed(never)} did."
     return text
 
 
@@ -357,11 +358,13 @@ def bias_words(chapter: Chapter) -> str | None:
     middle = float(np.median([share for share, _ in changes]))
     most = max(abs(z) for _, z in changes)
     side = "above" if middle > 0.0 else "below"
+    whole = len(changes) == len(chapter.best)
+    some = "" if whole else f" of the {len(changes)} that can be compared"
     instances = " and instances" if chapter.task.family else ""
     return (
-        f"On fresh seeds the error of the median learner is {percent(abs(middle))} {side} its "
-        f"error on the grid, and none moved by more than {most:.2g} standard errors: selection on "
-        f"the grid makes its values too good, other streams{instances} move them either way."
+        f"On fresh seeds the error of the median learner{some} is {percent(abs(middle))} {side} "
+        f"its error on the grid, and none moved by more than {most:.2g} standard errors: selection "
+        f"on the grid makes its values too good, other streams{instances} move them either way."
     )
 
 
@@ -378,13 +381,13 @@ def caveats(reading: Reading, chapter: Chapter) -> list[str]:
         texts.append(f"Best values at the edge of their grid, a wider one may do better: {found}.")
     if not chapter.fresh and chapter.best:
         texts.append(
-            "No rerun on fresh seeds: the errors at the best configurations are those they were "
-            "chosen by, and so too good."
+            "No rerun on fresh seeds, or not a whole one: the errors at the best configurations "
+            "are those they were chosen by, and so too good."
         )
     wanted = reading.results.spec.file.seeds
     partial = int((chapter.configurations["seeds"] < wanted).sum())
     if partial:
-        texts.append(f"{count(partial, 'configuration')} have only some of their {wanted} seeds.")
+        texts.append(f"Only some of the {wanted} seeds: {count(partial, 'configuration')}.")
     present = len(chapter.configurations)
     if present < len(chapter.task.learners):
         gone = sorted(

@@ -237,7 +237,7 @@ def _balanced(c: Analysis, eta: float) -> Finding | None:
 
 
 def _bias(c: Analysis) -> Finding | None:
-    size = c.norm(c.moments.v_pi)
+    size = c.error(np.zeros(c.problem.n_features))  # weighted by interest, as the error is
     if size == 0.0:
         return None
     error = zeroed(c.error(c.pencil.fixed_point(c.best_eta)), c.scale)
