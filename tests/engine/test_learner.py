@@ -409,7 +409,7 @@ def refuses(reward: float, alpha: float) -> float:
     return alpha
 
 
-@njit
+@njit()
 def asserted(number: float) -> float:
     assert number > 0.0
     return number

@@ -73,6 +73,9 @@ def test_the_command_writes_the_page_and_refuses_what_is_no_law(
     (tmp_path / "empty.py").write_text("x = 1\n")
     assert call(monkeypatch, "lab", "--law", str(tmp_path / "empty.py"), "--out", str(file)) == 2
     assert "defines no law" in capsys.readouterr().err
+    (tmp_path / "ends.py").write_text("raise SystemExit(3)\n")
+    assert call(monkeypatch, "lab", "--law", str(tmp_path / "ends.py"), "--out", str(file)) == 2
+    assert "cannot be run: SystemExit: 3" in capsys.readouterr().err
     assert call(monkeypatch, "lab", "--port", "70000") == 2
     assert "0 to 65535" in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import pytest
 
-from steadytd.lab.server import AT_ONCE, SECONDS, LabServer
+from steadytd.lab.server import AT_ONCE, SECONDS, LabServer, _Handler
 
 
 @pytest.fixture
@@ -118,8 +118,8 @@ def test_silent_clients_do_not_take_all_threads(server: LabServer) -> None:
 def test_a_silent_client_is_given_up(
     server: LabServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert server.RequestHandlerClass.timeout == SECONDS
-    monkeypatch.setattr(server.RequestHandlerClass, "timeout", 0.2)
+    assert _Handler.timeout == SECONDS
+    monkeypatch.setattr(_Handler, "timeout", 0.2)
     for begun in (b"", b"GET /", b"GET / HTTP/1.1\r\nHost: x"):
         assert b"hello" not in said(server, begun)
     assert capfd.readouterr().err == ""
