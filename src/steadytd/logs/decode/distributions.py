@@ -78,23 +78,23 @@ def label(name: str) -> str:
     return f"the target '{name}'" if name != OF_BEHAVIOR else "the behaviour policy"
 
 
-class Question(NamedTuple):
+class AskedAt(NamedTuple):
     """Observations at which a policy is asked, and where their rows begin."""
 
     obs: NDArray[Any]
     place: Place
 
 
-def _first(source: LogSource, meaning: Meaning) -> Question:
+def _first(source: LogSource, meaning: Meaning) -> AskedAt:
     """The log's first observation."""
     names = meaning.columns.obs
     chunk = next(iter(source.read(names, 0, 1, 1)))
     columns = [chunk.batch.column(name) for name in names]
     obs = arrays.matrix(columns, names, chunk.place, meaning.width).astype(meaning.dtype)
-    return Question(obs, chunk.place)
+    return AskedAt(obs, chunk.place)
 
 
-def _returned(policy: Policy, what: str, first: Question | None) -> int:
+def _returned(policy: Policy, what: str, first: AskedAt | None) -> int:
     """How many actions a function of observations alone knows; 0: it is one of actions, too."""
     try:
         parameters = inspect.signature(policy).parameters.values()
@@ -135,16 +135,16 @@ def distributions(rows: RowsSoFar, meaning: Meaning, fields: frozenset[str]) -> 
     for name in meaning.whole:
         if name in meaning.policies:
             if targets:
-                question = Question(rows.obs, rows.place)
-                found[name] = asked(meaning.policies[name], label(name), question, meaning.actions)
+                asked_at = AskedAt(rows.obs, rows.place)
+                found[name] = asked(meaning.policies[name], label(name), asked_at, meaning.actions)
                 checks.distribution(found[name], WHOLE + name, rows.place)
         elif "probs" in fields or name in meaning.picked(fields):
             found[name] = _column(rows, c.whole[name], meaning.actions)
     if meaning.behavior_whole and {"probs", "behavior_prob"} & fields:
         if meaning.behavior is not None:
-            question = Question(rows.obs, rows.place)
+            asked_at = AskedAt(rows.obs, rows.place)
             found[OF_BEHAVIOR] = asked(
-                meaning.behavior, label(OF_BEHAVIOR), question, meaning.actions
+                meaning.behavior, label(OF_BEHAVIOR), asked_at, meaning.actions
             )
             checks.distribution(found[OF_BEHAVIOR], BEHAVIOR_WHOLE, rows.place)
         elif "probs" in fields or meaning.picks_behavior(fields):
@@ -181,8 +181,8 @@ def next_distributions(rows: RowsSoFar, meaning: Meaning, ends: Ends) -> Floats:
         columns = meaning.columns.next_whole.get(name, ())
         if policy is not None and len(at) and ends.next_obs is not None:
             obs = ends.next_obs[at].astype(meaning.dtype, copy=False)
-            question = Question(obs, rows.place)
-            found[at, p] = asked(policy, label(name), question, meaning.actions)
+            asked_at = AskedAt(obs, rows.place)
+            found[at, p] = asked(policy, label(name), asked_at, meaning.actions)
             use = np.zeros(len(found), dtype=np.bool_)
             use[at] = True
             checks.distribution(found[:, p], NEXT_WHOLE + name, rows.place, use)
@@ -207,21 +207,21 @@ def _leading_away(obs: NDArray[Any], ends: Ends) -> Longs:
     return np.flatnonzero(away)
 
 
-def _answer(policy: Policy, what: str, question: Question, *actions: NDArray[Any]) -> NDArray[Any]:
+def _answer(policy: Policy, what: str, asked_at: AskedAt, *actions: NDArray[Any]) -> NDArray[Any]:
     """What a user's function returns, as an array. It sees the log, and cannot change it."""
-    obs, place = question
+    obs, place = asked_at
     asked_about = f"{count(len(obs), 'observation')} from row {place.row} on (counted from 0)"
     with users_own(f"{place.file}: {what}, asked about {asked_about},"):
         return np.asarray(policy(*map(read_only, (obs, *actions))))
 
 
-def asked(policy: Policy, what: str, question: Question, actions: int) -> Floats:
+def asked(policy: Policy, what: str, asked_at: AskedAt, actions: int) -> Floats:
     """Probabilities of all actions from a function of observations, with its result checked."""
-    result = _answer(policy, what, question)
-    if result.shape != (len(question.obs), actions) or result.dtype.kind not in "fiub":
+    result = _answer(policy, what, asked_at)
+    if result.shape != (len(asked_at.obs), actions) or result.dtype.kind not in "fiub":
         raise InputError(
             f"{what} must return the probabilities of all actions, an array of shape "
-            f"({len(question.obs)}, {actions}), got an array of shape {result.shape} and type "
+            f"({len(asked_at.obs)}, {actions}), got an array of shape {result.shape} and type "
             f"{result.dtype}."
         )
     return result.astype(np.float64)
@@ -231,7 +231,7 @@ def called(policy: Policy, what: str, rows: RowsSoFar) -> Floats:
     """Probabilities from a function of observations and actions, with its result checked."""
     if rows.action is None:
         raise InputError(f"{what} is a function of the action, but the log has no column 'action'.")
-    result = _answer(policy, what, Question(rows.obs, rows.place), rows.action)
+    result = _answer(policy, what, AskedAt(rows.obs, rows.place), rows.action)
     if result.shape != (len(rows.obs),) or result.dtype.kind not in "fiub":
         raise InputError(
             f"{what} must return one probability per row, an array of shape ({len(rows.obs)},), "
