@@ -24,8 +24,11 @@ def main() -> None:
     try:
         run()
     except KeyboardInterrupt:  # where the command could not say it any more
-        os.write(2, b"interrupted.\n")
-        sys.exit(INTERRUPTED)
+        _stop(signal.SIGINT, None)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            _end()
+        raise
     finally:
         if heeded:
             signal.signal(signal.SIGINT, _stop)
@@ -33,6 +36,16 @@ def main() -> None:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     os.write(2, b"interrupted.\n")
+    os._exit(INTERRUPTED)
+
+
+def _end() -> None:
+    """End at once: threads and libraries that tidy up may take a minute, and files are whole."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # full, or closed
+            continue
     os._exit(INTERRUPTED)
 
 

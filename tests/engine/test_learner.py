@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from numba import njit
 
 from steadytd import InputError, Law, Learner, Param, law, learner, learners
 from steadytd.engine.learner import parse_params, plain
@@ -401,6 +403,22 @@ def test_declaration_is_valid_without_changes() -> None:
     assert declare().name == "mine"
 
 
+def refuses(reward: float, alpha: float) -> float:
+    if reward < 0.0:
+        raise ValueError("negative")
+    return alpha
+
+
+@njit()
+def asserted(number: float) -> float:
+    assert number > 0.0
+    return number
+
+
+def asks(reward: float, alpha: float) -> float:
+    return alpha * asserted(reward)
+
+
 def with_argument(name: str) -> Any:
     """A function of one argument with the given name."""
     scope: dict[str, Any] = {}
@@ -468,6 +486,21 @@ def with_argument(name: str) -> Any:
             },
             "unknown hyper-parameter in starts of law mine: 'kapa'; did you mean 'kappa'?",
         ),
+        ({"name": 3}, "the name of a law must be a printable text, got 3."),
+        ({"name": "a\x1b[31m"}, "the name of a law must be a printable text, got 'a\\x1b[31m'."),
+        ({"name": "\ud800"}, "the name of a law must be a printable text, got '\\ud800'."),
+        ({"writes": None}, "law mine: the first vector in `writes` must be 'w'."),
+        ({"writes": "wx"}, "law mine: `writes` must be a dictionary by name, got 'wx'."),
+        ({"writes": {"w": ()}}, "unknown vector in writes['w'] of law mine: ''. Known: w, x"),
+        ({"writes": {"w": "x", "a b": "x"}}, "law mine: a name in `writes` must be letters, digi"),
+        ({"params": 3}, "law mine: `params` must be a dictionary by name, got 3."),
+        ({"params": {"a": 3}}, "law mine: a must be a st.Param, got 3."),
+        ({"params": {"class": Param("c", 1.0)}}, "law mine: a name in `params` must be letters"),
+        ({"traces": {"z": 3}}, "law mine: what is to be compiled must be a function written with"),
+        ({"update": max}, "law mine: what is to be compiled must be a function written with def"),
+        ({"update": partial(max, 1)}, "law mine: what is to be compiled must be a function writ"),
+        ({"update": refuses}, "law mine: refuses has a `raise` or `assert`, and compiled code"),
+        ({"update": asks}, "law mine: asserted has a `raise` or `assert`, and compiled code can"),
     ],
 )
 def test_declaration_errors(changes: dict[str, Any], message: str) -> None:

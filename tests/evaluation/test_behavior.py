@@ -198,6 +198,39 @@ def test_a_users_classifier_and_feature_map() -> None:
     assert loss == pytest.approx(blind.calibration.log_loss_constant, abs=0.01)
 
 
+class Late:
+    """A classifier that is fine on the sample that it is fitted with, and on nothing else."""
+
+    def __init__(self, late: Any = None) -> None:
+        self.late, self.asked = late, 0
+
+    def fit(self, inputs: Any, taken: Any) -> Late:
+        self.classes_ = np.unique(taken)
+        return self
+
+    def predict_proba(self, inputs: Any) -> Any:
+        self.asked += 1
+        if self.asked > 1 and self.late is None:
+            raise KeyError("late")
+        share = 1.0 / len(self.classes_) if self.asked == 1 else self.late
+        return np.full((len(inputs), len(self.classes_)), share)
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        (None, r"predict_proba, given \d+ rows, failed: KeyError"),
+        (np.nan, "returned negative or undefined"),
+        (-0.1, "returned negative or undefined"),
+    ],
+)
+def test_a_classifier_that_fails_after_its_sample(late: Any, words: str) -> None:
+    log, _ = logistic_log(episodes=40)
+    wrapped = with_estimated_behavior(log, estimate_behavior(log, Late(late), folds=2))
+    with pytest.raises(InputError, match=words):
+        estimated(wrapped)
+
+
 def test_one_action_only_and_actions_not_in_the_sample() -> None:
     log, _ = logistic_log(episodes=20, labels=(4, 4, 4))
     wrapped = with_estimated_behavior(log)

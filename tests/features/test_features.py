@@ -22,6 +22,7 @@ from steadytd.features import KINDS, FeatureMap, feature_map, feature_map_from
 from steadytd.features.base import ArrayMap
 from steadytd.features.onehot import OneHot
 from steadytd.features.tiles import Tiles
+from steadytd.features.transformer import PROBES
 from tests.support.draws import thinned
 
 SPECS = ["raw", "poly:3", "rbf:40", "fourier:2", "tiles:4x3", "onehot"]
@@ -534,7 +535,45 @@ def test_only_classes_of_scikit_are_loaded() -> None:
 
 
 def test_transformer_errors() -> None:
-    with pytest.raises(st.InputError, match=r"sklearn:PCA cannot be fitted: .*n_components"):
+    with pytest.raises(st.InputError, match=r"sklearn:PCA.fit, given .* failed: .*n_components"):
         feature_map(scikit("decomposition.PCA", n_components=9)).fit(sample())
     with pytest.raises(st.InputError, match="sklearn:PCA is not fitted yet"):
         feature_map(scikit("decomposition.PCA"))(sample())
+
+
+class Strange:
+    """A transformer that may fail, or change its mind about how many features there are."""
+
+    def __init__(self, fails: str = "", later: int = 2) -> None:
+        self.fails, self.later = fails, later
+
+    def fit(self, obs: Any) -> Strange:
+        if self.fails == "fit":
+            raise KeyError("fit")
+        return self
+
+    def transform(self, obs: Any) -> Any:
+        if self.fails == "transform" and len(obs) > PROBES:
+            raise KeyError("transform")
+        if self.fails == "ragged":
+            return [[1.0], [1.0, 2.0]]
+        if self.fails == "write":
+            obs *= 2.0
+        return np.ones((len(obs), 2 if len(obs) <= PROBES else self.later))
+
+
+@pytest.mark.parametrize(
+    ("strange", "words"),
+    [
+        (Strange("fit"), r"sklearn:Strange\.fit, given \d+ observations, failed: KeyError"),
+        (Strange("transform"), r"Strange\.transform, given \d+ observations, failed: KeyError"),
+        (Strange("ragged"), r"Strange\.transform, .*failed: ValueError"),
+        (Strange("write"), r"Strange\.transform, .*failed: ValueError .*read-only"),
+        (Strange(later=1), "gave 2 features at first and 1 now; it must give every"),
+        (Strange(later=3), "gave 2 features at first and 3 now; it must give every"),
+    ],
+)
+def test_a_users_transformer_that_fails(strange: Strange, words: str) -> None:
+    """One column less would be spread over all features without a word."""
+    with pytest.raises(st.InputError, match=words):
+        feature_map(strange).fit(sample())(sample())

@@ -12,12 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from steadytd.studies import dataset
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
 from tests.support.hostile import Killed, stopping_disk
+from tests.support.log_helpers import write_problem_log
+from tests.support.logged_worlds import episodic
 
 STUDY = """
 problem = "three_state"
@@ -108,6 +111,66 @@ def test_ctrl_c_at_any_moment(count: int, tmp_path: Path) -> None:
         if out.exists():
             assert len(list(out.iterdir())) == 10
             shutil.rmtree(out)
+
+
+LASTING = """
+import sys, threading
+from steadytd import __main__ as program
+from steadytd.cli import main as cli
+
+def interrupted():
+    threading.Thread(target=threading.Event().wait).start()
+    print("said", end="")
+    sys.exit(130)
+
+cli.main = interrupted
+program.main()
+"""
+
+
+def test_an_interrupted_command_waits_for_no_thread() -> None:
+    """One that is compiled or drawn in may take a minute; this one never ends."""
+    process = subprocess.run(
+        [sys.executable, "-c", LASTING], capture_output=True, text=True, env=ENVIRONMENT,
+        timeout=100, check=False,
+    )  # fmt: skip
+    assert (process.returncode, process.stdout, process.stderr) == (130, "said", "")
+
+
+OTHERS = {
+    "evaluate": "evaluate PLACE/log.parquet --learner lstd --out PLACE/out/e",
+    "report": "report PLACE/out",
+    "run": "run three_state td:alpha=0.1 --steps 1000000 --out PLACE/out/r",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_ctrl_c_in_other_commands(name: str, tmp_path: Path) -> None:
+    """The command's files are all there, or none is; what was there before is as it was."""
+    out = tmp_path / "out"
+    write_problem_log(tmp_path / "log.parquet", episodic(4, 0.3, np.eye(4)), episodes=40, length=30)
+    Study(parse_spec(STUDY, "s")).run(out=out)
+    before, words = tree(out), OTHERS[name].replace("PLACE", str(tmp_path)).split()
+    first = steadytd(*words)
+    assert first.wait(timeout=300) == 0
+    whole = set(tree(out)) - set(before)
+    draw, done = Random(14), 0
+    for _ in range(25):
+        for file in whole:
+            (out / file).unlink(missing_ok=True)
+        process = steadytd(*words)
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        time.sleep(draw.choice((0.05, 0.5, 6.0)) * draw.random())
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=300)[1]
+        assert "Traceback" not in said and "Exception" not in said, said
+        assert process.returncode in (0, 130, -signal.SIGINT), said  # the last: as Python ended
+        found = tree(out)
+        assert set(found) - set(before) in (set(), whole), said
+        assert {file: text for file, text in found.items() if file in before} == before
+        done += process.returncode == 0
+    assert done < 25
 
 
 @pytest.mark.slow

@@ -49,6 +49,7 @@ def test_predictions(changes: dict[str, Any], said: str) -> None:
     ("given", "said"),
     [
         ((2, []), r"^a horde needs at least one prediction, got none\.$"),
+        ((2, None), r"^a horde needs a list of st\.prediction\(\.\.\.\), got NoneType\.$"),
         ((2, [TD]), r"^a horde is made of st\.prediction\(\.\.\.\), got str\.$"),
         ((0, [made()]), r"^n_features must be a whole number >= 1, got 0\.$"),
         ((10**12, [made()]), r"would take 8e\+03 GB, more than the .* take fewer predictions"),
@@ -92,7 +93,20 @@ NAN, INF = float("nan"), float("inf")
         ({"discounts": None}, r"^discounts are missing: .* pass discounts=\.\.\. with 1 column\.$"),
         ({"discounts": [1.01]}, r"^discounts must be from 0 to 1, got 1\.01 at \[0\]\.$"),
         ({"terminated": 1}, r"^terminated must be True or False for each step, got int64"),
-        ({"interest": -1.0}, r"^interest must be a finite number >= 0\.$"),
+        ({"interest": -1.0}, r"^interest must be finite numbers >= 0, got -1 at \[\]\.$"),
+        ({"interest": "x"}, r"^interest must be numbers \(could not convert"),
+        ({"interest": [1.0, 2.0]}, r"^interest must be one number, or one .* got shape \(2,\)\.$"),
+        ({"peaks": 3}, r"^peaks must be two finite numbers >= 0, .* got 3\.$"),
+        (
+            {"peaks": (0.9, 0.1)},
+            r"^peaks must be two finite numbers >= 0, .* got \(0\.9, 0\.1\)\.$",
+        ),
+        ({"peaks": (0.1, "x")}, r"^peaks must be two finite numbers >= 0"),
+        ({"terminated": [[True], [True, False]]}, r"^terminated must be True or False"),
+        ({"x": [[1, 0], [0]]}, r"^x must be numbers \(setting an array element"),
+        ({"x": np.array([1j, 0, 0])}, r"^x must be numbers, got complex128\.$"),
+        ({"pi": [0.5], "mu": "x"}, r"^mu must be numbers \(could not convert"),
+        ({"pi": [0.5], "mu": [0.5, 0.5]}, r"^mu must be one number, or one .* got shape \(2,\)\.$"),
         ({"pi": [0.5]}, r"^give both pi and mu \(probabilities of the action taken\), or neither"),
         ({"pi": [0.5], "mu": 0.0}, r"^mu must be > 0: it is the probability of an action that was"),
         ({"pi": [0.5], "mu": 0.25}, r"^rhos must be pi/mu; give rhos, or pi and mu\.$"),
@@ -142,3 +156,29 @@ def test_indices_in_any_order_and_of_any_type(dtype: str) -> None:
     for wrong in ([[9, 1, 2]], [[1, 2, 9]]):
         with pytest.raises(st.InputError, match="must be from 0 to 8, got 9"):
             inputs.features("x", (np.array(wrong, dtype=dtype), None))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"w0": "x"}, r"^w0 must be numbers \(could not convert"),
+        ({"w0": [1.0, np.nan]}, r"^w0 must be finite numbers, got nan at \[1\]\.$"),
+        ({"dtype": ["float32"]}, r"^unknown dtype of a horde '\['float32'\]'"),
+    ],
+)
+def test_bad_options_of_hordes(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(st.InputError, match=said):
+        st.horde(2, [made()], **options)
+
+
+def test_features_too_large_for_single_precision() -> None:
+    h = st.horde(2, [made()], dtype="float32")
+    with pytest.raises(
+        st.InputError, match=r"^features must fit into float32, got 1e\+300; use an"
+    ):
+        h.update([1e300, 0.0], [0.0, 1.0], cumulants=[1.0], rhos=[1.0])
+    assert h.step == 0
+
+
+def test_no_observations_have_no_predictions() -> None:
+    assert st.horde(2, [made()] * 3).predict(np.zeros((0, 2))).shape == (0, 3)

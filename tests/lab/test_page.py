@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,6 @@ import pytest
 import steadytd as st
 from steadytd.base.errors import InputError
 from steadytd.lab.page import fits, lab_page, penalty_of
-from steadytd.lab.server import LabServer
 from steadytd.learners import algorithm, names
 from steadytd.problems import problems
 from steadytd.report.palette import look
@@ -69,36 +64,6 @@ def test_a_large_problem_is_refused() -> None:
         lab_page([st.problem("random_mdp", seed=0, states=11, actions=2, features=3)])
 
 
-@pytest.fixture
-def server() -> Iterator[LabServer]:
-    with LabServer("<p>hello") as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
-        yield made
-        made.shutdown()
-
-
-def answer(address: str, **headers: str) -> tuple[int, str]:
-    """Status and text of a request."""
-    request = urllib.request.Request(address, headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=10) as found:
-            return found.status, found.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def test_only_the_address_with_the_token_answers(server: LabServer) -> None:
-    assert server.server_address[0] == "127.0.0.1"
-    assert answer(server.address) == (200, "<p>hello")
-    root = server.address.removesuffix(server.token + "/")
-    for path in ("", "lab", server.token, server.token + "/../", server.token + "/x"):
-        assert answer(root + path) == (404, "not found\n"), path
-
-
-def test_another_host_name_gets_nothing(server: LabServer) -> None:
-    assert answer(server.address, Host="evil.example")[0] == 404
-
-
 def test_the_command_writes_the_page_and_refuses_what_is_no_law(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,6 +73,9 @@ def test_the_command_writes_the_page_and_refuses_what_is_no_law(
     (tmp_path / "empty.py").write_text("x = 1\n")
     assert call(monkeypatch, "lab", "--law", str(tmp_path / "empty.py"), "--out", str(file)) == 2
     assert "defines no law" in capsys.readouterr().err
+    (tmp_path / "ends.py").write_text("raise SystemExit(3)\n")
+    assert call(monkeypatch, "lab", "--law", str(tmp_path / "ends.py"), "--out", str(file)) == 2
+    assert "cannot be run: SystemExit: 3" in capsys.readouterr().err
     assert call(monkeypatch, "lab", "--port", "70000") == 2
     assert "0 to 65535" in capsys.readouterr().err
 

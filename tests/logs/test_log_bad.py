@@ -360,6 +360,44 @@ def test_functions_that_return_nonsense(policy: Any, words: str) -> None:
         list(open_log(as_table(good_rows()), discount=None, targets={"x": policy}).batches())
 
 
+def test_functions_that_fail_are_named_with_their_rows() -> None:
+    """The target, the rows it was asked about, and the cause behind the error."""
+
+    def fails(obs: Any, action: Any) -> Any:
+        raise ZeroDivisionError("no such thing")
+
+    def ragged(obs: Any) -> Any:
+        return [[0.5], [0.5, 0.5]]
+
+    def whole_fails(obs: Any) -> Any:
+        if len(obs) > 1:
+            raise KeyError("late")
+        return np.full((1, 2), 0.5)
+
+    table = as_table(good_rows())
+    for policy, kind, words in [
+        (fails, ZeroDivisionError, r"'x', asked about 15 observations from row 0 on .*\(no such t"),
+        (ragged, ValueError, "'x', asked about 1 observation from row 0 on .*ValueError"),
+        (whole_fails, KeyError, r"'x', asked about \d+ observations from row 0 on .*KeyError"),
+    ]:
+        for options in ({"targets": {"x": policy}}, {"behavior": policy}):
+            named = words.replace("'x'", "the target 'x'" if "targets" in options else "policy")
+            with pytest.raises(InputError, match=named) as found:
+                list(open_log(table, discount=None, **options).batches())
+            assert isinstance(found.value.__cause__, kind)
+
+
+@pytest.mark.parametrize("layout", ["fixed", "columns"])
+def test_functions_cannot_change_the_log(layout: str) -> None:
+    def writes(obs: Any, action: Any) -> Any:
+        obs[:] = 0.0
+        return np.full(len(obs), 0.5)
+
+    table = as_table(good_rows(), layout)
+    with pytest.raises(InputError, match=r"'x', asked about .* failed: ValueError .*read-only"):
+        list(open_log(table, discount=None, targets={"x": writes}).batches())
+
+
 def test_files_that_are_no_logs(tmp_path: Path) -> None:
     empty, text, none = tmp_path / "e.parquet", tmp_path / "t.parquet", tmp_path / "n.parquet"
     empty.write_bytes(b"")

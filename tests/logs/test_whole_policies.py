@@ -234,6 +234,9 @@ def test_functions_of_observations_and_of_actions() -> None:
     bad = {"x": lambda obs: np.full((len(obs), 3), 0.5)}
     with pytest.raises(InputError, match=r"'target_probs_x', row 0 .*in sum 1.5"):
         list(open_log(table, discount=0.9, targets=bad).batches())
+    late = {"x": lambda obs: np.where((obs == 9.0).all(axis=1)[:, None], 0.5, policy(obs))}
+    with pytest.raises(InputError, match=r"'next_target_probs_x', row 5 .*in sum 1.5"):
+        list(open_log(table, discount=0.9, targets=late).batches())
 
 
 def test_names_with_numbers_and_maps(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -20,3 +21,21 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:
     close = difflib.get_close_matches(str(name), names, n=1)
     hint = f"; did you mean '{close[0]}'?" if close else "."
     return InputError(f"unknown {kind} '{name}'{hint} Known: {', '.join(names)}.")
+
+
+@contextmanager
+def users_own(what: str) -> Iterator[None]:
+    """Run code of the user's: an `InputError` that names it if it fails, with the cause behind.
+
+    >>> with users_own("the target 'new'"):
+    ...     1 / 0
+    Traceback (most recent call last):
+    steadytd.base.errors.InputError: the target 'new' failed: ZeroDivisionError (division by zero).
+    """
+    try:
+        yield
+    except Exception as error:
+        said = f"{type(error).__name__}{f' ({error})' if str(error) else ''}."
+        if isinstance(error, InputError):  # from a call of ours: a sentence already
+            said = str(error)
+        raise InputError(f"{what} failed: {said}") from error

@@ -86,7 +86,7 @@ def laws_in(path: Path) -> list[Law]:
         spec.loader.exec_module(module)
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"'{path}' cannot be run: {type(error).__name__}: {error}") from error
     found = [value for value in vars(module).values() if isinstance(value, Law)]
     if not found:

@@ -29,11 +29,12 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, Protocol
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.outside.declared import by_name, require_functions
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 
 Function = Callable[..., Any]
@@ -176,12 +177,13 @@ class Law:
     standing: Standing = ORDINARY
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         if next(iter(self.writes), None) != "w":
             raise InputError(f"law {self.name}: the first vector in `writes` must be 'w'.")
         self._check_names()
         for vector, parts in self.writes.items():
             known = ("value",) if vector in self.memory else (*self.bases, *self.vectors)
-            for part in parts:
+            for part in parts or ("",):  # nothing is none of them
                 if part not in known:
                     raise unknown(f"vector in writes['{vector}'] of law {self.name}:", part, known)
             if vector in self.memory and self.idle_at_rho_zero:
@@ -201,6 +203,15 @@ class Law:
             for argument in arguments(function):
                 if argument not in allowed:
                     raise unknown(f"argument of law {self.name}:", argument, allowed)
+
+    def _check_kinds(self) -> None:
+        """A name is a text, a function a function, and a hyper-parameter a `Param`."""
+        if not isinstance(self.name, str) or not self.name.isprintable():
+            raise InputError(f"the name of a law must be a printable text, got {self.name!r}.")
+        require_functions(f"law {self.name}", self.functions)
+        for name, param in self.params.items():
+            if not isinstance(param, Param):
+                raise InputError(f"law {self.name}: {name} must be a st.Param, got {param!r}.")
 
     def _check_starts(self) -> None:
         """What has a start of its own is a vector beside w, and the start is a hyper-parameter."""
@@ -360,17 +371,18 @@ def law(
     >>> semi_gradient.vectors
     ('w',)
     """
-    parts = {v: (p,) if isinstance(p, str) else tuple(p) for v, p in writes.items()}
 
     def decorate(function: Function) -> Law:
+        named = partial(by_name, f"law {name or getattr(function, '__name__', '?')}")
+        parts = named("writes", writes).items()
         return Law(
-            name=name or function.__name__,
+            name=name or getattr(function, "__name__", "?"),
             update=function,
-            writes=parts,
-            params=dict(params or {}),
-            traces=dict(traces or {}),
-            memory=dict(memory or {}),
-            maps=dict(maps or {}),
+            writes={v: (p,) if isinstance(p, str) else tuple(p or ()) for v, p in parts},
+            params=named("params", params),
+            traces=named("traces", traces),
+            memory=named("memory", memory),
+            maps=named("maps", maps),
             windows=dict(windows or {}),
             starts=dict(starts or {}),
             settled=settled,

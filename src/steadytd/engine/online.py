@@ -109,12 +109,10 @@ class OnlineLearner(Shown):
     """
 
     def __init__(self, learner: Settings, n_features: int, w0: ArrayLike | None = None) -> None:
-        if not isinstance(n_features, int | np.integer) or n_features < 1:
-            raise InputError(f"n_features must be a whole number >= 1, got {n_features!r}.")
         learner.require_numbers("a live stream")
         self.learner = learner
-        self.n_features = int(n_features)
-        start = np.zeros(n_features) if w0 is None else self._vector("w0", w0)
+        self.n_features = whole("n_features", n_features, 1)
+        start = np.zeros(self.n_features) if w0 is None else self._vector("w0", w0)
         self._live = LiveBlock([learner], start)
 
     def __repr__(self) -> str:
@@ -180,7 +178,7 @@ class OnlineLearner(Shown):
         reward = _number("reward", reward)
         interest = _number("interest", interest, low=0.0)
         gamma = _number("gamma", gamma, low=0.0, high=1.0)
-        low, high = (max(pi, mu), max(pi, mu)) if peaks is None else peaks
+        low, high = (max(pi, mu), max(pi, mu)) if peaks is None else two_peaks(peaks)
         facts = fact_table(
             reward=reward, gamma_next=gamma, rho=rho, pi=pi, mu=mu, interest=interest,
             peak_min=low, peak_max=high,
@@ -252,6 +250,21 @@ class OnlineLearner(Shown):
                 "(1 where the target policy is the one that acts), or pi=..., mu=..., to update."
             )
         return 1.0 if rho is None else rho
+
+
+def two_peaks(peaks: object) -> tuple[float, float]:
+    """The least and the largest max(pi, mu), as a user gives them."""
+    try:
+        low, high = (_number("each of peaks", one, low=0.0) for one in peaks)  # type: ignore[attr-defined]
+        fine = low <= high
+    except (TypeError, ValueError):
+        fine = False
+    if not fine:
+        raise InputError(
+            "peaks must be two finite numbers >= 0, the least and the largest max(pi, mu) over "
+            f"all states and actions, got {peaks!r}."
+        )
+    return low, high
 
 
 def _number(name: str, value: float, low: float = -math.inf, high: float = math.inf) -> float:

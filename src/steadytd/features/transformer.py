@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats, frozen
-from steadytd.base.errors import InputError
+from steadytd.base.arrays import Floats, frozen, read_only
+from steadytd.base.errors import InputError, users_own
 from steadytd.features.base import FeatureMap
 
 PROBES = 8  # observations of the sample on which a rebuilt transformer is compared
@@ -44,10 +44,8 @@ class Transformer(FeatureMap):
     def _fit(self, sample: NDArray[Any]) -> Self:
         """A new map with a fitted copy of the transformer."""
         fresh = _unfitted(self.transformer)
-        try:
+        with users_own(f"{self.spec}.fit, given {len(sample)} observations,"):
             fresh.fit(sample)
-        except ValueError as error:
-            raise InputError(f"{self.spec} cannot be fitted: {error}") from error
         probe = frozen(sample[:PROBES])
         size = _transformed(fresh, probe, self.spec).shape[1]
         n_obs = sample.shape[1]
@@ -68,7 +66,13 @@ class Transformer(FeatureMap):
         return arrays
 
     def _apply(self, obs: NDArray[Any], out: Floats) -> None:
-        out[:] = _transformed(self.transformer, obs, self.spec)
+        found = _transformed(self.transformer, obs, self.spec)
+        if found.shape != out.shape:
+            raise InputError(
+                f"{self.spec} gave {out.shape[1]} features at first and {found.shape[1]} now; it "
+                "must give every observation as many."
+            )
+        out[:] = found
 
 
 def transformer_from(arrays: Mapping[str, NDArray[Any]]) -> Transformer:
@@ -146,10 +150,11 @@ def _unfitted(transformer: Any) -> Any:
 
 
 def _transformed(one: Any, obs: NDArray[Any], spec: str) -> Floats:
-    result = one.transform(obs)
-    if hasattr(result, "toarray"):
-        result = result.toarray()
-    features = np.asarray(result, dtype=np.float64)
+    with users_own(f"{spec}.transform, given {len(obs)} observations,"):
+        result = one.transform(read_only(obs))
+        if hasattr(result, "toarray"):
+            result = result.toarray()
+        features = np.asarray(result, dtype=np.float64)
     if features.ndim != 2 or len(features) != len(obs) or not np.isfinite(features).all():
         raise InputError(
             f"{spec} must give a finite row of features for each of {len(obs)} observations, "

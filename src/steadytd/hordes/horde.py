@@ -23,7 +23,7 @@ from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import parse_params
 from steadytd.hordes.facts import LiveSteps
 from steadytd.hordes.health import CHUNK, Health, HealthColumns, HealthSteps, follow
-from steadytd.hordes.inputs import Features, GivenFacts, Inputs
+from steadytd.hordes.inputs import Features, GivenFacts, Inputs, numbers
 from steadytd.hordes.loop.shape import LANES, fits
 from steadytd.hordes.part import LanePart, LanePlace
 from steadytd.hordes.prediction import HordePrediction, prediction
@@ -63,18 +63,22 @@ def horde(
     >>> h.predict([1, 0]).tolist()
     [0.5, 0.5]
     """
+    if not isinstance(predictions, Iterable):
+        raise InputError(
+            f"a horde needs a list of st.prediction(...), got {type(predictions).__name__}."
+        )
     asked = list(predictions)
     if not asked:
         raise InputError("a horde needs at least one prediction, got none.")
     for one in asked:
         if not isinstance(one, HordePrediction):
             raise InputError(f"a horde is made of st.prediction(...), got {type(one).__name__}.")
-    if dtype not in LANES:
+    if not isinstance(dtype, str) or dtype not in LANES:
         raise unknown("dtype of a horde", dtype, LANES)
     d = whole("n_features", n_features, 1)
     _require_memory(asked, d, np.dtype(dtype).itemsize)
-    start = np.zeros(d) if w0 is None else np.asarray(w0, dtype=np.float64) + 0.0
-    if start.shape != (d,) or not np.isfinite(start).all():
+    start = np.zeros(d) if w0 is None else numbers("w0", w0) + 0.0
+    if start.shape != (d,):
         raise InputError(f"w0 must be {d} finite numbers, got shape {start.shape}.")
     count = (os.cpu_count() or 1) if threads is None else whole("threads", threads, 1, 1024)
     return Horde(asked, start, dtype, count)
@@ -158,7 +162,7 @@ class Horde:
         """The predictions at an observation with features x; one row per observation if many."""
         active = self._inputs.features("x", x)
         out = np.empty((active.steps, len(self)))
-        for part in self._all:
+        for part in self._all if active.steps else ():
             out[:, part.order[: part.count]] = part.values(active)[:, : part.count]
         single = active.steps == 1 and not _many(x)
         return out[0] if single else out
@@ -322,7 +326,10 @@ def _many(x: Features) -> bool:
     """Whether features are those of several steps."""
     if hasattr(x, "tocsr"):
         return True
-    return np.ndim(x[0] if isinstance(x, tuple) and len(x) else x) > 1
+    try:
+        return np.ndim(x[0] if isinstance(x, tuple) and len(x) else x) > 1
+    except ValueError:  # rows of different lengths; `Inputs` says so
+        return False
 
 
 def load_horde(path: str | Path, laws: Iterable[Law] = ()) -> Horde:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
+from steadytd.engine.online import two_peaks
 from steadytd.hordes.facts import ActiveFeatures, FactTables, LiveSteps
 from steadytd.hordes.prediction import HordePrediction
 
@@ -94,11 +95,9 @@ class Inputs:
             carries = np.where(_flags("truncated", given.truncated, n), 0.0, 1.0)
         low = high = pis if given.pi is None else np.maximum(pis, mus)  # else all are NaN
         if given.peaks is not None:
-            low, high = (np.full_like(rhos, float(one)) for one in given.peaks)
+            low, high = (np.full_like(rhos, one) for one in two_peaks(given.peaks))
         if not (isinstance(given.interest, float) and given.interest == 1.0):
-            interest = np.array(np.broadcast_to(np.asarray(given.interest, np.float64), (n,)))
-            if not (np.isfinite(interest).all() and (interest >= 0.0).all()):
-                raise InputError("interest must be a finite number >= 0.")
+            interest = _spread("interest", given.interest, (n,), (0.0, np.inf))
         return FactTables(
             _table("cumulants", given.cumulants, n, self.cumulants), discounts, rhos, pis, mus,
             low, high, interest, carries,
@@ -114,9 +113,9 @@ class Inputs:
             raise InputError("give both pi and mu (probabilities of the action taken), or neither.")
         if given.pi is not None and given.mu is not None:
             pis[:, :-1] = _table("pi", given.pi, n, self.policies, (0.0, 1.0))
-            mu = np.asarray(given.mu, dtype=np.float64)
+            mu = numbers("mu", given.mu, (0.0, 1.0))
             mu = mu.reshape(-1, 1) if mu.ndim < 2 and mu.size == n else mu
-            mus[:, :-1] = np.broadcast_to(_numbers("mu", mu, (0.0, 1.0)), (n, self.policies))
+            mus[:, :-1] = _spread("mu", mu, (n, self.policies))
             if not (mus[:, :-1] > 0.0).all():
                 raise InputError(
                     "mu must be > 0: it is the probability of an action that was taken."
@@ -149,7 +148,7 @@ class Inputs:
             return self._csr(name, x.tocsr())
         if isinstance(x, tuple):
             return self._pairs(name, x)
-        dense = _numbers(name, x)
+        dense = numbers(name, x)
         dense = dense[None] if dense.ndim == 1 else dense
         if dense.ndim != 2 or dense.shape[1] != self.n_features:
             raise InputError(
@@ -169,7 +168,7 @@ class Inputs:
         matrix.sum_duplicates()
         n = matrix.shape[0]
         rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
-        return self._active(rows, matrix.indices, _numbers(name, matrix.data), n)
+        return self._active(rows, matrix.indices, numbers(name, matrix.data), n)
 
     def _pairs(self, name: str, pair: tuple[Any, ...]) -> ActiveFeatures:
         """Indices [active] or [n, active], and as many values (None: all are 1)."""
@@ -189,7 +188,7 @@ class Inputs:
         ordered = _ascending(indices, self.n_features)
         if pair[1] is None and ordered:
             return self._made(every, indices.reshape(-1), np.ones(indices.size))
-        values = np.ones(indices.shape) if pair[1] is None else _numbers(name, pair[1])
+        values = np.ones(indices.shape) if pair[1] is None else numbers(name, pair[1])
         values = values.reshape(indices.shape) if values.size == indices.size else values
         if values.shape != indices.shape:
             raise InputError(
@@ -220,7 +219,14 @@ class Inputs:
         return self._made(first, feature, value)
 
     def _made(self, first: Longs, feature: NDArray[Any], value: Floats) -> ActiveFeatures:
-        return ActiveFeatures(first, feature.astype(np.int32), value.astype(self.dtype))
+        with np.errstate(over="ignore"):
+            values = value.astype(self.dtype)
+        if self.dtype == "float32" and not np.isfinite(values).all():
+            raise InputError(
+                f"features must fit into float32, got {np.abs(value).max():g}; use another unit, "
+                'or dtype="float64".'
+            )
+        return ActiveFeatures(first, feature.astype(np.int32), values)
 
 
 def _ascending(indices: NDArray[Any], features: int) -> bool:
@@ -231,10 +237,12 @@ def _ascending(indices: NDArray[Any], features: int) -> bool:
     return bool(inside and (indices[:, 1:] > indices[:, :-1]).all())
 
 
-def _numbers(
+def numbers(
     name: str, values: ArrayLike, bounds: tuple[float, float] = (-np.inf, np.inf)
 ) -> Floats:
     """An array of finite numbers within bounds, as doubles."""
+    if getattr(getattr(values, "dtype", None), "kind", "") in ("c", "m", "M"):
+        raise InputError(f"{name} must be numbers, got {values.dtype}.")  # type: ignore[union-attr]
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -254,7 +262,7 @@ def _table(
     bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> Floats:  # fmt: skip
     """Numbers [n, columns]; a table with more columns is cut, one with fewer is an error."""
-    array = _numbers(name, values, bounds)
+    array = numbers(name, values, bounds)
     array = array[None] if array.ndim <= 1 and n == 1 else array
     array = array.reshape(n, 1) if array.shape == (n,) and columns == 1 else array
     if array.ndim != 2 or len(array) != n or array.shape[1] < columns:
@@ -266,8 +274,26 @@ def _table(
     return np.ascontiguousarray(array[:, :columns])
 
 
+def _spread(
+    name: str, values: ArrayLike, shape: tuple[int, ...],
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> Floats:  # fmt: skip
+    """Numbers of a shape; one number stands for all steps, one column for all policies."""
+    array = numbers(name, values, bounds)
+    try:
+        return np.array(np.broadcast_to(array, shape))
+    except ValueError:
+        raise InputError(
+            f"{name} must be one number, or one for each step (shape {shape}), got shape "
+            f"{array.shape}."
+        ) from None
+
+
 def _flags(name: str, values: ArrayLike, n: int) -> NDArray[np.bool_]:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.empty((1, 1))
     if array.dtype != np.bool_ or array.shape not in ((), (n,)):
         raise InputError(
             f"{name} must be True or False for each step, got {array.dtype} of shape {array.shape}."

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import sys
+import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ADDRESS = "127.0.0.1"
+SECONDS = 10.0  # of silence after which a client is given up
+AT_ONCE = 64  # clients; more are sent away, so that no one can take all threads and files
 
 
 class LabServer(ThreadingHTTPServer):
     """Answers `GET /<token>/` with the page. Every other request gets 404 and no reason."""
 
     daemon_threads = True
+    request_queue_size = AT_ONCE
 
     def __init__(self, page: str, port: int = 0) -> None:
         """Listen on a port of 127.0.0.1; 0 takes any free one."""
         self.page = page.encode()
         self.token = secrets.token_urlsafe(16)
+        self.room = threading.Semaphore(AT_ONCE)
         super().__init__((ADDRESS, port), _Handler)
 
     @property
@@ -37,17 +43,41 @@ class LabServer(ThreadingHTTPServer):
         right = hmac.compare_digest(path.encode(), f"/{self.token}/".encode())
         return right and host in names
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, while there is room."""
+        if self.room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and make room again."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that went away: every page that is loaded again does so."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: LabServer
     server_version, sys_version = "steadytd", ""
+    timeout = SECONDS
 
     def do_GET(self) -> None:
         """Send the page, or 404."""
         if not self.server.known(self.headers.get("Host"), self.path):
-            self._answer(HTTPStatus.NOT_FOUND, b"not found\n", "text/plain")
+            self.send_error(HTTPStatus.NOT_FOUND)
         else:
             self._answer(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
+
+    def send_error(self, *_: Any) -> None:
+        """404 for other methods and for what is no request, too."""
+        self._answer(HTTPStatus.NOT_FOUND, b"not found\n", "text/plain")
 
     def _answer(self, status: HTTPStatus, body: bytes, kind: str) -> None:
         self.send_response(status)

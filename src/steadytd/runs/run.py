@@ -98,8 +98,8 @@ def recording_points(steps: int, points: int) -> Longs:
 
 
 def _learners(given: Sequence[Learner | Law | str] | Learner | Law | str) -> list[Learner]:
-    several = [given] if isinstance(given, str | Law | Learner) else list(given)
-    if not several:
+    several = [given] if isinstance(given, str | Law | Learner) else given
+    if not isinstance(several, Iterable) or not (several := list(several)):
         raise InputError("give at least one learner, for instance 'td:alpha=0.01'.")
     chosen = [make_learner(one) for one in several]
     seen: set[str] = set()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -93,8 +94,13 @@ def _require_few(points: int, key: Sequence[str | int]) -> None:
         )
 
 
+def _too_large(value: float | str) -> bool:
+    """Whether a whole number is beyond those that a double can hold."""
+    return isinstance(value, int) and abs(value) > sys.float_info.max
+
+
 def _value(key: str, value: object) -> float | str:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, int | float | str) or _too_large(value):
         raise GridError(
             [key],
             f"{key} must be a number, a text, a list of them, {{ log2 = [low, high] }} or "

@@ -8,15 +8,18 @@ the mean weights are after n steps.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from steadytd.base.arrays import Floats, repeated
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, users_own
+from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.kept import kept
-from steadytd.mdp.moments import Expectation
+from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import Complexes, Rates, graded_rates, scaled_solution
 
@@ -35,8 +38,26 @@ def expectation(problem: Task, learner: Learner, policy: int = 0) -> Expectation
             f"{learner.name} has no closed-form expectation; give its law one with "
             "expectation=... (a function of Moments and the hyper-parameters)."
         )
-    found: Expectation = learner.law.expectation(problem.moments(policy), _numbers(learner))
-    return found
+    return closed_form(learner.law, problem.moments(policy), _numbers(learner))
+
+
+def closed_form(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectation:
+    """What a law says of its mean update; the law may be a user's own."""
+    assert law.expectation is not None
+    with users_own(f"the closed form of {law.name}"):
+        M, g = (
+            np.asarray(part).astype(np.float64, casting="same_kind", copy=False)
+            for part in law.expectation(m, numbers)
+        )
+    size = m.Phi.shape[1] * len(law.vectors)
+    if M.shape != (size, size) or g.shape != (size,):
+        raise InputError(
+            f"the closed form of {law.name} must give M [{size}, {size}] and g [{size}] for "
+            f"{m.Phi.shape[1]} features, got the shapes {M.shape} and {g.shape}."
+        )
+    if not (np.isfinite(M).all() and np.isfinite(g).all()):
+        raise InputError(f"the closed form of {law.name} must give finite numbers.")
+    return Expectation(M, g)
 
 
 def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
@@ -51,7 +72,7 @@ def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
     e = Expectation(M=blocks.T @ full.M @ blocks, g=blocks.T @ full.g)
     if m.compact is None or learner.law.expectation is None:
         return e
-    own: Expectation = learner.law.expectation(m.compact, _numbers(learner))
+    own = closed_form(learner.law, m.compact, _numbers(learner))
     same = own.M.shape == e.M.shape and np.abs(own.M - e.M).max() <= SAME * np.abs(e.M).max()
     return own if same else e
 
@@ -118,9 +139,7 @@ def is_stable(problem: Task, learner: Learner, policy: int = 0) -> bool:
 
 def _equal(problem: Task, learner: Learner, policy: int) -> Expectation:
     """The mean update on the row space if all features had about the same size."""
-    assert learner.law.expectation is not None
-    found: Expectation = learner.law.expectation(problem.moments(policy).equal, _numbers(learner))
-    return found
+    return closed_form(learner.law, problem.moments(policy).equal, _numbers(learner))
 
 
 def grows(problem: Task, learner: Learner, policy: int = 0) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, users_own
 from steadytd.base.numbers import whole
 from steadytd.base.random import dealt
 from steadytd.evaluation.behavior.calibration import Calibration, calibrate
@@ -59,11 +59,16 @@ class Behavior:
             mine = np.flatnonzero(fold == k)
             if len(mine):
                 columns = np.searchsorted(self.actions, model.classes_)
-                predicted = np.asarray(model.predict_proba(inputs[mine]))
+                with users_own(f"the classifier's predict_proba, given {len(mine)} rows,"):
+                    predicted = np.asarray(model.predict_proba(inputs[mine]), dtype=np.float64)
                 if predicted.shape != (len(mine), len(columns)):
                     raise InputError(
                         f"predict_proba must return one column per action, ({len(mine)}, "
                         f"{len(columns)}), got the shape {predicted.shape}."
+                    )
+                if not (np.isfinite(predicted).all() and (predicted >= 0).all()):
+                    raise InputError(
+                        "the classifier's predict_proba returned negative or undefined numbers."
                     )
                 found[np.ix_(mine, columns)] = predicted
         return found
@@ -116,8 +121,6 @@ def estimate_behavior(
         tuple(models), actions, _NOTHING, block, seed, floor, features, converged, json.dumps(asked)
     )
     predicted = fitted.policy(obs, fold)
-    if not (np.isfinite(predicted).all() and (predicted >= 0).all()):
-        raise InputError("the classifier's predict_proba returned negative or undefined numbers.")
     return replace(fitted, calibration=calibrate(np.minimum(predicted, 1.0), taken, floor))
 
 
@@ -213,10 +216,8 @@ def _fit(classifier: Any, inputs: NDArray[Any], taken: NDArray[Any], seed: int) 
     model = _fresh(classifier, seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
+        with users_own("the classifier's fit"):
             model.fit(inputs, taken)
-        except Exception as error:
-            raise InputError(f"the classifier could not be fitted: {error}") from error
     if not hasattr(model, "classes_"):
         raise InputError(
             f"a fitted classifier needs the attribute classes_, {type(model).__name__} has none."

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Bools, Floats, Longs
-from steadytd.base.errors import InputError
+from steadytd.base.arrays import Bools, Floats, Longs, read_only
+from steadytd.base.errors import InputError, users_own
+from steadytd.base.wording import count
 from steadytd.logs.columns import BEHAVIOR_WHOLE, NEXT_WHOLE, WHOLE
 from steadytd.logs.decode import arrays, checks
 from steadytd.logs.decode.meaning import Meaning, Policy
@@ -31,10 +32,14 @@ def with_distributions(source: LogSource, meaning: Meaning) -> Meaning:
     if sizes:
         meaning.need_actions(file, f"'{next(iter(sizes))}' has the probabilities of all actions")
     first = _first(source, meaning) if meaning.policies or meaning.behavior else None
-    called = {name: _returned(policy, first) for name, policy in meaning.policies.items()}
-    sizes |= {f"the target '{name}'": n for name, n in called.items()}
-    behaves = _returned(meaning.behavior, first) if meaning.behavior is not None else 0
-    sizes["the behaviour policy"] = behaves
+    called = {
+        name: _returned(policy, label(name), first) for name, policy in meaning.policies.items()
+    }
+    sizes |= {label(name): n for name, n in called.items()}
+    behaves = 0
+    if meaning.behavior is not None:
+        behaves = _returned(meaning.behavior, label(OF_BEHAVIOR), first)
+    sizes[label(OF_BEHAVIOR)] = behaves
     sizes = {name: n for name, n in sizes.items() if n}
     for name, n in sizes.items():
         if n != next(iter(sizes.values())):
@@ -68,15 +73,28 @@ def _size(source: LogSource, names: Sequence[str]) -> int:
     return max(size, 0)
 
 
-def _first(source: LogSource, meaning: Meaning) -> NDArray[Any]:
+def label(name: str) -> str:
+    """How a sentence speaks of a policy."""
+    return f"the target '{name}'" if name != OF_BEHAVIOR else "the behaviour policy"
+
+
+class AskedAt(NamedTuple):
+    """Observations at which a policy is asked, and where their rows begin."""
+
+    obs: NDArray[Any]
+    place: Place
+
+
+def _first(source: LogSource, meaning: Meaning) -> AskedAt:
     """The log's first observation."""
     names = meaning.columns.obs
     chunk = next(iter(source.read(names, 0, 1, 1)))
     columns = [chunk.batch.column(name) for name in names]
-    return arrays.matrix(columns, names, chunk.place, meaning.width).astype(meaning.dtype)
+    obs = arrays.matrix(columns, names, chunk.place, meaning.width).astype(meaning.dtype)
+    return AskedAt(obs, chunk.place)
 
 
-def _returned(policy: Policy, obs: NDArray[Any] | None) -> int:
+def _returned(policy: Policy, what: str, first: AskedAt | None) -> int:
     """How many actions a function of observations alone knows; 0: it is one of actions, too."""
     try:
         parameters = inspect.signature(policy).parameters.values()
@@ -87,13 +105,14 @@ def _returned(policy: Policy, obs: NDArray[Any] | None) -> int:
     several = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if len(needed) > 1 or several:
         return 0
-    found = np.asarray(policy(obs))
+    assert first is not None
+    found = _answer(policy, what, first)
     if found.ndim == 2 and len(found) == 1:
         return int(found.shape[1])
     if len(by_place) > 1:
         return 0
     raise InputError(
-        "a policy that is a function of observations [n, k] alone must return the probabilities "
+        f"{what} is a function of observations [n, k] alone, so it must return the probabilities "
         f"of all actions, an array [n, actions], got the shape {found.shape} for one observation; "
         "a function of (obs, action) may return [n], the logged action's probability."
     )
@@ -116,15 +135,16 @@ def distributions(rows: RowsSoFar, meaning: Meaning, fields: frozenset[str]) -> 
     for name in meaning.whole:
         if name in meaning.policies:
             if targets:
-                found[name] = asked(meaning.policies[name], f"the target '{name}'", rows.obs,
-                                    meaning.actions)  # fmt: skip
+                asked_at = AskedAt(rows.obs, rows.place)
+                found[name] = asked(meaning.policies[name], label(name), asked_at, meaning.actions)
                 checks.distribution(found[name], WHOLE + name, rows.place)
         elif "probs" in fields or name in meaning.picked(fields):
             found[name] = _column(rows, c.whole[name], meaning.actions)
     if meaning.behavior_whole and {"probs", "behavior_prob"} & fields:
         if meaning.behavior is not None:
+            asked_at = AskedAt(rows.obs, rows.place)
             found[OF_BEHAVIOR] = asked(
-                meaning.behavior, "the behaviour policy", rows.obs, meaning.actions
+                meaning.behavior, label(OF_BEHAVIOR), asked_at, meaning.actions
             )
             checks.distribution(found[OF_BEHAVIOR], BEHAVIOR_WHOLE, rows.place)
         elif "probs" in fields or meaning.picks_behavior(fields):
@@ -161,9 +181,11 @@ def next_distributions(rows: RowsSoFar, meaning: Meaning, ends: Ends) -> Floats:
         columns = meaning.columns.next_whole.get(name, ())
         if policy is not None and len(at) and ends.next_obs is not None:
             obs = ends.next_obs[at].astype(meaning.dtype, copy=False)
-            label = f"the target '{name}'" if name else "the behaviour policy"
-            found[at, p] = asked(policy, label, obs, meaning.actions)
-            checks.distribution(found[at, p], NEXT_WHOLE + name, rows.place)
+            asked_at = AskedAt(obs, rows.place)
+            found[at, p] = asked(policy, label(name), asked_at, meaning.actions)
+            use = np.zeros(len(found), dtype=np.bool_)
+            use[at] = True
+            checks.distribution(found[:, p], NEXT_WHOLE + name, rows.place, use)
         elif policy is None and columns:
             given = [rows.batch.column(column) for column in columns]
             values, known = arrays.optional(
@@ -185,28 +207,36 @@ def _leading_away(obs: NDArray[Any], ends: Ends) -> Longs:
     return np.flatnonzero(away)
 
 
-def asked(policy: Policy, what: str, obs: NDArray[Any], actions: int) -> Floats:
+def _answer(policy: Policy, what: str, asked_at: AskedAt, *actions: NDArray[Any]) -> NDArray[Any]:
+    """What a user's function returns, as an array. It sees the log, and cannot change it."""
+    obs, place = asked_at
+    asked_about = f"{count(len(obs), 'observation')} from row {place.row} on (counted from 0)"
+    with users_own(f"{place.file}: {what}, asked about {asked_about},"):
+        return np.asarray(policy(*map(read_only, (obs, *actions))))
+
+
+def asked(policy: Policy, what: str, asked_at: AskedAt, actions: int) -> Floats:
     """Probabilities of all actions from a function of observations, with its result checked."""
-    result = np.asarray(policy(obs))
-    if result.shape != (len(obs), actions) or result.dtype.kind not in "fiub":
+    result = _answer(policy, what, asked_at)
+    if result.shape != (len(asked_at.obs), actions) or result.dtype.kind not in "fiub":
         raise InputError(
             f"{what} must return the probabilities of all actions, an array of shape "
-            f"({len(obs)}, {actions}), got an array of shape {result.shape} and type "
+            f"({len(asked_at.obs)}, {actions}), got an array of shape {result.shape} and type "
             f"{result.dtype}."
         )
     return result.astype(np.float64)
 
 
-def called(policy: Policy, what: str, obs: NDArray[Any], action: NDArray[Any] | None) -> Floats:
+def called(policy: Policy, what: str, rows: RowsSoFar) -> Floats:
     """Probabilities from a function of observations and actions, with its result checked."""
-    if action is None:
+    if rows.action is None:
         raise InputError(f"{what} is a function of the action, but the log has no column 'action'.")
-    result = np.asarray(policy(obs, action))
-    if result.shape != (len(obs),) or result.dtype.kind not in "fiub":
+    result = _answer(policy, what, AskedAt(rows.obs, rows.place), rows.action)
+    if result.shape != (len(rows.obs),) or result.dtype.kind not in "fiub":
         raise InputError(
-            f"{what} must return one probability per row, an array of shape ({len(obs)},), got an "
-            f"array of shape {result.shape} and type {result.dtype}; a function that returns the "
-            "probabilities of all actions takes observations alone."
+            f"{what} must return one probability per row, an array of shape ({len(rows.obs)},), "
+            f"got an array of shape {result.shape} and type {result.dtype}; a function that "
+            "returns the probabilities of all actions takes observations alone."
         )
     return result.astype(np.float64)
 

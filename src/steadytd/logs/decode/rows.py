@@ -19,6 +19,7 @@ from steadytd.logs.decode.distributions import (
     distributions,
     entry,
     indices,
+    label,
     next_distributions,
 )
 from steadytd.logs.decode.kernels import Cursor
@@ -132,7 +133,7 @@ class _Known(NamedTuple):
             values = entries
         else:
             assert policy is not None
-            values = called(policy, f"the target '{name}'", rows.obs, rows.action)
+            values = called(policy, label(name), rows)
         return checks.target(values, column or TARGET + name, place, self.most)
 
     def behavior(self, targets: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
@@ -144,7 +145,7 @@ class _Known(NamedTuple):
         if meaning.behavior is not None:
             values = entries
             if values is None:
-                values = called(meaning.behavior, "the behaviour policy", rows.obs, rows.action)
+                values = called(meaning.behavior, label(OF_BEHAVIOR), rows)
         elif c.behavior is not None:
             name, is_log = c.behavior, c.behavior_is_log
             values = arrays.values(rows.batch.column(name), name, place)

@@ -16,6 +16,7 @@ from steadytd.learners import learner as make_learner
 from steadytd.mdp.moments import Expectation
 from steadytd.theory.choose import resolve
 from steadytd.theory.cures.cure import Cure, Setting
+from steadytd.theory.dynamics import closed_form
 from steadytd.theory.variance import noise, variance
 
 TRACE = 0.5  # the trace decay at which variants are compared
@@ -45,8 +46,7 @@ def law_cure(setting: Setting, law: Law, name: str, settings: Mapping[str, Value
     numbers = {k: v for k, v in base.values.items() if not isinstance(v, str)}
 
     def system(amount: float) -> Expectation:
-        assert base.law.expectation is not None
-        e = base.law.expectation(setting.m, {**numbers, name: amount})
+        e = closed_form(base.law, setting.m, {**numbers, name: amount})
         return Expectation(M=setting.within(e.M), g=setting.within(e.g))
 
     def finite(amount: float) -> bool:
