@@ -1,9 +1,9 @@
 """How often trusted answers are right, on logs of worlds whose values are known exactly.
 
 The worlds of `benchmarks/worlds`: some were used to make the rule of trust, the others were set
-aside before it was written (`fresh`, `later`, `last`, `unended`, `unseen` and `sealed`: before
-its six changes); they are counted apart. An answer is right if its interval holds the true value;
-a decision (better or worse than the policy that made the log) if it is true.
+aside before it was written (`fresh`, `later`, `last`, `unended`, `unseen`, `sealed` and
+`reserved`: before its seven changes); they are counted apart. An answer is right if its interval
+holds the true value; a decision (better or worse than the policy that made the log) if it is true.
 
     python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--json]
 
@@ -38,6 +38,7 @@ from benchmarks.worlds import (
     FRESH,
     LAST,
     LATER,
+    RESERVED,
     SEALED,
     SET_ASIDE,
     UNENDED,
@@ -48,6 +49,7 @@ from benchmarks.worlds import (
 PARTS = {
     "development": DEVELOPMENT, "set-aside": SET_ASIDE, "fresh": FRESH, "later": LATER,
     "last": LAST, "unended": UNENDED, "unseen": UNSEEN, "sealed": SEALED,
+    "reserved": RESERVED,
 }  # fmt: skip
 CHUNK = 10  # logs of one task
 
