@@ -26,6 +26,7 @@ from scipy.sparse import csr_matrix
 Floats = NDArray[np.float64]
 LAMS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 FOLDS, UNITS, RANK = 5, 200, 1e-10
+ALIKE, FREQUENT, SIZES, SEEN, TINY = 1.25, 0.05, 3, 10, 1e-6  # of sizes of rewards
 
 
 class Rows(NamedTuple):
@@ -121,15 +122,19 @@ def fit(rows: Rows, fold: NDArray[np.int64]) -> Fitted:
     return found
 
 
-def negative(rows: Rows) -> float:
-    """Of omega over the log's rows, with beta of the whole log: the share that is negative."""
+def ratio_of_visits(rows: Rows) -> Floats:
+    """omega of the log's rows, with beta of the whole log."""
     weighted = _times(rows.x, rows.rho)
     A = _dense(weighted.T @ (rows.x - _times(rows.x_next, rows.discount)))
     x0 = np.asarray(rows.x.T @ (rows.first | rows.endless).astype(float)).ravel()
     kept = independent(_dense(rows.x.T @ rows.x))
     beta = np.zeros(len(x0))
     beta[kept] = _solve(A[np.ix_(kept, kept)].T, x0[kept])
-    omega = rows.x @ beta
+    return np.asarray(rows.x @ beta)
+
+
+def negative(omega: Floats) -> float:
+    """The share of omega that is negative."""
     return float(np.maximum(-omega, 0.0).sum() / max(np.abs(omega).sum(), 1e-300))
 
 
@@ -144,6 +149,37 @@ def furthest(rows: Rows) -> float:
     returns = np.bincount(episode, left * rows.reward)
     apart = np.sort(np.abs(returns - np.median(returns)))[::-1]
     return float(apart[: max(len(apart) // 20, 1)].sum() / max(apart.sum(), 1e-300))
+
+
+def rising(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:
+    """By lam: how fast the weights of rows grow with the size of their rewards, where that is rare.
+
+    Sizes are distances from the median reward, on either side; sizes of which each is less than
+    ALIKE times the next are one. Rare are the largest, down to one that FREQUENT of all rows have.
+    The growth of the mean weight with log size is in parts of it. It is 0 where there are fewer
+    than SIZES sizes, or SEEN rows have the largest.
+    """
+    n = len(rows.reward)
+    plain = Fitted(np.zeros(n), np.zeros(n), omega)
+    weight = np.abs(row_scores(rows, plain, lams)[4])
+    apart = rows.reward - np.median(rows.reward)
+    least = TINY * np.abs(apart).max()
+    found = np.zeros(len(lams))
+    for size in (apart, -apart):
+        order = [i for i in np.argsort(-size, kind="stable") if size[i] > least]
+        sizes: list[list[int]] = []
+        for i in order:
+            if not sizes or size[i] * ALIKE <= size[sizes[-1][-1]]:
+                sizes.append([])
+            sizes[-1].append(int(i))
+        common = [len(one) > FREQUENT * n for one in sizes]
+        rare = sizes[: common.index(True)] if True in common else sizes
+        if len(rare) >= SIZES and len(rare[0]) < SEEN:
+            at = np.concatenate(rare)
+            x = np.log(size[at]) - np.log(size[at]).mean()
+            growth = x @ weight[at] / (x @ x) / np.maximum(weight[at].mean(axis=0), 1e-300)
+            found = np.maximum(found, growth)
+    return found
 
 
 @numba.njit(cache=True)
