@@ -15,6 +15,7 @@ Endless: every row is a start, U_t = (1 - lam) omega(s_t) + lam (gamma_t rho_{t-
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numba
@@ -26,7 +27,8 @@ from scipy.sparse import csr_matrix
 Floats = NDArray[np.float64]
 LAMS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 FOLDS, UNITS, RANK = 5, 200, 1e-10
-ALIKE, FREQUENT, SIZES, SEEN, TINY = 1.25, 0.05, 3, 10, 1e-6  # of sizes of rewards
+ALIKE, FREQUENT, SIZES, SEEN, TINY = 1.25, 0.05, 2, 10, 1e-6  # of sizes of rewards
+FEW_THERE = 30  # rows of the same action in the same place
 
 
 class Rows(NamedTuple):
@@ -151,6 +153,29 @@ def furthest(rows: Rows) -> float:
     return float(apart[: max(len(apart) // 20, 1)].sum() / max(apart.sum(), 1e-300))
 
 
+def row_weights(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:
+    """U rho of every row [n, lams]."""
+    nothing = np.zeros(len(rows.reward))
+    return np.asarray(row_scores(rows, Fitted(nothing, nothing, omega), lams)[4])
+
+
+def scarce(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:
+    """By lam: the part of all weights beyond the log where FEW_THERE rows or more are not the same.
+
+    The same are rows of equal features and ratio. 0 where the policy that made the log has as large
+    a part of its own there: then nothing comes often in it.
+    """
+    x = rows.x.toarray() if hasattr(rows.x, "toarray") else rows.x
+    keys = [(x[t] + 0.0).tobytes() + np.float64(rows.rho[t]).tobytes() for t in range(len(x))]
+    number = Counter(keys)
+    few = np.array([number[key] < FEW_THERE for key in keys])
+    weight = row_weights(rows, omega, lams)
+    own = row_weights(rows._replace(rho=np.ones(len(x))), omega, (1.0,))
+    more = np.maximum(weight - own, 0.0)
+    part = more[few].sum(axis=0) / np.maximum(np.abs(weight).sum(axis=0), 1e-300)
+    return np.asarray(np.where(part > own[few].sum() / own.sum(), part, 0.0))
+
+
 def rising(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:
     """By lam: how fast the weights of rows grow with the size of their rewards, where that is rare.
 
@@ -160,8 +185,7 @@ def rising(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:
     than SIZES sizes, or SEEN rows have the largest.
     """
     n = len(rows.reward)
-    plain = Fitted(np.zeros(n), np.zeros(n), omega)
-    weight = np.abs(row_scores(rows, plain, lams)[4])
+    weight = np.abs(row_weights(rows, omega, lams))
     apart = rows.reward - np.median(rows.reward)
     least = TINY * np.abs(apart).max()
     found = np.zeros(len(lams))

@@ -37,6 +37,7 @@ from benchmarks.worlds.drl import (
     paired,
     ratio_of_visits,
     rising,
+    scarce,
 )
 from numpy.typing import NDArray
 from scipy.stats import t as student
@@ -53,6 +54,7 @@ FEW_ALIKE = 50.0  # effective episodes
 KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
 SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
 NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
+THIN = 0.1  # of the weights: as much may be beyond the log where it shows little
 RISING = 0.1  # of the mean weight: growth with log size of rare rewards
 PARTLY = 0.45  # `furthest`: enough of the tail is seen where few units decide the error
 BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
@@ -99,6 +101,7 @@ class Facts(NamedTuple):
     negative: float  # of omega, the share that is negative
     furthest: float  # of the returns' distances from their median, the largest twentieth
     rising: Floats  # by lam: growth of weights with the size of rare rewards
+    scarce: Floats  # by lam: of the weights, those beyond the log where it shows little
 
 
 def facts_of(rows: Rows, discount: float, alarms: tuple[str, ...] = ()) -> Facts:
@@ -107,7 +110,8 @@ def facts_of(rows: Rows, discount: float, alarms: tuple[str, ...] = ()) -> Facts
     kinds = len(set(rows.reward.tolist()))
     far, omega = furthest(rows), ratio_of_visits(rows)
     grown = rising(rows, omega) if SKEWED < far < SHOWN else np.zeros(len(LAMS))
-    return Facts(rows.endless, alarms, reward, discount, kinds, negative(omega), far, grown)
+    thin = scarce(rows, omega) if kinds <= KINDS and not rows.endless else np.zeros(len(LAMS))
+    return Facts(rows.endless, alarms, reward, discount, kinds, negative(omega), far, grown, thin)
 
 
 class Sums(NamedTuple):
@@ -247,7 +251,7 @@ def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRI
         "few rows": facts.endless
         or not (facts.kinds <= KINDS or SKEWED < facts.furthest < SHOWN)
         or s.number[at[i]] < FEW_SCORES
-        or not few(units, at[i], facts.kinds),
+        or not (few(units, at[i], facts.kinds) or facts.scarce[at[i]] > THIN),
         "larger": facts.rising[at[i]] <= RISING
         or (s.number[at[i]] < FEW_SCORES and facts.furthest >= PARTLY),
         "grows": not grows(s, grid[i]),
