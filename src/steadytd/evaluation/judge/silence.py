@@ -35,6 +35,7 @@ COUNTED = {
     "rows": "{:.3g} of {} rows",
     "more": "{:.3g} rows that show what it does more often than the policy that made the log",
     "episodes": "{:.3g} of {} episodes",
+    "there": "at most {:.3g} rows of equal features and ratio, for a tenth of what it does",
 }
 
 

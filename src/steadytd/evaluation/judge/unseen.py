@@ -32,12 +32,13 @@ from steadytd.evaluation.judge.stated import Stated
 
 LEVEL = 0.95
 FEW_ROWS, FEW_MORE, FEW_ALIKE = 500.0, 300.0, 50.0  # effective rows, of both kinds, and episodes
+FEW_THERE, THIN = 30.0, 0.1  # rows of the same in the same place; of the weights, see `there`
 SOME = 0.05  # of the weights: where so little goes beyond the log, it may rest on few rows
 KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
 SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
 PARTLY = 0.45  # `furthest`: the same where few units decide the error, so that intervals are wide
 ALIKE, FREQUENT = 1.25, 0.05  # sizes that differ by less are one; of rows, what is not rare
-SIZES, SEEN, RISING = 3, 10.0, 0.1  # rare sizes, rows that have the largest, growth: see `Larger`
+SIZES, SEEN, RISING = 2, 10.0, 0.1  # rare sizes, rows that have the largest, growth: see `Larger`
 TINY = 1e-6  # of the largest size: smaller ones are none
 NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
 
@@ -68,7 +69,8 @@ class Resting(NamedTuple):
     `rows` is of the weights U rho of rows, `more` of by how much they exceed those of the policy
     that made the log (a `share` of all weights), `episodes` of the weights of episodes; `kinds` is
     the number of different rewards, `furthest` what the twentieth of the episodes whose returns
-    lie furthest from their median has of all distances from it.
+    lie furthest from their median has of all distances from it. A tenth of all weights exceeds the
+    log's where it has at most `there` rows of the same features and ratio.
     """
 
     rows: float
@@ -77,6 +79,7 @@ class Resting(NamedTuple):
     episodes: float
     kinds: int = 1
     furthest: float = 0.0
+    there: float = math.inf
 
     @property
     def too_few(self) -> dict[str, tuple[float, float]]:
@@ -84,6 +87,8 @@ class Resting(NamedTuple):
         found = {"rows": (self.rows, FEW_ROWS), "episodes": (self.episodes, FEW_ALIKE)}
         if self.share > SOME:
             found["more"] = self.more, FEW_MORE if self.kinds <= KINDS else FEW_MORE / 2.0
+        if self.kinds <= KINDS:
+            found["there"] = self.there, FEW_THERE
         few = {name: pair for name, pair in found.items() if pair[0] < pair[1]}
         return dict(sorted(few.items(), key=lambda item: item[1][0] / item[1][1]))
 
@@ -97,7 +102,24 @@ def resting(rows: RowWeights, target: int, lam: float, episodes: float) -> Resti
     more = np.maximum(weight - rows.own, 0.0)
     count, beyond = (rows.each * effective_number(x) for x in (weight, more))
     share = float(more.sum() / abs(weight.sum()))
-    return Resting(count, beyond, share, episodes, rows.kinds, rows.furthest)
+    there = _there(rows, target, more, float(np.abs(weight).sum()))
+    return Resting(count, beyond, share, episodes, rows.kinds, rows.furthest, there)
+
+
+def _there(rows: RowWeights, target: int, more: Floats, total: float) -> float:
+    """Up to how many rows of the same a tenth of the weights has that exceeds those of the log.
+
+    Where the log itself has as large a part where it shows little, nothing comes often in it.
+    """
+    if rows.kinds > KINDS:
+        return math.inf
+    number = rows.alike(target)
+    few = number < FEW_THERE
+    if more[few].sum() / total <= rows.own[few].sum() / rows.own.sum():
+        return math.inf
+    order = np.argsort(number, kind="stable")
+    reached = np.flatnonzero(np.cumsum(more[order]) > THIN * total)
+    return float(number[order[reached[0]]]) if len(reached) else math.inf
 
 
 class Larger(NamedTuple):
