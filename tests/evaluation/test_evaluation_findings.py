@@ -868,6 +868,7 @@ def continuing_log(d: Drawn, f: Finding) -> None:
 
 def behavior_estimated(d: Drawn, f: Finding) -> None:
     assert d.case.options["behavior"] == "estimate" and f.numbers["bins"]
+    assert numbers(f.text) == [d.case.table.num_rows]
     known = st.evaluate(d.case.table, features=Identity(), learners=["pdis"])
     one, other = (e.values.filter(learner="pdis")["value"] for e in (d.e, known))
     assert not np.isclose(one, other, rtol=1e-6).any()

@@ -151,6 +151,29 @@ def test_what_grows_where_the_target_goes_is_not_trusted_while_it_is_hardly_seen
     assert wrong["larger"] >= 1 and wrong["there"] >= 1
 
 
+def test_what_a_policy_knew_beyond_the_log_is_not_seen_in_it() -> None:
+    """A coin that only the behaviour sees: it guesses it in 9 of 10 cases, others in half of them.
+
+    The estimate is calibrated, its ratios are 1, and the value 0.9 is wrong by 0.4.
+    """
+    rng = np.random.default_rng(3)
+    coin, n = rng.integers(0, 2, 2000), 2000
+    action = np.where(rng.random(n) < 0.9, coin, 1 - coin)
+    table = pa.table(
+        {
+            "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "obs_0": np.ones(n),
+            "action": action, "reward": (action == coin).astype(float),
+            "terminated": np.ones(n, dtype=bool), "truncated": np.zeros(n, dtype=bool),
+            "target_prob_pi": np.full(n, 0.5),
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=0.9, behavior="estimate", learners=["lstd"])
+    (said,) = [f for f in e.warnings if f.code == "behavior_estimated"]
+    r = e.recommended["pi"]
+    assert said.numbers["calibrated"] and "no log shows that" in said.text
+    assert r.warnings == ("behavior_estimated",) and r.lo > 0.8  # the true value is 0.5
+
+
 def test_good_logs_are_trusted_and_right() -> None:
     """Warnings on everything would keep the promise too; most of these have to go without."""
     cases = [(name, seed) for name in NEAR for seed in SEEDS]
