@@ -1,9 +1,9 @@
 """How often trusted answers are right, on logs of worlds whose values are known exactly.
 
 The worlds of `benchmarks/worlds`: some were used to make the rule of trust, the others were set
-aside before it was written (`fresh`, `later`, `last`, `unended`, `unseen` and `sealed`: before
-its six changes); they are counted apart. An answer is right if its interval holds the true value;
-a decision (better or worse than the policy that made the log) if it is true.
+aside before it was written (`fresh`, `later`, `last`, `unended`, `unseen`, `sealed` and
+`reserved`: before its seven changes); they are counted apart. An answer is right if its interval
+holds the true value; a decision (better or worse than the policy that made the log) if it is true.
 
     python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--json]
 
@@ -11,6 +11,10 @@ a decision (better or worse than the policy that made the log) if it is true.
 not in the log can last.
 
 `--prototype` grades the slow reference (`benchmarks/worlds/rule.py`) instead of `st.evaluate`.
+
+`--estimate logistic` (the default of `behavior="estimate"`) or `--estimate table` (how often an
+action was taken at an observation) takes the probabilities from the logs, and the targets know no
+more than the logs show. Then "trusted" are answers that are refused for that reason alone.
 """
 
 from __future__ import annotations
@@ -22,10 +26,13 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -38,6 +45,7 @@ from benchmarks.worlds import (
     FRESH,
     LAST,
     LATER,
+    RESERVED,
     SEALED,
     SET_ASIDE,
     UNENDED,
@@ -48,6 +56,7 @@ from benchmarks.worlds import (
 PARTS = {
     "development": DEVELOPMENT, "set-aside": SET_ASIDE, "fresh": FRESH, "later": LATER,
     "last": LAST, "unended": UNENDED, "unseen": UNSEEN, "sealed": SEALED,
+    "reserved": RESERVED,
 }  # fmt: skip
 CHUNK = 10  # logs of one task
 
@@ -71,26 +80,52 @@ class Task(NamedTuple):
     prototype: bool
     ranged: bool = False
     horizon: int | None = None
+    estimate: str | None = None
+
+
+class Frequencies:
+    """A classifier: how often each action was taken at an observation, and once more at all."""
+
+    def fit(self, obs: NDArray[Any], action: NDArray[Any]) -> Frequencies:
+        """Count."""
+        self.classes_, taken = np.unique(action, return_inverse=True)
+        self.all = np.bincount(taken) / len(taken)
+        self.seen: dict[bytes, NDArray[Any]] = {}
+        for x, a in zip(obs, taken, strict=True):
+            self.seen.setdefault(x.tobytes(), self.all.copy())[a] += 1.0
+        return self
+
+    def predict_proba(self, obs: NDArray[Any]) -> NDArray[Any]:
+        """Shares of the counts."""
+        found = np.array([self.seen.get(x.tobytes(), self.all) for x in obs])
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 @cache
-def world_of(part: str, name: str) -> World:
+def world_of(part: str, name: str, estimate: str | None = None) -> World:
     """Each process builds a world once."""
-    return PARTS[part][name]()
+    world = PARTS[part][name]()
+    if estimate is None:
+        return world
+    obs = world.dynamics.obs
+    same = (obs[:, None] == obs).all(axis=2)
+    return replace(world, estimated=True, pi=same @ world.pi / same.sum(axis=1, keepdims=True))
 
 
-def by_product(world: World, seed: int, ranged: bool = False, horizon: int | None = None) -> Said:
+def by_product(world: World, seed: int, task: Task) -> Said:
     """What `st.evaluate` says."""
     import steadytd as st
 
     e: Any = st.evaluate(
         world.log(seed), discount=world.discount, features=world.features,
-        behavior=world.behavior, threads=1, learners=["drl"],
-        reward_range=world.reward_range if ranged else None, horizon=horizon,
+        behavior=Frequencies() if task.estimate == "table" else world.behavior, threads=1,
+        learners=["drl"], reward_range=world.reward_range if task.ranged else None,
+        horizon=task.horizon,
     )  # fmt: skip
     r = e.recommended["pi"]
     decision = e.compare("pi").decision
-    return Said(r.lo, r.hi, r.trusted, decision == "better", decision == "worse")
+    trusted = set(r.warnings) <= {"behavior_estimated"} if task.estimate else r.trusted
+    return Said(r.lo, r.hi, trusted, decision == "better", decision == "worse")
 
 
 def by_prototype(world: World, seed: int) -> Said:
@@ -110,8 +145,8 @@ def by_prototype(world: World, seed: int) -> Said:
 
 def grade(task: Task) -> tuple[Task, Counter[str]]:
     """Count what is right among some logs of a world."""
-    world = world_of(task.part, task.world)
-    told = partial(by_product, ranged=task.ranged, horizon=task.horizon)
+    world = world_of(task.part, task.world, task.estimate)
+    told = partial(by_product, task=task)
     ask: Callable[[World, int], Said] = by_prototype if task.prototype else told
     truth, apart = world.truth, world.truth - world.behavior_truth
     found: Counter[str] = Counter()
@@ -132,7 +167,7 @@ def tasks(asked: argparse.Namespace) -> list[Task]:
     """All logs, in parts that take about as long as each other."""
     parts = list(PARTS) if asked.part == "all" else [asked.part]
     last = asked.first + asked.logs
-    how = asked.prototype, asked.range, asked.horizon
+    how = asked.prototype, asked.range, asked.horizon, asked.estimate
     return [
         Task(part, name, range(first, min(first + CHUNK, last)), *how)
         for part in parts
@@ -169,6 +204,7 @@ def main() -> None:
     parser.add_argument("--prototype", action="store_true", help="grade the slow reference")
     parser.add_argument("--range", action="store_true", help="state the range of rewards")
     parser.add_argument("--horizon", type=int, help="with --range: the most steps of an episode")
+    parser.add_argument("--estimate", choices=["logistic", "table"], help="no logged probabilities")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
     asked = parser.parse_args()

@@ -15,6 +15,7 @@ Endless: every row is a start, U_t = (1 - lam) omega(s_t) + lam (gamma_t rho_{t-
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numba
@@ -26,6 +27,8 @@ from scipy.sparse import csr_matrix
 Floats = NDArray[np.float64]
 LAMS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
 FOLDS, UNITS, RANK = 5, 200, 1e-10
+ALIKE, FREQUENT, SIZES, SEEN, TINY = 1.25, 0.05, 2, 10, 1e-6  # of sizes of rewards
+FEW_THERE = 30  # rows of the same action in the same place
 
 
 class Rows(NamedTuple):
@@ -121,15 +124,19 @@ def fit(rows: Rows, fold: NDArray[np.int64]) -> Fitted:
     return found
 
 
-def negative(rows: Rows) -> float:
-    """Of omega over the log's rows, with beta of the whole log: the share that is negative."""
+def ratio_of_visits(rows: Rows) -> Floats:
+    """omega of the log's rows, with beta of the whole log."""
     weighted = _times(rows.x, rows.rho)
     A = _dense(weighted.T @ (rows.x - _times(rows.x_next, rows.discount)))
     x0 = np.asarray(rows.x.T @ (rows.first | rows.endless).astype(float)).ravel()
     kept = independent(_dense(rows.x.T @ rows.x))
     beta = np.zeros(len(x0))
     beta[kept] = _solve(A[np.ix_(kept, kept)].T, x0[kept])
-    omega = rows.x @ beta
+    return np.asarray(rows.x @ beta)
+
+
+def negative(omega: Floats) -> float:
+    """The share of omega that is negative."""
     return float(np.maximum(-omega, 0.0).sum() / max(np.abs(omega).sum(), 1e-300))
 
 
@@ -144,6 +151,59 @@ def furthest(rows: Rows) -> float:
     returns = np.bincount(episode, left * rows.reward)
     apart = np.sort(np.abs(returns - np.median(returns)))[::-1]
     return float(apart[: max(len(apart) // 20, 1)].sum() / max(apart.sum(), 1e-300))
+
+
+def row_weights(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:
+    """U rho of every row [n, lams]."""
+    nothing = np.zeros(len(rows.reward))
+    return np.asarray(row_scores(rows, Fitted(nothing, nothing, omega), lams)[4])
+
+
+def scarce(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:
+    """By lam: the part of all weights beyond the log where FEW_THERE rows or more are not the same.
+
+    The same are rows of equal features and ratio. 0 where the policy that made the log has as large
+    a part of its own there: then nothing comes often in it.
+    """
+    x = rows.x.toarray() if hasattr(rows.x, "toarray") else rows.x
+    keys = [(x[t] + 0.0).tobytes() + np.float64(rows.rho[t]).tobytes() for t in range(len(x))]
+    number = Counter(keys)
+    few = np.array([number[key] < FEW_THERE for key in keys])
+    weight = row_weights(rows, omega, lams)
+    own = row_weights(rows._replace(rho=np.ones(len(x))), omega, (1.0,))
+    more = np.maximum(weight - own, 0.0)
+    part = more[few].sum(axis=0) / np.maximum(np.abs(weight).sum(axis=0), 1e-300)
+    return np.asarray(np.where(part > own[few].sum() / own.sum(), part, 0.0))
+
+
+def rising(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:
+    """By lam: how fast the weights of rows grow with the size of their rewards, where that is rare.
+
+    Sizes are distances from the median reward, on either side; sizes of which each is less than
+    ALIKE times the next are one. Rare are the largest, down to one that FREQUENT of all rows have.
+    The growth of the mean weight with log size is in parts of it. It is 0 where there are fewer
+    than SIZES sizes, or SEEN rows have the largest.
+    """
+    n = len(rows.reward)
+    weight = np.abs(row_weights(rows, omega, lams))
+    apart = rows.reward - np.median(rows.reward)
+    least = TINY * np.abs(apart).max()
+    found = np.zeros(len(lams))
+    for size in (apart, -apart):
+        order = [i for i in np.argsort(-size, kind="stable") if size[i] > least]
+        sizes: list[list[int]] = []
+        for i in order:
+            if not sizes or size[i] * ALIKE <= size[sizes[-1][-1]]:
+                sizes.append([])
+            sizes[-1].append(int(i))
+        common = [len(one) > FREQUENT * n for one in sizes]
+        rare = sizes[: common.index(True)] if True in common else sizes
+        if len(rare) >= SIZES and len(rare[0]) < SEEN:
+            at = np.concatenate(rare)
+            x = np.log(size[at]) - np.log(size[at]).mean()
+            growth = x @ weight[at] / (x @ x) / np.maximum(weight[at].mean(axis=0), 1e-300)
+            found = np.maximum(found, growth)
+    return found
 
 
 @numba.njit(cache=True)

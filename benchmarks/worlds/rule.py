@@ -16,9 +16,10 @@ log can carry, the one with the shortest interval is taken.
 
 Where at least FEW_SCORES units decide the error, nothing rare is seen in the log; if rewards have
 at most KINDS values, or a few returns lie far from the others, it must not rest on too few tries
-for that, see `few`. Nor is a curve trusted that bends more than any bias that dies away, see
-`grows`, nor a target that goes to where the log hardly was: omega is a ratio of visits, so its part
-that is negative is extrapolated.
+for that, see `few`, and the target must not go the more beyond the log the larger rewards are, see
+`rising`. Nor is a curve trusted that bends more than any bias that dies away, see `grows`, nor a
+target that goes to where the log hardly was: omega is a ratio of visits, so its part that is
+negative is extrapolated.
 """
 
 from __future__ import annotations
@@ -26,7 +27,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from benchmarks.worlds.drl import LAMS, Floats, Rows, Units, furthest, negative, paired
+from benchmarks.worlds.drl import (
+    LAMS,
+    Floats,
+    Rows,
+    Units,
+    furthest,
+    negative,
+    paired,
+    ratio_of_visits,
+    rising,
+    scarce,
+)
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
@@ -42,6 +54,9 @@ FEW_ALIKE = 50.0  # effective episodes
 KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
 SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
 NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
+THIN = 0.1  # of the weights: as much may be beyond the log where it shows little
+RISING = 0.1  # of the mean weight: growth with log size of rare rewards
+PARTLY = 0.45  # `furthest`: enough of the tail is seen where few units decide the error
 BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
 MANY, NEAR = 2.5, 0.03  # standard errors, and distance, that the total weight may be off 1
 FEW_EPISODES, FEW_ROWS, FEW_STRETCHES = 20, 1000, 25
@@ -85,13 +100,18 @@ class Facts(NamedTuple):
     kinds: int  # different rewards
     negative: float  # of omega, the share that is negative
     furthest: float  # of the returns' distances from their median, the largest twentieth
+    rising: Floats  # by lam: growth of weights with the size of rare rewards
+    scarce: Floats  # by lam: of the weights, those beyond the log where it shows little
 
 
 def facts_of(rows: Rows, discount: float, alarms: tuple[str, ...] = ()) -> Facts:
     """Of a log."""
     reward = float(rows.reward.min()), float(rows.reward.max())
     kinds = len(set(rows.reward.tolist()))
-    return Facts(rows.endless, alarms, reward, discount, kinds, negative(rows), furthest(rows))
+    far, omega = furthest(rows), ratio_of_visits(rows)
+    grown = rising(rows, omega) if SKEWED < far < SHOWN else np.zeros(len(LAMS))
+    thin = scarce(rows, omega) if kinds <= KINDS and not rows.endless else np.zeros(len(LAMS))
+    return Facts(rows.endless, alarms, reward, discount, kinds, negative(omega), far, grown, thin)
 
 
 class Sums(NamedTuple):
@@ -231,7 +251,9 @@ def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRI
         "few rows": facts.endless
         or not (facts.kinds <= KINDS or SKEWED < facts.furthest < SHOWN)
         or s.number[at[i]] < FEW_SCORES
-        or not few(units, at[i], facts.kinds),
+        or not (few(units, at[i], facts.kinds) or facts.scarce[at[i]] > THIN),
+        "larger": facts.rising[at[i]] <= RISING
+        or (s.number[at[i]] < FEW_SCORES and facts.furthest >= PARTLY),
         "grows": not grows(s, grid[i]),
         "beyond": facts.negative <= NEGATIVE,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import cache
@@ -271,6 +272,25 @@ def tailed(seed: int) -> Any:
     return made(np.ones((160, 1)), reward, rng.choice([0.8, 1.2], size=160), 2)
 
 
+def prizes(seed: int) -> Any:
+    """The larger a prize, the rarer, and the more often the target would do what brought it."""
+    rng = np.random.default_rng(seed)
+    size = rng.choice([0.0, 1.0, 3.0, 9.0], p=[0.87, 0.08, 0.035, 0.015], size=600)
+    often = rng.random(600) < np.array([0.5, 0.4, 0.7, 0.9])[np.searchsorted([1, 3, 9], size + 0.5)]
+    reward = np.stack([rng.choice([0.0, 0.3], 600), size], axis=1).reshape(-1)
+    rho = np.stack([np.ones(600), np.where(often, 1.4, 0.6)], axis=1).reshape(-1)
+    return made(np.tile(np.eye(2), (600, 1)), reward, rho, 2)
+
+
+def thin(seed: int) -> Any:
+    """Of four actions the target takes three, of few rows each, about four times as often."""
+    rng = np.random.default_rng(seed)
+    action = rng.choice(4, p=[0.91, 0.03, 0.03, 0.03], size=700)
+    rho = np.array([0.649 / 0.91, 4.0, 3.9, 3.8])[action]
+    both_steps = np.stack([rho, np.ones(700)], axis=1).reshape(-1)
+    return made(np.tile(np.eye(2), (700, 1)), rng.choice([0.0, 1.0], 1400), both_steps, 2)
+
+
 CASES: dict[str, Callable[[int], Case]] = {
     "near": lambda s: Case(both(world(0.5, s), episodes=150, length=200, seed=s), {}),
     "outlier": lambda s: Case(outlier(both(world(0.5, s), episodes=150, length=200, seed=s)), {}),
@@ -325,6 +345,8 @@ CASES: dict[str, Callable[[int], Case]] = {
     "running": lambda s: Case(running(s), {"learners": ["lstd"]}, ()),
     "leaving": lambda s: Case(leaving(s), {"learners": ["lstd"]}, ()),
     "tailed": lambda s: Case(tailed(s), {"learners": ["lstd"]}),
+    "prizes": lambda s: Case(prizes(s), {"learners": ["lstd"]}),
+    "thin": lambda s: Case(thin(s), {"learners": ["lstd"]}),
     "slow": lambda s: Case(slow(s), {"learners": ["lstd"]}),
     "online": lambda s: Case(
         both(world(0.5, s), episodes=150, length=200, seed=s), {"learners": ONLINE}
@@ -360,7 +382,7 @@ CASES: dict[str, Callable[[int], Case]] = {
 
 
 ONCE = (
-    "outlier", "running",
+    "outlier", "running", "prizes", "thin",
     "further", "many features", "ridge", "online", "penalty only", "rotd only", "td only",
     "diverged only", "cut, wrong", "by action", "unseen", "growing", "estimated",
     "estimated, few", "states", "few", "too small", "never", "slow",
@@ -521,15 +543,33 @@ def raw_omega(raw: RawLog) -> Floats:
     return np.asarray(raw.x @ np.linalg.lstsq(A.T, raw.x[raw.first].sum(axis=0), rcond=1e-10)[0])
 
 
-def few_rows(d: Drawn, f: Finding) -> None:
-    """Effective numbers of the weights U rho, row by row, with beta of the whole log."""
-    raw, rule = d.raw[f.target], d.e.judged[d.e.targets.index(f.target)].rule
+def raw_weights(raw: RawLog, lam: float) -> tuple[Floats, Floats]:
+    """U rho of every row, with beta of the whole log, and the same of the behaviour."""
     omega = raw_omega(raw)
     weight, own = np.zeros(raw.n), np.zeros(raw.n)
     for t in range(raw.n):
         before = raw.gamma[t - 1] * weight[t - 1] if not raw.first[t] else 1.0
-        weight[t] = ((1.0 - rule.lam) * omega[t] + rule.lam * before) * raw.rho[t]
+        weight[t] = ((1.0 - lam) * omega[t] + lam * before) * raw.rho[t]
         own[t] = raw.gamma[t - 1] * own[t - 1] if not raw.first[t] else 1.0
+    return weight, own
+
+
+def raw_there(raw: RawLog, weight: Floats, own: Floats) -> float:
+    """Rows of equal features and ratio: those a tenth of the weights beyond the log has at most."""
+    same = [(*x, rho) for x, rho in zip(raw.x.tolist(), raw.rho.tolist(), strict=True)]
+    counted = Counter(same)
+    number = np.array([counted[one] for one in same])
+    more = np.maximum(weight - own, 0.0) / np.abs(weight).sum()
+    few = number < 30
+    if more[few].sum() <= own[few].sum() / own.sum():
+        return np.inf
+    return min((k for k in number.tolist() if more[number <= k].sum() > 0.1), default=np.inf)
+
+
+def few_rows(d: Drawn, f: Finding) -> None:
+    """Effective numbers of the weights U rho, row by row, with beta of the whole log."""
+    raw, rule = d.raw[f.target], d.e.judged[d.e.targets.index(f.target)].rule
+    weight, own = raw_weights(raw, rule.lam)
     more = np.maximum(weight - own, 0.0)
     u, s = reference(d, f.target)
     episodes = raw_effective(u.weight[:, at(rule.lam)]) * raw.episodes / len(u.starts)
@@ -537,7 +577,12 @@ def few_rows(d: Drawn, f: Finding) -> None:
     if more.sum() > 0.05 * weight.sum():
         counts["rows that"] = raw_effective(more)
     known = len(set(raw.reward.tolist()))
-    limits = {"rows (": 500.0, "rows that": 300.0 if known <= 10 else 150.0, "episodes (": 50.0}
+    if known <= 10:
+        counts["rows of equal"] = raw_there(raw, weight, own)
+    limits = {
+        "rows (": 500.0, "rows that": 300.0 if known <= 10 else 150.0, "episodes (": 50.0,
+        "rows of equal": 30.0,
+    }  # fmt: skip
     few = {name: n for name, n in counts.items() if 0.0 < n < limits[name]}
     parts = f.text.partition(". Something")[0].partition("act: on ")[2].split(", and on ")
     assert len(parts) == len(few) > 0 and s.number[at(rule.lam)] >= 3.0
@@ -545,7 +590,8 @@ def few_rows(d: Drawn, f: Finding) -> None:
         (name,) = [name for name in few if name in part]
         said = numbers(part)
         assert near(said[0], few[name]) and said[-1] == limits[name]
-        assert name == "rows that" or said[1] == (raw.n if name == "rows (" else raw.episodes)
+        alone = name in ("rows that", "rows of equal")
+        assert alone or said[1] == (raw.n if name == "rows (" else raw.episodes)
     worst = min(few, key=lambda name: few[name] / limits[name])
     assert worst in parts[0]
     (once,) = numbers(f.text.partition("comes once in ")[2].partition(" is missing")[0])
@@ -557,6 +603,30 @@ def few_rows(d: Drawn, f: Finding) -> None:
     else:
         (share,) = numbers(f.text.partition("its episodes have ")[2].partition(" of all")[0])
         assert near(share, raw_furthest(raw), 0.06) and 0.2 < raw_furthest(raw) < 0.6
+
+
+def larger_unseen(d: Drawn, f: Finding) -> None:
+    """Rare sizes of rewards, and by a straight line how weights grow with their logarithm."""
+    sizes, growth, largest, *seen = numbers(f.text.replace("%", "").replace(" once", " 1 times"))
+    raw, rule = d.raw[f.target], d.e.judged[d.e.targets.index(f.target)].rule
+    side = np.sign(largest - np.median(raw.reward))
+    size = side * (raw.reward - np.median(raw.reward))
+    kinds = sorted({round(x, 9) for x in size.tolist() if x > 0.0}, reverse=True)
+    groups = [[kinds[0]]]
+    for x in kinds[1:]:
+        if groups[-1][-1] >= 1.25 * x:
+            groups.append([])
+        groups[-1].append(x)
+    rows = [np.isclose(size[:, None], group).any(axis=1) for group in groups]
+    common = [one.sum() > 0.05 * raw.n for one in rows]
+    kept = rows[: common.index(True)] if True in common else rows
+    at_all = np.any(kept, axis=0)
+    weight = np.abs(raw_weights(raw, rule.lam)[0][at_all])
+    slope = np.polyfit(np.log(size[at_all]), weight, 1)[0] / weight.mean()
+    assert sizes == len(kept) >= 2 and seen == [rows[0].sum()] and seen[0] < 10
+    assert near(growth, 100.0 * np.log(2.0) * slope, 0.06) and slope > 0.1
+    assert near(largest, float(np.median(raw.reward) + side * kinds[0]))
+    assert 0.2 < raw_furthest(raw) < (0.45 if rule.rare else 0.6) and d.e.log.stated is None
 
 
 def raw_furthest(raw: RawLog) -> float:
@@ -811,6 +881,7 @@ def continuing_log(d: Drawn, f: Finding) -> None:
 
 def behavior_estimated(d: Drawn, f: Finding) -> None:
     assert d.case.options["behavior"] == "estimate" and f.numbers["bins"]
+    assert numbers(f.text) == [d.case.table.num_rows]
     known = st.evaluate(d.case.table, features=Identity(), learners=["pdis"])
     one, other = (e.values.filter(learner="pdis")["value"] for e in (d.e, known))
     assert not np.isclose(one, other, rtol=1e-6).any()
@@ -930,7 +1001,8 @@ def not_settled(d: Drawn, f: Finding) -> None:
 CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
     check.__name__: check
     for check in (
-        no_support, ratios_off, low_overlap, few_decide, few_rows, bias_grows, beyond_log,
+        no_support, ratios_off, low_overlap, few_decide, few_rows, larger_unseen, bias_grows,
+        beyond_log,
         no_variation,
         stretches_alike,
         unlike_target, features_poor,
@@ -1015,7 +1087,7 @@ def test_verdicts_are_true() -> None:
             assert (verdict.grade == "good") == (not r.warnings) == r.trusted
             met |= codes if bad else {f"if {code}" for code in codes} | {verdict.grade}
     wanted = {*words.REASONS, "good", "care"} | {f"if {code}" for code in conditions}
-    wanted -= {"few_rows"}  # on these logs it stands alone, as a condition
+    wanted -= {"few_rows", "larger_unseen"}  # on these logs they stand alone, as conditions
     assert met >= wanted, wanted - met
 
 

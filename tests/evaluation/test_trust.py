@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from benchmarks.worlds import DEVELOPMENT, World
+from benchmarks.worlds.drl import LAMS
 from benchmarks.worlds.rows import read
 from benchmarks.worlds.rule import answer, facts_of
 
@@ -110,6 +113,65 @@ def test_returns_of_which_a_few_are_far_must_rest_on_enough_tries() -> None:
         right += r.trusted and r.lo <= truth <= r.hi
         refused += "few_rows" in r.warnings and not r.lo <= truth <= r.hi
     assert refused >= 2 and trusted >= 35 and right >= 0.9 * trusted
+
+
+def test_rare_rewards_and_thin_places_are_those_of_the_slow_reference() -> None:
+    """On logs that show them and on others; these logs are in the sample as a whole."""
+    met = {"larger": 0, "few": 0, "neither": 0}
+    for name, seed in itertools.product(("fishing onehot", "doubling raw", "chests raw"), SEEDS):
+        w, j = world(name), evaluated(name, seed).judged[0]
+        facts, i = facts_of(read(w, seed)[0], w.discount), LAMS.index(j.rule.lam)
+        grows = facts.rising[i] > 0.1 and facts.furthest < (0.45 if j.rule.rare else 0.6)
+        assert (j.larger is not None) == grows
+        if j.larger is not None:
+            assert j.larger.growth == pytest.approx(facts.rising[i], rel=1e-3)
+        if j.resting is not None:
+            assert (j.resting.there < 30.0) == (facts.scarce[i] > 0.1)
+            met["few"] += j.resting.there < 30.0
+        met["larger"] += grows
+        met["neither"] += not grows and (j.resting is None or j.resting.there >= 30.0)
+    assert min(met.values()) >= 2
+
+
+def test_what_grows_where_the_target_goes_is_not_trusted_while_it_is_hardly_seen() -> None:
+    """Prizes that double, and a chest in one of ten rooms: wrong answers would be trusted.
+
+    So are about one of ten logs of the first, and those of the second that rest on enough rows.
+    """
+    wrong = Counter[str]()
+    for name in ("doubling raw", "chests raw"):
+        for seed in range(500, 510):
+            e = evaluated(name, seed)
+            r, resting = e.recommended["pi"], e.judged[0].resting
+            missed = not r.lo <= world(name).truth <= r.hi
+            assert not (missed and r.trusted)
+            alone = resting is not None and list(resting.too_few) == ["there"]
+            wrong["larger"] += missed and r.warnings == ("larger_unseen",)
+            wrong["there"] += missed and r.warnings == ("few_rows",) and alone
+    assert wrong["larger"] >= 1 and wrong["there"] >= 1
+
+
+def test_what_a_policy_knew_beyond_the_log_is_not_seen_in_it() -> None:
+    """A coin that only the behaviour sees: it guesses it in 9 of 10 cases, others in half of them.
+
+    The estimate is calibrated, its ratios are 1, and the value 0.9 is wrong by 0.4.
+    """
+    rng = np.random.default_rng(3)
+    coin, n = rng.integers(0, 2, 2000), 2000
+    action = np.where(rng.random(n) < 0.9, coin, 1 - coin)
+    table = pa.table(
+        {
+            "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "obs_0": np.ones(n),
+            "action": action, "reward": (action == coin).astype(float),
+            "terminated": np.ones(n, dtype=bool), "truncated": np.zeros(n, dtype=bool),
+            "target_prob_pi": np.full(n, 0.5),
+        }
+    )  # fmt: skip
+    e = st.evaluate(table, discount=0.9, behavior="estimate", learners=["lstd"])
+    (said,) = [f for f in e.warnings if f.code == "behavior_estimated"]
+    r = e.recommended["pi"]
+    assert said.numbers["calibrated"] and "no log shows that" in said.text
+    assert r.warnings == ("behavior_estimated",) and r.lo > 0.8  # the true value is 0.5
 
 
 def test_good_logs_are_trusted_and_right() -> None:

@@ -83,13 +83,16 @@ def about_log(f: LogFacts) -> list[Finding]:
     """Findings that concern every target."""
     found = []
     if f.behavior_estimated:
+        known = f.behavior_numbers.get("rows")
+        rows = "the log" if known is None else f"{count(known, 'row')} of the log"
         found.append(
             Finding(
                 "behavior_estimated",
                 "",
                 "warning",
-                "the behaviour policy's probabilities were estimated from the log. Every ratio "
-                "rests on that estimate, and intervals do not cover its error.",
+                f"the behaviour policy's probabilities were estimated from {rows}. Every ratio "
+                "rests on that estimate, and intervals do not cover its error. If the policy knew "
+                "more than the observations tell, the estimate is wrong, and no log shows that.",
                 "Log behavior_prob when you collect data; look at the calibration here.",
                 f.behavior_numbers,
             )

@@ -6,7 +6,8 @@ is off by p d sum of weights / starts: so d follows from how far the value is fr
 from 10 on the one is named for which d is smallest.
 
 Where nothing rare is in the log, and it is too small to show it, the answer is not trusted: then a
-finding says how many tries it rests on. Nor is it where the target goes beyond the log.
+finding says how many tries it rests on. Nor is it where rare rewards grow with how much the target
+does what brings them, nor where it goes beyond the log.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ COUNTED = {
     "rows": "{:.3g} of {} rows",
     "more": "{:.3g} rows that show what it does more often than the policy that made the log",
     "episodes": "{:.3g} of {} episodes",
+    "there": "at most {:.3g} rows of equal features and ratio, for a tenth of what it does",
 }
 
 
@@ -74,6 +76,33 @@ def _why(r: Resting, rows: int) -> str:
         f"a twentieth of its episodes have {r.furthest:.2g} of all distances of returns from their "
         "median, so that the others do not tell how far such can go"
     )
+
+
+def larger_unseen(j: Judged, f: LogFacts) -> Finding | None:
+    """Rare rewards are the larger the more the target does what brings them: there may be more."""
+    x = j.larger
+    if x is None or not j.rule.carried:
+        return None
+    return Finding(
+        "larger_unseen", j.name, "warning",
+        f"the larger a rare reward is, the more {j.name} does what brings it. Beyond the usual "
+        f"rewards there are {x.sizes} sizes; the weight of a row grows by "
+        f"{100.0 * math.log(2.0) * x.growth:.2g} % of its mean with each doubling of the size, and "
+        f"the largest, about {x.largest:.3g}, was seen {_times(x.seen)}. A still larger one may "
+        "well be missing in the log, and would count even more.",
+        "State the range of rewards (reward_range, --reward-range): what is rare is then within "
+        "the interval. Or collect more data with a policy closer to the target.",
+        x._asdict(),
+    )  # fmt: skip
+
+
+def _times(seen: float) -> str:
+    """How often.
+
+    >>> _times(1.0), _times(7.4)
+    ('once', '7 times')
+    """
+    return "once" if round(seen) == 1 else f"{seen:.0f} times"
 
 
 def beyond_log(j: Judged, f: LogFacts) -> Finding | None:

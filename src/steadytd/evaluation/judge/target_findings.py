@@ -13,7 +13,7 @@ from steadytd.evaluation.judge.action_findings import about_actions
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.online_findings import about_online
 from steadytd.evaluation.judge.rule import FEW_STRETCHES, MOST_CUT
-from steadytd.evaluation.judge.silence import about_rows, beyond_log, few_decide
+from steadytd.evaluation.judge.silence import about_rows, beyond_log, few_decide, larger_unseen
 from steadytd.evaluation.judge.unseen import BENDS
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
@@ -30,8 +30,8 @@ UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl:lam=1 has to e
 def about_target(j: Judged, f: LogFacts) -> list[Finding]:
     """Findings for one target, the gravest first: what forbids trust, then the rest."""
     parts = (
-        _support, _ratios_off, _none_carried, _alike, about_rows, _grows, beyond_log, _beyond_cuts,
-        few_decide, _unlike, _features_poor, _unchecked, _disagree,
+        _support, _ratios_off, _none_carried, _alike, about_rows, larger_unseen, _grows, beyond_log,
+        _beyond_cuts, few_decide, _unlike, _features_poor, _unchecked, _disagree,
     )  # fmt: skip
     found = [finding for part in parts if (finding := part(j, f)) is not None]
     found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]

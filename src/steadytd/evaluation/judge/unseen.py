@@ -32,9 +32,14 @@ from steadytd.evaluation.judge.stated import Stated
 
 LEVEL = 0.95
 FEW_ROWS, FEW_MORE, FEW_ALIKE = 500.0, 300.0, 50.0  # effective rows, of both kinds, and episodes
+FEW_THERE, THIN = 30.0, 0.1  # rows of the same in the same place; of the weights, see `there`
 SOME = 0.05  # of the weights: where so little goes beyond the log, it may rest on few rows
 KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
 SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
+PARTLY = 0.45  # `furthest`: the same where few units decide the error, so that intervals are wide
+ALIKE, FREQUENT = 1.25, 0.05  # sizes that differ by less are one; of rows, what is not rare
+SIZES, SEEN, RISING = 2, 10.0, 0.1  # rare sizes, rows that have the largest, growth: see `Larger`
+TINY = 1e-6  # of the largest size: smaller ones are none
 NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
 
 BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
@@ -64,7 +69,8 @@ class Resting(NamedTuple):
     `rows` is of the weights U rho of rows, `more` of by how much they exceed those of the policy
     that made the log (a `share` of all weights), `episodes` of the weights of episodes; `kinds` is
     the number of different rewards, `furthest` what the twentieth of the episodes whose returns
-    lie furthest from their median has of all distances from it.
+    lie furthest from their median has of all distances from it. A tenth of all weights exceeds the
+    log's where it has at most `there` rows of the same features and ratio.
     """
 
     rows: float
@@ -73,6 +79,7 @@ class Resting(NamedTuple):
     episodes: float
     kinds: int = 1
     furthest: float = 0.0
+    there: float = math.inf
     sampled: int = 0  # rows that were looked at
 
     @property
@@ -81,6 +88,8 @@ class Resting(NamedTuple):
         found = {"rows": (self.rows, FEW_ROWS), "episodes": (self.episodes, FEW_ALIKE)}
         if self.share > SOME:
             found["more"] = self.more, FEW_MORE if self.kinds <= KINDS else FEW_MORE / 2.0
+        if self.kinds <= KINDS:
+            found["there"] = self.there, FEW_THERE
         few = {name: pair for name, pair in found.items() if pair[0] < pair[1]}
         return dict(sorted(few.items(), key=lambda item: item[1][0] / item[1][1]))
 
@@ -94,7 +103,72 @@ def resting(rows: RowWeights, target: int, lam: float, episodes: float) -> Resti
     more = np.maximum(weight - rows.own, 0.0)
     count, beyond = (rows.each * effective_number(x) for x in (weight, more))
     share = float(more.sum() / abs(weight.sum()))
-    return Resting(count, beyond, share, episodes, rows.kinds, rows.furthest, rows.number)
+    there = _there(rows, target, more, float(np.abs(weight).sum()))
+    return Resting(count, beyond, share, episodes, rows.kinds, rows.furthest, there, rows.number)
+
+
+def _there(rows: RowWeights, target: int, more: Floats, total: float) -> float:
+    """Up to how many rows of the same a tenth of the weights has that exceeds those of the log.
+
+    Where the log itself has as large a part where it shows little, nothing comes often in it.
+    """
+    if rows.kinds > KINDS:
+        return math.inf
+    number = rows.alike(target)
+    few = number < FEW_THERE
+    if more[few].sum() / total <= rows.own[few].sum() / rows.own.sum():
+        return math.inf
+    order = np.argsort(number, kind="stable")
+    reached = np.flatnonzero(np.cumsum(more[order]) > THIN * total)
+    return float(number[order[reached[0]]]) if len(reached) else math.inf
+
+
+class Larger(NamedTuple):
+    """Rare rewards beyond the usual one, on one side: the larger, the more the target does there.
+
+    Sizes are distances from the median reward; rare are the largest, down to one that a twentieth
+    of the rows have. `largest` is the largest reward, and `seen` as many rows have one like it.
+    `growth` is that of a row's weight with log size, by least squares, in parts of its mean.
+    """
+
+    sizes: int
+    largest: float
+    seen: float
+    growth: float
+
+    @property
+    def rises(self) -> bool:
+        """A still larger one, which would count even more, may well be missing."""
+        return self.sizes >= SIZES and self.seen < SEEN and self.growth > RISING
+
+
+def larger(rows: RowWeights, target: int, lam: float, rare: bool) -> Larger | None:
+    """Of the sampled rows; None where such rewards are not found, or their tail is in the log."""
+    shown = PARTLY if rare else SHOWN
+    weight = rows.weights(target, lam) if SKEWED < rows.furthest < shown else None
+    if weight is None or not rows.number:
+        return None
+    usual = float(np.median(rows.reward))
+    found = [_beyond(rows, usual, np.abs(weight), side) for side in (1.0, -1.0)]
+    return max((x for x in found if x.rises), key=lambda x: x.growth, default=None)
+
+
+def _beyond(rows: RowWeights, usual: float, weight: Floats, side: float) -> Larger:
+    """On one side of the usual reward."""
+    size = side * (rows.reward - usual)
+    order = np.argsort(-size, kind="stable")
+    order = order[size[order] > TINY * float(np.abs(size).max())]
+    sizes = size[order]
+    place = np.cumsum(np.append(False, sizes[1:] * ALIKE <= sizes[:-1]))[: len(sizes)]
+    often = np.flatnonzero(np.bincount(place) > FREQUENT * rows.number)
+    kept = place < (often[0] if len(often) else len(sizes))
+    if not kept.any():
+        return Larger(0, usual, 0.0, 0.0)
+    x, y = np.log(sizes[kept]), weight[order][kept]
+    spread = float(((x - x.mean()) ** 2).sum())
+    growth = float((x - x.mean()) @ y) / max(spread * float(y.mean()), 1e-300)
+    seen = rows.each * float((place == 0).sum())
+    return Larger(int(place[kept][-1]) + 1, usual + side * float(sizes[0]), seen, growth)
 
 
 def once_in(tries: float) -> float:

@@ -34,7 +34,7 @@ from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import with_numbers
 from steadytd.evaluation.judge.rule import Data, Ruled, ruled
 from steadytd.evaluation.judge.stated import Stated
-from steadytd.evaluation.judge.unseen import Fewer, Resting, Tries, resting, tries
+from steadytd.evaluation.judge.unseen import Fewer, Larger, Resting, Tries, larger, resting, tries
 
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
 
@@ -113,6 +113,7 @@ class Judged:
     marginal ratio x(s).omega; `behavior` is the policy that made the log; `rule` what the rule of
     trust takes. Units of `curve` and `rule` are not joined where they are stretches of episodes.
     `resting` says how many tries it rests on; None where that is not known, or does not matter.
+    `larger` are rare rewards that grow where it goes; None where there are none, or all is seen.
     `negative` is the share of the marginal ratio over the log's rows that is below 0.
     """
 
@@ -133,6 +134,7 @@ class Judged:
     behavior: Estimate = field(default_factory=lambda: nothing(0))
     actions: ActionAnswers | None = None
     resting: Resting | None = None
+    larger: Larger | None = None
     negative: float = 0.0
     rule: Ruled = field(kw_only=True)
 
@@ -182,7 +184,7 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
     """The values of all learners for one target."""
     e, whole, plan, asked, outcomes, behavior, *_ = given
     found_curve = curve(whole, target)
-    rule, tried = _ruled(given, target, overlap.rho_max, found_curve)
+    rule, tried, grown = _ruled(given, target, overlap.rho_max, found_curve)
     online = iter(outcomes.get(target, []))
     rows: list[Value] = []
     forms: dict[str, Form] = {}
@@ -232,15 +234,15 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
         _size(e, target), e.held_out(target), forms,
         {name: found[form].value for name, form in plain.items()},
         {name: found[form] for name, form in listed},
-        found_curve, marginal_weights(e, target), behavior, actions, tried,
+        found_curve, marginal_weights(e, target), behavior, actions, tried, grown,
         given.rows.negative(target), rule=rule,
     )  # fmt: skip
 
 
 def _ruled(
     given: Given, target: int, largest: float, found: dict[float, Estimate]
-) -> tuple[Ruled, Resting | None]:
-    """What the rule takes of a curve, and how many tries that rests on, where it matters."""
+) -> tuple[Ruled, Resting | None, Larger | None]:
+    """What the rule takes of a curve, and what it may miss, where it matters."""
     whole, rows, stated = given.whole, given.rows, given.stated
     least, most = whole.units.extent[:2].tolist()
     divided = bool(whole.units.continues[1:].any())
@@ -250,10 +252,13 @@ def _ruled(
     if stated is not None:
         data = data._replace(tries=partial(tries_of, given, target, largest))
     rule = ruled(found, given.own, data)
-    if stated is not None or divided or rule.rare:
-        return rule, None
+    if stated is not None or divided:
+        return rule, None, None
+    grown = larger(rows, target, rule.lam, rule.rare)
+    if rule.rare:
+        return rule, None, grown
     episodes = rule.weighing.weights * whole.n_starts / whole.n_units
-    return rule, resting(rows, target, rule.lam, episodes)
+    return rule, resting(rows, target, rule.lam, episodes), grown
 
 
 def tries_of(given: Given, target: int, largest: float, one: Estimate) -> Tries | None:

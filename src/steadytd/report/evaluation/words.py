@@ -28,6 +28,7 @@ REASONS = {
     "bias_grows": "what the features miss seems to grow with time, beyond any bound",
     "beyond_log": "the target goes to where the log hardly was: what comes there is extrapolated",
     "few_rows": "it rests on too few tries to show what is rare",
+    "larger_unseen": "rare rewards grow where this policy goes, so that larger ones may be missing",
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",
     "stretches_alike": "the log is too short for how slowly it forgets",
@@ -37,7 +38,7 @@ REASONS = {
     "actions_unseen": "the target takes actions that the log never shows",
 }
 # These leave the value usable under a condition that a person can judge.
-CONDITIONAL = {"behavior_estimated", "cut_off", "few_rows"}
+CONDITIONAL = {"behavior_estimated", "cut_off", "few_rows", "larger_unseen"}
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,7 @@ def _if(codes: tuple[str, ...]) -> str:
         "right; much depends on them, and the log cannot check them",
         "few_rows": "trust it only if nothing rare can happen that the log does not show; it rests "
         "on few tries",
+        "larger_unseen": "trust it only if there are no larger rewards than those logged",
     }
     return "; ".join(said[code] for code in codes)
 
