@@ -935,7 +935,11 @@ def sensitivity(d: Drawn, f: Finding) -> None:
         assert f"{value:.4g}" == f"{behavior:.4g}" and f"({value:.4g})" in f.text
         return
     assert ("better" in f.text) == (value > behavior)
-    assert f"({value:.4g} against {behavior:.4g})" in f.text
+    shown = re.search(r"\((\S+) against (\S+)\)", f.text)
+    assert shown, f.text
+    one, other = map(float, shown.groups())
+    assert (one > other) == (value > behavior)  # as many digits as show which is larger
+    assert one == pytest.approx(value, rel=5e-4) and other == pytest.approx(behavior, rel=5e-4)
     assert ("chance or bias" in f.text) == (d.e.compare(f.target).decision == "undecided")
     if raw is None or np.linalg.matrix_rank(raw.x) < raw.x.shape[1]:
         return
