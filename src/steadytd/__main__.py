@@ -17,10 +17,12 @@ def main() -> None:
     heeded = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN  # not if started by nohup
     if heeded:
         signal.signal(signal.SIGINT, _stop)
+    from steadytd.cli import fault
     from steadytd.cli.main import main as run
 
     if heeded:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.excepthook = fault.unhandled
+        signal.signal(signal.SIGINT, fault.interrupt)
     try:
         run()
     except KeyboardInterrupt:  # where the command could not say it any more

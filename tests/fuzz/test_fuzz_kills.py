@@ -137,6 +137,32 @@ def test_an_interrupted_command_waits_for_no_thread() -> None:
     assert (process.returncode, process.stdout, process.stderr) == (130, "said", "")
 
 
+LOADING = """
+import signal, sys
+from steadytd import __main__ as program
+from steadytd.cli import main as cli
+
+def loads(standalone_mode):  # as libraries with the C interface of NumPy do
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    raise ImportError("numpy.core.multiarray failed to import")
+
+cli.app = loads
+program.main()
+"""
+
+
+def test_an_interruption_that_became_an_import_error() -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", LOADING], capture_output=True, text=True, env=ENVIRONMENT,
+        timeout=100, check=False,
+    )  # fmt: skip
+    assert process.stderr == "interrupted; every file written so far is complete.\n"
+    assert process.returncode == 130
+
+
 OTHERS = {
     "evaluate": "evaluate PLACE/log.parquet --learner lstd --out PLACE/out/e",
     "report": "report PLACE/out",
@@ -153,7 +179,8 @@ def test_ctrl_c_in_other_commands(name: str, tmp_path: Path) -> None:
     Study(parse_spec(STUDY, "s")).run(out=out)
     before, words = tree(out), OTHERS[name].replace("PLACE", str(tmp_path)).split()
     first = steadytd(*words)
-    assert first.wait(timeout=300) == 0
+    said = first.communicate(timeout=300)[1]
+    assert first.returncode == 0, said
     whole = set(tree(out)) - set(before)
     draw, done = Random(14), 0
     for _ in range(25):

@@ -7,8 +7,24 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
+from types import FrameType, TracebackType
+from typing import NoReturn
 
 OUR_FAULT = "this is a mistake in steadytd, not in your input"  # tests look for it
+
+interruptions: list[int] = []  # signals so far
+
+
+def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    """What Ctrl-C does; noted, since a library that is being loaded makes an ImportError of it."""
+    interruptions.append(number)
+    raise KeyboardInterrupt
+
+
+def unhandled(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an exception, as such libraries do; but not an interruption."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
 
 
 def sentence(error: BaseException) -> str:

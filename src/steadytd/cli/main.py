@@ -121,7 +121,7 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: say(str(message))
-            app(standalone_mode=True)
+            _command()
     except InputError as error:
         _fail(str(error))
     except OSError as error:
@@ -133,6 +133,16 @@ def main() -> None:
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
             err.print("interrupted; every file written so far is complete.", highlight=False)
+        raise
+
+
+def _command() -> None:
+    """Run it; whatever an interruption became on its way is one."""
+    try:
+        app(standalone_mode=True)
+    except Exception:
+        if fault.interruptions:
+            sys.exit(INTERRUPTED)
         raise
 
 
