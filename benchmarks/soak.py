@@ -141,8 +141,7 @@ def give_back() -> None:
 def held_MB() -> float:
     """The memory that this process holds, without pages of files.
 
-    Those are the libraries' code, and the kernel takes them away and brings them back as it likes:
-    on some machines by 30 MB within minutes, also while nothing is done.
+    Those are the libraries' code, which the kernel may take away and bring back; no leak is there.
     """
     resident, of_files = map(int, Path("/proc/self/statm").read_text().split()[1:3])
     return (resident - of_files) * os.sysconf("SC_PAGE_SIZE") / 1e6
