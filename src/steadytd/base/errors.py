@@ -34,8 +34,8 @@ def users_own(what: str) -> Iterator[None]:
     """
     try:
         yield
+    except InputError:  # from a call of ours: a sentence already
+        raise
     except Exception as error:
         said = f"{type(error).__name__}{f' ({error})' if str(error) else ''}."
-        if isinstance(error, InputError):  # from a call of ours: a sentence already
-            said = str(error)
         raise InputError(f"{what} failed: {said}") from error
