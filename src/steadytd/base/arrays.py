@@ -46,6 +46,8 @@ def on_cache_line(shape: tuple[int, ...]) -> Floats:
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """A view that may not be written to: to Numba, writable and read-only are different types."""
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.setflags(write=False)
     return view

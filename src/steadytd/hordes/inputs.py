@@ -219,22 +219,26 @@ class Inputs:
         return self._made(first, feature, value)
 
     def _made(self, first: Longs, feature: NDArray[Any], value: Floats) -> ActiveFeatures:
-        with np.errstate(over="ignore"):
-            values = value.astype(self.dtype)
-        if self.dtype == "float32" and not np.isfinite(values).all():
-            raise InputError(
-                f"features must fit into float32, got {np.abs(value).max():g}; use another unit, "
-                'or dtype="float64".'
-            )
-        return ActiveFeatures(first, feature.astype(np.int32), values)
+        values = np.ascontiguousarray(value)
+        if self.dtype == "float32":
+            with np.errstate(over="ignore"):
+                values = values.astype(np.float32)
+            if not np.isfinite(values).all():
+                raise InputError(
+                    f"features must fit into float32, got {np.abs(value).max():g}; use another "
+                    'unit, or dtype="float64".'
+                )
+        return ActiveFeatures(first, feature.astype(np.int32), values).read_only()
 
 
 def _ascending(indices: NDArray[Any], features: int) -> bool:
     """Whether each row of indices is in ascending order, none twice, from 0 to features - 1."""
     if not indices.size:
         return True
-    inside = indices[:, 0].min() >= 0 and indices[:, -1].max() < features
-    return bool(inside and (indices[:, 1:] > indices[:, :-1]).all())
+    one = len(indices) == 1  # a live step has no time for the minimum of one number
+    low = indices[0, 0] if one else indices[:, 0].min()
+    high = indices[0, -1] if one else indices[:, -1].max()
+    return bool(low >= 0 and high < features and (indices[:, 1:] > indices[:, :-1]).all())
 
 
 def numbers(
