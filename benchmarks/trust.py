@@ -12,9 +12,9 @@ not in the log can last.
 
 `--prototype` grades the slow reference (`benchmarks/worlds/rule.py`) instead of `st.evaluate`.
 
-`--estimate logistic` (the default of `behavior="estimate"`) or `--estimate table` (how often an
-action was taken at an observation) takes the probabilities from the logs, and the targets know no
-more than the logs show. Then "trusted" are answers that are refused for that reason alone.
+`--estimate usual` (that of `behavior="estimate"`) or `--estimate logistic` takes the probabilities
+from the logs, and the targets know no more than the logs show. It is stated that nothing is hidden,
+which is false in worlds where the behaviour knows more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -83,24 +82,6 @@ class Task(NamedTuple):
     estimate: str | None = None
 
 
-class Frequencies:
-    """A classifier: how often each action was taken at an observation, and once more at all."""
-
-    def fit(self, obs: NDArray[Any], action: NDArray[Any]) -> Frequencies:
-        """Count."""
-        self.classes_, taken = np.unique(action, return_inverse=True)
-        self.all = np.bincount(taken) / len(taken)
-        self.seen: dict[bytes, NDArray[Any]] = {}
-        for x, a in zip(obs, taken, strict=True):
-            self.seen.setdefault(x.tobytes(), self.all.copy())[a] += 1.0
-        return self
-
-    def predict_proba(self, obs: NDArray[Any]) -> NDArray[Any]:
-        """Shares of the counts."""
-        found = np.array([self.seen.get(x.tobytes(), self.all) for x in obs])
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
-
-
 @cache
 def world_of(part: str, name: str, estimate: str | None = None) -> World:
     """Each process builds a world once."""
@@ -112,20 +93,35 @@ def world_of(part: str, name: str, estimate: str | None = None) -> World:
     return replace(world, estimated=True, pi=same @ world.pi / same.sum(axis=1, keepdims=True))
 
 
+def hides(world: World) -> bool:
+    """Whether the behaviour looks at more than observations."""
+    obs, mu = world.dynamics.obs, world.mu
+    same = (obs[:, None] == obs).all(axis=2)
+    return not np.allclose(same @ mu / same.sum(axis=1, keepdims=True), mu, atol=1e-9)
+
+
+def _logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, random_state=0))
+
+
 def by_product(world: World, seed: int, task: Task) -> Said:
     """What `st.evaluate` says."""
     import steadytd as st
 
     e: Any = st.evaluate(
         world.log(seed), discount=world.discount, features=world.features,
-        behavior=Frequencies() if task.estimate == "table" else world.behavior, threads=1,
+        behavior=_logistic() if task.estimate == "logistic" else world.behavior, threads=1,
+        nothing_hidden=task.estimate is not None,
         learners=["drl"], reward_range=world.reward_range if task.ranged else None,
         horizon=task.horizon,
     )  # fmt: skip
     r = e.recommended["pi"]
     decision = e.compare("pi").decision
-    trusted = set(r.warnings) <= {"behavior_estimated"} if task.estimate else r.trusted
-    return Said(r.lo, r.hi, trusted, decision == "better", decision == "worse")
+    return Said(r.lo, r.hi, r.trusted, decision == "better", decision == "worse")
 
 
 def by_prototype(world: World, seed: int) -> Said:
@@ -177,7 +173,9 @@ def tasks(asked: argparse.Namespace) -> list[Task]:
     ]
 
 
-def gathered(results: Iterable[tuple[Task, Counter[str]]]) -> list[dict[str, Any]]:
+def gathered(
+    results: Iterable[tuple[Task, Counter[str]]], estimated: bool = False
+) -> list[dict[str, Any]]:
     """One row per world, then one per kind of world and part."""
     sums: dict[tuple[str, str], Counter[str]] = {}
     for task, found in results:
@@ -188,7 +186,10 @@ def gathered(results: Iterable[tuple[Task, Counter[str]]]) -> list[dict[str, Any
     for part, name in worlds:
         world = world_of(part, name)
         kind = "endless" if world.endless else "episodic"
-        for text in (kind, f"{kind}, probabilities {world.probabilities}"):
+        more = f"probabilities {world.probabilities}"
+        if estimated:
+            more = "more is looked at" if hides(world) else "nothing hidden"
+        for text in (kind, f"{kind}, {more}"):
             totals.setdefault((part, text), Counter()).update(sums[part, name])
     rows = [{"part": p, "world": n, **sums[p, n]} for p, n in worlds]
     return rows + [{"part": p, "world": f"all {n}", **totals[p, n]} for p, n in sorted(totals)]
@@ -204,7 +205,7 @@ def main() -> None:
     parser.add_argument("--prototype", action="store_true", help="grade the slow reference")
     parser.add_argument("--range", action="store_true", help="state the range of rewards")
     parser.add_argument("--horizon", type=int, help="with --range: the most steps of an episode")
-    parser.add_argument("--estimate", choices=["logistic", "table"], help="no logged probabilities")
+    parser.add_argument("--estimate", choices=["usual", "logistic"], help="no logged probabilities")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
     asked = parser.parse_args()
@@ -212,7 +213,8 @@ def main() -> None:
     todo = tasks(asked)
     with multiprocessing.get_context("spawn").Pool(asked.processes, _one_thread) as pool:
         done = pool.imap_unordered(grade, todo)
-        rows = gathered(track(done, "logs", total=len(todo), console=Console(stderr=True)))
+        shown = track(done, "logs", total=len(todo), console=Console(stderr=True))
+        rows = gathered(shown, asked.estimate is not None)
     if asked.json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return

@@ -513,6 +513,12 @@ def test_an_unknown_behaviour_policy(
     assert "trust it only if the estimated behaviour probabilities are right" in text
     assert "Calibration of the estimated behaviour policy" in text
     assert "behavior_estimated: " in text
+    stated = ["--estimate-behavior", "--nothing-hidden"]
+    assert call(monkeypatch, "evaluate", str(path), *learners, *stated) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "only estimates" not in text and "it is stated that the policy knew no more" in text
+    assert "This holds if the policy that made the log looked at nothing but the logged" in text
+    assert call(monkeypatch, "evaluate", str(path), "--nothing-hidden") == 2
 
 
 def test_a_range_of_rewards_reaches_the_library(

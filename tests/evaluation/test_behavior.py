@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from steadytd.evaluation.behavior.behavior import (
     with_estimated_behavior,
 )
 from steadytd.evaluation.behavior.calibration import calibrate
+from steadytd.evaluation.behavior.frequencies import Frequencies
 from steadytd.logs.log import Log, open_log
 from tests.support.log_helpers import fixed_lists, identity_of
 
@@ -182,6 +184,45 @@ def test_a_badly_calibrated_classifier_is_flagged_and_floored() -> None:
     assert values.min() == 1e-3
     assert wrapped.floored == c["floored"] == int((values == 1e-3).sum()) > 20
     assert any(not row["fine"] for row in c["bins"])
+
+
+def counted_log(rng: np.random.Generator, states: int, rows: int) -> Log:
+    """One step per episode; states 0, 1, ... are pairs of numbers."""
+    s, action = rng.integers(states, size=rows), rng.integers(3, size=rows)
+    table = pa.table(
+        {
+            "episode_id": np.arange(rows), "t": np.zeros(rows, dtype=int),
+            "obs": fixed_lists(np.stack([s / 7.0, -s], axis=1)), "action": action,
+            "reward": np.zeros(rows), "terminated": np.ones(rows, dtype=bool),
+            "target_prob_even": np.full(rows, 1 / 3),
+        }
+    )  # fmt: skip
+    return open_log(table, discount=0.9)
+
+
+def test_frequencies_are_counts() -> None:
+    rng = np.random.default_rng(4)
+    obs = rng.integers(3, size=(60, 2)) / 7.0
+    action = rng.choice([5, 8, 9], size=60, p=[0.2, 0.5, 0.3])
+    model = Frequencies().fit(obs, action)
+    every = np.array([(action == a).mean() for a in (5, 8, 9)])
+    asked = np.vstack([obs[::-1], [[9.0, 9.0]]])
+    for x, p in zip(asked, model.predict_proba(asked), strict=True):
+        here = (obs == x).all(axis=1)
+        count = np.array([(here & (action == a)).sum() for a in (5, 8, 9)])
+        np.testing.assert_allclose(p, (count + every) / (here.sum() + 1), rtol=1e-13)
+    assert model.classes_.tolist() == [5, 8, 9]
+
+
+def test_actions_are_counted_where_observations_come_again() -> None:
+    """30 rows per observation are enough, whatever the folds; a feature map is not passed over."""
+    rng = np.random.default_rng(0)
+    few, many = counted_log(rng, 5, 5 * 30), counted_log(rng, 1000, 5 * 30)
+    fitted = estimate_behavior(few)
+    assert all(isinstance(model, Frequencies) for model in fitted.models)
+    assert json.loads(fitted.settings)[0] == "frequencies"
+    for others in (estimate_behavior(many), estimate_behavior(few, features=lambda x: x)):
+        assert json.loads(others.settings)[0] == "logistic"
 
 
 def test_a_users_classifier_and_feature_map() -> None:

@@ -172,6 +172,62 @@ def test_what_a_policy_knew_beyond_the_log_is_not_seen_in_it() -> None:
     r = e.recommended["pi"]
     assert said.numbers["calibrated"] and "no log shows that" in said.text
     assert r.warnings == ("behavior_estimated",) and r.lo > 0.8  # the true value is 0.5
+    stated = st.evaluate(
+        table, discount=0.9, behavior="estimate", learners=["lstd"], nothing_hidden=True
+    )
+    (note,) = [f for f in stated.warnings if f.code == "behavior_estimated"]
+    assert note.level == "note" and "if that is false, so may be the answer" in note.text
+
+
+def test_estimates_are_trusted_where_it_is_stated_that_nothing_is_hidden() -> None:
+    """The observations are the state. 93 of 93 such answers were right (0018); 8 of 9 must be."""
+    trusted, right = 0, []
+    for name in ("garnet onehot far", "walk onehot", "cliff onehot"):
+        w = replace(world(name), estimated=True)
+        for seed in SEEDS[:3]:
+            e = st.evaluate(
+                w.log(seed), discount=w.discount, features=w.features, behavior="estimate",
+                learners=["lstd"], nothing_hidden=True,
+            )  # fmt: skip
+            r = e.recommended["pi"]
+            trusted += r.trusted
+            right += [r.lo <= w.truth <= r.hi] if r.trusted else []
+            assert e.settings["nothing_hidden"] and "behavior_estimated" not in r.warnings
+    assert trusted >= 8 and sum(right) >= trusted - 1
+
+
+class Flat:
+    """A classifier that finds all actions equally likely: calibrated, if they are on average."""
+
+    def fit(self, obs: Any, action: Any) -> None:
+        self.classes_ = np.unique(action)
+
+    def predict_proba(self, obs: Any) -> Any:
+        return np.full((len(obs), len(self.classes_)), 1.0 / len(self.classes_))
+
+
+def test_a_statement_does_not_mend_a_wrong_estimate() -> None:
+    w = replace(world("garnet onehot near"), estimated=True)
+    e = st.evaluate(
+        w.log(3), discount=w.discount, features=w.features, behavior=Flat(), learners=["lstd"],
+        nothing_hidden=True,
+    )  # fmt: skip
+    (said,) = [f for f in e.warnings if f.code == "behavior_estimated"]
+    assert said.numbers["calibrated"] and said.level == "warning"
+    assert "may still be wrong" in said.text and not e.recommended["pi"].trusted
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"nothing_hidden": 1, "behavior": "estimate"}, "nothing_hidden must be True or False"),
+        ({"nothing_hidden": True}, 'it needs behavior="estimate"'),
+    ],
+)
+def test_a_statement_about_nothing(given: dict[str, Any], message: str) -> None:
+    w = world("garnet onehot near")
+    with pytest.raises(st.InputError, match=message):
+        st.evaluate(w.log(3), discount=w.discount, features=w.features, **given)
 
 
 def test_good_logs_are_trusted_and_right() -> None:

@@ -67,6 +67,13 @@ def evaluate(
     horizon: Annotated[
         int | None, typer.Option(help="With --reward-range: the most steps of an episode.")
     ] = None,
+    nothing_hidden: Annotated[
+        bool,
+        typer.Option(
+            "--nothing-hidden",
+            help="With --estimate-behavior: the policy saw nothing but the logged observations.",
+        ),
+    ] = False,
     engine: Annotated[str, typer.Option(help="local or dask.")] = "local",
     address: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler; default: threads here.")
@@ -124,8 +131,8 @@ def evaluate(
         e = do(
             log, discount=discount, features=features or "raw", learners=learner,
             behavior="estimate" if estimate else None, reward_range=ranged(reward_range),
-            horizon=horizon, engine=engine, address=address, checkpoint=checkpoint,
-            threads=threads, seed=seed, progress=update,
+            horizon=horizon, nothing_hidden=nothing_hidden, engine=engine, address=address,
+            checkpoint=checkpoint, threads=threads, seed=seed, progress=update,
         )  # fmt: skip
     page = None
     if directory is not None:
@@ -172,7 +179,7 @@ def opened(
 ) -> Log:
     """The log, with its behaviour probabilities or the wish to estimate them."""
     from steadytd.base.errors import InputError
-    from steadytd.evaluation.evaluate import require_behavior
+    from steadytd.evaluation.behavior.opened import require_behavior
     from steadytd.logs.log import open_log
 
     for i, name in enumerate(targets or []):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from steadytd.base.numbers import one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
+from steadytd.evaluation.behavior.opened import check_hidden, opened
 from steadytd.evaluation.collect.plan import ActionPlan, Plan, Where, blocks_for
 from steadytd.evaluation.collect.rows.table import table_fits
 from steadytd.evaluation.collect.statistics import halved, units
@@ -51,7 +51,7 @@ from steadytd.evaluation.visits import visits
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.decode.meaning import Policy
-from steadytd.logs.log import Log, open_log
+from steadytd.logs.log import Log
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
 PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
@@ -76,6 +76,7 @@ def evaluate(
     value_at: Literal["auto", "start", "states"] = "auto",
     reward_range: tuple[float, float] | None = None,
     horizon: int | None = None,
+    nothing_hidden: bool = False,
     engine: str = "local",
     address: str | None = None,
     checkpoint: str | Path | None = None,
@@ -99,6 +100,8 @@ def evaluate(
     (default for a log of one endless episode). `reward_range` are the least and the largest reward
     that a step can give, in the log or not: with it intervals hold outcomes that were too rare to
     be logged; and with `horizon`, the most steps of an episode, also outcomes that last.
+    `nothing_hidden` states that the policy that made the log looked at nothing but the logged
+    observations: only then can answers with estimated probabilities be trusted.
     `engine="dask"` spreads the sums over a cluster (at
     `address`, or threads here), one task per part, kept in the directory `checkpoint`.
     `progress(done, total)` is called with rows.
@@ -116,8 +119,9 @@ def evaluate(
         if given is not None and not isinstance(given, str | Path):
             raise InputError(f"{name} must be a text or a path, got {given!r}.")
     stated = stated_range(reward_range, horizon)
+    check_hidden(nothing_hidden, behavior)
     asked = with_drl(requests(learners))
-    log = _opened(source, discount, targets, columns, behavior, batch_rows, seed)
+    log = opened(source, discount, targets, columns, behavior, batch_rows, seed)
     if not log.targets:
         raise InputError(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
@@ -147,55 +151,11 @@ def evaluate(
         "seed": seed,
         "reward_range": None if stated is None else [stated.lo, stated.hi],
         "horizon": horizon,
+        "nothing_hidden": nothing_hidden,
     }
     check_stated(log, passed.statistics.extent, stated, plan.where == "start")
-    return conclude(log, fitted, plan, asked, passed, How(seed, threads, stated), settings)
-
-
-def _opened(
-    source: Any,
-    discount: float | None,
-    targets: Sequence[str] | Mapping[str, Policy] | None,
-    columns: ColumnMap | None,
-    behavior: Any,
-    batch_rows: int,
-    seed: int,
-) -> Log:
-    """The log, with estimated behaviour where that is asked for, and only there."""
-    estimating = behavior == "estimate" or hasattr(behavior, "predict_proba")
-    known = None if estimating else behavior
-    if isinstance(source, Log):
-        for name, given in (("targets", targets), ("columns", columns), ("behavior", known)):
-            if given is not None:
-                raise InputError(f"{name} of an open log cannot be changed; give it to open_log.")
-        log = source
-    else:
-        log = open_log(
-            source, discount=discount, targets=targets, columns=columns, behavior=known,
-            batch_rows=batch_rows,
-        )  # fmt: skip
-    if not estimating:
-        require_behavior(log)
-    else:
-        from steadytd.evaluation.behavior.behavior import estimate_behavior, with_estimated_behavior
-
-        classifier = None if behavior == "estimate" else behavior
-        log = with_estimated_behavior(log, estimate_behavior(log, classifier, seed=seed))
-    return log
-
-
-def require_behavior(log: Log) -> None:
-    """Complain if the behaviour policy's probabilities are not known."""
-    if log.has_behavior:
-        return
-    close = difflib.get_close_matches("behavior_prob", log.source.schemas[0].names, n=1)
-    hint = f" Is it '{close[0]}'?" if close else ""
-    name = close[0] if close else "its_name"
-    raise InputError(
-        f"{log.files[0]}: there is no column 'behavior_prob' with the probability of the logged "
-        f"action.{hint} Name it with columns={{'behavior_prob': '{name}'}} (on the command line "
-        f'--map behavior_prob={name}), or estimate it from the log with behavior="estimate" '
-        "(--estimate-behavior)."
+    return conclude(
+        log, fitted, plan, asked, passed, How(seed, threads, stated, nothing_hidden), settings
     )
 
 
@@ -293,6 +253,7 @@ class How(NamedTuple):
     seed: int
     threads: int | None
     stated: Stated | None = None
+    nothing_hidden: bool = False
 
 
 def in_units(e: Estimator, plan: Plan) -> Estimator:
@@ -320,13 +281,14 @@ def conclude(
     settings: dict[str, Any],
 ) -> Evaluation:
     """Estimates, intervals and findings from the sums of a pass."""
-    seed, threads, stated = how
+    seed, threads, stated, nothing_hidden = how
     whole = estimator(units(passed.statistics), plan.where, plan.systems, plan.lams)
     e = in_units(whole, plan)
     u = e.units
     drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed))
     estimated = bool(getattr(log, "behavior_estimated", False))
     facts = LogFacts.of(e, passed.left_out, _calibration(log) if estimated else None, stated)
+    facts = replace(facts, nothing_hidden=nothing_hidden)
     valued = behavior_estimate(whole)
     own = at(whole, whole.behavior, 1.0)
     sample = passed.checked.sample

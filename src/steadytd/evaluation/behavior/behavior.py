@@ -23,6 +23,7 @@ from steadytd.base.errors import InputError, users_own
 from steadytd.base.numbers import whole
 from steadytd.base.random import dealt
 from steadytd.evaluation.behavior.calibration import Calibration, calibrate
+from steadytd.evaluation.behavior.frequencies import Frequencies, come_again
 from steadytd.evaluation.behavior.sample import distinct, numbered, sample_rows_of
 from steadytd.logs.log import Log, LogBatch
 
@@ -96,8 +97,9 @@ def estimate_behavior(
 ) -> Behavior:
     """Fit the behaviour policy on at most `sample_rows` random rows of the log (one pass).
 
-    `classifier` has `fit` and `predict_proba`, and is copied, not changed; by default multinomial
-    logistic regression on standardised observations, or on `features(obs)` where that is given.
+    `classifier` has `fit` and `predict_proba`, and is copied, not changed. By default actions are
+    counted at each observation where observations come again (`frequencies`), else it is
+    multinomial logistic regression on standardised observations, or on `features(obs)` if given.
     """
     folds, sample_rows = whole("folds", folds, 2), whole("sample_rows", sample_rows, 2)
     _check(classifier, floor)
@@ -109,6 +111,8 @@ def estimate_behavior(
     block = max(1, min(BLOCK, len(rows) // (4 * folds))) if few else 0
     fold = dealt(rows // block if block else episode, folds, seed)
     inputs = obs if features is None else features(obs)
+    if classifier is None and features is None and come_again(obs):
+        classifier = Frequencies()
     models, converged = [], True
     for k in range(folds):
         others = fold != k if (fold != k).any() else np.ones(len(fold), dtype=np.bool_)
@@ -116,6 +120,7 @@ def estimate_behavior(
         models.append(model)
         converged &= reached
     name = "logistic" if classifier is None else " ".join(repr(classifier).split())
+    name = "frequencies" if isinstance(classifier, Frequencies) else name
     asked = [name, folds, seed, sample_rows, floor, getattr(features, "__qualname__", None)]
     fitted = Behavior(
         tuple(models), actions, _NOTHING, block, seed, floor, features, converged, json.dumps(asked)
@@ -145,6 +150,7 @@ class EstimatedLog(Log):
         assert self.behavior is not None
         b = self.behavior
         more = {"converged": b.converged, "folds": len(b.models), "actions": len(b.actions)}
+        more["counted"] = all(isinstance(model, Frequencies | _Constant) for model in b.models)
         return {**b.calibration.to_dict(), **more, "floor": b.floor, "settings": b.settings}
 
     def batches(self, columns: Collection[str] | None = None) -> Generator[LogBatch, None, None]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.base.finding import Finding
+from steadytd.base.finding import Finding, Level
 from steadytd.base.wording import count
 from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.judge.stated import Stated
@@ -35,6 +35,7 @@ class LogFacts:
     largest_discount: float = 1.0
     longest: int = 0  # steps of the longest episode
     stated: Stated | None = None  # what is known of rewards, in the log or not
+    nothing_hidden: bool = False  # stated: the policy looked at the logged observations only
 
     @staticmethod
     def of(
@@ -79,24 +80,47 @@ class LogFacts:
         return (low * steps if low < 0.0 else low), (high * steps if high > 0.0 else high)
 
 
+def _estimated(f: LogFacts) -> Finding:
+    """What ratios rest on where probabilities are estimates.
+
+    A note where actions were counted at each observation and nothing else is said to matter: such
+    answers were found to be right. A classifier may be calibrated, and wrong at every observation.
+    """
+    numbers = f.behavior_numbers
+    known, fine = numbers.get("rows"), bool(numbers.get("calibrated"))
+    rows = "the log" if known is None else f"{count(known, 'row')} of the log"
+    text = (
+        f"the behaviour policy's probabilities were estimated from {rows}. Every ratio rests on "
+        "that estimate, and intervals do not cover its error. "
+    )
+    remedy = "Log behavior_prob when you collect data; look at the calibration here."
+    level: Level = "warning"
+    stated = "it is stated that the policy knew no more than the observations tell"
+    if not f.nothing_hidden:
+        text += (
+            "If the policy knew more than the observations tell, the estimate is wrong, and no log "
+            "shows that."
+        )
+        remedy += " If it knew no more, say so (nothing_hidden=True, --nothing-hidden)."
+    elif not numbers.get("counted"):
+        text += f"{stated.capitalize()}, but what a classifier makes of them may still be wrong."
+        remedy += " Where observations come again (about 30 rows of each), actions are counted."
+    elif not fine:
+        text += f"{stated.capitalize()}, but actions were not taken as often as the estimate says."
+    else:
+        text += (
+            f"Actions were counted at each observation, and {stated}: if that is false, so may be "
+            "the answer."
+        )
+        level = "note"
+    return Finding("behavior_estimated", "", level, text, remedy, numbers)
+
+
 def about_log(f: LogFacts) -> list[Finding]:
     """Findings that concern every target."""
     found = []
     if f.behavior_estimated:
-        known = f.behavior_numbers.get("rows")
-        rows = "the log" if known is None else f"{count(known, 'row')} of the log"
-        found.append(
-            Finding(
-                "behavior_estimated",
-                "",
-                "warning",
-                f"the behaviour policy's probabilities were estimated from {rows}. Every ratio "
-                "rests on that estimate, and intervals do not cover its error. If the policy knew "
-                "more than the observations tell, the estimate is wrong, and no log shows that.",
-                "Log behavior_prob when you collect data; look at the calibration here.",
-                f.behavior_numbers,
-            )
-        )
+        found.append(_estimated(f))
     if f.continuing:
         why = "the log is one episode" if f.episodes <= 1 else "as asked for"
         apart = (

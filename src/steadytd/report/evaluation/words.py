@@ -37,6 +37,10 @@ REASONS = {
     "behavior_estimated": "the behaviour policy's probabilities are only estimates",
     "actions_unseen": "the target takes actions that the log never shows",
 }
+STATED = (
+    "This holds if the policy that made the log looked at nothing but the logged observations, as "
+    "is stated: its probabilities are estimates."
+)
 # These leave the value usable under a condition that a person can judge.
 CONDITIONAL = {"behavior_estimated", "cut_off", "few_rows", "larger_unseen"}
 
@@ -215,7 +219,10 @@ def decision_texts(e: Evaluation) -> list[str]:
 
 def unseen_texts(e: Evaluation) -> list[str]:
     """What trusted answers rest on that no log can show."""
-    return list(dict.fromkeys(u.text for u in e.missing.values() if u.text))
+    found = list(dict.fromkeys(u.text for u in e.missing.values() if u.text))
+    if e.log.behavior_estimated and any(r.trusted for r in e.recommended.values()):
+        found.insert(0, STATED)
+    return found
 
 
 def conditions(e: Evaluation) -> list[str]:
