@@ -245,7 +245,7 @@ def test_a_cluster_gives_the_same_bits(file: Path, tmp_path: Path) -> None:
     from distributed import LocalCluster
 
     options: dict[str, Any] = {"features": "raw", "learners": [*SOLVED, *ONLINE[:4]], "parts": 5}
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0")
     try:
         calls: list[tuple[int, int]] = []
         found = st.evaluate(

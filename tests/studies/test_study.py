@@ -458,7 +458,7 @@ def test_dask_gives_the_same_files(tmp_path: Path, undisturbed: Path) -> None:
     from distributed import Client, LocalCluster
 
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
     )
     client = Client(cluster)
     try:
@@ -469,11 +469,24 @@ def test_dask_gives_the_same_files(tmp_path: Path, undisturbed: Path) -> None:
     assert tree(tmp_path / "dask") == tree(undisturbed)
 
 
+def test_a_cluster_of_ones_own_listens_here_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask takes port 8787 of all addresses if nothing is said, and complains where it is taken."""
+
+    def refuse(**given: Any) -> None:
+        raise InputError(str(given["dashboard_address"]))
+
+    monkeypatch.setattr("distributed.LocalCluster", refuse)
+    with pytest.raises(InputError, match=r"^127\.0\.0\.1:0$"):
+        make().run(out=tmp_path / "dask", engine="dask")
+
+
 @pytest.mark.slow
 def test_dask_gives_the_same_files_even_if_a_worker_dies(tmp_path: Path, undisturbed: Path) -> None:
     from distributed import Client, LocalCluster
 
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0")
     client = Client(cluster)
     killed: list[int] = []
 

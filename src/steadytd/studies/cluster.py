@@ -33,7 +33,7 @@ def cluster(address: Address, workers: int) -> Iterator[Submit]:
     if isinstance(address, Client):
         client = address
     elif address is None:
-        own = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        own = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
         client = Client(own)
     else:
         client = connect(address)
