@@ -474,11 +474,11 @@ def test_a_cluster_of_ones_own_listens_here_only(
 ) -> None:
     """Dask takes port 8787 of all addresses if nothing is said, and complains where it is taken."""
 
-    def refuse(**given: Any) -> None:
-        raise InputError(str(given["dashboard_address"]))
+    def refuse(**given: object) -> None:
+        raise st.InputError(str(given["dashboard_address"]))
 
     monkeypatch.setattr("distributed.LocalCluster", refuse)
-    with pytest.raises(InputError, match=r"^127\.0\.0\.1:0$"):
+    with pytest.raises(st.InputError, match=r"^127\.0\.0\.1:0$"):
         make().run(out=tmp_path / "dask", engine="dask")
 
 
