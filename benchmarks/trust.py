@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,11 +102,11 @@ def hides(world: World) -> bool:
 
 
 def _logistic() -> Any:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, random_state=0))
+    linear, pipeline, scaling = (
+        import_module(f"sklearn.{name}") for name in ("linear_model", "pipeline", "preprocessing")
+    )
+    regression = linear.LogisticRegression(max_iter=1000, random_state=0)
+    return pipeline.make_pipeline(scaling.StandardScaler(), regression)
 
 
 def by_product(world: World, seed: int, task: Task) -> Said:
