@@ -206,7 +206,7 @@ def test_frequencies_are_counts() -> None:
     action = rng.choice([5, 8, 9], size=60, p=[0.2, 0.5, 0.3])
     model = Frequencies().fit(obs, action)
     every = np.array([(action == a).mean() for a in (5, 8, 9)])
-    asked = np.vstack([obs[::-1], [[9.0, 9.0]]])
+    asked = np.vstack([obs[::-1], [[9.0, 9.0]], np.where(obs == 0.0, -0.0, obs)])
     for x, p in zip(asked, model.predict_proba(asked), strict=True):
         here = (obs == x).all(axis=1)
         count = np.array([(here & (action == a)).sum() for a in (5, 8, 9)])

@@ -113,6 +113,14 @@ def test_ctrl_c_at_any_moment(count: int, tmp_path: Path) -> None:
             shutil.rmtree(out)
 
 
+def ended(script: str) -> subprocess.CompletedProcess[str]:
+    """A script that was run to its end."""
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=ENVIRONMENT,
+        timeout=100, check=False,
+    )  # fmt: skip
+
+
 LASTING = """
 import sys, threading
 from steadytd import __main__ as program
@@ -130,10 +138,7 @@ program.main()
 
 def test_an_interrupted_command_waits_for_no_thread() -> None:
     """One that is compiled or drawn in may take a minute; this one never ends."""
-    process = subprocess.run(
-        [sys.executable, "-c", LASTING], capture_output=True, text=True, env=ENVIRONMENT,
-        timeout=100, check=False,
-    )  # fmt: skip
+    process = ended(LASTING)
     assert (process.returncode, process.stdout, process.stderr) == (130, "said", "")
 
 
@@ -155,10 +160,7 @@ program.main()
 
 
 def test_an_interruption_that_became_an_import_error() -> None:
-    process = subprocess.run(
-        [sys.executable, "-c", LOADING], capture_output=True, text=True, env=ENVIRONMENT,
-        timeout=100, check=False,
-    )  # fmt: skip
+    process = ended(LOADING)
     assert process.stderr == "interrupted; every file written so far is complete.\n"
     assert process.returncode == 130
 

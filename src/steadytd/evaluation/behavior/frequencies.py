@@ -18,7 +18,8 @@ def come_again(obs: NDArray[Any]) -> bool:
     >>> come_again(np.repeat([[0.0], [1.0]], 30, axis=0)), come_again(np.arange(60.0)[:, None])
     (True, False)
     """
-    return len(obs) >= TRIES * len(np.unique(obs, axis=0))
+    most = len(obs) / TRIES  # different ones; where the first rows have more, nobody sorts them all
+    return all(len(np.unique(some, axis=0)) <= most for some in (obs[: int(2.0 * most) + 1], obs))
 
 
 class Frequencies:
@@ -33,7 +34,7 @@ class Frequencies:
         """Count."""
         self.classes_, taken = np.unique(action, return_inverse=True)
         every = np.bincount(taken) / len(taken)
-        found, place = np.unique(obs, axis=0, return_inverse=True)
+        found, place = np.unique(obs + 0.0, axis=0, return_inverse=True)  # -0 is 0
         count = np.zeros((len(found), len(every)))
         np.add.at(count, (place.reshape(-1), taken), 1.0)
         count += every
@@ -44,6 +45,6 @@ class Frequencies:
 
     def predict_proba(self, obs: NDArray[Any]) -> Floats:
         """The shares at each observation."""
-        found, place = np.unique(obs, axis=0, return_inverse=True)
+        found, place = np.unique(obs + 0.0, axis=0, return_inverse=True)
         rows = [self.places.get(row.tobytes(), -1) for row in found]
         return np.asarray(self.shares[rows][place.reshape(-1)])
