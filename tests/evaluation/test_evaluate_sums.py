@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import Field, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from steadytd import InputError
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.collect.accumulate import Accumulator, few
+from steadytd.evaluation.collect.accumulate import Accumulator, BlockSums, few, room_for
 from steadytd.evaluation.collect.plan import (
     ETD,
     TD,
@@ -23,7 +23,7 @@ from steadytd.evaluation.collect.plan import (
     blocks_for,
     numbers_per_block,
 )
-from steadytd.evaluation.collect.products import Products
+from steadytd.evaluation.collect.products import shares
 from steadytd.evaluation.collect.room import Padded, Room, memory_of
 from steadytd.evaluation.collect.scan import Weighted
 from steadytd.evaluation.collect.statistics import Statistics, merged, units
@@ -41,6 +41,21 @@ from tests.support.log_helpers import log_table, write_problem_log
 SYSTEMS = (
     TD, ETD, System(0.7), System(0.4, True), System(0.0, True, 0.5), System(1.0),
 )  # fmt: skip
+
+
+TRACED = ("systems", "mass", "behavior", "weighted", "G", "x")
+
+
+def in_shares(plan: Plan, number: int, rows: Weighted, ends: tuple[int, ...]) -> BlockSums:
+    """The sums over features, in so many shares, of rows between the ends, one call after another.
+
+    Each share goes over all rows before the next one does.
+    """
+    made = BlockSums(room_for(plan), 0, 0, False)
+    for share in shares(plan, number):
+        for lo, hi in pairwise(ends):
+            share.add(lo, hi, rows, plan, made)
+    return made
 
 
 def sums_in(s: Statistics) -> list[Field[Any]]:
@@ -147,16 +162,12 @@ def test_products_of_any_size(
     weight.array[:, -1] = rho.array[:, -1] = 1.0  # the behaviour's
     along_rows = (memory_of(weight), plan.columns, memory_of(rho), plan.ratios, False)
     rows = Weighted(X, row_next, discount, reward, gamma, first, *along_rows)
-    made = Products(plan)
-    parts = made.sums(5, 117, rows), made.sums(117, 225, rows)
-    sums = [a + b for a, b in zip(*parts, strict=True)]
-    with ThreadPoolExecutor(1) as helper:  # two threads make the same bits
-        shared = Products(plan, helper)
-        again = shared.sums(5, 117, rows), shared.sums(117, 225, rows)
-    for one, other in zip(parts, again, strict=True):
-        for a, b in zip(one, other, strict=True):
-            np.testing.assert_array_equal(a, b)
-    systems, weighted = np.zeros_like(sums[0]), np.zeros_like(sums[1])
+    made, *others = (in_shares(plan, n, rows, (5, 117, 225)) for n in (1, 2, 3))
+    for other in others:  # any number of shares makes the same bits
+        for name in TRACED:
+            np.testing.assert_array_equal(getattr(made, name), getattr(other, name))
+    systems = np.zeros((plan.columns, features, features + 2))
+    weighted = np.zeros((plan.ratios, len(lams), features + 2))
     z, c = np.zeros((plan.columns, features)), np.zeros((plan.ratios, len(lams)))
     lam = np.append(np.repeat([0.0, traced.lam], targets), 0.0)
     for i in range(5, 225):
@@ -166,10 +177,15 @@ def test_products_of_any_size(
         c = rho.array[i][:, None] * (gamma[i] * np.array(lams) * c + first[i])
         systems += z[:, :, None] * v
         weighted += c[:, :, None] * v
-    x = X[5:225]
-    expected = (systems, weighted, x.T @ x, x.sum(axis=0))
-    for found, wanted in zip(sums, expected, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    x, n = X[5:225], features + 1
+    by_target = systems[:-1].reshape(2, targets, features, n + 1).swapaxes(0, 1)
+    expected = {
+        "systems": by_target[..., :n], "mass": by_target[..., n], "behavior": systems[-1, :, :n],
+        "weighted": weighted, "G": x.T @ x, "x": x.sum(axis=0),
+    }  # fmt: skip
+    for name in TRACED:
+        found = getattr(made, name)
+        np.testing.assert_allclose(found, expected[name], rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 def test_traces_stop_at_the_largest_number() -> None:
@@ -186,16 +202,17 @@ def test_traces_stop_at_the_largest_number() -> None:
     next_row = np.arange(1, n + 1, dtype=np.int32)
     rows = Weighted(X, next_row, ones[1], ones[0], gamma, first, memory_of(weight), 9,
                     memory_of(rho), 5, False)  # fmt: skip
-    made = Products(plan)
-    z, largest = np.zeros((9, 3)), 0.0
+    [share], z, largest = shares(plan, 1), np.zeros((9, 3)), 0.0
     for lo, hi in ((0, 100), (100, 150), (150, n)):
-        found, expected = made.sums(lo, hi, rows), np.zeros((9, 3))
+        found, expected = BlockSums(room_for(plan), 0, 0, False), np.zeros((9, 3))
+        share.add(lo, hi, rows, plan, found)
         for i in range(lo, hi):
             lam = np.append(np.repeat([0.0, 1.0], 4), 0.0)[:, None]
             z = np.clip(weight.array[i][:, None] * (X[i] + gamma[i] * lam * z), -1e100, 1e100)
             expected += z  # the reward is 1
             largest = max(largest, float(np.abs(z).max()))
-        np.testing.assert_allclose(found.systems[:-1, :, 3], expected[:-1], rtol=1e-11)
+        by_weight = found.systems.swapaxes(0, 1).reshape(8, 3, 4)
+        np.testing.assert_allclose(by_weight[:, :, 3], expected[:-1], rtol=1e-11)
     assert largest == 1e100 and np.abs(z).max() < 10.0
 
 
@@ -231,13 +248,13 @@ def test_an_array_without_room_cannot_be_passed_to_the_loops() -> None:
 
 
 def test_both_ways_to_add_up_are_the_same() -> None:
-    """Few features go through `Products`; BLAS, which takes the others, finds the same sums."""
+    """Few features go through `products`; BLAS, which takes the others, finds the same sums."""
     log = log_of(batch_rows=37)
     systems = (TD, ETD, System(0.0, True, 0.5), System(0.8), System(1.0))
     plan = replace(plan_of(log, systems), lams=(0.8, 1.0))
     own, blas = Accumulator(plan), Accumulator(plan)
-    assert own.products is not None
-    blas.products = None
+    assert own.shares
+    blas.shares = []
     for batch in log.batches():
         X = np.asarray(batch.obs, dtype=np.float64)
         own.add(batch, X)

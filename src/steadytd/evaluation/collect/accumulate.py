@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from steadytd.evaluation.collect.action_sums import ActionRows, ActionSums
 from steadytd.evaluation.collect.action_sums import shapes as action_shapes
 from steadytd.evaluation.collect.cuts import Cuts
 from steadytd.evaluation.collect.plan import Plan
-from steadytd.evaluation.collect.products import Products, up
+from steadytd.evaluation.collect.products import Share, shares, up
 from steadytd.evaluation.collect.ratios import Ratios, Steps
 from steadytd.evaluation.collect.room import Padded, Room, memory_of
 from steadytd.evaluation.collect.rows.active import Active, Features, active_of
@@ -173,10 +173,10 @@ class Prepared:
 class Accumulator:
     """The sums of consecutive batches; all episodes of a part, from its first row on.
 
-    A `helper` makes some of the sums beside the thread that calls.
+    At most so many `threads` can make them side by side.
     """
 
-    def __init__(self, plan: Plan, helper: Executor | None = None) -> None:
+    def __init__(self, plan: Plan, threads: int = 1) -> None:
         T, K, d = len(plan.targets), len(plan.systems), plan.summed
         self.plan = plan
         self.keeper = RowKeeper() if plan.keeps_rows else None
@@ -191,7 +191,7 @@ class Accumulator:
         self.violating = np.full((T, KEPT_ROWS), -1, dtype=np.int64)
         self.extent = np.array([np.inf, -np.inf, 0.0, 0.0])
         self.cuts = Cuts(plan)
-        self.products = Products(plan, helper) if few(plan) and not plan.keeps_rows else None
+        self.shares = shares(plan, threads) if few(plan) and not plan.keeps_rows else []
         self.by_action = ActionSums(plan.by_action, plan.features) if plan.by_action else None
         self.lams, self.c = np.array(plan.lams), np.zeros((len(plan.lams), plan.ratios))
         columns = plan.columns * d + self.c.size
@@ -236,6 +236,19 @@ class Accumulator:
 
     def add_rows(self, p: Prepared, X: Features) -> None:
         """Add the sums over features of a prepared batch; active ones only where rows are kept."""
+        for work in self.works(p, X):
+            work()
+
+    def works(self, p: Prepared, X: Features) -> list[Callable[[], None]]:
+        """The same as works that share nothing: each may go from batch to batch by itself."""
+        found: list[Callable[[], None]] = [partial(self._add_rows, p, X)]
+        if self.shares and not isinstance(X, Active):
+            rows = p.weighted(X)
+            found += [partial(self._add_share, one, p, rows) for one in self.shares]
+        return found
+
+    def _add_rows(self, p: Prepared, X: Features) -> None:
+        """Add the sums that are not those of a share."""
         if self.keeper is not None:
             self._keep(p, active_of(X))
         elif not isinstance(X, Active):
@@ -244,6 +257,10 @@ class Accumulator:
             rows_by_action = p.by_action(X)
             for lo, hi, piece in p.stretches:
                 self.by_action.add(lo, hi, piece, rows_by_action)
+
+    def _add_share(self, share: Share, p: Prepared, rows: Weighted) -> None:
+        for lo, hi, piece in p.stretches:
+            share.add(lo, hi, rows, self.plan, piece)
 
     def _keep(self, p: Prepared, active: Active) -> None:
         assert self.keeper is not None
@@ -259,13 +276,8 @@ class Accumulator:
         for lo, hi, piece in p.stretches:
             self.cuts.take(lo, hi, rows, ends, piece.cut)
             piece.x_start += X[np.flatnonzero(p.first[lo:hi]) + lo].sum(axis=0)
-            if self.products is None:
+            if not self.shares:
                 self._add(lo, hi, piece, p, rows)
-                continue
-            sums = self.products.sums(lo, hi, rows)
-            piece.add(sums.systems, sums.weighted)
-            piece.G += sums.G
-            piece.x += sums.x
 
     def _add(self, lo: int, hi: int, piece: BlockSums, p: Prepared, rows: Weighted) -> None:
         """Add the sums of a stretch, chunk by chunk, for any number of features and with traces."""

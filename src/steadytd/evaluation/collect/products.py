@@ -15,8 +15,8 @@ already.
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
-from typing import NamedTuple
+import itertools
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -49,13 +49,15 @@ def up(n: int, step: int) -> int:
     return -(-n // step) * step
 
 
-class Sums(NamedTuple):
-    """Sums of z v', of c v', of x x' and of x, where v = (x - gamma' x', r, 1 - gamma')."""
+class Totals(Protocol):
+    """The sums of a block over features; see `statistics.Statistics`."""
 
-    systems: Floats  # [columns, d, d + 2]
-    weighted: Floats  # [ratios, lams, d + 2]
-    G: Floats  # [d, d]
-    x: Floats  # [d]
+    systems: Floats  # of z (x - gamma' x', r)'
+    mass: Floats  # of z (1 - gamma')
+    behavior: Floats
+    weighted: Floats  # of c v', where v = (x - gamma' x', r, 1 - gamma')
+    G: Floats  # of x x'
+    x: Floats
 
 
 class Eights(NamedTuple):
@@ -92,6 +94,10 @@ class Duty(NamedTuple):
     products: bool
     plain: bool
 
+    def weights(self, plan: Plan) -> Longs:
+        """The weights that are meant: the last eight may have fewer."""
+        return np.arange(self.groups.start * LANES, min(self.groups.stop * LANES, plan.columns - 1))
+
 
 class Share(NamedTuple):
     """A part of the sums, which shares no memory with others: a thread of its own may make it."""
@@ -127,23 +133,37 @@ class Share(NamedTuple):
                        beside)  # fmt: skip
         return Share(duty, kinds, memory)
 
-    def add(self, lo: int, hi: int, rows: Weighted) -> None:
-        """Make the sums over rows lo..hi."""
+    def add(self, lo: int, hi: int, rows: Weighted, plan: Plan, to: Totals) -> None:
+        """Add the sums over rows lo..hi, which follow those of the last call."""
         self.memory.C[:] = self.memory.S[:] = 0.0
         add(lo, hi, rows, self.eights, self.memory)
+        n, weights = plan.features + 1, self.duty.weights(plan)
+        if len(weights):
+            k, t = np.divmod(weights, len(plan.targets))
+            traced = self._traced(plan)[: len(weights)]
+            to.systems[t, k] += traced[..., :n]
+            to.mass[t, k] += traced[..., n]
+        if self.duty.products:
+            to.weighted[:-1] += self._products(plan)
+        if self.duty.plain:
+            own, along, G, x = self._plain(plan)
+            to.behavior += own[:, :n]
+            to.weighted[-1] += along
+            to.G += G
+            to.x += x
 
     @property
     def _sums(self) -> Floats:
         """Sums of U V' [eights, across, 8]."""
         return self.memory.C.reshape(-1, self.memory.V.shape[1], LANES)
 
-    def traced(self, plan: Plan) -> Floats:
+    def _traced(self, plan: Plan) -> Floats:
         """Sums of z v' [weights, d, d + 2]."""
         d, groups = plan.features, len(self.duty.groups)
         found = self._sums[: groups * d].reshape(groups, d, -1, LANES).transpose(0, 3, 1, 2)
         return whole(found, plan).reshape(-1, d, d + 2)
 
-    def products(self, plan: Plan) -> Floats:
+    def _products(self, plan: Plan) -> Floats:
         """Sums of c v' of all targets [targets, lams, d + 2]."""
         T, L, n = len(plan.targets), len(plan.lams), plan.features + 2
         begin, each = len(self.duty.groups) * plan.features, T if packed(plan) else up(T, LANES)
@@ -151,7 +171,7 @@ class Share(NamedTuple):
         by_lam = whole(found, plan).reshape(-1, n)[: L * each].reshape(L, each, n)
         return by_lam[:, :T].swapaxes(0, 1)
 
-    def beside(self, plan: Plan) -> tuple[Floats, Floats, Floats, Floats]:
+    def _plain(self, plan: Plan) -> tuple[Floats, Floats, Floats, Floats]:
         """Sums of x v' [d, d + 2], the behaviour's of c v' [lams, d + 2], of x x' and of x."""
         d, L, of_x, full = plan.features, len(plan.lams), self.eights.of_x, self.eights.full
         across, S = self.memory.V.shape[1], self.memory.S.reshape(-1, LANES)
@@ -200,36 +220,19 @@ def _products(plan: Plan) -> tuple[Floats, Longs]:
     return np.repeat(lams, up(T, LANES)), np.tile(np.arange(0, T, LANES), len(lams))
 
 
-class Products:
-    """The sums, in two shares where there is a `helper` for one: each number is of one share only.
+def shares(plan: Plan, number: int) -> list[Share]:
+    """All sums in so many shares, or fewer: each number is of one share only.
 
-    So the helper changes no bit. The behaviour's weights are 1: its sums are made beside G, without
-    a trace.
+    So their number changes no bit. The behaviour's weights are 1: its sums are made beside G,
+    without a trace, in the first share.
     """
-
-    def __init__(self, plan: Plan, helper: Executor | None = None) -> None:
-        self.plan, self.helper = plan, helper
-        groups = up(plan.columns - 1, LANES) // LANES
-        middle = groups // 2
-        duties = [Duty(range(groups), products=True, plain=True)]
-        if helper is not None and middle:
-            duties = [Duty(range(middle), False, True), Duty(range(middle, groups), True, False)]
-        self.shares = [Share.of(plan, one) for one in duties]
-
-    def sums(self, lo: int, hi: int, rows: Weighted) -> Sums:
-        """Over rows lo..hi, which follow those of the last call."""
-        first, *others = self.shares
-        under_way = [self.helper.submit(one.add, lo, hi, rows) for one in others if self.helper]
-        first.add(lo, hi, rows)
-        for work in under_way:
-            work.result()
-        beside, along, G, x = first.beside(self.plan)
-        systems = np.concatenate([one.traced(self.plan) for one in self.shares])
-        products = self.shares[-1].products(self.plan)
-        return Sums(
-            np.concatenate([systems[: self.plan.columns - 1], beside[None]]),
-            np.concatenate([products, along[None]]), G, x,
-        )  # fmt: skip
+    groups = up(plan.columns - 1, LANES) // LANES
+    number = max(min(number, groups), 1)
+    ends = [groups * i // number for i in range(number + 1)]
+    return [
+        Share.of(plan, Duty(range(lo, hi), hi == groups, lo == 0))
+        for lo, hi in itertools.pairwise(ends)
+    ]
 
 
 @compiled_disjoint

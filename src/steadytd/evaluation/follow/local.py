@@ -82,9 +82,11 @@ def follow(
     """Go through all parts in order."""
     from threadpoolctl import threadpool_limits
 
-    alone = (threads or os.cpu_count() or 1) == 1
     the_pass = _Pass(parts, features, plan, asked, seed, progress)
-    with _Chains(alone) as chains, threadpool_limits(limits=1, user_api="blas"):
+    with (
+        _Chains(threads or os.cpu_count() or 1) as chains,
+        threadpool_limits(limits=1, user_api="blas"),
+    ):
         sums = list(the_pass.run(chains))
         if not sums:
             raise InputError("the log has no row that can be learned from.")
@@ -104,7 +106,7 @@ def follow_online(
     from threadpoolctl import threadpool_limits
 
     the_pass = _Pass(parts, features, plan, asked, seed, progress, sums=False)
-    with _Chains(alone=True) as chains, threadpool_limits(limits=1, user_api="blas"):
+    with _Chains(threads=1) as chains, threadpool_limits(limits=1, user_api="blas"):
         the_pass.run(chains)
     return the_pass.outcomes()
 
@@ -143,12 +145,11 @@ class _Chains:
     """Chains of work that go on side by side, each taking the batches in order.
 
     A chain is a thread of its own: the sums, the online learners. None waits for the others, up to
-    `AHEAD` batches. With one thread (`alone`) the work is done when it is given.
+    `AHEAD` batches. With one of the `threads` the work is done when it is given.
     """
 
-    def __init__(self, alone: bool) -> None:
-        self.alone = alone
-        self.helper = None if alone else ThreadPoolExecutor(1)
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
         self.pools: dict[object, ThreadPoolExecutor] = {}
         self.waiting: deque[list[Future[None]]] = deque()
 
@@ -158,12 +159,10 @@ class _Chains:
     def __exit__(self, *_: object) -> None:
         for pool in self.pools.values():
             pool.shutdown(cancel_futures=True)
-        if self.helper is not None:  # last: the sums may wait for it
-            self.helper.shutdown()
 
     def submit(self, works: dict[object, Callable[[], None]], ahead: int) -> None:
         """Give every chain its work on the next batch; then wait until few are under way."""
-        if self.alone:
+        if self.threads == 1:
             for work in works.values():
                 work()
             return
@@ -217,7 +216,7 @@ class _Pass:
         sums: list[Statistics] = []
         done = 0
         for part in self.parts:
-            accumulator, checks = Accumulator(self.plan, chains.helper), Checks(self.plan)
+            accumulator, checks = Accumulator(self.plan, chains.threads), Checks(self.plan)
             for batch in read(part):
                 room = self._room(batch)
                 X = features_of(batch, self.features, room)
@@ -254,7 +253,8 @@ class _Pass:
         prepared = accumulator.prepare(batch, room)
         works: dict[object, Callable[[], None]] = {}
         if self.sums:
-            works["sums"] = partial(accumulator.add_rows, prepared, X)
+            sums = accumulator.works(prepared, X)
+            works.update({("sums", i): work for i, work in enumerate(sums)})
             works["checks"] = partial(checks.add, batch, prepared, X)
         if self.asked:
             works["side by side"] = partial(self._side_by_side, prepared, X)

@@ -122,7 +122,9 @@ def _read_file(
     expected = sum(groups[number] for number in wanted)
     file = _open(name)
     try:
-        batches = file.iter_batches(batch_rows, row_groups=wanted, columns=list(names))
+        batches = file.iter_batches(
+            batch_rows, row_groups=wanted, columns=list(names), use_threads=False
+        )
         while True:
             try:
                 batch = next(batches)
