@@ -31,7 +31,10 @@ from benchmarks.figures import Figure, Group, Target, verdict
 from benchmarks.timing import seconds
 
 ROWS, EPISODE, CHUNK, ROW_GROUP, BATCH = 10_000_000, 100, 500_000, 131_072, 65_536
-COLUMNS = ["episode_id", "t", "obs", "reward", "terminated", "truncated", "behavior_prob"]
+COLUMNS = [
+    "episode_id", "t", "obs", "action", "reward", "terminated", "truncated", "behavior_prob",
+]  # fmt: skip
+
 AGAINST_ARROW, MEGABYTES, SECONDS = Target(3.0), Target(1000.0), Target(10.0)
 STATES, STATE_ROWS, STATE_EPISODE, STATE_SECONDS = 713, 28_700, 41, Target(5.0)
 

@@ -61,6 +61,7 @@ SPARSE_BATCH_BYTES, FEWEST_ROWS = 6e6, 500  # and of those that are nearly all 0
 FIRST_LOOK = 4096  # rows
 ENGINES = ("local", "dask")
 WIDE = 64  # features from which on targets share threads: with fewer they wait for Python's lock
+MANY = 10_000  # sampled episodes from which on they do so where those are sorted
 FEWEST_UNITS = 10  # stretches of episodes that are left however they are correlated
 
 
@@ -321,6 +322,8 @@ def conclude(
         Side(j.name, j.rule, recommended[j.name].warnings, j.overlap.as_logged) for j in judged
     ]
     decisions = [compared(side, None, data) for side in sides]
+    if len(sample.outcomes) >= MANY:
+        workers = threads or os.cpu_count() or 1
     with ThreadPoolExecutor(workers) as pool:
         looked = pool.map(partial(examine, about), range(len(judged)), sides, decisions)
     sensitivities, returns = zip(*looked, strict=True)
