@@ -4,7 +4,8 @@ Three logs are written to a temporary directory: 10 million rows of 16 float32 n
 targets (`raw` features), 100,000 rows like CartPole's with two targets (`rbf:300`), and 28,700 rows
 of a walk over 713 states with five targets (`onehot`). Reading and
 evaluating take turns in one process of its own, and the best of each counts; for PyArrow the best
-of two ways to read (row groups, batches), neither of which holds the whole file in memory.
+of two ways to read (row groups, batches), neither of which holds the whole file in memory. Its
+`read_table`, which does, is measured beside them.
 
     python benchmarks/logs.py [--rows 10000000] [--repeats 2] [--json]
 """
@@ -81,6 +82,8 @@ def tables(rows: int, found: dict[str, dict[str, float]]) -> Group:
     add = group.figures.append
     add(Figure(f"{rows:,} rows x 16, 4 targets (s)", raw["evaluate"], raw["read"], ratio,
                AGAINST_ARROW))  # fmt: skip
+    add(Figure("  the same, next to read_table (s)", raw["evaluate"], raw["table"],
+               raw["evaluate"] / raw["table"]))  # fmt: skip
     add(Figure("  of that without online learners (s)", raw["sums"], raw["read"], sums))
     add(Figure("  our reader alone (s)", raw["log"], raw["read"], raw["log"] / raw["read"]))
     add(Figure("  peak memory (MB)", raw["peak"], None, raw["peak"], MEGABYTES))
@@ -90,7 +93,7 @@ def tables(rows: int, found: dict[str, dict[str, float]]) -> Group:
     add(Figure(f"{STATE_ROWS:,} rows, {STATES} states, 5 targets (s)", onehot["evaluate"],
                onehot["read"], onehot["evaluate"], STATE_SECONDS))  # fmt: skip
     add(Figure("  peak memory (MB)", onehot["peak"], None, onehot["peak"]))
-    group.notes.append("Values: ratio to PyArrow's time for the first three, else as they are.")
+    group.notes.append("Values: ratio to PyArrow's time for the first four, else as they are.")
     return group
 
 
@@ -120,6 +123,9 @@ def measure(kind: str, path: Path, repeats: int) -> dict[str, float]:
         for _ in file.iter_batches(BATCH, columns=[*COLUMNS, *names]):
             pass
 
+    def table() -> None:
+        pq.read_table(path, columns=[*COLUMNS, *names])
+
     def log() -> None:
         for _ in open_log(path, discount=0.99).batches(columns=("behavior_prob", "target_prob")):
             pass
@@ -132,7 +138,7 @@ def measure(kind: str, path: Path, repeats: int) -> dict[str, float]:
     evaluate()  # first and alone, so that the peak is ours
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     solved = ["perturbed_lstd", "lstd", "drl", "snpdis", "pdis"]
-    works = {"read": read, "evaluate": evaluate, "log": log}
+    works = {"read": read, "evaluate": evaluate, "log": log, "table": table}
     best = dict.fromkeys([*works, "sums"], float("inf"))
     for _ in range(repeats):
         for name, work in works.items():
