@@ -276,6 +276,17 @@ def test_errors_are_those_of_the_values_at_cuts_too() -> None:
     assert ((fit > 0.75) & (fit < 1.25)).all(), fit
 
 
+@pytest.mark.parametrize("rewards", [REWARDS[:, :, :1] + np.zeros(3), np.ones((3, 2, 3))])
+def test_no_interval_excludes_its_own_value(rewards: Floats) -> None:
+    """Rewards without chance: intervals have no width, and fqe stops before the last digit."""
+    table, _ = enumerated(rewards)
+    e = st.evaluate(
+        table.slice(0, 40), discount=0.8, features=Identity(), learners=["lstdq", "fqe", "drl_q"]
+    )
+    for row in e.values.filter(kind="action").to_dicts():
+        assert row["lo"] <= row["value"] <= row["hi"], row
+
+
 # Iterations
 
 

@@ -129,6 +129,9 @@ def answer(
             return Answer(found.value, found.interval, found.value)
         fitted = fqe(s)
     gone = None if np.isfinite(fitted.value) else fitted.iterations
-    limits = found.interval if fitted.stable and fitted.settled else NONE
+    limits = NONE
+    if fitted.stable and fitted.settled:  # the same as lstdq's, up to the last digits
+        lo, hi = found.interval
+        limits = Interval(fitted.value - (found.value - lo), fitted.value + (hi - found.value))
     stable, radius, settled = fitted.stable, fitted.radius, fitted.settled
     return Answer(fitted.value, limits, found.value, stable, gone, radius, settled)
