@@ -438,6 +438,25 @@ def test_intervals_of_quantiles_cover() -> None:
     assert (covered >= 275).all() and (covered[:3] <= 297).all()
 
 
+@pytest.mark.parametrize("shift", [-1.0, 1.0])
+def test_intervals_of_quantiles_cover_where_the_tail_weighs_most(shift: float) -> None:
+    """Normal returns, target shifted by 1: the few returns at its far end have the largest ratios.
+    Of 300 logs 95 % should cover, at least 270 (90 %) are asked for."""
+    rng = np.random.default_rng(7)
+    covered, asked = np.zeros(2), 0
+    truth = shift + np.array([1.6449 * shift, -1.7550])
+    for _ in range(300):
+        G = rng.normal(size=400)
+        rows = spreads(of_returns(G, np.exp(shift * G - 0.5)), 0, "pi", False).rows
+        if not rows or np.isnan([rows[0].value, rows[5].value]).any():
+            continue
+        tail = rows[0 if shift < 0.0 else 4]
+        for i, row in enumerate((tail, rows[5])):  # NaN: the interval has no end there
+            covered[i] += not (truth[i] < row.lo or truth[i] > row.hi)
+        asked += 1
+    assert asked > 200 and (covered / asked >= 0.9).all(), (covered, asked)
+
+
 def test_quantiles_are_absent_where_episodes_do_not_overlap() -> None:
     far = st.evaluate(
         log_table(episodic(6, 4.0, np.eye(6), seed=1), episodes=150, length=200),
