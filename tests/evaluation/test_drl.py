@@ -196,6 +196,7 @@ def test_lam_is_asked_for_in_text() -> None:
         ("drl:lam=much", "lam must be a number from 0 to 1, got much"),
         ("drl:eta=1", "drl has no parameter 'eta'"),
         ("mis:lam=1", "mis has no parameter 'lam'"),
+        ("fqe:lam=1", "fqe has no parameter 'lam'; only drl and drl_q have one, lam"),
     ],
 )
 def test_what_cannot_be_asked_for(asked: str, said: str) -> None:

@@ -58,9 +58,10 @@ def parsed(text: str) -> tuple[str, float | None] | None:
         return None
     given = dict(parse_params(name, rest))
     for key in given:
-        if key != "lam" or not one.has_lam:
-            known = ["lam"] if one.has_lam else []
-            raise unknown(f"parameter of {name}", key, known)
+        if not one.has_lam:
+            raise InputError(f"{name} has no parameter '{key}'; only drl and drl_q have one, lam.")
+        if key != "lam":
+            raise unknown(f"parameter of {name}", key, ["lam"])
     if not one.has_lam:
         return name, None
     return name, _lam(name, given.get("lam", LAM))
