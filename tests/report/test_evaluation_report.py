@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -25,7 +26,7 @@ from steadytd.report import draw
 from steadytd.report.evaluation import page
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.chosen import chosen_words, telling
-from steadytd.report.evaluation.figures import overlap_chart, path_chart
+from steadytd.report.evaluation.figures import _histogram, overlap_chart, path_chart
 from steadytd.report.evaluation.grounds import (
     _visible,
     calibration_chart,
@@ -56,6 +57,7 @@ from steadytd.report.evaluation.words import (
     stability_verdicts,
     verdicts,
 )
+from steadytd.report.live import live
 from steadytd.report.palette import SOFT, look
 from tests.support.html import read_page
 from tests.support.log_helpers import log_table
@@ -404,6 +406,17 @@ def test_the_overlap_picture_has_every_row_once(evaluation: Evaluation) -> None:
     zeros = [r["share"] for r in data_of(overlap_chart(e, "never")) if r.get("kind") == "ratio 0"]
     assert zeros == pytest.approx([np.mean(table.column("action").to_numpy() == 0)])
     assert e.overlap["zero_share"][0] == pytest.approx(zeros[0])
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.11, 0.3])
+def test_the_bar_of_ratio_0_is_called_so(ratio: float) -> None:
+    """Also on a page, whose numbers have five digits."""
+    rows = [{"x": -1.0, "x2": 0.0, "share": 1.0, "kind": "ratio", "ratios": ""}]
+    zero = math.log2(ratio) - 0.123456
+    drawn = live("overlap", _histogram(rows, "pi", (zero - 0.5, 2.0), zero).to_dict(), False)
+    (bound,) = set(re.findall(r"datum.value \\u003c (\S+) \? '0'", drawn.data))
+    (first, second) = re.findall(r'"values":\[([-.\d]+),([-.\d]+)', drawn.data)[0]
+    assert float(first) < float(bound) < float(second)
 
 
 def test_the_path_picture_shades_what_is_unstable() -> None:
