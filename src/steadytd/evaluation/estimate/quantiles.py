@@ -30,7 +30,7 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 0.1  # the share of returns that CVaR is the mean of
 EFFECTIVE = 30.0  # episodes of the target's own that the log has to be worth
 LEAST_PRODUCT = 0.6  # mean product of an episode's ratios (it should be 1)
-IN_TAIL = 5.0  # of those, beyond the quantile
+IN_TAIL = 5.0  # of those, beyond the quantile: by their share, and by their own weights
 
 
 class ReturnLevel(NamedTuple):
@@ -113,9 +113,10 @@ class WeightedReturns(NamedTuple):
 
 def _quantile(made: WeightedReturns, level: float, effective: float) -> ReturnLevel:
     nan = float("nan")
-    if effective * min(level, 1.0 - level) < IN_TAIL:
-        return ReturnLevel("quantile", level, nan, nan, nan)
     value = made.quantile(level)
+    tails = (made.W[value >= made.G], made.W[value <= made.G])
+    if min(effective * min(level, 1.0 - level), *map(effective_number, tails)) < IN_TAIL:
+        return ReturnLevel("quantile", level, nan, nan, nan)
     above, below = _reaches(made.W * ((value >= made.G) - level))
     lo = made.quantile(level - below) if level > below else nan
     hi = made.quantile(level + above) if level + above < 1.0 else nan
@@ -124,10 +125,10 @@ def _quantile(made: WeightedReturns, level: float, effective: float) -> ReturnLe
 
 def _cvar(made: WeightedReturns, effective: float) -> ReturnLevel:
     nan = float("nan")
-    if effective * WORST < IN_TAIL:
-        return ReturnLevel("cvar", WORST, nan, nan, nan)
     G, W, _ = made
     q = made.quantile(WORST)
+    if min(effective * WORST, effective_number(W[q >= G])) < IN_TAIL:
+        return ReturnLevel("cvar", WORST, nan, nan, nan)
     each = q - np.maximum(q - G, 0.0) / WORST
     value = float(W @ each)
     down, up = _reaches(W * (each - value))
