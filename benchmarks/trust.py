@@ -10,6 +10,8 @@ holds the true value; a decision (better or worse than the policy that made the 
 `--range` tells `st.evaluate` the range of rewards of each world, and `--horizon N` how long what is
 not in the log can last.
 
+`--learner drl_q` counts how often the interval of another learner holds the truth. None is trusted.
+
 `--prototype` grades the slow reference (`benchmarks/worlds/rule.py`) instead of `st.evaluate`.
 
 `--estimate usual` (that of `behavior="estimate"`) or `--estimate logistic` takes the probabilities
@@ -81,6 +83,7 @@ class Task(NamedTuple):
     ranged: bool = False
     horizon: int | None = None
     estimate: str | None = None
+    learner: str | None = None
 
 
 @cache
@@ -113,13 +116,17 @@ def by_product(world: World, seed: int, task: Task) -> Said:
     """What `st.evaluate` says."""
     import steadytd as st
 
+    log = world.log(seed, whole=task.learner is not None)
     e: Any = st.evaluate(
-        world.log(seed), discount=world.discount, features=world.features,
+        log, discount=world.discount, features=world.features,
         behavior=_logistic() if task.estimate == "logistic" else world.behavior, threads=1,
         nothing_hidden=task.estimate is not None,
-        learners=["drl"], reward_range=world.reward_range if task.ranged else None,
+        learners=[task.learner or "drl"], reward_range=world.reward_range if task.ranged else None,
         horizon=task.horizon,
     )  # fmt: skip
+    if task.learner:
+        (row,) = e.values.filter(learner=task.learner).to_dicts()
+        return Said(row["lo"], row["hi"], trusted=False, better=False, worse=False)
     r = e.recommended["pi"]
     decision = e.compare("pi").decision
     return Said(r.lo, r.hi, r.trusted, decision == "better", decision == "worse")
@@ -164,7 +171,7 @@ def tasks(asked: argparse.Namespace) -> list[Task]:
     """All logs, in parts that take about as long as each other."""
     parts = list(PARTS) if asked.part == "all" else [asked.part]
     last = asked.first + asked.logs
-    how = asked.prototype, asked.range, asked.horizon, asked.estimate
+    how = asked.prototype, asked.range, asked.horizon, asked.estimate, asked.learner
     return [
         Task(part, name, range(first, min(first + CHUNK, last)), *how)
         for part in parts
@@ -207,6 +214,7 @@ def main() -> None:
     parser.add_argument("--range", action="store_true", help="state the range of rewards")
     parser.add_argument("--horizon", type=int, help="with --range: the most steps of an episode")
     parser.add_argument("--estimate", choices=["usual", "logistic"], help="no logged probabilities")
+    parser.add_argument("--learner", help="count how often the interval of this one is right")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
     asked = parser.parse_args()

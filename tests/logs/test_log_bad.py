@@ -249,6 +249,36 @@ def test_misspelt_optional_columns_are_not_passed_over(name: str, spelt: str) ->
     assert spelt not in log.meaning.columns.names()
 
 
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [
+        ("behavior_probs", "behaviour_probs"),
+        ("next_target_probs_soft5", "next_target_prob_soft5"),
+    ],
+)
+def test_misspelt_distributions_are_not_passed_over(name: str, spelt: str) -> None:
+    """Without them less is checked, or rows are left out, and nobody would know why."""
+    table = as_table(good_rows())
+    probs = pa.array([[0.5, 0.5]] * len(table), pa.list_(pa.float64(), 2))
+    table = table.drop_columns(["target_prob_soft5"])
+    table = table.append_column("target_probs_soft5", probs).append_column(spelt, probs)
+    with pytest.raises(InputError, match=rf"a column '{spelt}' but none named '{name}'; did you"):
+        open_log(table, discount=0.9)
+    assert spelt in open_log(table, discount=0.9, columns={name: spelt}).meaning.columns.names()
+    log = open_log(table, discount=0.9, columns={name: ""})
+    assert spelt not in log.meaning.columns.names()
+
+
+@pytest.mark.parametrize("column", ["target_prob_", "target_prob_ ", "target_probs_"])
+def test_a_target_needs_a_name(column: str) -> None:
+    table = as_table(good_rows())
+    values = table["target_prob_soft5"].to_pylist()
+    if column == "target_probs_":
+        values = [[x, 1.0 - x] for x in values]
+    with pytest.raises(InputError, match="a target needs a name, got a column 'target_prob_'"):
+        open_log(table.append_column(column, [values]), discount=0.9)
+
+
 def test_numbered_columns_with_a_gap() -> None:
     table = as_table(good_rows(), "columns").rename_columns(
         [{"obs_1": "obs_2"}.get(n, n) for n in as_table(good_rows(), "columns").column_names]

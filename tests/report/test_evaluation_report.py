@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -17,14 +18,21 @@ import pytest
 import steadytd as st
 from steadytd.base.files import file_name
 from steadytd.evaluation.estimate.calibration import ByBin, LogCalibration
+from steadytd.evaluation.estimate.quantiles import ReturnLevel
 from steadytd.evaluation.judge.recommend import Recommendation
+from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.result import Evaluation
 from steadytd.report import draw
 from steadytd.report.evaluation import page
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.chosen import chosen_words, telling
-from steadytd.report.evaluation.figures import overlap_chart, path_chart
-from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
+from steadytd.report.evaluation.figures import _histogram, overlap_chart, path_chart
+from steadytd.report.evaluation.grounds import (
+    _visible,
+    calibration_chart,
+    calibration_words,
+    lam_chart,
+)
 from steadytd.report.evaluation.page import evaluation_page, write_evaluation
 from steadytd.report.evaluation.tables import (
     calibration_rows,
@@ -49,6 +57,7 @@ from steadytd.report.evaluation.words import (
     stability_verdicts,
     verdicts,
 )
+from steadytd.report.live import live
 from steadytd.report.palette import SOFT, look
 from tests.support.html import read_page
 from tests.support.log_helpers import log_table
@@ -259,11 +268,36 @@ def test_sensitivity_and_spread_have_a_row_per_target(evaluation: Evaluation) ->
         assert row["turns"] == turns(s) == f"at least {s.Lambda:.3g}"
         bound = next(b for b in s.curve if b.Lambda == 1.1)
         assert row["ranges"][0] == limits(bound.lo, bound.hi)
+    s = evaluation.sensitivity("calm")
+    assert turns(replace(s, behavior=s.value)) == "no difference"
     for row, name in zip(spread_rows(evaluation), evaluation.targets, strict=True):
         known = evaluation.quantiles(name)
         assert len(row["levels"]) == len(known)
         for (value, interval), r in zip(row["levels"], known.iter_rows(named=True), strict=True):
-            assert value == (number(r["value"], r["hi"] - r["lo"]) if interval else "not known")
+            width = r["hi"] - r["lo"]
+            if np.isnan(r["value"]):
+                assert (value, interval) == ("not known", "")
+            elif np.isfinite(width):
+                assert (value, interval) == (number(r["value"], width), limits(r["lo"], r["hi"]))
+            else:
+                assert interval.startswith(("from ", "up to "))
+
+
+def test_an_end_that_the_log_does_not_show(evaluation: Evaluation) -> None:
+    """A quantile near the end of the distribution has an interval that is open there."""
+    nan = float("nan")
+    rows = tuple(
+        ReturnLevel("quantile", 0.05, 1.25, lo, hi) for lo, hi in ((nan, 1.5), (1.0, nan), (1, 1.5))
+    )
+    changed = dataclasses.replace(evaluation, probabilities=with_rows(evaluation, rows))
+    shown = spread_rows(changed)[0]["levels"]
+    assert [interval for _, interval in shown] == ["up to 1.50", "from 1.00", "1.00 to 1.50"]
+    assert {value for value, _ in shown} == {"1.25"}
+
+
+def with_rows(e: Evaluation, rows: tuple[ReturnLevel, ...]) -> Probabilities:
+    spreads = {name: s._replace(rows=rows) for name, s in e.probabilities.spreads.items()}
+    return dataclasses.replace(e.probabilities, spreads=spreads)
 
 
 def test_the_picture_of_visits_by_state(evaluation: Evaluation) -> None:
@@ -306,6 +340,14 @@ def test_the_curve_over_lam_marks_the_chosen_one(evaluation: Evaluation) -> None
     assert {r["lam"] for r in rows} == {f"{lam:g}" for lam in j.curve}
     for r in rows:
         assert r["value"] == pytest.approx(j.curve[float(r["lam"])].value)
+
+
+@pytest.mark.parametrize(("hi", "shown"), [(2.0, True), (9.0, True), (1000.0, False)])
+def test_the_interval_that_is_used_is_seen_whole(hi: float, shown: bool) -> None:
+    """Also where it is much wider than those by chance alone, unless these could not be seen."""
+    rows = [{"value": 1.0, "lo": 0.5, "hi": 1.5} for _ in range(5)]
+    low, high = _visible(rows, [{"value": 1.0, "lo": 0.2, "hi": hi}], 1.2)
+    assert low < 0.5 and (low < 0.2 and high > hi) == shown
 
 
 def test_the_calibration_picture(evaluation: Evaluation) -> None:
@@ -364,6 +406,17 @@ def test_the_overlap_picture_has_every_row_once(evaluation: Evaluation) -> None:
     zeros = [r["share"] for r in data_of(overlap_chart(e, "never")) if r.get("kind") == "ratio 0"]
     assert zeros == pytest.approx([np.mean(table.column("action").to_numpy() == 0)])
     assert e.overlap["zero_share"][0] == pytest.approx(zeros[0])
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.11, 0.3])
+def test_the_bar_of_ratio_0_is_called_so(ratio: float) -> None:
+    """Also on a page, whose numbers have five digits."""
+    rows = [{"x": -1.0, "x2": 0.0, "share": 1.0, "kind": "ratio", "ratios": ""}]
+    zero = math.log2(ratio) - 0.123456
+    drawn = live("overlap", _histogram(rows, "pi", (zero - 0.5, 2.0), zero).to_dict(), False)
+    (bound,) = set(re.findall(r"datum.value \\u003c (\S+) \? '0'", drawn.data))
+    (first, second) = re.findall(r'"values":\[([-.\d]+),([-.\d]+)', drawn.data)[0]
+    assert float(first) < float(bound) < float(second)
 
 
 def test_the_path_picture_shades_what_is_unstable() -> None:

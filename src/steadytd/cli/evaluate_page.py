@@ -144,7 +144,10 @@ def print_stability(e: Evaluation, title: str) -> None:
 
 def print_sensitivity(e: Evaluation) -> None:
     """How wrong the logged probabilities would have to be before a decision turns."""
-    factors = ", ".join(f"{name} {turns(e.sensitivity(name))}" for name in e.targets[:MANY_TARGETS])
+    known = ((name, e.sensitivity(name)) for name in e.targets[:MANY_TARGETS])
+    factors = ", ".join(f"{name} {turns(s)}" for name, s in known if not s.alike)
+    if not factors:
+        return
     first = (
         "To change places with the policy that made the log, ratios have to be off by a factor of"
     )

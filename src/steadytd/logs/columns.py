@@ -173,20 +173,22 @@ class _Finder:
 
     def misspelled(self, found: Columns) -> None:
         """A column that is nearly an optional one would silently not be used: refuse it."""
-        optional = {
+        optional: dict[str, object] = {
             "truncated": found.truncated, "action": found.action, "discount": found.discount,
             "next_obs": found.next_obs or None, BEHAVIOR[0]: found.behavior,
-            BEHAVIOR_LOG[0]: found.behavior,
+            BEHAVIOR_LOG[0]: found.behavior, BEHAVIOR_WHOLE: found.behavior_whole or None,
         }  # fmt: skip
-        used = set(found.names())
-        spare = [name for name in self.present if name not in used]
-        for name, column in optional.items():
-            close = difflib.get_close_matches(name, spare, n=1, cutoff=0.88)
-            if column is None and name not in self.given and close:
+        names, known = list(optional), {*found.names(), *MAPPABLE}
+        nearly = {f"next_{TARGET}{name}": NEXT_WHOLE + name for name in found.whole}
+        optional |= {NEXT_WHOLE + name: found.next_whole.get(name) for name in found.whole}
+        for column in self.present:
+            close = difflib.get_close_matches(column, names, n=1, cutoff=0.88)
+            name = nearly.get(column) or next(iter(close), "")
+            if name and column not in known and optional[name] is None and name not in self.given:
                 raise InputError(
-                    f"{self.file}: there is a column '{close[0]}' but none named '{name}'; did you "
-                    f"mean it? If so rename it or map it: columns={{'{name}': '{close[0]}'}}, or "
-                    f"--map {name}={close[0]}; if not, map '{name}' to '' (nothing)."
+                    f"{self.file}: there is a column '{column}' but none named '{name}'; did you "
+                    f"mean it? If so rename it or map it: columns={{'{name}': '{column}'}}, or "
+                    f"--map {name}={column}; if not, map '{name}' to '' (nothing)."
                 )
 
     def behavior(self) -> tuple[str | None, bool]:
@@ -212,6 +214,11 @@ class _Finder:
                 hint = str(unknown("target", name, known)) if known else "the log has no targets."
                 raise InputError(f"{self.file}: there is no column '{TARGET}{name}' ({hint[:-1]}).")
         found = {name: self.maybe(TARGET + name) for name in (known if wanted is None else wanted)}
+        if any(not name.strip() for name in found):
+            raise InputError(
+                f"{self.file}: a target needs a name, got a column '{TARGET}' or '{WHOLE}' "
+                f"without one; call it '{TARGET}new', for instance."
+            )
         for name, column in found.items():
             if column is None and not self.wide(WHOLE + name, required=False):
                 raise self.missing(TARGET + name)

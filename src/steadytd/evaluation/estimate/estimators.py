@@ -249,18 +249,25 @@ class Estimator:
 
     def at_cuts(self, target: int, lam: float, beta: Floats, here: slice = slice(None)) -> float:
         """The sum of gamma' ((1 - lam) beta.z + lam c) over the rows where episodes are cut off."""
-        if not self._any_cut or target == self.behavior:  # nobody asks for its own
+        if not self.any_cut or target == self.behavior:  # nobody asks for its own
             return 0.0
         found, d = self.units.cut[here, target, self.lams.index(lam)].sum(axis=0), self.features
         return float((1.0 - lam) * found[:d] @ beta + lam * found[d])
 
     @cached_property
-    def _any_cut(self) -> bool:
+    def any_cut(self) -> bool:
+        """Whether an episode is cut off while the target's ratios are above 0."""
         return bool(self.units.cut.any())
 
-    def passed(self, target: int, lam: float) -> Floats:
-        """The sum of c (x - gamma' x') over all rows [d]."""
-        return summed(self.units.weighted[:, target, self.lams.index(lam), : self.features])
+    def passed(self, target: int, lam: float, beta: Floats) -> Floats:
+        """The sum of ((1 - lam) beta.z + lam c) (x - gamma' x') over all rows [d]."""
+        found = np.zeros(self.features)
+        if lam > 0.0:
+            c = self.units.weighted[:, target, self.lams.index(lam), : self.features]
+            found += lam * summed(c)
+        if lam < 1.0:
+            found += (1.0 - lam) * (beta @ self.total(target, self.systems.index(System(lam)))[0])
+        return found
 
     def squares(self, one: Floats, other: Floats) -> Floats:
         """one'G_u other by unit."""

@@ -5,12 +5,14 @@ With W_e the product of an episode's ratios and G_e its return,
     F(y) = sum_e W_e 1{G_e <= y} / sum_e W_e
 
 is the distribution of the target's return. The quantile of level p is the least y with F(y) >= p.
-Its limits are the quantiles of the levels p -+ t se, with se^2 = sum_e W_e^2 (1{G_e <= y} - p)^2 /
-(sum_e W_e)^2. CVaR at level a, the mean of the worst share a of all returns, is
+CVaR at level a, the mean of the worst share a of all returns, is
 
     C = q - sum_e W_e (q - G_e)^+ / (a sum_e W_e),
 
-q the quantile of level a; its error is that of the mean of q - (q - G)^+ / a.
+q the quantile of level a. Intervals are by the errors e = W_e (1{G_e <= y} - p) / sum W, which move
+the level p, and W_e (q - (q - G_e)^+ / a - C) / sum W: t sqrt(sum e^2) and the largest e on either
+side, as if one more episode like it had been logged. t is Student's, with n - 1 degrees of freedom
+for the n = (sum e^2)^2 / sum e^4 episodes that decide the error: in the tails those may be few.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.outcomes import LEFT, PRODUCTS, RETURN, Sampled
 from steadytd.evaluation.estimate.bootstrap import student
+from steadytd.evaluation.estimate.sandwich import effective_number
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 0.1  # the share of returns that CVaR is the mean of
 EFFECTIVE = 30.0  # episodes of the target's own that the log has to be worth
 LEAST_PRODUCT = 0.6  # mean product of an episode's ratios (it should be 1)
-IN_TAIL = 5.0  # of those, beyond the quantile
+IN_TAIL = 5.0  # of those, beyond the quantile: by their share, and by their own weights
 
 
 class ReturnLevel(NamedTuple):
@@ -110,23 +113,31 @@ class WeightedReturns(NamedTuple):
 
 def _quantile(made: WeightedReturns, level: float, effective: float) -> ReturnLevel:
     nan = float("nan")
-    if effective * min(level, 1.0 - level) < IN_TAIL:
-        return ReturnLevel("quantile", level, nan, nan, nan)
     value = made.quantile(level)
-    error = float(np.sqrt((made.W**2 * ((value >= made.G) - level) ** 2).sum()))
-    reach = student(0.975, int(effective) - 1) * error
-    lo = made.quantile(level - reach) if level > reach else nan
-    hi = made.quantile(level + reach) if level + reach < 1.0 else nan
+    tails = (made.W[value >= made.G], made.W[value <= made.G])
+    if min(effective * min(level, 1.0 - level), *map(effective_number, tails)) < IN_TAIL:
+        return ReturnLevel("quantile", level, nan, nan, nan)
+    above, below = _reaches(made.W * ((value >= made.G) - level))
+    lo = made.quantile(level - below) if level > below else nan
+    hi = made.quantile(level + above) if level + above < 1.0 else nan
     return ReturnLevel("quantile", level, value, lo, hi)
 
 
 def _cvar(made: WeightedReturns, effective: float) -> ReturnLevel:
     nan = float("nan")
-    if effective * WORST < IN_TAIL:
-        return ReturnLevel("cvar", WORST, nan, nan, nan)
     G, W, _ = made
     q = made.quantile(WORST)
+    if min(effective * WORST, effective_number(W[q >= G])) < IN_TAIL:
+        return ReturnLevel("cvar", WORST, nan, nan, nan)
     each = q - np.maximum(q - G, 0.0) / WORST
     value = float(W @ each)
-    reach = student(0.975, int(effective) - 1) * float(np.sqrt((W**2 * (each - value) ** 2).sum()))
-    return ReturnLevel("cvar", WORST, value, value - reach, value + reach)
+    down, up = _reaches(W * (each - value))
+    return ReturnLevel("cvar", WORST, value, value - down, value + up)
+
+
+def _reaches(errors: Floats) -> tuple[float, float]:
+    """How far an estimate with these errors by episode reaches down and up."""
+    squares = errors**2
+    degrees = max(effective_number(squares), 2.0) - 1.0
+    chance = student(0.975, degrees) * float(np.sqrt(squares.sum()))
+    return chance - float(errors.min(initial=0.0)), chance + float(errors.max(initial=0.0))

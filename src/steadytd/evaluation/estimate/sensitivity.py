@@ -90,6 +90,12 @@ class Sensitivity:
     least_and_largest: Value | None = field(repr=False, compare=False)
     __kept__ = ("curve",)  # in a file, which cannot hold the function
 
+    @property
+    def alike(self) -> bool:
+        """Whether there is no difference that could turn."""
+        size = max(abs(self.value), abs(self.behavior))
+        return abs(self.value - self.behavior) <= ALIKE * size
+
     @cached_property
     def curve(self) -> tuple[Bound, ...]:
         """The range of values over Lambda; empty where nothing is known."""

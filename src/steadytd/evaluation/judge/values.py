@@ -209,7 +209,9 @@ def judge(given: Given, target: int, overlap: Overlap, stability: Stability) -> 
     basic = {one.name: one.form for one in baselines(episodes=e.where == "start")}
     plain = {name: form._replace(eta=0.0) for name, form in forms.items() if form.eta}
     wanted = dict.fromkeys([*forms.values(), *basic.values(), *plain.values()])
-    known = {DRL._replace(lam=lam): one for lam, one in found_curve.items()} if e is whole else {}
+    known = {}
+    if e is whole and not e.any_cut:
+        known = {DRL._replace(lam=lam): one for lam, one in found_curve.items()}
     found = {form: known.get(form) or estimate(e, target, form) for form in wanted}
     for i, row in enumerate(rows):
         form = forms.get(row.learner)

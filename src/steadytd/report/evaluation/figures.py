@@ -73,7 +73,7 @@ def _histogram(
     step = max(1, round((last - first) / 6))
     ticks = [zero, *(t for t in range(first, last + 1) if t % step == 0 and t > zero + step / 2)]
     label = (
-        f"datum.value < {zero + 1e-6} ? '0' : "
+        f"datum.value < {zero + step / 4} ? '0' : "  # numbers in a page are rounded
         "(datum.value < 0 ? '1/' : '') + format(pow(2, abs(datum.value)), ',')"
     )
     x = alt.X(

@@ -10,6 +10,7 @@ from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.panels import BEHAVIOR, TARGET, data, framed, says
 from steadytd.report.palette import GOOD, INK, PALE, SHADE, SOFT
 
+MOST_OF_IT = 5.0  # times what is drawn: an interval that is wider is cut
 MOST_ACTIONS = 14  # that are drawn: those furthest from what is expected
 ALL_TOGETHER = f"{100.0 * (1.0 - ERROR):g} % for all, from"  # the level of the intervals
 MAY_BE_RIGHT = "below 1, which may be right"  # where the action is impossible in some states
@@ -34,7 +35,7 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     best = [{**r, **rule.interval._asdict()} for r in best]
     base = alt.Chart(data(rows))
     x = alt.X("lam:O", sort=[r["lam"] for r in rows], title="lam", axis=alt.Axis(labelAngle=0))
-    scale = alt.Scale(zero=False, domain=_visible([*rows, *best], behavior), nice=False)
+    scale = alt.Scale(zero=False, domain=_visible(rows, best, behavior), nice=False)
     y = alt.Y("value:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
     ends = {"x": x, "y": alt.Y("lo:Q", scale=scale, title="value"), "y2": "hi:Q"}
     told = says("lam", value="value", lo="95 % from", hi="to")
@@ -57,13 +58,22 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     return framed(layers, f"{j.name}: value over lam", 300)
 
 
-def _visible(rows: list[dict[str, Any]], behavior: float) -> list[float]:
-    """All values, and of the intervals what is not far beyond them and the narrower half."""
-    widths = sorted(r["hi"] - r["lo"] for r in rows)
+def _visible(
+    rows: list[dict[str, Any]], best: list[dict[str, Any]], behavior: float
+) -> list[float]:
+    """All values, and of the intervals what is not far beyond them and the narrower half.
+
+    The interval of the one that is used is shown whole, unless nothing else could be seen then.
+    """
+    every = [*rows, *best]
+    widths = sorted(r["hi"] - r["lo"] for r in every)
     reach = 1.5 * max(widths[len(widths) // 2], 1e-9)
-    known = [r["value"] for r in rows] + [behavior] * math.isfinite(behavior)
-    low = min(*known, max(min(r["lo"] for r in rows), min(known) - reach))
-    high = max(*known, min(max(r["hi"] for r in rows), max(known) + reach))
+    known = [r["value"] for r in every] + [behavior] * math.isfinite(behavior)
+    low = min(*known, max(min(r["lo"] for r in every), min(known) - reach))
+    high = max(*known, min(max(r["hi"] for r in every), max(known) + reach))
+    for used in best:
+        if used["hi"] - used["lo"] <= MOST_OF_IT * (high - low):
+            low, high = min(low, used["lo"]), max(high, used["hi"])
     pad = 0.06 * max(high - low, 1e-9)
     return [low - pad, high + pad]
 

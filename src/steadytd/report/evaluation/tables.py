@@ -152,6 +152,8 @@ def _sensitivity(s: Sensitivity) -> dict[str, Any]:
 
 def turns(s: Sensitivity) -> str:
     """The factor at which target and behaviour change places."""
+    if s.alike:
+        return "no difference"
     if math.isnan(s.Lambda):
         return "not known"
     if math.isinf(s.Lambda):
@@ -172,6 +174,10 @@ def spread_rows(e: Evaluation) -> list[dict[str, Any]]:
 def _level(row: ReturnLevel) -> tuple[str, str]:
     if not math.isfinite(row.value):
         return "not known", ""
+    for known, word in ((row.lo, "from"), (row.hi, "up to")):
+        if math.isnan(row.lo + row.hi) and math.isfinite(known):  # the other end is not in the log
+            width = 2.0 * abs(row.value - known)
+            return number(row.value, width), f"{word} {number(known, width)}"
     return number(row.value, row.hi - row.lo), limits(row.lo, row.hi)
 
 

@@ -58,9 +58,10 @@ def parsed(text: str) -> tuple[str, float | None] | None:
         return None
     given = dict(parse_params(name, rest))
     for key in given:
-        if key != "lam" or not one.has_lam:
-            known = ["lam"] if one.has_lam else []
-            raise unknown(f"parameter of {name}", key, known)
+        if not one.has_lam:
+            raise InputError(f"{name} has no parameter '{key}'; only drl and drl_q have one, lam.")
+        if key != "lam":
+            raise unknown(f"parameter of {name}", key, ["lam"])
     if not one.has_lam:
         return name, None
     return name, _lam(name, given.get("lam", LAM))
@@ -129,6 +130,9 @@ def answer(
             return Answer(found.value, found.interval, found.value)
         fitted = fqe(s)
     gone = None if np.isfinite(fitted.value) else fitted.iterations
-    limits = found.interval if fitted.stable and fitted.settled else NONE
+    limits = NONE
+    if fitted.stable and fitted.settled:  # the same as lstdq's, up to the last digits
+        lo, hi = found.interval
+        limits = Interval(fitted.value - (found.value - lo), fitted.value + (hi - found.value))
     stable, radius, settled = fitted.stable, fitted.radius, fitted.settled
     return Answer(fitted.value, limits, found.value, stable, gone, radius, settled)

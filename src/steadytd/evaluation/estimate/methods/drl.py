@@ -17,24 +17,33 @@ U_t rho_t = (1 - lam) beta.z_t + lam c_t with z_t = rho_t (gamma_t lam z_{t-1} +
 c_t = rho_t (gamma_t lam c_{t-1} + 1 at a start). So a unit's score comes from its sums:
 
     x_start.w + (1 - lam) beta.(b_lam - A_lam w) + lam (sum c r - (sum c (x - gamma' x')).w).
+
+Where episodes are cut off J rests on w too, since nothing corrects V there. So unit u moves J
+through w as well, by
+
+    eta.(b_u - A_u w) / n,      A' eta = sum x_start - sum U rho (x - gamma' x').
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from steadytd.evaluation.collect.plan import System
-from steadytd.evaluation.estimate.estimators import Estimator, Form
+from steadytd.evaluation.estimate.estimators import LSTD, Estimator, Form, Pair, Sides
 from steadytd.evaluation.estimate.sandwich import Estimate, nothing
 
 GRID = (0.0, 0.5, 0.8, 0.95, 1.0)  # among these lam is chosen: see `estimate.rule`
 
 
 def drl(e: Estimator, target: int, form: Form) -> Estimate:
-    """DRL(lam) for the form's lam."""
-    return nothing(e.n_units) if form.lam is None else at(e, target, form.lam)
+    """DRL(lam) for the form's lam; its influences are those through w, too."""
+    if form.lam is None:
+        return nothing(e.n_units)
+    found = at(e, target, form.lam)
+    return through_weights(e, target, found) if e.any_cut and e.where == "start" else found
 
 
 def curve(e: Estimator, target: int) -> dict[float, Estimate]:
@@ -74,6 +83,21 @@ def along(e: Estimator, target: int, lams: list[float]) -> list[Estimate]:
             Estimate(one.value, one.influence, lam, masses / e.n_starts, beyond / e.n_starts)
             for one, lam, masses, beyond in zip(means, lams, mass, cut, strict=True)
         ]
+
+
+def through_weights(e: Estimator, target: int, found: Estimate) -> Estimate:
+    """DRL(lam) with what each unit does to it through w, of the values at cuts."""
+    lam, solution = found.lam or 0.0, e.solution(target, LSTD)
+    if solution is None:
+        return found
+    A, b = e.total(target)
+    at_cuts = e.start_sum() - e.passed(target, lam, solution.beta)
+    inverse = e.inverse(A, e.gram(), Sides(b, at_cuts))
+    if inverse is None:
+        return found
+    pair = Pair(solution.w, inverse.solve_transposed(at_cuts))
+    moved = e.corrections(target, LSTD.system, pair).errors / e.n_starts
+    return replace(found, influence=np.asarray(found.influence + moved))
 
 
 def needed(lams: Iterable[float]) -> tuple[tuple[System, ...], tuple[float, ...]]:

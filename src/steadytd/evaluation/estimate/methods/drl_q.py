@@ -56,14 +56,36 @@ def drl_q(c: Corrected) -> Solved:
         theta, beta = s.weights(others), ratios(c, others)
         scores[fold] = unit_scores(c, s, theta, beta)[fold]
     value = float(scores.sum() / s.starts.sum())
-    return Solved(value, sandwich(value, scores, s.starts), s.weights(np.ones(s.n_units)))
+    theta = s.weights(np.ones(s.n_units))
+    moved = through_weights(c, s, theta)
+    return Solved(value, sandwich(value, scores + moved, s.starts), theta)
+
+
+def through_weights(c: Corrected, s: ActionSystem, theta: Floats) -> Floats:
+    """How much the errors of each unit move the sum of scores through theta.
+
+    That is eta.(b_u - A_u theta) with A' eta = the sum of what theta counts for in the scores. It
+    is 0 in the mean where ratios are right and no episode is cut off.
+    """
+    every = np.ones(s.n_units)
+    beta, kept = ratios(c, every), s.kept(every)
+    traced, weighted = (sums.sum(axis=0)[..., :-1] for sums in corrections(c))
+    counts = s.start.sum(axis=0) - (1.0 - c.lam) * (beta @ traced) - weighted
+    eta = np.zeros(len(theta))
+    eta[kept] = solved(s.systems.sum(axis=0)[np.ix_(kept, kept)].T, counts[kept])
+    return np.asarray(s.errors(theta) @ eta)
+
+
+def corrections(c: Corrected) -> tuple[Floats, Floats]:
+    """By unit, the sums of z (v, r)' [units, d, m + 1] and of c (v, r) [units, m + 1]."""
+    at = 0 if c.where == "start" else 1
+    u = c.units
+    return u.q_traced[:, c.place, c.lam_place], u.q_weighted[:, c.place, c.lam_place, at]
 
 
 def unit_scores(c: Corrected, s: ActionSystem, theta: Floats, beta: Floats) -> Floats:
     """Sums of the scores of each unit's episodes, for given q and omega."""
-    at = 0 if c.where == "start" else 1
-    traced = c.units.q_traced[:, c.place, c.lam_place]
-    weighted = c.units.q_weighted[:, c.place, c.lam_place, at]
+    traced, weighted = corrections(c)
     error = np.append(-theta, 1.0)  # r - v.theta
     marginal = np.einsum("uij,i,j->u", traced, beta, error)
     return np.asarray(s.start @ theta + (1.0 - c.lam) * marginal + weighted @ error)

@@ -172,14 +172,24 @@ class SparseEstimator(Estimator):
         if target == self.behavior:
             return 0.0
         some = self._part(here)
+        z = self._weights(target, lam, beta, some)
+        return float((z * self.cut_off[some.rows])[some.unit >= 0].sum())
+
+    @cached_property
+    def any_cut(self) -> bool:
+        """Whether an episode is cut off."""
+        return bool(self.cut_off.any())
+
+    def passed(self, target: int, lam: float, beta: Floats) -> Floats:
+        """The sum of ((1 - lam) beta.z + lam c) (x - gamma' x') over all rows [d]."""
+        return np.asarray(self.Y.T @ self._weights(target, lam, beta, self._part()))
+
+    def _weights(self, target: int, lam: float, beta: Floats, some: Part) -> Floats:
+        """(1 - lam) beta.z + lam c of some rows."""
         z = lam * self._products(target, lam, some)
         if lam < 1.0:
             z = z + (1.0 - lam) * self._traced(target, System(lam), beta, some)
-        return float((z * self.cut_off[some.rows])[some.unit >= 0].sum())
-
-    def passed(self, target: int, lam: float) -> Floats:
-        """The sum of c (x - gamma' x') over all rows [d]."""
-        return np.asarray(self.Y.T @ self._products(target, lam, self._part()))
+        return z
 
     def squares(self, one: Floats, other: Floats) -> Floats:
         """one'G_u other by unit."""
