@@ -130,4 +130,5 @@ def shown(rng: Generator, d: Dynamics, kind: str) -> tuple[Floats, str]:
     how = int(rng.integers(3))
     if how == 0:
         return rng.standard_normal((S, S + S // 2)), "raw"
-    return d.obs, "tiles:8x6" if how == 1 else "poly:5"
+    tiles = "tiles:8x6" if d.obs.shape[1] < 3 else "tiles:4x4"
+    return d.obs, tiles if how == 1 else "poly:5"
