@@ -169,11 +169,31 @@ def prizes(rng: Generator) -> Dynamics:
     return _ended(P, r, first, np.arange(n, dtype=float)[:, None], kinds + 1)
 
 
+def lottery(rng: Generator) -> Dynamics:
+    """As `prizes`, but all sizes are worth about as much: the largest is seen seldom or never."""
+    n, kinds = int(rng.integers(1, 6)), int(rng.integers(2, 5))
+    times = rng.uniform(3.0, 12.0)
+    size = rng.uniform(0.5, 2.0) * times ** np.arange(kinds)
+    luck = rng.uniform(0.03, 0.2) / times ** (rng.uniform(0.7, 1.1) * np.arange(kinds))
+    size = size * rng.choice([1.0, -1.0], p=[0.7, 0.3])
+    hard, over = rng.uniform(1.5, 3.0), float(rng.choice([1.0, rng.uniform(0.1, 0.6)]))
+    S = n + kinds + 1
+    P, r = np.zeros((S, 3, S)), np.zeros((S, 3, S))
+    for s, (a, tries) in product(range(n), enumerate((0.0, 1.0, hard))):
+        wins = tries * luck / 3.0
+        P[s, a, n : n + kinds] = wins
+        P[s, a, -1] = over * (1.0 - wins.sum())
+        P[s, a, rng.integers(n)] += (1.0 - over) * (1.0 - wins.sum())
+        r[s, a] = -np.sign(size[0]) * luck[0] * tries / 3.0
+        r[s, a, n : n + kinds] = size
+    return _ended(P, r, list(range(n)), np.arange(n, dtype=float)[:, None], kinds + 1)
+
+
 DRAWN: Worlds = families(
     {
         "garnet": garnet, "walls": walls, "queue": queue, "bandit": bandit, "chain": chain,
         "car": car, "prizes": prizes, "endless-garnet": partial(garnet, ends=False),
-        "endless-queue": partial(queue, ends=False),
+        "endless-queue": partial(queue, ends=False), "lottery": lottery,
     },
     first=100,
 )  # fmt: skip
