@@ -13,6 +13,7 @@ from benchmarks.worlds.grids import MOVES
 from benchmarks.worlds.queues import closing
 from benchmarks.worlds.world import Dynamics, Floats
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 
 def garnet(rng: Generator, ends: bool = True) -> Dynamics:
@@ -34,7 +35,8 @@ def walls(rng: Generator) -> Dynamics:
     """A grid with walls and one or two goals; moves slip, and may cost."""
     high, wide = (int(n) for n in rng.integers(3, 8, size=2))
     free = rng.random((high, wide)) > rng.uniform(0.0, 0.3)
-    goals = [tuple(map(int, x)) for x in rng.permutation(np.argwhere(np.ones_like(free)))[:2]]
+    both = rng.permutation(np.argwhere(np.ones_like(free)))[:2].tolist()
+    goals = [(int(i), int(j)) for i, j in both]
     cells = _connected(free, goals[0])
     at = {cell: i for i, cell in enumerate(cells)}
     S, slip = len(cells), rng.uniform(0.0, 0.4)
@@ -54,7 +56,7 @@ def walls(rng: Generator) -> Dynamics:
     return Dynamics(P, r, ends, start / max(start.sum(), 1), np.array(cells, dtype=float))
 
 
-def _connected(free: Floats, goal: tuple[int, int]) -> list[tuple[int, int]]:
+def _connected(free: NDArray[np.bool_], goal: tuple[int, int]) -> list[tuple[int, int]]:
     """The cells from which the goal can be reached."""
     found, todo = {goal}, [goal]
     while todo:
