@@ -4,6 +4,7 @@ The worlds of `benchmarks/worlds`: some were used to make the rule of trust, the
 aside before it was written (`fresh`, `later`, `last`, `unended`, `unseen`, `sealed` and
 `reserved`: before its seven changes); they are counted apart. An answer is right if its interval
 holds the true value; a decision (better or worse than the policy that made the log) if it is true.
+Of `drawn` and `drawn-kept` every log has another world; they are counted by family and by features.
 
     python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--json]
 
@@ -27,9 +28,9 @@ import multiprocessing
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +45,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees it
 
 from benchmarks.worlds import (
     DEVELOPMENT,
+    DRAWN,
+    DRAWN_KEPT,
     FRESH,
     LAST,
     LATER,
@@ -55,10 +58,11 @@ from benchmarks.worlds import (
     World,
 )  # fmt: skip
 
-PARTS = {
+DRAWN_PARTS = {"drawn": DRAWN, "drawn-kept": DRAWN_KEPT}
+PARTS: dict[str, Mapping[str, Callable[..., World]]] = {
     "development": DEVELOPMENT, "set-aside": SET_ASIDE, "fresh": FRESH, "later": LATER,
     "last": LAST, "unended": UNENDED, "unseen": UNSEEN, "sealed": SEALED,
-    "reserved": RESERVED,
+    "reserved": RESERVED, **DRAWN_PARTS,
 }  # fmt: skip
 CHUNK = 10  # logs of one task
 
@@ -86,10 +90,10 @@ class Task(NamedTuple):
     learner: str | None = None
 
 
-@cache
-def world_of(part: str, name: str, estimate: str | None = None) -> World:
-    """Each process builds a world once."""
-    world = PARTS[part][name]()
+@lru_cache(maxsize=8)
+def world_of(part: str, name: str, estimate: str | None = None, seed: int = 0) -> World:
+    """A world; of those that are drawn, that of a seed."""
+    world = PARTS[part][name](*([seed] if part in DRAWN_PARTS else []))
     if estimate is None:
         return world
     obs = world.dynamics.obs
@@ -147,15 +151,29 @@ def by_prototype(world: World, seed: int) -> Said:
     return Said(a.lo, a.hi, a.trusted, a.decision == "better", a.decision == "worse")
 
 
-def grade(task: Task) -> tuple[Task, Counter[str]]:
-    """Count what is right among some logs of a world."""
-    world = world_of(task.part, task.world, task.estimate)
+def groups(task: Task, world: World) -> list[str]:
+    """Which sums a log of a world belongs to, besides that of its name."""
+    kind = "endless" if world.endless else "episodic"
+    more = f"probabilities {world.probabilities}"
+    if task.estimate is not None:
+        more = "more is looked at" if hides(world) else "nothing hidden"
+    found = [kind, f"{kind}, {more}"]
+    if task.part in DRAWN_PARTS:
+        family, features = task.world.split()
+        found += [f"{family}, {more}", f"{kind} {features}, {more}"]
+    return [f"all {text}" for text in found]
+
+
+def grade(task: Task) -> tuple[Task, dict[str, Counter[str]]]:
+    """Count what is right among some logs of a world, by group."""
     told = partial(by_product, task=task)
     ask: Callable[[World, int], Said] = by_prototype if task.prototype else told
-    truth, apart = world.truth, world.truth - world.behavior_truth
-    found: Counter[str] = Counter()
+    counts: dict[str, Counter[str]] = {}
     for seed in task.seeds:
+        world = world_of(task.part, task.world, task.estimate, _drawn_of(task, seed))
+        truth, apart = world.truth, world.truth - world.behavior_truth
         said = ask(world, seed)
+        found: Counter[str] = Counter()
         holds = said.lo <= truth <= said.hi
         decided = said.trusted and (said.better or said.worse)
         found["logs"] += 1
@@ -164,7 +182,14 @@ def grade(task: Task) -> tuple[Task, Counter[str]]:
         found["right"] += said.trusted and holds
         found["decided"] += decided
         found["decided_right"] += decided and (apart > 0.0 if said.better else apart < 0.0)
-    return task, found
+        for group in (task.world, *groups(task, world)):
+            counts.setdefault(group, Counter()).update(found)
+    return task, counts
+
+
+def _drawn_of(task: Task, seed: int) -> int:
+    """The seed of the world: worlds that are not drawn are built once."""
+    return seed if task.part in DRAWN_PARTS else 0
 
 
 def tasks(asked: argparse.Namespace) -> list[Task]:
@@ -181,26 +206,15 @@ def tasks(asked: argparse.Namespace) -> list[Task]:
     ]
 
 
-def gathered(
-    results: Iterable[tuple[Task, Counter[str]]], estimated: bool = False
-) -> list[dict[str, Any]]:
+def gathered(results: Iterable[tuple[Task, dict[str, Counter[str]]]]) -> list[dict[str, Any]]:
     """One row per world, then one per kind of world and part."""
     sums: dict[tuple[str, str], Counter[str]] = {}
-    for task, found in results:
-        sums.setdefault((task.part, task.world), Counter()).update(found)
-    order = {(part, name): i for part in PARTS for i, name in enumerate(PARTS[part])}
-    worlds = sorted(sums, key=lambda key: (list(PARTS).index(key[0]), order[key]))
-    totals: dict[tuple[str, str], Counter[str]] = {}
-    for part, name in worlds:
-        world = world_of(part, name)
-        kind = "endless" if world.endless else "episodic"
-        more = f"probabilities {world.probabilities}"
-        if estimated:
-            more = "more is looked at" if hides(world) else "nothing hidden"
-        for text in (kind, f"{kind}, {more}"):
-            totals.setdefault((part, text), Counter()).update(sums[part, name])
-    rows = [{"part": p, "world": n, **sums[p, n]} for p, n in worlds]
-    return rows + [{"part": p, "world": f"all {n}", **totals[p, n]} for p, n in sorted(totals)]
+    for task, counts in results:
+        for group, found in counts.items():
+            sums.setdefault((task.part, group), Counter()).update(found)
+    order = [(part, name) for part in PARTS for name in PARTS[part] if (part, name) in sums]
+    order += sorted(key for key in sums if key not in set(order))
+    return [{"part": part, "world": name, **sums[part, name]} for part, name in order]
 
 
 def main() -> None:
@@ -223,7 +237,7 @@ def main() -> None:
     with multiprocessing.get_context("spawn").Pool(asked.processes, _one_thread) as pool:
         done = pool.imap_unordered(grade, todo)
         shown = track(done, "logs", total=len(todo), console=Console(stderr=True))
-        rows = gathered(shown, asked.estimate is not None)
+        rows = gathered(shown)
     if asked.json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return

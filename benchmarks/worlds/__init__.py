@@ -3,10 +3,14 @@
 The worlds of `set_aside` were fixed before any rule of trust was tried (those with early cuts or
 hidden signs before any was graded), those of `fresh`, `later`, `last`, `unended`, `unseen`,
 `sealed` and `reserved` before its seven changes; no number of a rule was chosen on any of them.
+`drawn` and `drawn_kept` have another world for every log: half of the families are for development,
+half were set aside before any log of either was graded.
 `docs/decisions/0018-trust.md` says what was measured.
 """
 
 from benchmarks.worlds.development import DEVELOPMENT
+from benchmarks.worlds.drawn_families import DRAWN
+from benchmarks.worlds.drawn_kept import DRAWN_KEPT
 from benchmarks.worlds.fresh import FRESH
 from benchmarks.worlds.last import LAST
 from benchmarks.worlds.later import LATER
@@ -18,6 +22,6 @@ from benchmarks.worlds.unseen import UNSEEN
 from benchmarks.worlds.world import World
 
 __all__ = [
-    "DEVELOPMENT", "FRESH", "LAST", "LATER", "RESERVED", "SEALED", "SET_ASIDE", "UNENDED",
-    "UNSEEN", "World",
+    "DEVELOPMENT", "DRAWN", "DRAWN_KEPT", "FRESH", "LAST", "LATER", "RESERVED", "SEALED",
+    "SET_ASIDE", "UNENDED", "UNSEEN", "World",
 ]  # fmt: skip

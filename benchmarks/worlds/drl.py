@@ -42,6 +42,7 @@ class Rows(NamedTuple):
     first: NDArray[np.bool_]
     cut: NDArray[np.bool_]
     endless: bool
+    action: NDArray[Any] | None = None
 
 
 class Units(NamedTuple):
@@ -165,15 +166,32 @@ def scarce(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:
     The same are rows of equal features and ratio. 0 where the policy that made the log has as large
     a part of its own there: then nothing comes often in it.
     """
-    x = rows.x.toarray() if hasattr(rows.x, "toarray") else rows.x
-    keys = [(x[t] + 0.0).tobytes() + np.float64(rows.rho[t]).tobytes() for t in range(len(x))]
+    keys = _keys(rows)
     number = Counter(keys)
     few = np.array([number[key] < FEW_THERE for key in keys])
     weight = row_weights(rows, omega, lams)
-    own = row_weights(rows._replace(rho=np.ones(len(x))), omega, (1.0,))
+    own = row_weights(rows._replace(rho=np.ones(len(keys))), omega, (1.0,))
     more = np.maximum(weight - own, 0.0)
     part = more[few].sum(axis=0) / np.maximum(np.abs(weight).sum(axis=0), 1e-300)
     return np.asarray(np.where(part > own[few].sum() / own.sum(), part, 0.0))
+
+
+def _keys(rows: Rows) -> list[bytes]:
+    """Features and ratio of every row."""
+    x = rows.x.toarray() if hasattr(rows.x, "toarray") else rows.x
+    return [(x[t] + 0.0).tobytes() + np.float64(rows.rho[t]).tobytes() for t in range(len(x))]
+
+
+def by_chance(rows: Rows) -> float:
+    """Of the variance of rewards, the part within rows of equal features, ratio and action."""
+    apart = rows.reward - rows.reward.mean()
+    if rows.action is None or not apart.any():
+        return 0.0
+    keys = list(zip(_keys(rows), rows.action.tolist(), strict=True))
+    place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    of = np.array([place[key] for key in keys])
+    usual = np.bincount(of, apart) / np.bincount(of)
+    return float(((apart - usual[of]) ** 2).sum() / (apart**2).sum())
 
 
 def rising(rows: Rows, omega: Floats, lams: tuple[float, ...] = LAMS) -> Floats:

@@ -37,7 +37,7 @@ def read(world: World, seed: int) -> tuple[Rows, Stated]:
     x_next = sparse_if(table[c["s_next"]] * ~c["terminated"][:, None])
     rows = Rows(
         x, x_next, c["reward"], world.pi[s, a] / mu, world.discount * ~c["terminated"], first,
-        np.zeros(n, dtype=bool) if world.endless else c["truncated"], world.endless,
+        np.zeros(n, dtype=bool) if world.endless else c["truncated"], world.endless, a,
     )  # fmt: skip
     return rows, Stated(a, mu, None if world.estimated else stated[s])
 

@@ -16,14 +16,15 @@ log can carry, the one with the shortest interval is taken.
 
 Where at least FEW_SCORES units decide the error, nothing rare is seen in the log; if rewards have
 at most KINDS values, or a few returns lie far from the others, it must not rest on too few tries
-for that, see `few`, and the target must not go the more beyond the log the larger rewards are, see
-`rising`. Nor is a curve trusted that bends more than any bias that dies away, see `grows`, nor a
-target that goes to where the log hardly was: omega is a ratio of visits, so its part that is
-negative is extrapolated.
+for that, see `few`; fewer are enough where rewards come by chance, and none of them is rare. The
+target must not go the more beyond the log the larger rewards are, see `rising`. Nor is a curve
+trusted that bends more than any bias that dies away, see `grows`, nor a target that goes to where
+the log hardly was: omega is a ratio of visits, so its part that is negative is extrapolated.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from benchmarks.worlds.drl import (
     Floats,
     Rows,
     Units,
+    by_chance,
     furthest,
     negative,
     paired,
@@ -52,6 +54,8 @@ FEW_SCORES, FEW_WEIGHTS = 3.0, 20.0  # effective units of scores and of weights
 FEW_TRIES, FEW_MORE, SOME = 500.0, 300.0, 0.05  # effective rows, and where the target goes more
 FEW_ALIKE = 50.0  # effective episodes
 KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
+CHANCE, OFTEN = 0.1, 0.1  # of the variance of rewards: by chance; of episodes: show a reward
+EASED = 0.2  # of rows and episodes: as many are enough where that is so
 SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
 NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
 THIN = 0.1  # of the weights: as much may be beyond the log where it shows little
@@ -102,6 +106,7 @@ class Facts(NamedTuple):
     furthest: float  # of the returns' distances from their median, the largest twentieth
     rising: Floats  # by lam: growth of weights with the size of rare rewards
     scarce: Floats  # by lam: of the weights, those beyond the log where it shows little
+    shows: bool  # few rewards, that come by chance, and none of them is rare
 
 
 def facts_of(rows: Rows, discount: float, alarms: tuple[str, ...] = ()) -> Facts:
@@ -111,7 +116,11 @@ def facts_of(rows: Rows, discount: float, alarms: tuple[str, ...] = ()) -> Facts
     far, omega = furthest(rows), ratio_of_visits(rows)
     grown = rising(rows, omega) if SKEWED < far < SHOWN else np.zeros(len(LAMS))
     thin = scarce(rows, omega) if kinds <= KINDS and not rows.endless else np.zeros(len(LAMS))
-    return Facts(rows.endless, alarms, reward, discount, kinds, negative(omega), far, grown, thin)
+    pairs = set(zip(rows.reward.tolist(), np.cumsum(rows.first).tolist(), strict=True))
+    least = min(Counter(reward for reward, _ in pairs).values()) / rows.first.sum()
+    shows = 1 < kinds <= KINDS and least >= OFTEN and by_chance(rows) >= CHANCE
+    rest = negative(omega), far, grown, thin, shows
+    return Facts(rows.endless, alarms, reward, discount, kinds, *rest)
 
 
 class Sums(NamedTuple):
@@ -201,18 +210,21 @@ def doubts(units: Units, own: Units, facts: Facts) -> tuple[Floats, Floats]:
     return alone, apart
 
 
-def few(units: Units, j: int, kinds: int) -> bool:
+def few(units: Units, j: int, facts: Facts) -> bool:
     """Whether a lam rests on few rows, few that say what the target does more, or few episodes.
 
-    Where rewards have many values, half as many of the second kind are enough.
+    Where rewards have many values, half as many of the second kind are enough; where they have few
+    that come by chance, none of them rare, EASED of all.
     """
+    part = EASED if facts.shows else 1.0
     sums = (x[:, j].sum() for x in units[4:8])
     total, square, more, more_square = (float(x) for x in sums)
     weight, n = units.weight[:, j], units.starts.sum()
-    wanted = FEW_MORE if kinds <= KINDS else FEW_MORE / 2.0
+    wanted = part * (FEW_MORE if facts.kinds <= KINDS else FEW_MORE / 2.0)
     episodes = weight.sum() ** 2 / (weight**2).sum() * n / len(weight)
     beyond = more**2 / max(more_square, 1e-300) if more > SOME * abs(total) else np.inf
-    return bool(total**2 < FEW_TRIES * square or beyond < wanted or episodes < FEW_ALIKE)
+    rows = total**2 / max(square, 1e-300)
+    return bool(rows < part * FEW_TRIES or beyond < wanted or episodes < part * FEW_ALIKE)
 
 
 def grows(s: Sums, lam: float) -> bool:
@@ -251,7 +263,7 @@ def answer(units: Units, own: Units, facts: Facts, grid: tuple[float, ...] = GRI
         "few rows": facts.endless
         or not (facts.kinds <= KINDS or SKEWED < facts.furthest < SHOWN)
         or s.number[at[i]] < FEW_SCORES
-        or not (few(units, at[i], facts.kinds) or facts.scarce[at[i]] > THIN),
+        or not (few(units, at[i], facts) or facts.scarce[at[i]] > THIN),
         "larger": facts.rising[at[i]] <= RISING
         or (s.number[at[i]] < FEW_SCORES and facts.furthest >= PARTLY),
         "grows": not grows(s, grid[i]),

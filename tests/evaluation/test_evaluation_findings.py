@@ -566,6 +566,22 @@ def raw_there(raw: RawLog, weight: Floats, own: Floats) -> float:
     return min((k for k in number.tolist() if more[number <= k].sum() > 0.1), default=np.inf)
 
 
+def raw_shows(raw: RawLog, table: Any) -> bool:
+    """2 to 10 rewards, a tenth of their variance in one place, each in a tenth of the episodes."""
+    kinds = set(raw.reward.tolist())
+    if not 1 < len(kinds) <= 10 or "action" not in table.column_names:
+        return False
+    action = np.array(table["action"].to_pylist())[raw.row]
+    if action.ndim > 1:
+        return False
+    places: dict[Any, list[float]] = {}
+    for *place, reward in zip(raw.x.tolist(), raw.rho, action, raw.reward, strict=True):
+        places.setdefault(str(place), []).append(reward)
+    within = sum(len(rewards) * np.var(rewards) for rewards in places.values())
+    least = min(len(set(raw.episode[raw.reward == kind].tolist())) for kind in kinds)
+    return bool(within >= 0.1 * raw.n * raw.reward.var() and least >= 0.1 * raw.episodes)
+
+
 def few_rows(d: Drawn, f: Finding) -> None:
     """Effective numbers of the weights U rho, row by row, with beta of the whole log."""
     raw, rule = d.raw[f.target], d.e.judged[d.e.targets.index(f.target)].rule
@@ -579,9 +595,10 @@ def few_rows(d: Drawn, f: Finding) -> None:
     known = len(set(raw.reward.tolist()))
     if known <= 10:
         counts["rows of equal"] = raw_there(raw, weight, own)
+    asked = 0.2 if raw_shows(raw, d.case.table) else 1.0
     limits = {
-        "rows (": 500.0, "rows that": 300.0 if known <= 10 else 150.0, "episodes (": 50.0,
-        "rows of equal": 30.0,
+        "rows (": 500.0 * asked, "rows that": (300.0 if known <= 10 else 150.0) * asked,
+        "episodes (": 50.0 * asked, "rows of equal": 30.0,
     }  # fmt: skip
     few = {name: n for name, n in counts.items() if 0.0 < n < limits[name]}
     parts = f.text.partition(". Something")[0].partition("act: on ")[2].split(", and on ")

@@ -133,6 +133,39 @@ def test_rare_rewards_and_thin_places_are_those_of_the_slow_reference() -> None:
     assert min(met.values()) >= 2
 
 
+def one_step(seed: int, by_chance: bool, n: int = 250) -> Any:
+    """Three actions, of which two have the same ratio; rewards by coins, or by the action alone."""
+    rng = np.random.default_rng([seed, 31])
+    action = rng.integers(0, 3, n)
+    coin = (rng.random(n) < np.array([0.3, 0.6, 0.6])[action]).astype(float)
+    return pa.table(
+        {
+            "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "obs_0": np.ones(n),
+            "action": action, "reward": coin if by_chance else 1.0 * action,
+            "terminated": np.ones(n, dtype=bool), "truncated": np.zeros(n, dtype=bool),
+            "behavior_prob": np.full(n, 1.0 / 3.0),
+            "target_prob_pi": np.array([0.1, 0.45, 0.45])[action],
+        }
+    )  # fmt: skip
+
+
+def test_rewards_by_chance_of_which_none_is_rare_need_fewer_tries() -> None:
+    """250 rows are too few for rewards that follow from the action, and enough for coins."""
+    for seed in SEEDS:
+        coins, fixed = (
+            st.evaluate(one_step(seed, by_chance), discount=1.0, learners=["lstd"], threads=1)
+            for by_chance in (True, False)
+        )
+        r = coins.recommended["pi"]
+        assert r.trusted and r.lo <= 0.57 <= r.hi
+        assert fixed.recommended["pi"].warnings == ("few_rows",)
+        chance = [e.judged[0].resting for e in (coins, fixed)]
+        assert chance[0] is not None and chance[0].chance > 0.8 and chance[0].least > 0.4
+        assert chance[1] is not None and chance[1].chance == pytest.approx(0.0, abs=1e-12)
+    few = st.evaluate(one_step(1, True, 60), discount=1.0, learners=["lstd"], threads=1)
+    assert few.recommended["pi"].warnings == ("few_rows",)  # 60 rows that are not alike are few
+
+
 def test_what_grows_where_the_target_goes_is_not_trusted_while_it_is_hardly_seen() -> None:
     """Prizes that double, and a chest in one of ten rooms: wrong answers would be trusted.
 
@@ -250,7 +283,14 @@ def test_lstd_is_wrong_with_poor_features_and_drl_is_not() -> None:
 
 def test_a_finding_says_why_something_is_not_trusted() -> None:
     """Trusted exactly if there is no warning, whatever the notes are."""
-    names = (*NEAR, "lake4 small", "ratios wrong", "lake4 swapped", "bandit estimated")
+    names = (
+        *NEAR,
+        "claims few",
+        "doubling few",
+        "ratios wrong",
+        "lake4 swapped",
+        "bandit estimated",
+    )
     met = set()
     for name in names:
         e = evaluated(name, 3)

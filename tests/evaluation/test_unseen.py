@@ -313,6 +313,7 @@ def test_sentences_stand_where_something_is_trusted_and_only_there(
 ) -> None:
     no_pictures(monkeypatch)
     names = "bandit far", "lake4 small", "garnet raw near", "line endless raw"
+    met = set()
     for name in names[: examples(2, 4)]:
         for ranged in (False, True):
             e = asked(name, 3, ranged)
@@ -323,6 +324,16 @@ def test_sentences_stand_where_something_is_trusted_and_only_there(
             assert (u.text in str(e).replace("\n", " ")) or not trusted
             assert (u.text.replace("'", "&#39;") in evaluation_page(e)) == trusted or not u.text
             assert any("reward_range" in note for note in e.notes)
+            lo, hi = e.log.rewards
+            near = (
+                u.change is not None
+                and not e.judged[0].rule.divided
+                and u.change <= 10.0 * (hi - lo)
+            )
+            helps = "(reward_range) would count that in" in u.text
+            assert helps == (near and trusted and not ranged)
+            met.add(helps)
+    assert met == {True, False}
 
 
 def test_an_evaluation_with_a_range_is_kept(tmp_path: Any) -> None:

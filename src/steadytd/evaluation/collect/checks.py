@@ -64,9 +64,8 @@ class Checks:
         whole = None if probs is None else probs[: p.n, -1]
         self.actions.add(LoggedActions(batch.action, p.behavior, whole, X[: p.n]), stretches)
         rho = p.rho.array[:, : len(p.target)]  # the last column is the behaviour's
-        self.outcomes.add(
-            EpisodeSteps(p.first, p.reward, p.discount, rho, batch.episode, p.row_next, X)
-        )
+        steps = EpisodeSteps(p.first, p.reward, p.discount, rho, batch.episode, p.row_next, X)
+        self.outcomes.add(steps, batch.action)
 
     def found(self) -> Checked:
         """All that was collected. The pass is over: nothing can be added."""

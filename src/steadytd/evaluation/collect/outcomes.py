@@ -10,7 +10,7 @@ find the same episodes; and an outcome is computed row by row, so they find the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ SPARE = 1.25  # times as many rows may be held until those that no longer fit ar
 KEY, EPISODE, RETURN, LEFT, STEPS, PRODUCTS = range(6)  # columns of outcomes
 MOST = 1e30  # of a feature
 REWARD, DISCOUNT, RATIOS = range(3)  # columns of rows
+ACTION = 2  # column of marks
 
 
 Singles = NDArray[np.float32]
@@ -40,10 +41,10 @@ class Sampled(NamedTuple):
     """Episodes of a log.
 
     `outcomes` [episodes, 5 + targets]: key, number, return, the discount left at the last row
-    (above 0: cut off), steps, and the product of all ratios for each target. `marks` [rows, 2]: key
-    and number of the row's episode; `rows` [rows, 2 + targets + 2 d], in single precision: reward,
-    discount, ratios, x and x'. All are in the order of the log. Of an episode with a key of at
-    least `bound` no rows are kept.
+    (above 0: cut off), steps, and the product of all ratios for each target. `marks` [rows, 3]: key
+    and number of the row's episode, and its action (NaN: none, or a list). `rows`
+    [rows, 2 + targets + 2 d], in single precision: reward, discount, ratios, x and x'. All are in
+    the order of the log. Of an episode with a key of at least `bound` no rows are kept.
     """
 
     outcomes: Floats
@@ -114,8 +115,8 @@ class Outcomes:
         self.rows: list[Singles] = []
         self.key = np.inf  # of the episode under way
 
-    def add(self, rows: EpisodeSteps) -> None:
-        """The rows of a batch."""
+    def add(self, rows: EpisodeSteps, action: NDArray[Any] | None = None) -> None:
+        """The rows of a batch, and the action of each, if it is a number."""
         begins = np.flatnonzero(rows.first)
         keys = uniforms_of(self.plan.seed, EPISODES, rows.episode[begins])
         out = np.empty((len(begins), len(self.state) - 1))
@@ -126,10 +127,12 @@ class Outcomes:
                 self._drop()
         before = np.append(self.key, keys)
         if before.min() < self.row_bound:
-            self._add_rows(rows, before)
+            if action is None or action.ndim != 1:
+                action = np.full(len(rows.first), np.nan)
+            self._add_rows(rows, before, action)
         self.key = before[-1]
 
-    def _add_rows(self, rows: EpisodeSteps, before: Floats) -> None:
+    def _add_rows(self, rows: EpisodeSteps, before: Floats, action: NDArray[Any]) -> None:
         """Copy the rows of the episodes that fit, as far as is known now."""
         begin = np.append(0, np.flatnonzero(rows.first))
         length = np.diff(np.append(begin, len(rows.first)))
@@ -149,7 +152,8 @@ class Outcomes:
                 "observations in another unit."
             )
         numbers = (rows.reward[i, None], rows.discount[i, None], rows.rho[i], *x)
-        self.marks.append(np.stack([np.repeat(key, length), rows.episode[i]], axis=1))
+        marks = np.repeat(key, length), rows.episode[i], action[i]
+        self.marks.append(np.stack(marks, axis=1))
         self.rows.append(np.concatenate(numbers, axis=1, dtype=np.float32, casting="same_kind"))
         if sum(map(len, self.rows)) > SPARE * most_rows(width):
             kept = self._whole_episodes()
@@ -158,7 +162,7 @@ class Outcomes:
     def _whole_episodes(self) -> Sampled:
         """The rows that fit, of all that were copied; no outcomes."""
         width = RATIOS + len(self.plan.targets) + 2 * self.plan.features
-        marks = np.concatenate([np.empty((0, 2)), *self.marks])
+        marks = np.concatenate([np.empty((0, 3)), *self.marks])
         rows = np.concatenate([np.empty((0, width), dtype=np.float32), *self.rows])
         outcomes = np.empty((0, len(self.state) - 1))
         return Sampled.merged([Sampled(outcomes, marks, rows, self.row_bound)])

@@ -29,6 +29,7 @@ from steadytd.evaluation.judge.unseen import KINDS, LEVEL, NEGATIVE, Resting, Tr
 from steadytd.evaluation.judge.values import Judged
 
 FEWEST = 10.0  # rows that an outcome is said of: "once in 1.5 times" would say nothing
+NEAR = 10.0  # times the range of logged rewards: an outcome that is no larger is not far-fetched
 
 
 COUNTED = {
@@ -197,12 +198,15 @@ def silence(rule: Ruled, d: Decision, found: Tries | None, stated: Stated | None
         return _said(nothing, d)
     off = abs(d.difference) if decided else max(rule.reach)
     change = off * found.starts / known.weight
-    return _said(Unseen(d.target, turns, known.rows, known.once_in, change, stated, ""), d)
+    near = change <= NEAR * rule.rewards
+    return _said(Unseen(d.target, turns, known.rows, known.once_in, change, stated, ""), d, near)
 
 
-def _said(u: Unseen, d: Decision) -> Unseen:
-    """With its sentence, if the decision can be trusted."""
+def _said(u: Unseen, d: Decision, near: bool = False) -> Unseen:
+    """With its sentence, if the decision can be trusted; where it is `near`, with what helps."""
     text = "" if not d.trusted else _stated(u) if u.stated is not None else _text(u, d)
+    if text and near and u.stated is None:
+        text += " A stated range of rewards (reward_range) would count that in."
     return Unseen(u.target, u.turns, u.rows, u.once_in, u.change, u.stated, text)
 
 

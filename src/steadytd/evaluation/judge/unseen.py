@@ -35,6 +35,8 @@ FEW_ROWS, FEW_MORE, FEW_ALIKE = 500.0, 300.0, 50.0  # effective rows, of both ki
 FEW_THERE, THIN = 30.0, 0.1  # rows of the same in the same place; of the weights, see `there`
 SOME = 0.05  # of the weights: where so little goes beyond the log, it may rest on few rows
 KINDS = 10  # different rewards: where there are more, their spread tells how far others can go
+CHANCE, OFTEN = 0.1, 0.1  # of the variance of rewards; of episodes, that show a reward: `shows`
+EASED = 0.2  # of rows and episodes: as many are enough there
 SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
 PARTLY = 0.45  # `furthest`: the same where few units decide the error, so that intervals are wide
 ALIKE, FREQUENT = 1.25, 0.05  # sizes that differ by less are one; of rows, what is not rare
@@ -70,7 +72,9 @@ class Resting(NamedTuple):
     that made the log (a `share` of all weights), `episodes` of the weights of episodes; `kinds` is
     the number of different rewards, `furthest` what the twentieth of the episodes whose returns
     lie furthest from their median has of all distances from it. A tenth of all weights exceeds the
-    log's where it has at most `there` rows of the same features and ratio.
+    log's where it has at most `there` rows of the same features and ratio. `chance` is the part of
+    the variance of rewards within rows of the same features and action, and `least` the share of
+    episodes that show the reward which the fewest show.
     """
 
     rows: float
@@ -81,13 +85,29 @@ class Resting(NamedTuple):
     furthest: float = 0.0
     there: float = math.inf
     sampled: int = 0  # rows that were looked at
+    chance: float = 0.0
+    least: float = 0.0
+
+    @property
+    def shows(self) -> bool:
+        """Few rewards, which come by chance, and none of them is rare: nor may others be.
+
+        Where a log misses a rare reward, those that it has mostly follow from place and action
+        alone, or the larger ones among them are rare, too.
+        """
+        return 1 < self.kinds <= KINDS and self.chance >= CHANCE and self.least >= OFTEN
 
     @property
     def too_few(self) -> dict[str, tuple[float, float]]:
         """By name, those of which more are wanted, and how many; the worst first."""
-        found = {"rows": (self.rows, FEW_ROWS), "episodes": (self.episodes, FEW_ALIKE)}
+        part = EASED if self.shows else 1.0
+        found = {
+            "rows": (self.rows, part * FEW_ROWS),
+            "episodes": (self.episodes, part * FEW_ALIKE),
+        }
         if self.share > SOME:
-            found["more"] = self.more, FEW_MORE if self.kinds <= KINDS else FEW_MORE / 2.0
+            more = FEW_MORE if self.kinds <= KINDS else FEW_MORE / 2.0
+            found["more"] = self.more, part * more
         if self.kinds <= KINDS:
             found["there"] = self.there, FEW_THERE
         few = {name: pair for name, pair in found.items() if pair[0] < pair[1]}
@@ -104,7 +124,8 @@ def resting(rows: RowWeights, target: int, lam: float, episodes: float) -> Resti
     count, beyond = (rows.each * effective_number(x) for x in (weight, more))
     share = float(more.sum() / abs(weight.sum()))
     there = _there(rows, target, more, float(np.abs(weight).sum()))
-    return Resting(count, beyond, share, episodes, rows.kinds, rows.furthest, there, rows.number)
+    seen = rows.number, rows.chance(target), rows.least
+    return Resting(count, beyond, share, episodes, rows.kinds, rows.furthest, there, *seen)
 
 
 def _there(rows: RowWeights, target: int, more: Floats, total: float) -> float:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats
+from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.jit import compiled
-from steadytd.evaluation.collect.outcomes import DISCOUNT, RATIOS, RETURN, REWARD, Sampled
+from steadytd.evaluation.collect.outcomes import ACTION, DISCOUNT, RATIOS, RETURN, REWARD, Sampled
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 
 
@@ -70,13 +70,40 @@ class RowWeights:
         d, rows = self.e.features, self.sample.rows
         return np.ascontiguousarray(rows[:, -2 * d : -d]), np.ascontiguousarray(rows[:, -d:])
 
-    def alike(self, target: int) -> Floats:
-        """For every row: how many rows of the log have its features and its ratio."""
+    def _same(self, target: int, *more: Floats) -> tuple[Longs, Longs]:
+        """Rows of the same features and ratio, and `more`: the set of each row, and their sizes."""
         ratio = self.sample.rows[:, RATIOS + target]
-        both = np.column_stack([self._features[0], ratio]).astype(np.float32) + np.float32(0.0)
+        both = np.column_stack([self._features[0], ratio, *more]).astype(np.float32)
+        both += np.float32(0.0)  # -0 is 0
         rows = both.view(np.dtype((np.void, both.dtype.itemsize * both.shape[1]))).ravel()
         _, place, number = np.unique(rows, return_inverse=True, return_counts=True)
-        return np.asarray(self.each * number[place.ravel()])
+        return place.ravel(), number
+
+    def alike(self, target: int) -> Floats:
+        """For every row: how many rows of the log have its features and its ratio."""
+        place, number = self._same(target)
+        return np.asarray(self.each * number[place])
+
+    def chance(self, target: int) -> float:
+        """Of the variance of rewards, the part within rows of the same features and action.
+
+        0 where actions are not known.
+        """
+        action = self.sample.marks[:, ACTION]
+        apart = self.reward - self.reward.mean()
+        if not self.number or np.isnan(action).any() or not apart.any():
+            return 0.0
+        place, number = self._same(target, action)
+        usual = np.bincount(place, apart) / number
+        return float(((apart - usual[place]) ** 2).sum() / (apart**2).sum())
+
+    @cached_property
+    def least(self) -> float:
+        """The share of episodes that show the reward which the fewest episodes show."""
+        kind = np.unique(self.reward, return_inverse=True)[1]
+        episode = np.cumsum(self.first)
+        shown = np.unique(kind.ravel() * (self.number + 1) + episode) // (self.number + 1)
+        return float(np.bincount(shown).min() / episode[-1]) if self.number else 0.0
 
     @property
     def _every(self) -> float:
