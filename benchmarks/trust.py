@@ -16,6 +16,9 @@ not in the log can last.
 `--estimate usual` (that of `behavior="estimate"`) or `--estimate logistic` takes the probabilities
 from the logs, and the targets know no more than the logs show. It is stated that nothing is hidden,
 which is false in worlds where the behaviour knows more.
+
+`--blur` moves all observations a little by chance, so that none comes again, as with measured ones;
+worlds whose features count observations (`onehot`) are left out.
 """
 
 from __future__ import annotations
@@ -85,6 +88,7 @@ class Task(NamedTuple):
     ranged: bool = False
     horizon: int | None = None
     estimate: str | None = None
+    blur: bool = False
 
 
 @lru_cache(maxsize=8)
@@ -118,7 +122,7 @@ def by_product(world: World, seed: int, task: Task) -> Said:
     import steadytd as st
 
     e: Any = st.evaluate(
-        world.log(seed), discount=world.discount, features=world.features,
+        world.log(seed, blur=task.blur), discount=world.discount, features=world.features,
         behavior=_logistic() if task.estimate == "logistic" else world.behavior, threads=1,
         nothing_hidden=task.estimate is not None,
         learners=["drl"], reward_range=world.reward_range if task.ranged else None,
@@ -189,14 +193,20 @@ def tasks(asked: argparse.Namespace) -> list[Task]:
     """All logs, in parts that take about as long as each other."""
     parts = list(PARTS) if asked.part == "all" else [asked.part]
     last = asked.first + asked.logs
-    how = asked.prototype, asked.range, asked.horizon, asked.estimate
+    how = asked.prototype, asked.range, asked.horizon, asked.estimate, asked.blur
     return [
         Task(part, name, range(first, min(first + CHUNK, last)), *how)
         for part in parts
         for name in PARTS[part]
         if not asked.worlds or any(text in name for text in asked.worlds)
+        if not (asked.blur and counts_observations(part, name))
         for first in range(asked.first, last, CHUNK)
     ]
+
+
+def counts_observations(part: str, name: str) -> bool:
+    """Whether the features of a world need observations that come again."""
+    return str(world_of(part, name).features).startswith("onehot")
 
 
 def gathered(results: Iterable[tuple[Task, dict[str, Counter[str]]]]) -> list[dict[str, Any]]:
@@ -221,9 +231,12 @@ def main() -> None:
     parser.add_argument("--range", action="store_true", help="state the range of rewards")
     parser.add_argument("--horizon", type=int, help="with --range: the most steps of an episode")
     parser.add_argument("--estimate", choices=["usual", "logistic"], help="no logged probabilities")
+    parser.add_argument("--blur", action="store_true", help="no observation comes again")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
     asked = parser.parse_args()
+    if asked.blur and asked.prototype:
+        parser.error("--blur is for st.evaluate: leave --prototype out")
     console = Console(stderr=asked.json)
     todo = tasks(asked)
     with multiprocessing.get_context("spawn").Pool(asked.processes, _one_thread) as pool:
