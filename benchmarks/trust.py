@@ -18,6 +18,9 @@ not in the log can last.
 `--estimate usual` (that of `behavior="estimate"`) or `--estimate logistic` takes the probabilities
 from the logs, and the targets know no more than the logs show. It is stated that nothing is hidden,
 which is false in worlds where the behaviour knows more.
+
+`--blur` moves all observations a little by chance, so that none comes again, as with measured ones;
+worlds whose features count observations (`onehot`) are left out.
 """
 
 from __future__ import annotations
@@ -88,6 +91,7 @@ class Task(NamedTuple):
     horizon: int | None = None
     estimate: str | None = None
     learner: str | None = None
+    blur: bool = False
 
 
 @lru_cache(maxsize=8)
@@ -120,7 +124,7 @@ def by_product(world: World, seed: int, task: Task) -> Said:
     """What `st.evaluate` says."""
     import steadytd as st
 
-    log = world.log(seed, whole=task.learner is not None)
+    log = world.log(seed, whole=task.learner is not None, blur=task.blur)
     e: Any = st.evaluate(
         log, discount=world.discount, features=world.features,
         behavior=_logistic() if task.estimate == "logistic" else world.behavior, threads=1,
@@ -196,14 +200,20 @@ def tasks(asked: argparse.Namespace) -> list[Task]:
     """All logs, in parts that take about as long as each other."""
     parts = list(PARTS) if asked.part == "all" else [asked.part]
     last = asked.first + asked.logs
-    how = asked.prototype, asked.range, asked.horizon, asked.estimate, asked.learner
+    how = asked.prototype, asked.range, asked.horizon, asked.estimate, asked.learner, asked.blur
     return [
         Task(part, name, range(first, min(first + CHUNK, last)), *how)
         for part in parts
         for name in PARTS[part]
         if not asked.worlds or any(text in name for text in asked.worlds)
+        if not (asked.blur and counts_observations(part, name))
         for first in range(asked.first, last, CHUNK)
     ]
+
+
+def counts_observations(part: str, name: str) -> bool:
+    """Whether the features of a world need observations that come again."""
+    return str(world_of(part, name).features).startswith("onehot")
 
 
 def gathered(results: Iterable[tuple[Task, dict[str, Counter[str]]]]) -> list[dict[str, Any]]:
@@ -229,9 +239,12 @@ def main() -> None:
     parser.add_argument("--horizon", type=int, help="with --range: the most steps of an episode")
     parser.add_argument("--estimate", choices=["usual", "logistic"], help="no logged probabilities")
     parser.add_argument("--learner", help="count how often the interval of this one is right")
+    parser.add_argument("--blur", action="store_true", help="no observation comes again")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
     asked = parser.parse_args()
+    if asked.blur and asked.prototype:
+        parser.error("--blur is for st.evaluate: leave --prototype out")
     console = Console(stderr=asked.json)
     todo = tasks(asked)
     with multiprocessing.get_context("spawn").Pool(asked.processes, _one_thread) as pool:

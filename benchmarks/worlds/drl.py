@@ -97,8 +97,15 @@ def _times(x: Any, weight: Floats) -> Any:
     return x.multiply(weight[:, None]).tocsr() if hasattr(x, "multiply") else x * weight[:, None]
 
 
-def fit(rows: Rows, fold: NDArray[np.int64]) -> Fitted:
-    """V, V at the next state and omega of every row, from the other folds."""
+class Solution(NamedTuple):
+    """w and beta of some folds."""
+
+    w: Floats
+    beta: Floats
+
+
+def solved(rows: Rows, fold: NDArray[np.int64]) -> list[Solution]:
+    """Those of all folds but one, for each of them, and last those of all."""
     start = rows.first | rows.endless
     sums = []
     for k in range(FOLDS):
@@ -110,35 +117,48 @@ def fit(rows: Rows, fold: NDArray[np.int64]) -> Fitted:
         x0 = np.asarray(x.T @ start[own].astype(float)).ravel()
         sums.append((_dense(weighted.T @ ahead), b, x0, _dense(x.T @ x)))
     total = [np.sum([s[i] for s in sums], axis=0) for i in range(4)]
-    n = len(rows.reward)
-    found = Fitted(np.zeros(n), np.zeros(n), np.zeros(n))
-    for k in range(FOLDS):
-        A, b, x0, G = (t - s for t, s in zip(total, sums[k], strict=True))
+    found = []
+    for left_out in (*sums, [0.0] * 4):
+        A, b, x0, G = (t - s for t, s in zip(total, left_out, strict=True))
         kept = independent(G)
-        own = np.flatnonzero(fold == k)
         inner = A[np.ix_(kept, kept)]
         w, beta = np.zeros(len(b)), np.zeros(len(b))
         w[kept], beta[kept] = _solve(inner, b[kept]), _solve(inner.T, x0[kept])
+        found.append(Solution(w, beta))
+    return found
+
+
+def fit(rows: Rows, fold: NDArray[np.int64]) -> Fitted:
+    """V, V at the next state and omega of every row, from the other folds."""
+    n = len(rows.reward)
+    found = Fitted(np.zeros(n), np.zeros(n), np.zeros(n))
+    for k, (w, beta) in enumerate(solved(rows, fold)[:-1]):
+        own = np.flatnonzero(fold == k)
         found.v[own] = rows.x[own] @ w
         found.v_next[own] = rows.x_next[own] @ w
         found.omega[own] = rows.x[own] @ beta
     return found
 
 
-def ratio_of_visits(rows: Rows) -> Floats:
-    """omega of the log's rows, with beta of the whole log."""
-    weighted = _times(rows.x, rows.rho)
-    A = _dense(weighted.T @ (rows.x - _times(rows.x_next, rows.discount)))
-    x0 = np.asarray(rows.x.T @ (rows.first | rows.endless).astype(float)).ravel()
-    kept = independent(_dense(rows.x.T @ rows.x))
-    beta = np.zeros(len(x0))
-    beta[kept] = _solve(A[np.ix_(kept, kept)].T, x0[kept])
-    return np.asarray(rows.x @ beta)
+class Visits(NamedTuple):
+    """omega of the log's rows, with beta of the whole log, and its standard error."""
+
+    omega: Floats
+    error: Floats
+
+    @property
+    def negative(self) -> float:
+        """The share of omega that is negative by more than two standard errors."""
+        beyond = np.maximum(-self.omega - 2.0 * self.error, 0.0)
+        return float(beyond.sum() / max(np.abs(self.omega).sum(), 1e-300))
 
 
-def negative(omega: Floats) -> float:
-    """The share of omega that is negative."""
-    return float(np.maximum(-omega, 0.0).sum() / max(np.abs(omega).sum(), 1e-300))
+def visits(rows: Rows, fold: NDArray[np.int64]) -> Visits:
+    """The ratio of visits; its error is the jackknife's over folds."""
+    *parts, whole = solved(rows, fold)
+    apart = [np.asarray(rows.x @ one.beta) for one in parts]
+    error = np.sqrt((FOLDS - 1) / FOLDS * ((apart - np.mean(apart, axis=0)) ** 2).sum(axis=0))
+    return Visits(np.asarray(rows.x @ whole.beta), error)
 
 
 def furthest(rows: Rows) -> float:
@@ -266,6 +286,11 @@ def unit_of(rows: Rows, units: int = UNITS) -> NDArray[np.int64]:
     return np.unique(place * min(units, n) // n, return_inverse=True)[1]
 
 
+def fold_of(rows: Rows, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The fold of every row."""
+    return unit * FOLDS // (unit[-1] + 1) if rows.endless else unit % FOLDS
+
+
 def in_units(values: Floats, unit: NDArray[np.int64]) -> Floats:
     """Sums over the rows of each unit [k, ...]."""
     order = np.flatnonzero(np.append(True, unit[1:] != unit[:-1]))
@@ -275,8 +300,7 @@ def in_units(values: Floats, unit: NDArray[np.int64]) -> Floats:
 def estimate(rows: Rows, lams: tuple[float, ...] = LAMS) -> tuple[Units, Units]:
     """Units of the target's scores, and of the behaviour's own."""
     unit = unit_of(rows)
-    k = unit[-1] + 1
-    fold = (unit * FOLDS // k) if rows.endless else unit % FOLDS
+    fold = fold_of(rows, unit)
     own = rows._replace(rho=np.ones(len(rows.rho)))
     pair = [row_scores(r, fit(r, fold), lams) for r in (rows, own)]
     starts = (rows.first | rows.endless).astype(float)

@@ -34,12 +34,13 @@ from benchmarks.worlds.drl import (
     Rows,
     Units,
     by_chance,
+    fold_of,
     furthest,
-    negative,
     paired,
-    ratio_of_visits,
     rising,
     scarce,
+    unit_of,
+    visits,
 )
 from numpy.typing import NDArray
 from scipy.stats import t as student
@@ -57,7 +58,7 @@ KINDS = 10  # different rewards: where there are more, their spread tells how fa
 CHANCE, OFTEN = 0.1, 0.1  # of the variance of rewards: by chance; of episodes: show a reward
 EASED = 0.2  # of rows and episodes: as many are enough where that is so
 SKEWED, SHOWN = 0.2, 0.6  # `furthest`: their spread does not tell; it does, since the tail is seen
-NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
+NEGATIVE = 0.08  # of omega: where more is below 0, the target goes to where the log hardly was
 THIN = 0.1  # of the weights: as much may be beyond the log where it shows little
 RISING = 0.1  # of the mean weight: growth with log size of rare rewards
 PARTLY = 0.45  # `furthest`: enough of the tail is seen where few units decide the error
@@ -102,7 +103,7 @@ class Facts(NamedTuple):
     reward: tuple[float, float]  # least and largest
     discount: float
     kinds: int  # different rewards
-    negative: float  # of omega, the share that is negative
+    negative: float  # of omega, the share that is negative beyond noise
     furthest: float  # of the returns' distances from their median, the largest twentieth
     rising: Floats  # by lam: growth of weights with the size of rare rewards
     scarce: Floats  # by lam: of the weights, those beyond the log where it shows little
@@ -113,13 +114,14 @@ def facts_of(rows: Rows, discount: float, alarms: tuple[str, ...] = ()) -> Facts
     """Of a log."""
     reward = float(rows.reward.min()), float(rows.reward.max())
     kinds = len(set(rows.reward.tolist()))
-    far, omega = furthest(rows), ratio_of_visits(rows)
+    far, found = furthest(rows), visits(rows, fold_of(rows, unit_of(rows)))
+    omega = found.omega
     grown = rising(rows, omega) if SKEWED < far < SHOWN else np.zeros(len(LAMS))
     thin = scarce(rows, omega) if kinds <= KINDS and not rows.endless else np.zeros(len(LAMS))
     pairs = set(zip(rows.reward.tolist(), np.cumsum(rows.first).tolist(), strict=True))
     least = min(Counter(reward for reward, _ in pairs).values()) / rows.first.sum()
     shows = 1 < kinds <= KINDS and least >= OFTEN and by_chance(rows) >= CHANCE
-    rest = negative(omega), far, grown, thin, shows
+    rest = found.negative, far, grown, thin, shows
     return Facts(rows.endless, alarms, reward, discount, kinds, *rest)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Probabilities = Literal["right", "estimated", "wrong"]
+BLUR = 0.4  # of the distance to the next observation
 NOISE = 7.0  # standard deviations: no log has a reward beyond
 
 
@@ -107,16 +108,26 @@ class World:
         d = self.dynamics
         return np.cumsum(self.weights), np.cumsum(self.mu, axis=1), np.cumsum(d.P, axis=2)
 
-    def log(self, seed: int, whole: bool = False) -> Any:
-        """A log as an Arrow table; `whole`: with the probabilities of every action."""
+    def log(self, seed: int, whole: bool = False, blur: bool = False) -> Any:
+        """A log as an Arrow table; `whole`: with the probabilities of every action.
+
+        `blur` moves every observation by chance, by less than half the way to the next one, so that
+        none comes again; what a state is can still be seen.
+        """
         c = self.columns(seed)
         d, s, a = self.dynamics, c["s"], c["action"]
+        obs, after = d.obs[s], d.obs[c["s_next"]]
+        if blur:
+            rng, apart = np.random.default_rng([seed, 7412]), BLUR * distances(d.obs)
+            obs, after = (x + apart * rng.uniform(-1.0, 1.0, x.shape) for x in (obs, after))
+            goes_on = np.flatnonzero(c["episode_id"][1:] == c["episode_id"][:-1])
+            after[goes_on] = obs[goes_on + 1]
         stated = self.mu if self.logged is None else self.logged
         cut = c["truncated"]
         table = {
-            "episode_id": c["episode_id"], "t": c["t"], "obs": lists(d.obs[s]), "action": a,
+            "episode_id": c["episode_id"], "t": c["t"], "obs": lists(obs), "action": a,
             "reward": c["reward"], "terminated": c["terminated"], "truncated": cut,
-            "next_obs": lists(d.obs[c["s_next"]], ~cut),
+            "next_obs": lists(after, ~cut),
             "target_prob_pi": self.pi[s, a],
         }  # fmt: skip
         if not self.estimated:
@@ -142,6 +153,13 @@ class World:
             "episode_id": episode, "t": t, "s": s, "action": a, "reward": reward, "s_next": after,
             "terminated": terminated, "truncated": last & ~terminated,
         }  # fmt: skip
+
+
+def distances(obs: Floats) -> Floats:
+    """By number of an observation, the least distance of two states that differ in it; else 1."""
+    return np.array(
+        [np.diff(np.unique(x)).min(initial=np.inf) if np.ptp(x) else 1.0 for x in obs.T]
+    )
 
 
 def lists(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> Any:

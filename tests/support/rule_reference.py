@@ -10,14 +10,18 @@ from steadytd.base.arrays import Longs
 
 def by_units(rows: Rows, unit: Longs, divided: bool | None = None) -> tuple[Units, Units]:
     """Units of the target's scores, and of the behaviour's own; `divided`: they are stretches."""
-    k, number = int(unit[-1]) + 1, min(FOLDS, int(unit[-1]) + 1)
-    together = rows.endless if divided is None else divided
-    fold = unit * number // k if together else unit % number
+    fold = folds_of(unit, rows.endless if divided is None else divided)
     own = rows._replace(rho=np.ones(len(rows.rho)))
     starts = (rows.first | rows.endless).astype(float)
     pair = [row_scores(one, fit(one, fold), LAMS) for one in (rows, own)]
     target, behavior = (Units(*(in_units(x, unit) for x in (*s, starts))) for s in pair)
     return target, behavior
+
+
+def folds_of(unit: Longs, divided: bool) -> Longs:
+    """The fold of every row: five, or as many as there are units."""
+    k, number = int(unit[-1]) + 1, min(FOLDS, int(unit[-1]) + 1)
+    return unit * number // k if divided else unit % number
 
 
 def units_of(rows: Rows, blocks: int) -> Longs:

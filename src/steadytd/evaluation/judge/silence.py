@@ -113,9 +113,9 @@ def beyond_log(j: Judged, f: LogFacts) -> Finding | None:
     return Finding(
         "beyond_log", j.name, "warning",
         "the target goes to where the log hardly was: of the ratio of visits that the features "
-        f"give to the log's rows, {100.0 * j.negative:.3g} % is negative, which no ratio of visits "
-        f"can be (up to {100.0 * NEGATIVE:g} % is taken for noise). So what comes there is "
-        "extrapolated, and drl's interval may be too short.",
+        f"give to the log's rows, {100.0 * j.negative:.3g} % is negative by more than noise (two "
+        f"standard errors), which no ratio of visits can be (up to {100.0 * NEGATIVE:g} % is "
+        "allowed). So what comes there is extrapolated, and drl's interval may be too short.",
         "Use richer features (poly, rbf:300, tiles), evaluate a target closer to the behaviour "
         "policy, or collect data with a policy closer to the target.",
         {"negative": j.negative},

@@ -42,7 +42,7 @@ PARTLY = 0.45  # `furthest`: the same where few units decide the error, so that 
 ALIKE, FREQUENT = 1.25, 0.05  # sizes that differ by less are one; of rows, what is not rare
 SIZES, SEEN, RISING = 2, 10.0, 0.1  # rare sizes, rows that have the largest, growth: see `Larger`
 TINY = 1e-6  # of the largest size: smaller ones are none
-NEGATIVE = 0.16  # of omega: where more is negative, the target goes to where the log hardly was
+NEGATIVE = 0.08  # of omega: where more is below 0, the target goes to where the log hardly was
 
 BENDS, SURE = 4.0, 1.5  # J(0.8) - J(0) in parts of J(0.5) - J(0); standard errors beyond
 

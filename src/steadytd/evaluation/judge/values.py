@@ -114,7 +114,7 @@ class Judged:
     trust takes. Units of `curve` and `rule` are not joined where they are stretches of episodes.
     `resting` says how many tries it rests on; None where that is not known, or does not matter.
     `larger` are rare rewards that grow where it goes; None where there are none, or all is seen.
-    `negative` is the share of the marginal ratio over the log's rows that is below 0.
+    `negative` is the share of the marginal ratio over the log's rows that is below 0, beyond noise.
     """
 
     name: str

@@ -19,6 +19,8 @@ from steadytd.base.jit import compiled
 from steadytd.evaluation.collect.outcomes import ACTION, DISCOUNT, RATIOS, RETURN, REWARD, Sampled
 from steadytd.evaluation.estimate.estimators import LSTD, Estimator
 
+ERRORS = 2.0  # standard errors of omega that are taken for noise
+
 
 class RowValues(NamedTuple):
     """V at a row's state, and gamma' V at the next one."""
@@ -118,10 +120,22 @@ class RowWeights:
         return self._followed(self._features[0] @ pair.beta, rho, lam)
 
     def negative(self, target: int) -> float:
-        """Of the marginal ratio over the rows, the share that is negative; 0 if not known."""
+        """Of the marginal ratio over the rows, the share that is negative beyond its noise.
+
+            sum max(-omega - 2 s, 0) / sum |omega|,     s^2 = (K - 1) / K sum_k (omega_k - mean)^2
+
+        with omega_k from all folds but k of K. 0 if not known.
+        """
         pair = self.e.solution(target, LSTD)
-        omega = np.zeros(1) if pair is None else self._features[0] @ pair.beta
-        return float(np.maximum(-omega, 0.0).sum() / max(float(np.abs(omega).sum()), 1e-300))
+        held = [one.pair for one in self.e.cross_fitted(target)]
+        betas = [one.beta for one in held if one is not None]
+        if pair is None or len(betas) < len(held):
+            return 0.0
+        X, B = self._features[0], np.stack(betas)
+        omega, apart = X @ pair.beta, X @ (B - B.mean(axis=0)).T
+        noise = np.sqrt((1.0 - 1.0 / len(B)) * (apart**2).sum(axis=1))
+        beyond = np.maximum(-omega - ERRORS * noise, 0.0)
+        return float(beyond.sum() / max(float(np.abs(omega).sum()), 1e-300))
 
     @cached_property
     def furthest(self) -> float:
