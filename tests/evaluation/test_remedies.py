@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,17 @@ from tests.support.log_helpers import fixed_lists, log_table
 from tests.support.logged_worlds import episodic
 
 STATES = 5
+Targets = Mapping[str, float]
+PI: Targets = {"pi": 0.5}
 
 
-def drawn(seed: int, episodes: int, reward: str = "normal", cut: int = 40, **targets: float) -> Any:
+def drawn(
+    seed: int, episodes: int, targets: Targets = PI, reward: str = "normal", cut: int = 40
+) -> Any:
     """Episodes of a random world of five states; targets by how far they are from the log's."""
     p = episodic(STATES, 0.0, np.eye(STATES), seed=seed)
     policies = {}
-    for name, strength in (targets or {"pi": 0.5}).items():
+    for name, strength in targets.items():
         pi = p.mu ** (1.0 + strength)
         policies[name] = pi / pi.sum(axis=1, keepdims=True)
     table = log_table(p, episodes=episodes, length=cut, seed=seed, targets=policies)
@@ -52,7 +57,7 @@ def evaluated(table: Any, **options: Any) -> Evaluation:
 def test_why_a_value_is_out_of_its_range_depends_on_the_learner(seed: int) -> None:
     """Rewards are all 1. Each remedy is followed: the value that it names is within the range."""
     e = evaluated(
-        drawn(seed, 60, "one", pi=1.5),
+        drawn(seed, 60, {"pi": 1.5}, "one"),
         learners=["lstd", "perturbed_lstd:eta=0.5", "tdc", "td:alpha=1e-5", "snpdis", "pdis"],
     )
     said = {w.numbers["learner"]: w for w in found(e, "value_range")}
@@ -106,7 +111,7 @@ def test_estimated_probabilities_are_not_called_logged() -> None:
 @pytest.mark.parametrize("seed", thinned(range(4), 2))
 def test_small_logs_are_not_said_to_have_outliers(seed: int, episodes: int) -> None:
     """Of ten units three decide the error by chance alone: no episode is unlike the others."""
-    e = evaluated(drawn(seed, episodes, near=0.5, same=0.0), learners=["lstd"])
+    e = evaluated(drawn(seed, episodes, {"near": 0.5, "same": 0.0}), learners=["lstd"])
     assert len(e.judged[0].rule.estimate.influence) >= 20 or not found(e, "few_decide")
     assert found(e, "few_episodes")
 
@@ -126,7 +131,7 @@ def test_where_nothing_varies_stretches_are_not_called_alike(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", thinned(range(4), 2))
 def test_of_the_logs_own_policy_nothing_is_said_that_only_others_do(seed: int) -> None:
-    e = evaluated(drawn(seed, 25, "one", near=0.5, same=0.0), learners=["lstd"])
+    e = evaluated(drawn(seed, 25, {"near": 0.5, "same": 0.0}, "one"), learners=["lstd"])
     mine = " ".join(w.text for w in e.warnings if w.target == "same")
     assert e.decisions[1].same
     assert "ratios multiply" not in mine and "does more often" not in mine
@@ -136,7 +141,7 @@ def test_of_the_logs_own_policy_nothing_is_said_that_only_others_do(seed: int) -
 @pytest.mark.parametrize("seed", thinned(range(4), 2))
 def test_every_finding_stands_beside_its_own_remedy(seed: int) -> None:
     """On the page and on the terminal: targets of one finding may need different things."""
-    table = drawn(seed, 60, near=1.0, far=8.0)
+    table = drawn(seed, 60, {"near": 1.0, "far": 8.0})
     idle = pa.array(np.zeros(len(table)))
     e = evaluated(table.append_column("target_prob_idle", idle), learners=["lstd", "pdis"])
     groups = words.grouped(e.warnings)
@@ -150,7 +155,7 @@ def test_every_finding_stands_beside_its_own_remedy(seed: int) -> None:
 @pytest.mark.parametrize("seed", thinned(range(4), 2))
 def test_a_decision_that_is_not_trusted_says_so_wherever_it_is_read(seed: int) -> None:
     for episodes, targets in ((9, {"pi": 0.5}), (9, {"one": 0.5, "two": 2.0}), (300, {"pi": 0.5})):
-        e = evaluated(drawn(seed, episodes, **targets), learners=["lstd"])
+        e = evaluated(drawn(seed, episodes, targets), learners=["lstd"])
         for d, shown in zip(e.decisions, e.to_dict()["decisions"], strict=True):
             for text in (d.text, shown["text"], e.compare(d.target).text):
                 assert ("cannot be trusted: " in text) == (not d.trusted) == bool(d.reasons)
@@ -190,7 +195,7 @@ def printed(show: Any, e: Evaluation) -> str:
 
 
 def test_many_targets_are_not_left_out_without_a_word() -> None:
-    e = evaluated(drawn(1, 60, **{f"t{k}": 0.1 * k for k in range(9)}), learners=["drl"])
+    e = evaluated(drawn(1, 60, {f"t{k}": 0.1 * k for k in range(9)}), learners=["drl"])
     shown = printed(print_sensitivity, e)
     assert len(re.findall(r"\bt\d (?:at least|more than|not)", shown)) == 6
     assert "of 6 of 9 targets" in shown
