@@ -49,6 +49,7 @@ from steadytd.report.evaluation.words import (
     stability_verdicts,
     verdicts,
 )
+from steadytd.report.live import as_json
 from steadytd.report.palette import SOFT, look
 from tests.support.html import read_page
 from tests.support.log_helpers import log_table
@@ -308,6 +309,17 @@ def test_the_curve_over_lam_marks_the_chosen_one(evaluation: Evaluation) -> None
         assert r["value"] == pytest.approx(j.curve[float(r["lam"])].value)
 
 
+@pytest.mark.parametrize(("strength", "seed"), [(0.3, 0), (2.0, 0), (6.0, 0), (6.0, 1), (10.0, 1)])
+def test_the_interval_that_is_used_is_shown_whole(strength: float, seed: int) -> None:
+    p = episodic(6, strength, np.eye(6), seed=seed)
+    e = st.evaluate(log_table(p, episodes=25, length=200, seed=seed), learners=["lstd"])
+    made = lam_chart(e, "pi")
+    assert made is not None
+    axes = [layer["encoding"]["y"].get("scale", {}) for layer in made.to_dict()["layer"]]
+    (low, high) = next(axis["domain"] for axis in axes if "domain" in axis)
+    assert low < e.recommended["pi"].lo < e.recommended["pi"].hi < high
+
+
 def test_the_calibration_picture(evaluation: Evaluation) -> None:
     c = evaluation.calibration
     rows = [r for r in data_of(calibration_chart(c)) if "state" in r]
@@ -364,6 +376,20 @@ def test_the_overlap_picture_has_every_row_once(evaluation: Evaluation) -> None:
     zeros = [r["share"] for r in data_of(overlap_chart(e, "never")) if r.get("kind") == "ratio 0"]
     assert zeros == pytest.approx([np.mean(table.column("action").to_numpy() == 0)])
     assert e.overlap["zero_share"][0] == pytest.approx(zeros[0])
+
+
+def test_ticks_of_the_overlap_picture_are_ratios() -> None:
+    """As the page keeps them, with five digits: the first is 0 where some ratio is, else none."""
+    p = episodic(6, 2.0, np.eye(6))
+    never = np.tile([0.0, 0.5, 0.5], (6, 1))
+    table = log_table(p, episodes=150, length=200, targets={"pi": p.pi, "never": never})
+    e = st.evaluate(table, learners=["lstd"])
+    for name, zero in (("pi", False), ("never", True)):
+        text = as_json(overlap_chart(e, name).to_dict()).replace("\\u003c", "<")
+        limit = float(re.findall(r"datum\.value < (-?[\d.]+) \?", text)[0])
+        ticks = json.loads(re.findall(r'"values":(\[-?\d[^]{]*\])', text)[0])
+        assert [tick < limit for tick in ticks] == [zero] + [False] * (len(ticks) - 1)
+        assert all(tick == round(tick) for tick in ticks[zero:]) and len(ticks) > 3
 
 
 def test_the_path_picture_shades_what_is_unstable() -> None:

@@ -166,9 +166,6 @@ def print_spread(e: Evaluation) -> None:
         ]
         columns = ("target", *(f">{name}" for name in names))
         out.print(table("Quantiles of the return of one episode", columns, rows))
-        if cut := max(s.cut for s in e.probabilities.spreads.values()):
-            cuts = f"{count(cut, 'episode')} of these returns end where they were cut off."
-            out.print(f"{cuts}\n", highlight=False)
 
 
 def print_calibration(e: Evaluation) -> None:

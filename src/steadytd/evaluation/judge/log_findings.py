@@ -158,9 +158,10 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "",
                 "note",
                 f"{f.truncated} of {f.episodes} episodes are cut off with {f.discount_left:.0%} of "
-                "their weight still to come. pdis and snpdis value only what was logged; the "
-                "solved learners and drl add the estimated value of the state at the cut.",
-                "Do not compare pdis and snpdis with the others.",
+                "their weight still to come. pdis, snpdis and quantiles of the return know only "
+                "what was logged; the solved learners and drl add the estimated value of the state "
+                "at the cut.",
+                "Do not compare pdis, snpdis and quantiles with the others.",
                 {"truncated": f.truncated, "discount_left": f.discount_left},
             )
         )

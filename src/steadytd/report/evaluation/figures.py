@@ -71,9 +71,11 @@ def _histogram(
 
     first, last = math.ceil(zero), math.floor(domain[1])
     step = max(1, round((last - first) / 6))
-    ticks = [zero, *(t for t in range(first, last + 1) if t % step == 0 and t > zero + step / 2)]
-    label = (
-        f"datum.value < {zero + 1e-6} ? '0' : "
+    ticks = [t for t in range(first, last + 1) if t % step == 0 and t > zero + step / 2]
+    if any(row["kind"] == "ratio 0" for row in rows):
+        ticks.insert(0, zero)
+    label = (  # halfway to the next tick at most: pages keep five digits of a tick
+        f"datum.value < {zero + 0.25} ? '0' : "
         "(datum.value < 0 ? '1/' : '') + format(pow(2, abs(datum.value)), ',')"
     )
     x = alt.X(

@@ -34,7 +34,7 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     best = [{**r, **rule.interval._asdict()} for r in best]
     base = alt.Chart(data(rows))
     x = alt.X("lam:O", sort=[r["lam"] for r in rows], title="lam", axis=alt.Axis(labelAngle=0))
-    scale = alt.Scale(zero=False, domain=_visible([*rows, *best], behavior), nice=False)
+    scale = alt.Scale(zero=False, domain=_visible(rows, best, behavior), nice=False)
     y = alt.Y("value:Q", title="value", scale=scale, axis=alt.Axis(tickCount=6))
     ends = {"x": x, "y": alt.Y("lo:Q", scale=scale, title="value"), "y2": "hi:Q"}
     told = says("lam", value="value", lo="95 % from", hi="to")
@@ -57,11 +57,14 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     return framed(layers, f"{j.name}: value over lam", 300)
 
 
-def _visible(rows: list[dict[str, Any]], behavior: float) -> list[float]:
-    """All values, and of the intervals what is not far beyond them and the narrower half."""
+def _visible(
+    rows: list[dict[str, Any]], best: list[dict[str, Any]], behavior: float
+) -> list[float]:
+    """All values, the interval that is used, and of the others what is not far beyond."""
     widths = sorted(r["hi"] - r["lo"] for r in rows)
     reach = 1.5 * max(widths[len(widths) // 2], 1e-9)
     known = [r["value"] for r in rows] + [behavior] * math.isfinite(behavior)
+    known += [r[end] for r in best for end in ("lo", "hi")]
     low = min(*known, max(min(r["lo"] for r in rows), min(known) - reach))
     high = max(*known, min(max(r["hi"] for r in rows), max(known) + reach))
     pad = 0.06 * max(high - low, 1e-9)
