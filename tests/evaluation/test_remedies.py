@@ -229,6 +229,20 @@ def test_the_stability_table_tells_not_stable_from_unstable(seed: int) -> None:
     assert ">not stable<" in evaluation_page(e) and ">unstable<" not in evaluation_page(e)
 
 
+@pytest.mark.parametrize("seed", thinned(range(4), 2))
+def test_a_sum_of_rewards_without_end_is_not_blamed_on_the_log(seed: int) -> None:
+    """Discount 1, and no episode ends: followed, the remedy gives a value by a lam."""
+    p = episodic(STATES, 0.5, np.ones((STATES, 1)), seed=seed)
+    q = st.Problem(name="q", P=p.P, r=p.r, gamma=np.ones(p.P.shape), mu=p.mu, pi=p.pi, Phi=p.Phi)
+    table = log_table(q, episodes=1, length=1500, seed=seed)
+    e = evaluated(table, learners=["lstd"])
+    assert found(e, "no_end") and not found(e, "low_overlap")
+    assert {"discount below 1" in w.remedy for w in found(e, "td_unstable")} == {True}
+    below = evaluated(table.drop_columns(["discount"]), discount=0.9, learners=["lstd"])
+    assert not found(below, "no_end") and not found(below, "td_unstable")
+    assert below.judged[0].rule.carried
+
+
 def test_the_page_of_a_log_without_episodes_does_not_speak_of_them() -> None:
     p = episodic(STATES, 0.5, np.eye(STATES), seed=1)
     table = log_table(p, episodes=40, length=40, seed=1)

@@ -105,9 +105,14 @@ def _times(seen: float) -> str:
     return "once" if round(seen) == 1 else f"{seen:.0f} times"
 
 
+def without_end(j: Judged) -> bool:
+    """Whether no discount of the log is below 1: then visits and rewards go on for ever."""
+    return j.rule.own.moment == 0.0
+
+
 def beyond_log(j: Judged, f: LogFacts) -> Finding | None:
     """No policy visits a state a negative number of times: what is negative is extrapolated."""
-    if not j.rule.known or j.negative <= NEGATIVE:
+    if not j.rule.known or j.negative <= NEGATIVE or without_end(j):
         return None
     return Finding(
         "beyond_log", j.name, "warning",

@@ -15,7 +15,13 @@ from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.online_findings import about_online
 from steadytd.evaluation.judge.probability_findings import no_support, ratios_off
 from steadytd.evaluation.judge.rule import FEW_STRETCHES, MOST_CUT
-from steadytd.evaluation.judge.silence import about_rows, beyond_log, few_decide, larger_unseen
+from steadytd.evaluation.judge.silence import (
+    about_rows,
+    beyond_log,
+    few_decide,
+    larger_unseen,
+    without_end,
+)
 from steadytd.evaluation.judge.unseen import BENDS
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
@@ -25,6 +31,7 @@ PER_FEATURE = 10.0  # effective rows per feature that a solved system should hav
 MATTERS = 0.5  # of half an interval: differences below this do not matter
 TINY = 1e-6  # of the values' size: nor do those
 MANY = 3.5  # standard errors that two learners have to differ by
+ENDS = "Give a discount below 1, or log episodes to their end."
 RATIO_AS_MEAN = "with the ratio in the penalty taken as its mean, 1"
 UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl:lam=1 has to exclude
 
@@ -54,6 +61,13 @@ def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
             "the log, or the log has a single unit.",
             "Use fewer features, or collect more data.",
             numbers,
+        )  # fmt: skip
+    if without_end(j):
+        return Finding(
+            "no_end", j.name, "warning",
+            "no row of the log ends an episode, and all discounts are 1: the sum of rewards goes "
+            "on for ever, as far as the log shows.",
+            ENDS, numbers,
         )  # fmt: skip
     if not w.differ:
         return Finding(
@@ -345,15 +359,16 @@ def _unstable(j: Judged) -> Finding | None:
     if s.td_stable or j.overlap.rho_max == 0.0:  # without a ratio above 0 nothing moves
         return None
     known = bool(np.isfinite([s.eta_pd_lo, s.eta_pd_hi]).all())
-    limits = f" (95 % interval {s.eta_pd_lo:.3g} to {s.eta_pd_hi:.3g})" if known else ""
+    limits = f" (95 % interval {s.eta_pd_lo + 0.0:.3g} to {s.eta_pd_hi + 0.0:.3g})" if known else ""
     how = "not stable on this log: a mode of its mean update does not decay"
     remedy = "Nothing is learned along that mode: log more of what the target does."
+    remedy = ENDS if without_end(j) else remedy
     if s.slowest < 0.0:
         how = "unstable on this log: its mean update leads away from its fixed point"
         remedy = "Do not train with plain TD; lstd and tdc need no penalty."
     return Finding(
         "td_unstable", j.name, "note",
-        f"plain off-policy TD is {how}. Every penalty above {max(s.eta_pd, 0.0):.3g}{limits} makes "
+        f"plain off-policy TD is {how}. Every penalty above {max(0.0, s.eta_pd):.3g}{limits} makes "
         f"it stable, {RATIO_AS_MEAN}.",
         remedy,
         {"eta_pd": s.eta_pd, "lo": s.eta_pd_lo, "hi": s.eta_pd_hi, "eta": s.eta},

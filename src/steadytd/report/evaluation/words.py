@@ -23,6 +23,7 @@ REASONS = {
     "ratios_off": "the mean ratio pi/mu is not 1: probabilities are wrong, or actions are missing",
     "probabilities_off": "the logged probabilities are wrong: actions are taken more or less often "
     "than they say",
+    "no_end": "with discount 1 the sum of rewards has no end, as far as the log shows",
     "no_variation": "everything in the log says the same, so that chance cannot be seen in it",
     "low_overlap": "the log shows too little of what this policy would do",
     "bias_grows": "what the features miss seems to grow with time, beyond any bound",
