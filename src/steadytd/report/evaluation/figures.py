@@ -71,7 +71,8 @@ def _histogram(
 
     first, last = math.ceil(zero), math.floor(domain[1])
     step = max(1, round((last - first) / 6))
-    ticks = [t for t in range(first, last + 1) if t % step == 0 and t > zero + step / 2]
+    whole = range(first, last + 1)
+    ticks = [float(t) for t in whole if t % step == 0 and t > zero + step / 2]
     if any(row["kind"] == "ratio 0" for row in rows):
         ticks.insert(0, zero)
     label = (  # halfway to the next tick at most: pages keep five digits of a tick
