@@ -161,6 +161,37 @@ def test_a_tooltip_says_the_numbers_of_the_nearest_point(
         expect(tip).to_be_hidden()
 
 
+@pytest.mark.parametrize("width", [1280, 420])
+def test_a_tooltip_does_not_cover_its_point(
+    pages: dict[str, str], chromium: Browser, width: int
+) -> None:
+    """Nor leave the picture: at the ends of every line, and at its largest and least value."""
+    with shown(chromium, pages["reproduce"], width) as page:
+        wait(page)
+        rows = [r for r in data(page, "#figure_1 .chart") if r["mean"] is not None]
+        tried = 0
+        for label in {r["label"] for r in rows}:
+            mine = sorted((r for r in rows if r["label"] == label), key=lambda r: r["step"])
+            most = sorted(mine, key=lambda r: r["mean"])
+            for row in (mine[0], mine[-1], most[0], most[-1]):
+                point = json.dumps({"x": row["step"], "y": row["mean"]})
+                x, y = place_of(page, "#figure_1 .chart", point)
+                page.mouse.move(x, y)
+                tip, dot = (page.locator(name).bounding_box() for name in (".tip", ".dot"))
+                box = page.locator("#figure_1 .chart").bounding_box()
+                if tip is None or dot is None or box is None:
+                    continue  # another line is nearer, or the point is beyond the axis
+                tried += 1
+                middle = [dot[a] + dot[size] / 2 for a, size in (("x", "width"), ("y", "height"))]
+                inside = [
+                    tip[a] < at < tip[a] + tip[size]
+                    for at, a, size in zip(middle, "xy", ("width", "height"), strict=True)
+                ]
+                assert not all(inside), (label, row)
+                assert box["x"] <= tip["x"] and tip["x"] + tip["width"] <= box["x"] + box["width"]
+        assert tried >= 4
+
+
 def data(page: Page, chart: str) -> list[dict[str, Any]]:
     """The rows of a chart's largest data set."""
     found = page.evaluate(

@@ -171,6 +171,16 @@ def slow(seed: int) -> Any:
     return table.set_column(at, "discount", [np.full(1500, 0.5)])
 
 
+def undiscounted(seed: int) -> Any:
+    """One endless episode with discount 1."""
+    rng, n = np.random.default_rng(seed), 1500
+    x = rng.normal(size=(n, 1))
+    table = made(x, x[:, 0] + rng.normal(size=n), rng.choice([0.8, 1.2], n), n)
+    for name, column in (("discount", np.ones(n)), ("terminated", np.zeros(n, dtype=bool))):
+        table = table.set_column(table.column_names.index(name), name, [column])
+    return table.append_column("next_obs", fixed_lists(x, np.arange(n) < n - 1))
+
+
 def barely_stable(seed: int) -> Any:
     """E[x (x - 0.9 x')] is 1.25 - 1.32, and rare rows that terminate make up for it."""
     rng = np.random.default_rng(seed)
@@ -349,6 +359,7 @@ CASES: dict[str, Callable[[int], Case]] = {
     "prizes": lambda s: Case(prizes(s), {"learners": ["lstd"]}),
     "thin": lambda s: Case(thin(s), {"learners": ["lstd"]}),
     "slow": lambda s: Case(slow(s), {"learners": ["lstd"]}),
+    "undiscounted": lambda s: Case(undiscounted(s), {"learners": ["lstd"]}),
     "online": lambda s: Case(
         both(world(0.5, s), episodes=150, length=200, seed=s), {"learners": ONLINE}
     ),
@@ -688,6 +699,11 @@ def raw_effective(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights @ weights))
 
 
+def no_end(d: Drawn, f: Finding) -> None:
+    assert (d.raw[f.target].gamma == 1.0).all() and not numbers(f.text)[1:]
+    assert "discount below 1" in f.remedy
+
+
 def no_variation(d: Drawn, f: Finding) -> None:
     """Scores of all units are the same up to rounding, by the slow reference."""
     u, _ = reference(d, f.target)
@@ -821,6 +837,9 @@ def td_unstable(d: Drawn, f: Finding) -> None:
     for times in (1.001, 1.5, 3.0, 30.0):
         assert raw.spectrum(-least * times + 1e-6) > 0.0
     assert ("tdc need no penalty" in f.remedy) == ("leads away" in f.text)
+    assert "-0 " not in f.text and "-0)" not in f.text
+    if "leads away" not in f.text:
+        assert ("discount below 1" in f.remedy) == bool((raw.gamma == 1.0).all())
     for v in d.e.values.filter(target=f.target, learner="tdc").to_dicts():
         M = [[raw.A, raw.G - raw.A.T], [v["ratio"] * raw.A, v["ratio"] * raw.G]]
         assert np.linalg.eigvals(np.block(M)).real.min() > 0.0  # so tdc needs no penalty
@@ -1030,6 +1049,7 @@ CHECKS: dict[str, Callable[[Drawn, Finding], None]] = {
     for check in (
         no_support, ratios_off, low_overlap, few_decide, few_rows, larger_unseen, bias_grows,
         beyond_log,
+        no_end,
         no_variation,
         stretches_alike,
         unlike_target, features_poor,
@@ -1161,7 +1181,7 @@ def test_reasons_of_recommendations_are_true() -> None:
     for _, d in everything():
         for j, r in zip(d.e.judged, d.e.recommended.values(), strict=True):
             met.add(kind := r.reason.partition(" ")[0])
-            codes = ("low_overlap", "no_variation")
+            codes = ("low_overlap", "no_variation", "no_end")
             low = [f for f in d.e.warnings if f.code in codes and f.target == r.target]
             assert bool(low) == (kind != "of")
             if kind == "of":

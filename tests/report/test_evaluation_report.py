@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -26,7 +25,7 @@ from steadytd.report import draw
 from steadytd.report.evaluation import page
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.chosen import chosen_words, telling
-from steadytd.report.evaluation.figures import _histogram, overlap_chart, path_chart
+from steadytd.report.evaluation.figures import overlap_chart, path_chart
 from steadytd.report.evaluation.grounds import (
     _visible,
     calibration_chart,
@@ -57,7 +56,7 @@ from steadytd.report.evaluation.words import (
     stability_verdicts,
     verdicts,
 )
-from steadytd.report.live import live
+from steadytd.report.live import as_json
 from steadytd.report.palette import SOFT, look
 from tests.support.html import read_page
 from tests.support.log_helpers import log_table
@@ -350,6 +349,17 @@ def test_the_interval_that_is_used_is_seen_whole(hi: float, shown: bool) -> None
     assert low < 0.5 and (low < 0.2 and high > hi) == shown
 
 
+@pytest.mark.parametrize(("strength", "seed"), [(0.3, 0), (2.0, 0), (6.0, 0), (6.0, 1), (10.0, 1)])
+def test_the_interval_that_is_used_is_shown_whole(strength: float, seed: int) -> None:
+    p = episodic(6, strength, np.eye(6), seed=seed)
+    e = st.evaluate(log_table(p, episodes=25, length=200, seed=seed), learners=["lstd"])
+    made = lam_chart(e, "pi")
+    assert made is not None
+    axes = [layer["encoding"]["y"].get("scale", {}) for layer in made.to_dict()["layer"]]
+    (low, high) = next(axis["domain"] for axis in axes if "domain" in axis)
+    assert low < e.recommended["pi"].lo < e.recommended["pi"].hi < high
+
+
 def test_the_calibration_picture(evaluation: Evaluation) -> None:
     c = evaluation.calibration
     rows = [r for r in data_of(calibration_chart(c)) if "state" in r]
@@ -408,15 +418,18 @@ def test_the_overlap_picture_has_every_row_once(evaluation: Evaluation) -> None:
     assert e.overlap["zero_share"][0] == pytest.approx(zeros[0])
 
 
-@pytest.mark.parametrize("ratio", [0.05, 0.11, 0.3])
-def test_the_bar_of_ratio_0_is_called_so(ratio: float) -> None:
-    """Also on a page, whose numbers have five digits."""
-    rows = [{"x": -1.0, "x2": 0.0, "share": 1.0, "kind": "ratio", "ratios": ""}]
-    zero = math.log2(ratio) - 0.123456
-    drawn = live("overlap", _histogram(rows, "pi", (zero - 0.5, 2.0), zero).to_dict(), False)
-    (bound,) = set(re.findall(r"datum.value \\u003c (\S+) \? '0'", drawn.data))
-    (first, second) = re.findall(r'"values":\[([-.\d]+),([-.\d]+)', drawn.data)[0]
-    assert float(first) < float(bound) < float(second)
+def test_ticks_of_the_overlap_picture_are_ratios() -> None:
+    """As the page keeps them, with five digits: the first is 0 where some ratio is, else none."""
+    p = episodic(6, 2.0, np.eye(6))
+    never = np.tile([0.0, 0.5, 0.5], (6, 1))
+    table = log_table(p, episodes=150, length=200, targets={"pi": p.pi, "never": never})
+    e = st.evaluate(table, learners=["lstd"])
+    for name, zero in (("pi", False), ("never", True)):
+        text = as_json(overlap_chart(e, name).to_dict()).replace("\\u003c", "<")
+        limit = float(re.findall(r"datum\.value < (-?[\d.]+) \?", text)[0])
+        ticks = json.loads(re.findall(r'"values":(\[-?\d[^]{]*\])', text)[0])
+        assert [tick < limit for tick in ticks] == [zero] + [False] * (len(ticks) - 1)
+        assert all(tick == round(tick) for tick in ticks[zero:]) and len(ticks) > 3
 
 
 def test_the_path_picture_shades_what_is_unstable() -> None:

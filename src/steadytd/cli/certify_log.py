@@ -61,7 +61,7 @@ def certify_log(
             (
                 plain(row["target"]),
                 f"{row['eta']:g}",
-                {True: "stable", False: "unstable", None: "not known"}[row["stable"]],
+                {True: "stable", False: "not stable", None: "not known"}[row["stable"]],
                 number(row["value"], row["hi"] - row["lo"]),
                 limits(row["lo"], row["hi"]),
             )
@@ -80,7 +80,7 @@ def certify_log(
 
 
 ABOUT_RATIOS = {
-    "no_support", "ratios_off", "low_overlap", "few_episodes", "rows_left_out",
+    "no_support", "ratios_off", "probabilities_off", "low_overlap", "few_episodes", "rows_left_out",
     "behavior_estimated",
 }  # fmt: skip
 

@@ -165,7 +165,7 @@ def _sample(
     if logs:
         raise InputError(f"--sample makes a log of its own; leave out '{logs[0]}', or --sample.")
     path = sample_log(output_directory(cache_directory().parent) / "sample_log.parquet")
-    discount, features = discount or DISCOUNT, features or FEATURES
+    discount, features = DISCOUNT if discount is None else discount, features or FEATURES
     say(f"steadytd evaluate {path} --discount {discount:g} --features {features}")
     return [str(path)], discount, features
 

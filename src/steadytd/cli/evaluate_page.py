@@ -136,7 +136,7 @@ def print_stability(e: Evaluation, title: str) -> None:
     )  # fmt: skip
     rows: list[list[Any]] = []
     for s in _named(e, stability_rows(e)):
-        word = "[green]stable[/]" if s["stable"] else "[red]unstable[/]"
+        word = f"[{'green' if s['stable'] else 'red'}]{s['word']}[/]"
         numbers = [s[key] for key in ("share", "threshold", "interval", "eta")]
         rows.append([plain(s["target"]), word, *numbers])
     out.print(table(title, columns, rows))
@@ -144,14 +144,17 @@ def print_stability(e: Evaluation, title: str) -> None:
 
 def print_sensitivity(e: Evaluation) -> None:
     """How wrong the logged probabilities would have to be before a decision turns."""
-    known = ((name, e.sensitivity(name)) for name in e.targets[:MANY_TARGETS])
+    known = ((name, e.sensitivity(name)) for name in telling(e, MANY_TARGETS))
     factors = ", ".join(f"{name} {turns(s)}" for name, s in known if not s.alike)
     if not factors:
         return
     first = (
         "To change places with the policy that made the log, ratios have to be off by a factor of"
     )
-    out.print(f"{first}: {plain(factors)}.\n", highlight=False)
+    out.print(f"{first}: {plain(factors)}.", highlight=False)
+    if said := chosen_words(e, MANY_TARGETS, "Factors"):
+        out.print(said, highlight=False)
+    out.print()
 
 
 def print_spread(e: Evaluation) -> None:

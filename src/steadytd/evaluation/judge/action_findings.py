@@ -44,7 +44,7 @@ def _left_out(j: Judged) -> Finding | None:
         f"{s.left_out} of {s.rows + s.left_out} rows end a cut-off episode, and the target's "
         "probabilities in the state after them are not known: estimators that value actions leave "
         "these rows out.",
-        f"Add the column next_target_probs_{j.name}, or give the target as a function.",
+        "Add the column next_target_probs_<name>, or give the target as a function.",
         {"left_out": s.left_out, "rows": s.rows},
     )  # fmt: skip
 

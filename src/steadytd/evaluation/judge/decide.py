@@ -63,12 +63,17 @@ class Decision:
 
     @property
     def text(self) -> str:
-        """The decision as a sentence."""
+        """The decision as a sentence, and what forbids to rely on it."""
+        doubt = f" This cannot be trusted: {', '.join(self.reasons)}." if self.reasons else ""
+        return f"{self._text}{doubt}"
+
+    @property
+    def _text(self) -> str:
         other = "the policy that made the log" if self.other is None else self.other
         width = self.hi - self.lo
         ends = (-self.hi, -self.lo) if self.decision == "worse" else (self.lo, self.hi)
         lo, hi, by = (_number(x, width) for x in (*ends, abs(self.difference)))
-        interval = f"({_percent(self.level)} % interval {lo} to {hi})"
+        interval = f"({percent(self.level)} % interval {lo} to {hi})"
         if self.same:
             return (
                 f"As far as this log shows, {self.target} is the policy that made it: in every row "
@@ -246,6 +251,8 @@ def best(sides: list[Side], data: Counted) -> BestTarget:
     known, others = ([s for s in sides if bool(s.reasons) is no] for no in (False, True))
     if not known:
         found = best_of(sides, data)
+        if len(sides) == 1:
+            return found
         codes = ", ".join(dict.fromkeys(code for side in sides for code in side.reasons))
         return replace(found, text=f"{found.text} None of this can be trusted: {codes}.")
     found = best_of(known, data)
@@ -305,8 +312,14 @@ def _number(value: float, width: float) -> str:
     return decimals(value, digits, width)
 
 
-def _percent(level: float) -> str:
-    return f"{100.0 * level:.4g}"
+def percent(level: float) -> str:
+    """A level, with as many digits as show what is missing to 100.
+
+    >>> percent(0.95), percent(1.0 - 0.05 / 3), percent(1.0 - 0.05 / 2000)
+    ('95', '98.33', '99.9975')
+    """
+    places = max(2, 1 - math.floor(math.log10(100.0 * (1.0 - level)) + 1e-9))
+    return f"{100.0 * level:.{places}f}".rstrip("0").rstrip(".")
 
 
 def _rounded(number: int) -> int:

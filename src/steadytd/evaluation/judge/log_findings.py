@@ -124,7 +124,7 @@ def about_log(f: LogFacts) -> list[Finding]:
     if f.continuing:
         why = "the log is one episode" if f.episodes <= 1 else "as asked for"
         apart = (
-            f" Intervals treat {f.units} stretches of about {f.unit_rows:.0f} rows as "
+            f" Intervals treat {f.units} stretches of about {count(round(f.unit_rows), 'row')} as "
             "independent."
             if f.divided else ""
         )  # fmt: skip
@@ -158,9 +158,10 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "",
                 "note",
                 f"{f.truncated} of {f.episodes} episodes are cut off with {f.discount_left:.0%} of "
-                "their weight still to come. pdis and snpdis value only what was logged; the "
-                "solved learners and drl add the estimated value of the state at the cut.",
-                "Do not compare pdis and snpdis with the others.",
+                "their weight still to come. pdis, snpdis and quantiles of the return know only "
+                "what was logged; the solved learners and drl add the estimated value of the state "
+                "at the cut.",
+                "Do not compare pdis, snpdis and quantiles with the others.",
                 {"truncated": f.truncated, "discount_left": f.discount_left},
             )
         )
@@ -171,9 +172,9 @@ def about_log(f: LogFacts) -> list[Finding]:
                 "rows_left_out",
                 "",
                 "warning" if share > 0.01 else "note",
-                f"{f.left_out} rows ({share:.2%}) were left out: they end an episode without "
-                "termination, and their next observation is not known.",
-                "Add the column next_obs.",
+                f"left out: {count(f.left_out, 'row')} ({share:.2%}), each at the end of an "
+                "episode that did not terminate; the next observation is not known.",
+                "Give next_obs there (a column that may be empty in all other rows).",
                 {"left_out": f.left_out, "share": share},
             )
         )

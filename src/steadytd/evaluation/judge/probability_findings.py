@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from steadytd.base.finding import Finding
+from steadytd.base.wording import count
 from steadytd.evaluation.estimate.calibration import (
     ActionCalibration,
     ByBin,
@@ -12,6 +15,8 @@ from steadytd.evaluation.estimate.calibration import (
     LogCalibration,
 )
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
+from steadytd.evaluation.judge.log_findings import LogFacts
+from steadytd.evaluation.judge.values import Judged
 
 ALIKE = 1.001  # up to this factor, target and behaviour are worth the same
 
@@ -98,3 +103,52 @@ def about_sensitivity(s: Sensitivity) -> list[Finding]:
         return []
     numbers = {"Lambda": s.Lambda, "sharp": s.sharp, "value": s.value, "behavior": s.behavior}
     return [Finding("sensitivity", s.target, "note", s.text, "", numbers)]
+
+
+def no_support(j: Judged, f: LogFacts) -> Finding | None:
+    """Rows that cannot have been logged."""
+    o = j.overlap
+    if not o.violations:
+        return None
+    rows = ", ".join(map(str, o.violation_rows[:5]))
+    return Finding(
+        "no_support", j.name, "warning",
+        f"in {count(o.violations, 'row')} the target's probability is above 0 and that of the "
+        f"behaviour policy is 0 (the first: {rows}): such actions cannot have been logged; they "
+        "count with ratio 0.",
+        "Correct the probabilities.",
+        {"violations": o.violations, "rows": o.violation_rows},
+    )  # fmt: skip
+
+
+def ratios_off(j: Judged, f: LogFacts) -> Finding | None:
+    """The mean ratio is not 1."""
+    o = j.overlap
+    known = bool(np.isfinite([o.rho_mean_lo, o.rho_mean_hi]).all())
+    if not known or o.rho_mean_lo <= 1.0 <= o.rho_mean_hi or abs(o.rho_mean - 1.0) < 0.01:
+        return None
+    mean, lo, hi = _apart_from_one(o.rho_mean, o.rho_mean_lo, o.rho_mean_hi)
+    whose = "estimated" if f.behavior_estimated else "logged"
+    why, remedy = f"the {whose} probabilities are not right", "Log behavior_prob."
+    if not f.behavior_estimated:
+        remedy = "Check behavior_prob and the target's probabilities."
+    if o.rho_mean < 1.0:  # actions that are not there can only make it smaller
+        why = f"the target takes actions that the log never shows, or {why}"
+        remedy += " See whether the target stays with actions of the behaviour policy."
+    return Finding(
+        "ratios_off", j.name, "warning",
+        f"the mean ratio pi/mu is {mean} (99.9 % interval {lo} to {hi}), it should be 1: {why}.",
+        remedy,
+        {"rho_mean": o.rho_mean, "lo": o.rho_mean_lo, "hi": o.rho_mean_hi},
+    )  # fmt: skip
+
+
+def _apart_from_one(*numbers: float) -> list[str]:
+    """With three digits, or as many as show that none of them is 1.
+
+    >>> _apart_from_one(1.03, 1.0004, 1.06), _apart_from_one(0.8, 0.7, 0.9)
+    (['1.0300', '1.0004', '1.0600'], ['0.800', '0.700', '0.900'])
+    """
+    off = min(abs(x - 1.0) for x in numbers)
+    digits = max(3, 1 - math.floor(math.log10(off) + 1e-9)) if off > 0.0 else 3
+    return [f"{x:.{min(digits, 12)}f}" for x in numbers]

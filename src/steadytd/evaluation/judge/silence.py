@@ -22,7 +22,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
 from steadytd.base.wording import count
 from steadytd.evaluation.judge.decide import Decision
-from steadytd.evaluation.judge.log_findings import LogFacts
+from steadytd.evaluation.judge.log_findings import FEW_EPISODES, LogFacts
 from steadytd.evaluation.judge.rule import FEW_SCORES, Ruled
 from steadytd.evaluation.judge.stated import Stated
 from steadytd.evaluation.judge.unseen import KINDS, LEVEL, NEGATIVE, Resting, Tries, once_in
@@ -34,7 +34,7 @@ NEAR = 10.0  # times the range of logged rewards: an outcome that is no larger i
 
 COUNTED = {
     "rows": "{:.3g} of {} rows",
-    "more": "{:.3g} rows that show what it does more often than the policy that made the log",
+    "more": "{:.3g} rows that count more for it than for the policy that made the log",
     "episodes": "{:.3g} of {} episodes",
     "there": "at most {:.3g} rows of equal features and ratio, for a tenth of what it does",
 }
@@ -106,9 +106,14 @@ def _times(seen: float) -> str:
     return "once" if round(seen) == 1 else f"{seen:.0f} times"
 
 
+def without_end(j: Judged) -> bool:
+    """Whether no discount of the log is below 1: then visits and rewards go on for ever."""
+    return j.rule.own.moment == 0.0
+
+
 def beyond_log(j: Judged, f: LogFacts) -> Finding | None:
     """No policy visits a state a negative number of times: what is negative is extrapolated."""
-    if not j.rule.known or j.negative <= NEGATIVE:
+    if not j.rule.known or j.negative <= NEGATIVE or without_end(j):
         return None
     return Finding(
         "beyond_log", j.name, "warning",
@@ -123,19 +128,23 @@ def beyond_log(j: Judged, f: LogFacts) -> Finding | None:
 
 
 def few_decide(j: Judged, f: LogFacts) -> Finding | None:
-    """Something rare is in the log, so that its interval is wide."""
-    r, what = j.rule, "row" if f.continuing else "episode"
-    if not (r.carried and r.rare):
+    """Something rare is in the log, so that its interval is wide.
+
+    Of fewer units few decide in any case: `few_episodes` says that.
+    """
+    r, units = j.rule, len(j.rule.estimate.influence)
+    if not (r.carried and r.rare) or units < FEW_EPISODES:
         return None
+    what, rows = ("stretches", "rows") if f.divided else ("episodes", "episodes")
     return Finding(
         "few_decide", j.name, "note",
-        f"the error of drl rests on {r.noise.number:.3g} of {len(r.estimate.influence)} units of "
-        f"the log (at lam = {r.lam:g}; below {FEW_SCORES:g} is few): a few {what}s are unlike all "
-        "others, or have far larger weights. So its interval is wide. Logged rewards go from "
+        f"the error of drl rests on {r.noise.number:.3g} of {units} units of the log (at lam = "
+        f"{r.lam:g}; below {FEW_SCORES:g} is few): a few {what} are unlike all others, or have far "
+        "larger weights. So its interval is wide. Logged rewards go from "
         f"{f.rewards[0]:.4g} to {f.rewards[1]:.4g}.",
-        f"Look at the {what}s with the largest and least rewards and ratios. If they are right, "
+        f"Look at the {rows} with the largest and least rewards and ratios. If they are right, "
         "collect more data: what they show is rare.",
-        {"scores": r.noise.number, "units": len(r.estimate.influence), "lam": r.lam},
+        {"scores": r.noise.number, "units": units, "lam": r.lam},
     )  # fmt: skip
 
 

@@ -9,11 +9,19 @@ import numpy as np
 from steadytd.base.finding import Finding
 from steadytd.base.wording import count
 from steadytd.evaluation.estimate.baselines import CORRECTED, DOUBLY_ROBUST, REFERENCE, SAMPLING
+from steadytd.evaluation.estimate.estimators import PDIS
 from steadytd.evaluation.judge.action_findings import about_actions
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.online_findings import about_online
+from steadytd.evaluation.judge.probability_findings import no_support, ratios_off
 from steadytd.evaluation.judge.rule import FEW_STRETCHES, MOST_CUT
-from steadytd.evaluation.judge.silence import about_rows, beyond_log, few_decide, larger_unseen
+from steadytd.evaluation.judge.silence import (
+    about_rows,
+    beyond_log,
+    few_decide,
+    larger_unseen,
+    without_end,
+)
 from steadytd.evaluation.judge.unseen import BENDS
 from steadytd.evaluation.judge.values import Difference, Judged, Value
 
@@ -23,6 +31,7 @@ PER_FEATURE = 10.0  # effective rows per feature that a solved system should hav
 MATTERS = 0.5  # of half an interval: differences below this do not matter
 TINY = 1e-6  # of the values' size: nor do those
 MANY = 3.5  # standard errors that two learners have to differ by
+ENDS = "Give a discount below 1, or log episodes to their end."
 RATIO_AS_MEAN = "with the ratio in the penalty taken as its mean, 1"
 UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl:lam=1 has to exclude
 
@@ -30,8 +39,8 @@ UNCHECKED = 2.0  # times half of lstd's interval: a bias that drl:lam=1 has to e
 def about_target(j: Judged, f: LogFacts) -> list[Finding]:
     """Findings for one target, the gravest first: what forbids trust, then the rest."""
     parts = (
-        _support, _ratios_off, _none_carried, _alike, about_rows, larger_unseen, _grows, beyond_log,
-        _beyond_cuts, few_decide, _unlike, _features_poor, _unchecked, _disagree,
+        no_support, ratios_off, _none_carried, _alike, about_rows, larger_unseen, _grows,
+        beyond_log, _beyond_cuts, few_decide, _unlike, _features_poor, _unchecked, _disagree,
     )  # fmt: skip
     found = [finding for part in parts if (finding := part(j, f)) is not None]
     found += [finding for part in (_unstable, _bias) if (finding := part(j)) is not None]
@@ -52,6 +61,13 @@ def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
             "the log, or the log has a single unit.",
             "Use fewer features, or collect more data.",
             numbers,
+        )  # fmt: skip
+    if without_end(j):
+        return Finding(
+            "no_end", j.name, "warning",
+            "no row of the log ends an episode, and all discounts are 1: the sum of rewards goes "
+            "on for ever, as far as the log shows.",
+            ENDS, numbers,
         )  # fmt: skip
     if not w.differ:
         return Finding(
@@ -86,12 +102,12 @@ def _none_carried(j: Judged, f: LogFacts) -> Finding | None:
 def _alike(j: Judged, f: LogFacts) -> Finding | None:
     """Stretches of an endless log are not independent, however long they are."""
     r = j.rule
-    if r.mixes or not r.known:
+    if r.mixes or not r.known or not r.weighing.differ:  # what rounding leaves is always alike
         return None
     return Finding(
         "stretches_alike", j.name, "warning",
-        f"even {r.stretches} long stretches of the log are alike: the correlation of what "
-        f"neighbours say about the value is {r.noise.like:.2g}, and below "
+        f"stretches of the log are alike, even the longest that leave {r.stretches} of them: the "
+        f"correlation of what neighbours say about the value is {r.noise.like:.2g}, and below "
         f"{1.0 / FEW_STRETCHES**0.5:g} is wanted. The interval may be too short.",
         "Collect a longer log.",
         {"correlation": r.noise.like, "stretches": r.stretches},
@@ -116,35 +132,6 @@ def _grows(j: Judged, f: LogFacts) -> Finding | None:
     )  # fmt: skip
 
 
-def _support(j: Judged, f: LogFacts) -> Finding | None:
-    o = j.overlap
-    if not o.violations:
-        return None
-    rows = ", ".join(map(str, o.violation_rows[:5]))
-    return Finding(
-        "no_support", j.name, "warning",
-        f"{o.violations} rows have target probability above 0 where the behaviour policy has 0 "
-        f"(the first: {rows}): such actions cannot have been logged; they count with ratio 0.",
-        "Correct the probabilities.",
-        {"violations": o.violations, "rows": o.violation_rows},
-    )  # fmt: skip
-
-
-def _ratios_off(j: Judged, f: LogFacts) -> Finding | None:
-    o = j.overlap
-    known = bool(np.isfinite([o.rho_mean_lo, o.rho_mean_hi]).all())
-    if not known or o.rho_mean_lo <= 1.0 <= o.rho_mean_hi or abs(o.rho_mean - 1.0) < 0.01:
-        return None
-    return Finding(
-        "ratios_off", j.name, "warning",
-        f"the mean ratio pi/mu is {o.rho_mean:.3g} (99.9 % interval {o.rho_mean_lo:.3g} to "
-        f"{o.rho_mean_hi:.3g}), it should be 1: the target takes actions that the log never "
-        "shows, or the logged probabilities are not right.",
-        "Check behavior_prob, and whether the target stays with actions of the behaviour policy.",
-        {"rho_mean": o.rho_mean, "lo": o.rho_mean_lo, "hi": o.rho_mean_hi},
-    )  # fmt: skip
-
-
 def _unlike(j: Judged, f: LogFacts) -> Finding | None:
     o, rank = j.overlap, j.stability.rank
     numbers = {
@@ -158,9 +145,8 @@ def _unlike(j: Judged, f: LogFacts) -> Finding | None:
             "the target takes none of the actions that were logged: the log shows nothing of it.",
             "Collect data with a policy that takes the target's actions, too.", numbers,
         )  # fmt: skip
-    counted = (
-        f"{count(o.rows, 'row')} count for {o.ess_step:.3g} rows of the target policy's own data"
-    )
+    counts = "row counts" if o.rows == 1 else "rows count"
+    counted = f"{o.rows:,} {counts} for {o.ess_step:.3g} of the target policy's own"
     if LOW_ROWS * o.rows <= o.ess_step < PER_FEATURE * rank:
         return Finding(
             "unlike_target", j.name, "note",
@@ -179,10 +165,10 @@ def _unlike(j: Judged, f: LogFacts) -> Finding | None:
             "closer to the target.",
             numbers,
         )  # fmt: skip
-    if not f.continuing and not checkable(j, f):
+    if not f.continuing and not checkable(j, f) and not o.as_logged:
         return Finding(
             "unlike_target", j.name, "note",
-            f"over whole episodes the ratios multiply: {o.episodes} episodes count for "
+            f"over whole episodes the ratios multiply: {count(o.episodes, 'episode')} count for "
             f"{o.ess_trajectory:.3g} of the target policy's own (at least {LOW_EPISODES:.0f} are "
             f"wanted), and the mean product is {o.product_mean:.2g} (it should be 1; at least "
             f"{LOW_PRODUCT:g} is wanted). pdis, snpdis and drl:lam=1 rest on those episodes.",
@@ -293,12 +279,25 @@ def _out_of_range(j: Judged, f: LogFacts) -> list[Finding]:
             f"{v.learner} finds {v.value:.4g}, but rewards between {least:.4g} and "
             f"{most:.4g}, as they {how}, with discounts up to "
             f"{f.largest_discount:.4g}, allow values between {low:.4g} and {high:.4g} only.",
-            "Use other features; look at the ratios.",
+            _within(j, v, low - room, high + room),
             {"learner": v.learner, "value": v.value, "lo": low, "hi": high},
         )
         for v in j.values
         if np.isfinite(v.value) and not low - room <= v.value <= high + room
     ]  # fmt: skip
+
+
+def _within(j: Judged, v: Value, low: float, high: float) -> str:
+    """What may bring a value back into its range: why it is out depends on the learner."""
+    fixed = v.fixed_point
+    if v.kind == "online" and fixed is not None and low <= fixed <= high:
+        return "It has not reached its fixed point, which is allowed: use the solved form."
+    if j.forms.get(v.learner) == PDIS:
+        return "Its weights do not add up to 1; those of snpdis do. Look at the ratios."
+    without = j.without_penalty.get(v.learner, math.nan)
+    if v.eta and low <= without <= high:
+        return "Its penalty moves it there: use lstd, which has none."
+    return "Use other features; look at the ratios."
 
 
 def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
@@ -360,15 +359,16 @@ def _unstable(j: Judged) -> Finding | None:
     if s.td_stable or j.overlap.rho_max == 0.0:  # without a ratio above 0 nothing moves
         return None
     known = bool(np.isfinite([s.eta_pd_lo, s.eta_pd_hi]).all())
-    limits = f" (95 % interval {s.eta_pd_lo:.3g} to {s.eta_pd_hi:.3g})" if known else ""
+    limits = f" (95 % interval {s.eta_pd_lo + 0.0:.3g} to {s.eta_pd_hi + 0.0:.3g})" if known else ""
     how = "not stable on this log: a mode of its mean update does not decay"
     remedy = "Nothing is learned along that mode: log more of what the target does."
+    remedy = ENDS if without_end(j) else remedy
     if s.slowest < 0.0:
         how = "unstable on this log: its mean update leads away from its fixed point"
         remedy = "Do not train with plain TD; lstd and tdc need no penalty."
     return Finding(
         "td_unstable", j.name, "note",
-        f"plain off-policy TD is {how}. Every penalty above {max(s.eta_pd, 0.0):.3g}{limits} makes "
+        f"plain off-policy TD is {how}. Every penalty above {max(0.0, s.eta_pd):.3g}{limits} makes "
         f"it stable, {RATIO_AS_MEAN}.",
         remedy,
         {"eta_pd": s.eta_pd, "lo": s.eta_pd_lo, "hi": s.eta_pd_hi, "eta": s.eta},

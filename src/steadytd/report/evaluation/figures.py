@@ -71,9 +71,12 @@ def _histogram(
 
     first, last = math.ceil(zero), math.floor(domain[1])
     step = max(1, round((last - first) / 6))
-    ticks = [zero, *(t for t in range(first, last + 1) if t % step == 0 and t > zero + step / 2)]
-    label = (
-        f"datum.value < {zero + step / 4} ? '0' : "  # numbers in a page are rounded
+    whole = range(first, last + 1)
+    ticks = [float(t) for t in whole if t % step == 0 and t > zero + step / 2]
+    if any(row["kind"] == "ratio 0" for row in rows):
+        ticks.insert(0, zero)
+    label = (  # halfway to the next tick at most: pages keep five digits of a tick
+        f"datum.value < {zero + 0.25} ? '0' : "
         "(datum.value < 0 ? '1/' : '') + format(pow(2, abs(datum.value)), ',')"
     )
     x = alt.X(

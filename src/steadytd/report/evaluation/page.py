@@ -9,6 +9,7 @@ from typing import Any
 from steadytd.base.errors import InputError
 from steadytd.base.files import file_names, filling, write_whole
 from steadytd.base.json import json_text
+from steadytd.base.wording import count
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import tables, words
@@ -124,6 +125,7 @@ def _html(
     return page(
         "evaluation.html",
         e=e,
+        size=f"{count(e.log.rows, 'row')}, {count(e.log.episodes, 'episode')}",
         unseen=words.unseen_texts(e)[: words.MOST_UNSEEN],
         drawn=telling(e, DRAWN),
         drawn_words=chosen_words(e, DRAWN, "Pictures"),

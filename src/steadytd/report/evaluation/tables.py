@@ -157,7 +157,7 @@ def turns(s: Sensitivity) -> str:
     if math.isnan(s.Lambda):
         return "not known"
     if math.isinf(s.Lambda):
-        return f"none up to {MOST:.0f}"
+        return f"more than {MOST:.0f}"
     return f"{s.Lambda:.3g}" if s.sharp else f"at least {s.Lambda:.3g}"
 
 

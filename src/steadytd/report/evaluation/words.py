@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from steadytd.base.finding import Finding
 from steadytd.base.wording import beside, decimals, figures
-from steadytd.evaluation.judge.decide import Decision
+from steadytd.evaluation.judge.decide import Decision, percent
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.judge.target_findings import RATIO_AS_MEAN
 from steadytd.evaluation.result import Evaluation
@@ -23,6 +23,7 @@ REASONS = {
     "ratios_off": "the mean ratio pi/mu is not 1: probabilities are wrong, or actions are missing",
     "probabilities_off": "the logged probabilities are wrong: actions are taken more or less often "
     "than they say",
+    "no_end": "with discount 1 the sum of rewards has no end, as far as the log shows",
     "no_variation": "everything in the log says the same, so that chance cannot be seen in it",
     "low_overlap": "the log shows too little of what this policy would do",
     "bias_grows": "what the features miss seems to grow with time, beyond any bound",
@@ -32,7 +33,7 @@ REASONS = {
     "few_episodes": "the log is too small",
     "rows_left_out": "too many rows had to be left out",
     "stretches_alike": "the log is too short for how slowly it forgets",
-    "value_range": "no policy can have such a value with rewards like those logged",
+    "value_range": "no policy can have such a value with rewards like those logged or stated",
     "cut_off": "much of the value lies beyond the ends of cut-off episodes and is unchecked",
     "behavior_estimated": "the behaviour policy's probabilities are only estimates",
     "actions_unseen": "the target takes actions that the log never shows",
@@ -93,7 +94,7 @@ def decision(d: Decision) -> str:
     width = d.hi - d.lo
     found = "no interval"
     if math.isfinite(width):
-        level = f"{100.0 * d.level:.4g} % interval {limits(d.lo, d.hi)}"
+        level = f"{percent(d.level)} % interval {limits(d.lo, d.hi)}"
         found = f"a difference of {number(d.difference, width)} ({level})"
     return (
         f"No decision about {d.target}: {REASONS.get(first, first)}{more}. The log gives {found}; "
@@ -175,6 +176,7 @@ def penalties(s: dict[str, Any]) -> dict[str, Any]:
     return {
         "target": s["target"],
         "stable": s["td_stable"],
+        "word": "stable" if s["td_stable"] else "unstable" if s["slowest"] < 0.0 else "not stable",
         "share": "unknown" if s["td_stable_share"] is None else f"{s['td_stable_share']:.0%}",
         "threshold": figures(s["eta_pd"]) if s["eta_pd"] > 0.0 else "0",
         "interval": known_limits,  # below 0 no penalty is needed
@@ -188,8 +190,7 @@ def _stability(row: dict[str, Any], raw: dict[str, Any]) -> Verdict:
     share = raw["td_stable_share"]
     if not row["stable"]:
         text = (
-            f"plain off-policy TD is {'un' if raw['slowest'] < 0.0 else 'not '}stable on this log. "
-            "Every penalty above "
+            f"plain off-policy TD is {row['word']} on this log. Every penalty above "
             f"{row['threshold']}{known} makes it stable, {RATIO_AS_MEAN}; eta = {row['eta']} is "
             "the automatic choice."
         )
@@ -237,9 +238,10 @@ def warning_texts(e: Evaluation) -> list[str]:
 
 
 def grouped(found: list[Finding]) -> list[dict[str, Any]]:
-    """Findings of one code together: code, remedy, items of target and text."""
-    groups: dict[str, dict[str, Any]] = {}
+    """Findings of one code and one remedy together: code, remedy, items of target and text."""
+    groups: dict[tuple[str, str], dict[str, Any]] = {}
     for one in found:
-        group = groups.setdefault(one.code, {"code": one.code, "remedy": one.remedy, "items": []})
+        empty: dict[str, Any] = {"code": one.code, "remedy": one.remedy, "items": []}
+        group = groups.setdefault((one.code, one.remedy), empty)
         group["items"].append({"target": one.target, "text": one.text})
     return list(groups.values())

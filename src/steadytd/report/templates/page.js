@@ -59,8 +59,12 @@
       place.append(dot, tip);
       const box = place.getBoundingClientRect(), at = [picture.left - box.left + left + best.a, picture.top - box.top + top + best.b];
       dot.style.transform = `translate(${at[0]}px, ${at[1]}px)`;
-      tip.style.left = `${Math.max(0, Math.min(at[0] + 12, box.width - tip.offsetWidth))}px`;
-      tip.style.top = `${Math.max(0, at[1] - tip.offsetHeight - 10)}px`;
+      const [wide, tall] = [tip.offsetWidth, tip.offsetHeight];  // beside the dot, or else below it
+      const beside = at[0] + 12 + wide <= box.width ? at[0] + 12 : at[0] - 12 - wide;
+      const begin = Math.max(0, Math.min(beside, box.width - wide));
+      const above = at[1] - tall - 10;
+      tip.style.left = `${begin}px`;
+      tip.style.top = `${above >= 0 ? above : begin === beside ? 0 : at[1] + 12}px`;
     };
     place.addEventListener("pointermove", move);
     place.addEventListener("pointerdown", move);
