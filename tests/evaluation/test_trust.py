@@ -251,6 +251,21 @@ def test_a_statement_does_not_mend_a_wrong_estimate() -> None:
     assert "may still be wrong" in said.text and not e.recommended["pi"].trusted
 
 
+@pytest.mark.parametrize("blur", [False, True], ids=["counted", "by a classifier"])
+@pytest.mark.parametrize("name", ["walk raw", "climb raw"])
+def test_a_statement_is_advised_where_it_helps(name: str, blur: bool) -> None:
+    w = replace(world(name), estimated=True)
+    said = []
+    for stated in (False, True):
+        e = st.evaluate(
+            w.log(3, blur=blur), discount=w.discount, features=w.features, behavior="estimate",
+            learners=["lstd"], nothing_hidden=stated,
+        )  # fmt: skip
+        said += [f for f in e.warnings if f.code == "behavior_estimated"]
+    advised, after = "say so (nothing_hidden=True" in said[0].remedy, said[1].level
+    assert advised == (after == "note") == (not blur) and said[0].level == "warning"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -87,7 +87,8 @@ def _estimated(f: LogFacts) -> Finding:
     answers were found to be right. A classifier may be calibrated, and wrong at every observation.
     """
     numbers = f.behavior_numbers
-    known, fine = numbers.get("rows"), bool(numbers.get("calibrated"))
+    known, counted = numbers.get("rows"), bool(numbers.get("counted"))
+    fine = bool(numbers.get("calibrated"))
     rows = "the log" if known is None else f"{count(known, 'row')} of the log"
     text = (
         f"the behaviour policy's probabilities were estimated from {rows}. Every ratio rests on "
@@ -101,8 +102,14 @@ def _estimated(f: LogFacts) -> Finding:
             "If the policy knew more than the observations tell, the estimate is wrong, and no log "
             "shows that."
         )
-        remedy += " If it knew no more, say so (nothing_hidden=True, --nothing-hidden)."
-    elif not numbers.get("counted"):
+        if counted and fine:
+            remedy += " If it knew no more, say so (nothing_hidden=True, --nothing-hidden)."
+        elif not counted:
+            remedy += (
+                " Where observations come again (about 30 rows of each) actions are counted, and "
+                "it can be stated that the policy knew no more (nothing_hidden)."
+            )
+    elif not counted:
         text += f"{stated.capitalize()}, but what a classifier makes of them may still be wrong."
         remedy += " Where observations come again (about 30 rows of each), actions are counted."
     elif not fine:
