@@ -144,10 +144,10 @@ def ratios_off(j: Judged, f: LogFacts) -> Finding | None:
 
 
 def _apart_from_one(*numbers: float) -> list[str]:
-    """With three digits, or as many as show that none of them is 1.
+    """With three digits, or as many as show in two of them that none is 1.
 
     >>> _apart_from_one(1.03, 1.0004, 1.06), _apart_from_one(0.8, 0.7, 0.9)
-    (['1.0300', '1.0004', '1.0600'], ['0.800', '0.700', '0.900'])
+    (['1.03000', '1.00040', '1.06000'], ['0.800', '0.700', '0.900'])
     """
     off = min(abs(x - 1.0) for x in numbers)
     digits = max(3, 1 - math.floor(math.log10(off) + 1e-9)) if off > 0.0 else 3
