@@ -224,11 +224,11 @@ def test_no_interval_excludes_its_own_value(seed: int) -> None:
 
 def test_errors_are_those_of_the_values_at_cuts_too() -> None:
     """Episodes of two steps: V at the cuts is most of the value, and no temporal difference
-    corrects it. Over 120 logs the standard errors fit the spread of the values; without the
-    influence through w they are 0.5 of it. (A spread of 120 values is known to 7 %.)"""
+    corrects it. Over 60 logs the standard errors fit the spread of the values; without the
+    influence through w they are 0.5 of it. (A spread of 60 values is known to 9 %.)"""
     problem = episodic(4, 0.3, np.eye(4))
     values, errors = [], []
-    for seed in range(120):
+    for seed in range(60):
         log = open_log(log_table(problem, episodes=80, length=2, seed=seed), discount=None)
         e = estimator(log, 40)
         found = [estimate(e, 0, DRL._replace(lam=lam)) for lam in (0.5, 0.9, 1.0)]
