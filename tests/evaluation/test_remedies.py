@@ -53,7 +53,7 @@ def evaluated(table: Any, **options: Any) -> Evaluation:
     return st.evaluate(table, threads=1, **options)
 
 
-@pytest.mark.parametrize("seed", thinned(range(6), 2))
+@pytest.mark.parametrize("seed", thinned(range(6), 3))
 def test_why_a_value_is_out_of_its_range_depends_on_the_learner(seed: int) -> None:
     """Rewards are all 1. Each remedy is followed: the value that it names is within the range."""
     e = evaluated(
@@ -76,7 +76,7 @@ def test_why_a_value_is_out_of_its_range_depends_on_the_learner(seed: int) -> No
 
 
 @pytest.mark.parametrize("times", [0.7, 0.8, 1.25, 1.4])
-@pytest.mark.parametrize("seed", thinned(range(4), 2))
+@pytest.mark.parametrize("seed", thinned(range(4), 4))
 def test_missing_actions_are_blamed_only_for_a_mean_ratio_below_1(seed: int, times: float) -> None:
     """Logged probabilities are wrong by a factor; what the log never shows cannot raise a mean."""
     table = drawn(seed, 150)
@@ -108,7 +108,7 @@ def test_estimated_probabilities_are_not_called_logged() -> None:
 
 
 @pytest.mark.parametrize("episodes", [1, 2, 3, 5, 8, 12])
-@pytest.mark.parametrize("seed", thinned(range(4), 2))
+@pytest.mark.parametrize("seed", thinned(range(4), 4))
 def test_small_logs_are_not_said_to_have_outliers(seed: int, episodes: int) -> None:
     """Of ten units three decide the error by chance alone: no episode is unlike the others."""
     e = evaluated(drawn(seed, episodes, {"near": 0.5, "same": 0.0}), learners=["lstd"])
@@ -116,7 +116,7 @@ def test_small_logs_are_not_said_to_have_outliers(seed: int, episodes: int) -> N
     assert found(e, "few_episodes")
 
 
-@pytest.mark.parametrize("seed", thinned(range(4), 2))
+@pytest.mark.parametrize("seed", thinned(range(4), 4))
 def test_where_nothing_varies_stretches_are_not_called_alike(seed: int) -> None:
     """Rewards of 1 without end: what is left is rounding, and a longer log would not change it."""
     p = episodic(STATES, 0.5, np.eye(STATES), seed=seed)
@@ -129,7 +129,7 @@ def test_where_nothing_varies_stretches_are_not_called_alike(seed: int) -> None:
     assert found(e, "no_variation") and not found(e, "stretches_alike")
 
 
-@pytest.mark.parametrize("seed", thinned(range(4), 2))
+@pytest.mark.parametrize("seed", thinned(range(4), 4))
 def test_of_the_logs_own_policy_nothing_is_said_that_only_others_do(seed: int) -> None:
     e = evaluated(drawn(seed, 25, {"near": 0.5, "same": 0.0}, "one"), learners=["lstd"])
     mine = " ".join(w.text for w in e.warnings if w.target == "same")
@@ -138,7 +138,7 @@ def test_of_the_logs_own_policy_nothing_is_said_that_only_others_do(seed: int) -
     assert any("ratios multiply" in w.text for w in e.warnings if w.target == "near")
 
 
-@pytest.mark.parametrize("seed", thinned(range(4), 2))
+@pytest.mark.parametrize("seed", thinned(range(4), 4))
 def test_every_finding_stands_beside_its_own_remedy(seed: int) -> None:
     """On the page and on the terminal: targets of one finding may need different things."""
     table = drawn(seed, 60, {"near": 1.0, "far": 8.0})
@@ -152,7 +152,7 @@ def test_every_finding_stands_beside_its_own_remedy(seed: int) -> None:
     assert len(unlike) > 1  # one remedy for all of them would be false
 
 
-@pytest.mark.parametrize("seed", thinned(range(4), 2))
+@pytest.mark.parametrize("seed", thinned(range(4), 4))
 def test_a_decision_that_is_not_trusted_says_so_wherever_it_is_read(seed: int) -> None:
     for episodes, targets in ((9, {"pi": 0.5}), (9, {"one": 0.5, "two": 2.0}), (300, {"pi": 0.5})):
         e = evaluated(drawn(seed, episodes, targets), learners=["lstd"])
@@ -174,7 +174,7 @@ def test_a_level_below_100_is_not_printed_as_100() -> None:
             assert 100.0 - float(said) == pytest.approx(5.0 / many, rel=0.05)
 
 
-@pytest.mark.parametrize("seed", thinned(range(3), 1))
+@pytest.mark.parametrize("seed", thinned(range(3), 3))
 def test_the_remedy_for_rows_left_out_is_true_with_and_without_the_column(seed: int) -> None:
     """Followed: with next_obs in these rows alone nothing is left out."""
     table = drawn(seed, 60, cut=3)
@@ -201,7 +201,7 @@ def test_many_targets_are_not_left_out_without_a_word() -> None:
     assert "of 6 of 9 targets" in shown
 
 
-@pytest.mark.parametrize("seed", thinned(range(3), 1))
+@pytest.mark.parametrize("seed", thinned(range(3), 3))
 def test_quantiles_of_cut_returns_are_said_to_be_cut(seed: int) -> None:
     """They are those of the logged parts, which lie nearer 0 than whole returns of rewards of 1."""
     cut, whole = (evaluated(drawn(seed, 300, PI, "one", n), learners=["lstd"]) for n in (4, 400))
@@ -213,7 +213,7 @@ def test_quantiles_of_cut_returns_are_said_to_be_cut(seed: int) -> None:
     assert upper[0] <= 4.0 < upper[1]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", thinned(range(2), 2))
 def test_the_stability_table_tells_not_stable_from_unstable(seed: int) -> None:
     """In one of three states the target does nothing that was logged: that mode stays as it is."""
     rng, n = np.random.default_rng(seed), 600
@@ -229,7 +229,7 @@ def test_the_stability_table_tells_not_stable_from_unstable(seed: int) -> None:
     assert ">not stable<" in evaluation_page(e) and ">unstable<" not in evaluation_page(e)
 
 
-@pytest.mark.parametrize("seed", thinned(range(4), 2))
+@pytest.mark.parametrize("seed", thinned(range(4), 4))
 def test_a_sum_of_rewards_without_end_is_not_blamed_on_the_log(seed: int) -> None:
     """Discount 1, and no episode ends: followed, the remedy gives a value by a lam."""
     p = episodic(STATES, 0.5, np.ones((STATES, 1)), seed=seed)
