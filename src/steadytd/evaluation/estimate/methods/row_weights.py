@@ -87,7 +87,7 @@ class RowWeights:
         return np.asarray(self.each * number[place])
 
     def chance(self, target: int) -> float:
-        """Of the variance of rewards, the part within rows of the same features and action.
+        """Of the variance of rewards, the part within rows of the same features, ratio and action.
 
         0 where actions are not known.
         """
