@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from steadytd.base.wording import figures
 from steadytd.report.certificate.page import write_certificate
 from steadytd.report.evaluation.page import write_evaluation
 from steadytd.report.reproduction.page import write_reproduction
+from steadytd.report.run.page import write_run
 from steadytd.report.study.page import write_study_report
 from steadytd.reproduction.reproduce import reproduce
 from steadytd.studies.study import study
@@ -42,7 +44,8 @@ name = "perturbed_td"
 alpha = [0.0078125, 0.03125]
 eta = [0.1, 0.5]
 """
-KINDS = ("reproduce", "certify", "cures", "study", "evaluate")
+KINDS = ("reproduce", "certify", "cures", "run", "study", "evaluate")
+RUN = ["td:alpha=0.005", "td:alpha=0.5", "perturbed_td:alpha=0.005,eta=0.2"]
 
 
 def _evaluate(out: Path) -> Path:
@@ -73,6 +76,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "cures": write_certificate(
             st.certify("theta2theta"), out / "cures", cures=True, pictures=False
         ),
+        "run": write_run(st.run("baird", RUN, steps=100_000, seeds=2), out / "run", pictures=False),
         "study": _study(out / "study"),
         "evaluate": _evaluate(out / "evaluate"),
     }
@@ -134,9 +138,9 @@ def place_of(page: Page, chart: str, row: str) -> tuple[float, float]:
             """([chart, row]) => {
               const place = document.querySelector(chart), view = place.view;
               const box = place.querySelector("svg, canvas").getBoundingClientRect();
-              const [left, top] = view.origin();
+              const [left, top] = view.origin(), pad = view.padding();
               const [x, y] = [view.scale("x")(row.x), view.scale("y")(row.y)];
-              return [box.left + left + x, box.top + top + y];
+              return [box.left + left + pad.left + x, box.top + top + pad.top + y];
             }""",
             [chart, json.loads(row)],
         )
@@ -190,6 +194,73 @@ def test_a_tooltip_does_not_cover_its_point(
                 assert not all(inside), (label, row)
                 assert box["x"] <= tip["x"] and tip["x"] + tip["width"] <= box["x"] + box["width"]
         assert tried >= 4
+
+
+LINES = """(chart) => {  // places of a drawn chart's lines on the screen, a pixel apart
+  const found = [], frame = chart.querySelector("svg .background").getBoundingClientRect();
+  for (const path of chart.querySelectorAll(".mark-line.role-mark path[d]:not([d=''])")) {
+    const place = path.getScreenCTM();
+    for (let at = 0; at <= path.getTotalLength(); at++) {
+      const { x, y } = path.getPointAtLength(at).matrixTransform(place);
+      if (y >= frame.top && y <= frame.bottom) found.push([x, y]);
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("kind", ["reproduce", "certify", "cures", "run", "study"])
+@pytest.mark.parametrize("width", [1280, 420])
+def test_the_ring_lies_on_the_line(
+    pages: dict[str, str], chromium: Browser, kind: str, width: int
+) -> None:
+    """Where the pointer is on a line as drawn, the ring is less than two pixels off one."""
+    with shown(chromium, pages[kind], width) as page:
+        wait(page)
+        rings = 0
+        for chart in page.locator(".chart:has(svg .mark-line.role-mark)").all():
+            chart.scroll_into_view_if_needed()
+            places = chart.evaluate(LINES)
+            for place in places[:: max(1, len(places) // 5)]:
+                page.mouse.move(*place)
+                ring = chart.locator(".dot")
+                if ring.count() == 0 or not ring.is_visible():
+                    continue  # a line whose points say nothing
+                box = ring.bounding_box()
+                assert box is not None
+                middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+                assert min(math.dist(middle, other) for other in places) < 2.0
+                rings += 1
+        assert rings >= 4
+
+
+SIGNS = """(figure) => {  // which way triangles point, and their distance to the frame's edges
+  const view = document.querySelector(`${figure} .chart`).view, found = [];
+  const walk = (item) => {
+    if (item.datum?.on) found.push([item.datum.on, item.y, view.height() - item.y]);
+    for (const child of item.items ?? []) walk(child);
+  };
+  walk(view.scenegraph().root);
+  return found;
+}"""
+
+
+def test_a_line_that_leaves_the_picture_has_a_sign_there(
+    pages: dict[str, str], chromium: Browser
+) -> None:
+    """Growing, overflowing and tiny errors of a run; the pole and the bound of a certificate."""
+    with shown(chromium, pages["run"]) as page:
+        wait(page)
+        signs = page.evaluate(SIGNS, "#curves")
+        above = [top for on, top, _ in signs if on == "above the picture"]
+        assert len(above) == 2 and max(above) < 12
+        assert [on for on, *_ in signs if on == "below the picture"]
+        expect(page.locator("#curves figcaption")).to_contain_text("errors below 1e-12")
+    with shown(chromium, pages["certify"]) as page:
+        wait(page)
+        signs = page.evaluate(SIGNS, "#path")
+        assert len(signs) == 3
+        assert all(on == "above the picture" and top < 12 for on, top, _ in signs)
 
 
 def data(page: Page, chart: str) -> list[dict[str, Any]]:
@@ -367,3 +438,21 @@ def test_it_prints_in_black_on_white(pages: dict[str, str], chromium: Browser) -
         assert page.evaluate(STYLE, ".role-axis-label text")["fill"] == "rgb(29, 35, 41)"
         expect(page.locator(".contents")).to_be_hidden()
         assert len(page.pdf()) > 20_000
+
+
+@pytest.mark.parametrize("kind", ["certify", "study", "evaluate"])
+def test_printed_at_once_every_figure_is_drawn(
+    pages: dict[str, str], chromium: Browser, kind: str
+) -> None:
+    """Before there was time to draw them; a listener after the page's own sees what is printed."""
+    page = chromium.new_page()
+    page.add_init_script("window.requestIdleCallback = () => 0")  # never time
+    page.goto(pages[kind], wait_until="domcontentloaded")
+    bare = "document.querySelectorAll('figure.live:not([data-drawn])').length"
+    assert page.evaluate(bare) >= 2
+    page.evaluate(f"addEventListener('beforeprint', () => {{ window.bare = {bare}; }})")
+    early = page.pdf()
+    assert page.evaluate("window.bare") == 0
+    assert page.locator(".chart:not(:has(svg.marks, canvas.marks))").count() == 0
+    assert len(early) == pytest.approx(len(page.pdf()), rel=0.02)  # the same page again
+    page.close()

@@ -62,7 +62,7 @@ def learning_curves(
     """Error over steps: a line for the mean of the runs, a band from least to largest."""
     import altair as alt
 
-    data = as_text(curve_rows(steps, curves, FLOOR if log else 0.0))
+    rows = curve_rows(steps, curves, FLOOR if log else 0.0)
     scale = alt.Scale(type="log" if log else "linear", domain=domain or alt.Undefined, nice=False)
     colour, dash = channels("label", looks({c.label: c.learner or c.label for c in curves}))
     x = alt.X(
@@ -73,7 +73,7 @@ def learning_curves(
     )
     axis = tick_axis(log, *domain) if domain else alt.Axis(format="~g", tickCount=7)
     y = alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=axis)
-    base = alt.Chart(data)
+    base = alt.Chart(as_text(rows))
     band = base.mark_area(opacity=0.18, clip=True).encode(
         x=x, y=alt.Y("low:Q", scale=scale, title="error (RMSE)"), y2="high:Q", color=colour
     )
@@ -81,6 +81,8 @@ def learning_curves(
         x=x, y=y, color=colour, strokeDash=dash, tooltip=curve_tooltip("label")
     )
     layers = [band, line]
+    if domain:
+        layers += edge_signs(rows, domain, ["label"], x=x, y=y, color=colour)
     ends = [
         {"label": curve.label, "step": int(step), "end": max(float(end), FLOOR), "side": side}
         for curve in curves
@@ -149,6 +151,40 @@ def curve_tooltip(field: str, low: str = "least", high: str = "largest") -> list
         alt.Tooltip("step:Q", format=","),
         *(alt.Tooltip(f"{key}:Q", title=text, format=".4~g") for key, text in ends.items()),
     ]
+
+
+def edge_signs(
+    rows: Sequence[dict[str, Any]], ends: tuple[float, float], line: Sequence[str], **channels: Any
+) -> list[Any]:
+    """Layers with a small triangle wherever a line leaves the picture at its top or bottom.
+
+    `ends` are those of the axis, `line` the fields that tell lines apart, and `channels` are the
+    lines' x, y and colour.
+    """
+    import altair as alt
+
+    y = channels["y"]["shorthand"].partition(":")[0]
+    lines: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        lines.setdefault(tuple(row[name] for name in line), []).append(row)
+    layers = []
+    for side, shape, inward in ((1.0, "triangle-up", 6), (-1.0, "triangle-down", -6)):
+        end = max(side * ends[0], side * ends[1])
+        signs = []
+        for points in lines.values():
+            out = [side * row[y] > end for row in points]
+            crossings = [
+                i for i in range(len(out)) if out[i] and not all(out[max(i - 1, 0) : i + 2])
+            ]
+            at = crossings or ([0] if out[0] else [])  # all of it may lie outside
+            told = {y: side * end, "on": f"{'above' if side > 0.0 else 'below'} the picture"}
+            signs += [{**points[i], **told} for i in sorted({*at[:1], *at[-1:]})]
+        if signs:
+            mark = alt.Chart(data_of(signs)).mark_point(
+                shape=shape, size=70, filled=True, opacity=1, yOffset=inward, clip=True
+            )
+            layers.append(mark.encode(**channels, tooltip=alt.Tooltip("on:N", title="goes on")))
+    return layers
 
 
 def styled(chart: Any) -> Any:

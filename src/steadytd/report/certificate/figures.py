@@ -15,7 +15,7 @@ from steadytd.base.arrays import Floats
 from steadytd.learners import algorithm
 from steadytd.report.certificate.letters import keys, marks
 from steadytd.report.certificate.moves import Move, stop
-from steadytd.report.figures import channels, data_of, dotted, styled
+from steadytd.report.figures import channels, data_of, dotted, edge_signs, styled
 from steadytd.report.palette import GOOD, INK, RAMP, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.overview import compared
@@ -157,6 +157,8 @@ def path_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
             ],
         )
     )  # fmt: skip
+    if not flat:
+        layers += edge_signs(rows, (low, high), ["what", "branch"], x=x, y=y, color=colour)
     layers += marks(c, top, x_scale)
     best = {"eta": c.best_eta, "error": 0.0 if flat else c.error(c.pencil.fixed_point(c.best_eta))}
     chosen = alt.Chart(data_of([best])).encode(x=x, y=y, tooltip=["eta:Q", "error:Q"])

@@ -11,6 +11,7 @@ import numpy as np
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.chosen import telling
 from steadytd.report.evaluation.panels import DRAWN, TARGET, data, framed, of_target, says
+from steadytd.report.figures import edge_signs
 from steadytd.report.palette import GOOD, PALE, SHADE, SOFT
 
 TAIL, FLOOR = 0.01, -8.0  # share of the least ratios, and power of two, that share a bar
@@ -149,6 +150,8 @@ def path_chart(e: Evaluation, name: str) -> Any:
     solved = alt.Chart(data(drawn[:1]))
     layers.append(solved.mark_rule(strokeDash=[5, 4], color=SOFT, clip=True).encode(y=y))
     low, high = y_scale.domain
+    signs = {"x": x, "y": y, "color": alt.value(TARGET)}
+    layers += edge_signs(drawn, (low, high), ["branch"], **signs)
     chosen = [r for r in drawn if r["eta"] == s["eta"] and low <= r["value"] <= high]
     layers.append(
         alt.Chart(data(chosen[:1]))

@@ -12,6 +12,7 @@ from steadytd.report.figures import (
     channels,
     curve_rows,
     curve_tooltip,
+    edge_signs,
     styled,
     tick_axis,
 )
@@ -53,16 +54,12 @@ def _half(
     colour, dash = channels("label", looks({c.label: c.learner for c in curves}))
     axis = tick_axis(True, *domain) if log else alt.Axis(tickCount=6)
     scale = alt.Scale(type="log" if log else "linear", domain=list(domain), nice=False)
-    return (
-        alt.Chart(as_text(rows))
-        .mark_line(strokeWidth=2, clip=True)
-        .encode(
-            x=alt.X("step:Q", title="step",
-                    axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=5)),
-            y=alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=axis),
-            color=colour,
-            strokeDash=dash,
-            tooltip=curve_tooltip("label")[:3],
-        )
-        .properties(width=360, height=240, title=alt.TitleParams(title, fontSize=12))
-    )  # fmt: skip
+    steps = alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=5)
+    x = alt.X("step:Q", title="step", axis=steps)
+    y = alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=axis)
+    line = alt.Chart(as_text(rows)).mark_line(strokeWidth=2, clip=True)
+    said = curve_tooltip("label")[:3]
+    layers = [line.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=said)]
+    layers += edge_signs(rows, domain, ["label"], x=x, y=y, color=colour)
+    heading = alt.TitleParams(title, fontSize=12)
+    return alt.layer(*layers).properties(width=360, height=240, title=heading)

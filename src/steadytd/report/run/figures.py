@@ -13,6 +13,7 @@ from steadytd.report.figures import (
     as_text,
     channels,
     curve_tooltip,
+    edge_signs,
     tick_axis,
 )
 from steadytd.report.palette import looks
@@ -22,6 +23,7 @@ from steadytd.report.study.axes import (
     error_axis,
     interval_ends,
     interval_note,
+    least_note,
 )
 from steadytd.runs.result import Result, standard_errors
 
@@ -30,7 +32,7 @@ REACH = 1e4  # times the error at the start: what grows further leaves the pictu
 
 
 def run_chart(r: Result) -> Any:
-    """Error over steps; a line ends where a run of it overflows.
+    """Error over steps; a line ends where a run of it overflows, with a sign at the top.
 
     The band is the 95 % interval of the mean (with one seed there is none).
     """
@@ -38,7 +40,8 @@ def run_chart(r: Result) -> Any:
 
     names = labels(r)
     chosen = np.unique(np.linspace(0, len(r.steps) - 1, POINTS).astype(int))
-    rows = _rows(r, names, chosen)
+    points = _rows(r, names, chosen)
+    rows = [{**p, "mean": max(p["mean"], LEAST)} for p in points if np.isfinite(p["mean"])]
     top = REACH * max(row["mean"] for row in rows if row["step"] == 0)
     means = np.array([row["mean"] for row in rows])
     log, low, high = error_axis(means[means <= top])
@@ -63,15 +66,20 @@ def run_chart(r: Result) -> Any:
     )
     many = len(r.seeds) > 1
     note = f"mean of {len(r.seeds)} runs, {interval_note(log)}" if many else "one run"
+    note += least_note(p["mean"] for p in points)
     heading = alt.TitleParams(r.problem.name, subtitle=note, anchor="start", offset=12)
     layers = [band, line] if many else [line]
+    layers += edge_signs(points, (max(low, LEAST), high), ["learner"], x=x, y=y, color=colour)
     return alt.layer(*layers).properties(
         width=WIDE, height=TALL, title=heading, usermeta={"toggle": "learner"}
     )
 
 
 def _rows(r: Result, names: list[str], chosen: Any) -> list[dict[str, Any]]:
-    """The points of all lines: learner, step, mean, half the width of its interval."""
+    """The points of all lines: learner, step, mean, half the width of its interval.
+
+    The last one of a line of which a run overflows is infinite.
+    """
     seeds = len(r.seeds)
     quantile = float(stdtrit(seeds - 1, 0.975)) if seeds > 1 else 0.0
     rows: list[dict[str, Any]] = []
@@ -82,6 +90,8 @@ def _rows(r: Result, names: list[str], chosen: Any) -> list[dict[str, Any]]:
         spread = standard_errors(shown[:last])
         for i, values, stderr in zip(chosen[:last], shown[:last], spread, strict=True):
             mean = float((values / seeds).sum())
-            point = {"mean": max(mean, LEAST), "half": quantile * (stderr or 0.0)}
+            point = {"mean": mean, "half": quantile * (stderr or 0.0)}
             rows.append({"learner": name, "step": int(r.steps[i]), **point})
+        if last < len(finite):
+            rows.append({"learner": name, "step": int(r.steps[chosen[last]]), "mean": np.inf})
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,12 +41,22 @@ def interval_ends(mean: Floats, half: Floats, log: bool) -> tuple[Floats, Floats
     if not log:
         return mean - half, mean + half
     factor = np.exp(np.divide(half, mean, out=np.zeros_like(half), where=mean > 0.0))
-    return mean / factor, mean * factor
+    with np.errstate(over="ignore"):  # just before a run overflows the upper end may be infinite
+        return mean / factor, mean * factor
 
 
 def interval_note(log: bool) -> str:
     """What a band is."""
     return f"band: 95 % interval of the mean{', of its logarithm' if log else ''}"
+
+
+def least_note(errors: Iterable[float]) -> str:
+    """What a caption says where errors are too small to be drawn.
+
+    >>> least_note([1e-13, 1.0]), least_note([1e-12, 1.0])
+    ('; errors below 1e-12 are drawn as that', '')
+    """
+    return f"; errors below {LEAST:g} are drawn as that" if min(errors) < LEAST else ""
 
 
 def error_scale(log: bool, low: float, high: float) -> Any:

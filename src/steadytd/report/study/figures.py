@@ -24,6 +24,7 @@ from steadytd.report.study.axes import (
     error_scale,
     interval_ends,
     interval_note,
+    least_note,
     share_of,
     spread,
     value_at,
@@ -110,8 +111,7 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
     seeds = len(next(iter(chapter.curves.values())))
     where = "fresh seeds" if chapter.fresh else "the grid's seeds"
     note = f"mean over {seeds} {where}, {interval_note(log)}"
-    if any(band[1].min() < LEAST for band in bands.values()):
-        note += f"; errors below {LEAST:g} are drawn as that"
+    note += least_note(band[1].min() for band in bands.values())
     title = heading(f"{chapter.label}: each learner at its best", note)
     size = {"width": WIDE, "height": TALL, "title": title}
     return styled(alt.layer(*layers).properties(**size, usermeta={"toggle": "learner"}))

@@ -14,7 +14,7 @@ import numpy as np
 
 from steadytd.report.figures import data_of, styled
 from steadytd.report.palette import SHADE, SOFT
-from steadytd.report.study.axes import Shelf, shelf
+from steadytd.report.study.axes import LEAST, Shelf, least_note, shelf
 from steadytd.report.study.figures import heading, shades
 from steadytd.studies.analysis.reading import Chapter
 from steadytd.studies.analysis.tables import short
@@ -62,7 +62,11 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
         .properties(name="dots")
     )
     best = [
-        {"x": names.index(b.algorithm), "y": min(b.grid.value, frame.clip), "learner": b.algorithm}
+        {
+            "x": names.index(b.algorithm),
+            "y": min(max(b.grid.value, LEAST), frame.clip),
+            "learner": b.algorithm,
+        }
         for b in chapter.best
     ]
     marked = alt.Chart(data_of(best or [{}]))
@@ -81,7 +85,8 @@ def overview_chart(chapter: Chapter, what: str) -> Any:
     title = heading(
         f"{chapter.label}: all {len(table):,} configurations",
         [
-            "a dot is one configuration, its error the mean over the seeds; diamond: the best one",
+            "a dot is one configuration, its error the mean over the seeds; diamond: the best one"
+            + least_note(table["error"]),
             "above the columns: how many of them have a run that overflowed; "
             f"dashed: the error at w0, {chapter.start:.4g}",
         ],
@@ -117,7 +122,7 @@ def _dots(
             x = column + 0.76 * (noise[i, 0] - 0.5)
             y = frame.place(BAND * (0.15 + 0.7 * noise[i, 1]))
         else:
-            y = error
+            y = max(error, LEAST)
         point = {"learner": name, "x": round(x, 4), "y": float(f"{y:.5g}")}
         said: dict[str, Any] = {"error": None if np.isinf(error) else float(f"{error:.4g}")}
         if told:

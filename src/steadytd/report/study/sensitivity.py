@@ -15,7 +15,7 @@ import numpy as np
 
 from steadytd.report.figures import data_of, styled
 from steadytd.report.palette import INK, PALE, RAMP, SOFT
-from steadytd.report.study.axes import Shelf, power_labels, shelf
+from steadytd.report.study.axes import LEAST, Shelf, least_note, power_labels, shelf
 from steadytd.report.study.figures import heading
 from steadytd.studies.analysis.reading import Chapter
 from steadytd.studies.analysis.tables import axes_of, short
@@ -58,6 +58,7 @@ def sensitivity_chart(chapter: Chapter, algorithm: str, what: str) -> Any | None
         subtitle = (
             f"best of {best.configurations}: {best.shown}; error on the grid {best.grid.value:.4g}"
         )
+    subtitle += least_note(own["error"])
     if len(others) > 1:
         subtitle += "; in each panel the other parameters are at their best"
     chart = alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")
@@ -130,7 +131,7 @@ def _panel(
         layers.append(_note("every error is off the scale"))
     else:
         layers.append(
-            alt.Chart(data_of([{"x": least["x"], "y": least["error"]}]))
+            alt.Chart(data_of([{"x": least["x"], "y": max(least["error"], LEAST)}]))
             .mark_point(size=130, color=INK, strokeWidth=1.5, filled=False)
             .encode(x=x, y=y)
         )
@@ -183,7 +184,7 @@ def _line(rows: Sequence[Mapping[str, Any]], frame: Shelf) -> list[dict[str, Any
     drawn = []
     for i, row in enumerate(rows):
         near = any(not above[j] for j in (i - 1, i + 1) if 0 <= j < len(rows))
-        y = min(row["error"], frame.clip) if not above[i] or near else None
+        y = min(max(row["error"], LEAST), frame.clip) if not above[i] or near else None
         said = {"along": row["along"], "error": None if above[i] else row["error"]}
         drawn.append({"x": row["x"], "line": row["line"], "y": y, **said})
     return drawn

@@ -38,7 +38,8 @@
   function nearest(place, view, near, data, toggle) {
     const format = (how, v) => typeof v !== "number" || !how ? String(v) : how === "," ? v.toLocaleString("en") : String(Number(v.toPrecision(4)));
     const move = (event) => {
-      const picture = place.querySelector("svg, canvas").getBoundingClientRect(), [left, top] = view.origin();
+      const picture = place.querySelector("svg, canvas").getBoundingClientRect(), pad = view.padding();
+      const [left, top] = [view.origin()[0] + pad.left, view.origin()[1] + pad.top]; // of the frame in the picture
       const [x, y] = [view.scale("x"), view.scale("y")], [width, height] = [view.width(), view.height()];
       const [px, py] = [event.clientX - picture.left - left, event.clientY - picture.top - top];
       const hidden = toggle ? view.signal("hidden") : [];
@@ -147,7 +148,11 @@
     said();
   }
 
-  addEventListener("beforeprint", () => { for (const part of all("main details")) part.open = true; });
+  // A browser prints as soon as this handler has returned and its promises are kept; drawing needs no more.
+  addEventListener("beforeprint", async () => {
+    for (const part of all("main details")) part.open = true;
+    while (wait.length) await drawFirst();
+  });
 
   // What is in sight is drawn first, the rest as soon as there is time.
   const near = new IntersectionObserver((seen) => {
@@ -155,10 +160,13 @@
   }, { rootMargin: "300px" });
   wait.forEach((figure) => near.observe(figure));
   const later = window.requestIdleCallback ?? ((f) => setTimeout(f, 1));
-  async function next() {
-    if (!wait.length) { document.body.dataset.done = "1"; near.disconnect(); return; }
+  async function drawFirst() {
     const figure = wait.shift();
     try { await draw(figure); } catch (error) { console.error(figure.id, error); }
+  }
+  async function next() {
+    if (!wait.length) { document.body.dataset.done = "1"; near.disconnect(); return; }
+    await drawFirst();
     later(next);
   }
   requestAnimationFrame(() => requestAnimationFrame(next));
