@@ -92,12 +92,30 @@ def test_the_seven_steps_can_be_followed_and_answered(address: str) -> None:
             page.fill("#answer", "123456")
             page.get_by_role("button", name="check").click()
             expect(page.locator("#verdict")).to_contain_text("Not yet")
-            truth = page.evaluate("COURSE[state.step - 1].answer(analysis)")
+            truth = page.evaluate("data.course[state.step - 1].answer")
             page.fill("#answer", f"{truth:.3g}")
             page.get_by_role("button", name="check").click()
             expect(page.locator("#verdict")).to_contain_text("Yes.")
             if step < 7:
                 page.get_by_role("button", name="next step").click()
+
+
+def test_the_page_says_which_kind_of_td_it_runs(address: str) -> None:
+    with opened(address + STATE) as page:
+        expect(page.locator("#sentences")).to_contain_text("Off-policy TD's mean update")
+        page.locator("#on-policy").check()
+        expect(page.locator("#sentences")).to_contain_text("On-policy TD is stable in the mean")
+        expect(page.locator("#sentences")).not_to_contain_text("ff-policy")
+
+
+def test_a_line_that_leaves_the_picture_has_a_sign(address: str) -> None:
+    grown = "#p=baird&l=td:alpha=0.005;perturbed_td:alpha=0.005,eta=0.2&n=100000&k=1"
+    with opened(address + grown) as page:
+        wait(page)
+        assert page.locator("#chart-curves .sign").count() >= 1
+    with opened(address + STATE) as page:
+        wait(page)
+        assert page.locator("#chart-curves .sign").count() == 0
 
 
 def test_a_chain_of_ones_own(address: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import steadytd as st
 from steadytd.base.errors import InputError
+from steadytd.lab.course import course
 from steadytd.lab.page import fits, lab_page, penalty_of
 from steadytd.learners import algorithm, names
 from steadytd.problems import problems
@@ -48,6 +49,17 @@ def test_it_is_one_small_file_without_addresses(page: str) -> None:
 def test_the_penalty_is_found_by_trial_not_by_name() -> None:
     with_penalty = {name for name in names() if penalty_of(algorithm(name))}
     assert with_penalty == {"perturbed_td"}
+
+
+def test_it_has_the_course_and_says_how_long_that_is(page: str) -> None:
+    assert content(page)["course"] == course()
+    assert "The deadly triad in seven steps" in page and len(course()) == 7
+
+
+def test_a_problem_with_the_name_of_one_of_the_courses_takes_the_course_away() -> None:
+    p = st.problem("theta2theta")
+    own = st.Problem(name="baird", P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=p.Phi)
+    assert content(lab_page([own]))["course"] == []
 
 
 def test_names_cannot_end_the_script() -> None:

@@ -92,27 +92,57 @@ def test_a_wrong_model_is_refused(browser: Browser, change: dict[str, object], s
     assert said in " ".join(browser.value("faults(model)", model=model))
 
 
-def test_the_courses_answers_are_certifys(browser: Browser) -> None:
-    asked = browser.value("COURSE.map((one) => [one.state.problem, !!one.state.onPolicy])")
-    models = {name: model_of(st.problem(name)) for name, _ in asked}
-    answers = browser.value(
-        """COURSE.map((one) => { const m = models[one.state.problem];
-            return one.answer(analyse(one.state.onPolicy ? { ...m, pi: m.mu } : m)); })""",
-        models=models,
+@pytest.mark.parametrize("on_policy", [False, True])
+@pytest.mark.parametrize("name", ["three_state", "baird", "nonmonotone"])
+def test_the_sentences_say_what_certify_says(browser: Browser, name: str, on_policy: bool) -> None:
+    p, eta = problem(name), 0.3
+    if on_policy:
+        p = st.Problem(name="on", P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.mu, Phi=p.Phi)
+    c = st.certify(p)
+    said = browser.value("sentences(model, analyse(model), eta)", model=model_of(p), eta=eta)
+
+    def number(x: float) -> str:
+        return str(browser.value("shortNumber(x)", x=x))
+
+    td = "On-policy TD" if on_policy else "Off-policy TD"
+    zero, errors = (
+        c.error(np.zeros(p.n_features)),
+        [c.error(c.pencil.fixed_point(e)) for e in (0.0, eta)],
     )
-    three, baird = st.certify("three_state"), st.certify("baird")
-    p = st.problem("three_state")
-    on = st.certify(st.Problem(name="on", P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.mu, Phi=p.Phi))
     wanted = [
-        on.error(on.pencil.fixed_point(0.0)),
-        st.certify("theta2theta").A()[0, 0],
-        (np.linalg.eigvals(baird.pencil.A0).real < 0).sum(),
-        baird.eta_hurwitz,
-        three.poles[0],
-        three.error(three.pencil.fixed_point(0.0)),
-        st.certify("nonmonotone").eta_hurwitz,
+        f"{td} is stable in the mean, with small enough steps. Its fixed point has error "
+        f"{number(errors[0])}; predicting 0 everywhere has {number(zero)}."
+        if c.td_stable
+        else f"{td}'s mean update is unstable: a mode grows at rate "
+        f"{number(-c.pencil.slowest(0.0))} per unit of alpha."
     ]
-    np.testing.assert_allclose(answers, wanted, rtol=1e-9)
+    if c.pencil.rank < p.n_features:
+        rank = f"rank {c.pencil.rank} of {p.n_features}"
+        known = "all statements are about the values."
+        wanted.insert(0, f"The features of the visited states have {rank}: {known}")
+    if c.unstable_etas:
+        ((low, high),) = c.unstable_etas
+        wanted.append(
+            f"Perturbed TD is unstable for eta from {number(low)} to {number(high)}, "
+            f"and stable in the mean for every eta above {number(c.eta_hurwitz)}."
+        )
+    else:
+        wanted.append("Perturbed TD is stable in the mean for every eta >= 0.")
+    if c.eta_pd > 0.0:
+        wanted.append(
+            f"A(eta) is positive definite, as the theorem asks, above {number(c.eta_pd)}; "
+            f"the paper's bound asks for {number(c.bounds['paper'])}."
+        )
+    wanted += [
+        f"At eta = {number(x)} the matrix is singular and the fixed point has a pole."
+        for x in c.poles
+    ]
+    stable = "stable" if c.is_stable("perturbed_td", eta=eta) else "unstable"
+    wanted.append(
+        f"At eta = 0.3 the mean update is {stable}, and its fixed point has error "
+        f"{number(errors[1])}."
+    )
+    assert said == wanted
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class Browser:
 
     def __init__(self) -> None:
         self.v8 = MiniRacer()
-        texts = [asset(name) for name in (*WORKER, "course.js")]
+        texts = [asset(name) for name in WORKER]
         self.v8.eval(BYTES + "\n".join(texts))
 
     def expected(self, problem: Problem, learner: Learner, points: list[int]) -> list[float] | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from steadytd.base.errors import InputError
 from steadytd.engine.law import AUTO, GENERAL, Law, Param
+from steadytd.lab.course import course
 from steadytd.lab.module import law_module, stream_module
 from steadytd.lab.tables import affine
 from steadytd.learners import algorithm, names
@@ -25,7 +26,7 @@ SHADES = 8  # learners of one law
 LIGHTER = {"#222222": "#7f7f7f", "#774400": "#a86a2c"}
 START = {"alpha": 0.001, "eta": 0.5, "beta": 0.5, "ratio": 10.0}  # where a slider begins
 WORKER = ("engine.js", "algebra.js", "theory.js", "worker.js")
-PAGE = ("algebra.js", "theory.js", "charts.js", "course.js", "page.js")
+PAGE = ("algebra.js", "theory.js", "charts.js", "page.js")
 
 
 def lab_page(problems: Sequence[Problem] = (), laws: Sequence[Law] = ()) -> str:
@@ -42,12 +43,14 @@ def lab_page(problems: Sequence[Problem] = (), laws: Sequence[Law] = ()) -> str:
     shown = [*own.values(), *(p for p in registered.values() if fits(p))]
     known = [algorithm(name) for name in names()]
     taken = [law for law in [*laws, *known] if law.block is None and not law.action_values]
+    steps = course()  # about the registered problems: not where another has the name of one
     data = {
         "stream": _text(stream_module()),
         "problems": [{"name": p.name, "summary": p.summary, "model": model_of(p)} for p in shown],
         "learners": [learner_of(law) for law in taken],
         "colours": {law.name: _colours(law.name) for law in taken},
         "first": next(iter(own), None),
+        "course": [] if own.keys() & {step["state"]["problem"] for step in steps} else steps,
     }
     return assembled(data)
 

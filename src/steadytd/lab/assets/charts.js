@@ -88,7 +88,12 @@ function draw(place, spec) {
   for (const line of spec.lines || []) {
     let path = "";
     let pen = false;
+    let before = 0;
     for (const [x, y] of line.points) {
+      const out = y > spec.y.high ? 1 : y < spec.y.low ? -1 : 0; // a line that leaves the picture has a sign there
+      if (out && out !== before && !line.faint)
+        make("path", { d: `M${X(x)} ${pad.top + (out > 0 ? 0 : inner.h)}l-5 ${8 * out}h10z`, fill: line.colour, class: "sign" }, ink);
+      before = out;
       if (!Number.isFinite(y)) {
         pen = false;
         continue;
