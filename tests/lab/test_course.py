@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.engine.learner import Learner
 from steadytd.lab.course import course, problem_of
 
 LETTERS = {"half": 0.5, "two": 2, "both": 2, "seven": 7, "eight": 8}
@@ -129,12 +130,22 @@ def updates_grow(h: Here) -> bool:
     """From the first state every possible change of w > 0 points up or is none."""
     p, gamma = h.p, h.p.moments().gamma
     pull = [p.pi[0, a] * (gamma[0, a, a] * p.Phi[a, 0] - p.Phi[0, 0]) for a in range(2)]
-    return min(pull) >= 0.0 and max(pull) > 0.0
+    return bool(min(pull) >= 0.0 and max(pull) > 0.0)
+
+
+def setting(learner: Learner, name: str) -> float:
+    return float(learner.values.get(name, 0.0))
+
+
+def largest_alpha(h: Here, learner: Learner) -> float:
+    """In the mean square, or where that is not known in the mean."""
+    moments = h.c.mean_square(learner)
+    return h.c.largest_alpha(learner) if moments is None else moments.largest_alpha
 
 
 def penalised(h: Here, eta: float) -> bool:
     """Stable in the mean at a penalty that the step runs, in theory, and not growing in its run."""
-    i = [x.values.get("eta", 0.0) for x in h.learners].index(eta)
+    i = [setting(x, "eta") for x in h.learners].index(eta)
     stable = bool((h.rates(eta).real > 0).all())
     return stable and not h.grows(i) and h.errors[i][:, -1].max() < 0.01 * h.errors[i][0, 0]
 
@@ -256,7 +267,7 @@ CHECKS: list[dict[str, Check]] = [
         "It is stable in the mean, but": lambda h: true(h.c.is_stable(h.learners[2])),
         "Their variance is infinite here": lambda h: true(not h.c.variance(h.learners[2]).finite),
         "Longer traces ... here TD with lam = 0.9 is stable.":
-            lambda h: true(h.c.is_stable(h.learners[3]), h.learners[3].values["lam"]),
+            lambda h: true(h.c.is_stable(h.learners[3]), setting(h.learners[3], "lam")),
         "Each cure": meaning(),
         "TDC ends at TD's fixed point.": lambda h: true(h.settles(1, h.error(h.fixed()))),
         "What is the error": meaning(),
@@ -269,12 +280,12 @@ CHECKS: list[dict[str, Check]] = [
             lambda h: true(h.c.td_stable and len(h.c.unstable_etas) == 1),
         "Here TD is stable in the mean, eta = 0.2 is not, and eta = 0.5 is again.": lambda h: true(
             penalised(h, 0.0) and h.rates(0.2)[0].real < 0 and h.grows(1) and penalised(h, 0.5),
-            h.learners[1].values["eta"], h.learners[2].values["eta"],
+            setting(h.learners[1], "eta"), setting(h.learners[2], "eta"),
         ),
         "So look at": meaning(),
         "Stable in the mean": meaning(),
         "TD's mean squared error stays bounded up to alpha = ... the runs here use ": lambda h: [
-            h.c.mean_square(h.learners[0]).largest_alpha, *{x.values["alpha"] for x in h.learners}
+            largest_alpha(h, h.learners[0]), *{setting(x, "alpha") for x in h.learners}
         ],
         "Now open": meaning(),
         '"Copy as Python"': meaning(),
@@ -344,8 +355,6 @@ def test_step_sizes_suit_what_the_step_says(place: int) -> None:
     h = here(place)
     for i, learner in enumerate(h.learners):
         if h.c.is_stable(learner):
-            moments = h.c.mean_square(learner)
-            limit = h.c.largest_alpha(learner) if moments is None else moments.largest_alpha
-            assert learner.values["alpha"] < limit, learner
+            assert setting(learner, "alpha") < largest_alpha(h, learner), learner
         else:
             assert h.grows(i), learner
