@@ -23,7 +23,7 @@ from steadytd.base.wording import listed
 from steadytd.cli.main import app
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
-from steadytd.report.figures import ticks
+from steadytd.report.figures import described, ticks
 from steadytd.report.live import live
 from steadytd.report.study import figures as study_figures
 from steadytd.report.study import page as study_report
@@ -518,6 +518,22 @@ def test_overview_of_ten_thousand_configurations_is_small(reading: Reading) -> N
     (view,) = json.loads(figure.data)["views"]
     rows = max((t["rows"] for t in view["tables"].values()), key=len)
     assert (len(rows), view["renderer"]) == (n, "canvas")
+
+
+def test_errors_below_the_least_one_stay_in_the_picture_and_are_told(reading: Reading) -> None:
+    """A configuration whose error is exactly zero; its logarithm would lie nowhere."""
+    own = chapter(reading, "three_state")
+    first = (pl.col("algorithm") == "td") & (pl.col("alpha") == 0.0078125)
+    table = own.configurations.with_columns(error=pl.when(first).then(0.0).otherwise("error"))
+    tiny = dataclasses.replace(own, configurations=table)
+    note = "errors below 1e-12 are drawn as that"
+    for drawn in (overview_chart(tiny, "error"), sensitivity_chart(tiny, "td", "error")):
+        chart = described(drawn)
+        rows = [row for some in chart["datasets"].values() for row in some]
+        assert min(row["y"] for row in rows if row.get("y") is not None) == 1e-12
+        assert note in str(chart["title"]["subtitle"])
+    for drawn in (overview_chart(own, "error"), sensitivity_chart(own, "td", "error")):
+        assert note not in str(described(drawn)["title"]["subtitle"])
 
 
 def test_an_incomplete_study_is_said_to_be_incomplete(
