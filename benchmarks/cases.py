@@ -11,7 +11,7 @@ from steadytd import Learner, learner, problem
 from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import fact_table
-from steadytd.engine.loop.kernels import Ways, walk
+from steadytd.engine.step.kernels import Ways, walk
 from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.streams.finite import FiniteStream
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.jit import not_kept
-from steadytd.engine.loop.vectors import add_product, ask, eight, put, spread
+from steadytd.engine.step.vectors import add_product, ask, eight, put, spread
 
 THREADS = os.cpu_count() or 1
 LEARNER = "tdc:alpha=1e-5,ratio=1,lam=0.8"

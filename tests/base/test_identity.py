@@ -299,8 +299,8 @@ def test_modules_are_those_that_are_imported() -> None:
     lanes = closure("steadytd.runs.lanes")
     for name in ("engine.schedule", "engine.rows", "mdp.moments", "mdp.problem", "streams.finite"):
         assert f"steadytd.{name}" in lanes, name
-    assert "steadytd.engine.loop.kernels" in closure(
-        "steadytd.engine.loop.compile"
+    assert "steadytd.engine.step.kernels" in closure(
+        "steadytd.engine.step.compile"
     )  # a late import
     assert not [name for name in lanes if name.startswith(("steadytd.report", "steadytd.cli"))]
     assert "steadytd" not in lanes
@@ -343,10 +343,10 @@ def test_every_module_of_the_list_counts_and_no_other(every: int) -> None:
 def test_versions_count(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.metadata
 
-    before = modules("steadytd.engine.loop.kernels")
+    before = modules("steadytd.engine.step.kernels")
     with changed(), monkeypatch.context() as patch:
         patch.setattr(importlib.metadata, "version", lambda name: "0.0")
-        assert modules("steadytd.engine.loop.kernels") != before
+        assert modules("steadytd.engine.step.kernels") != before
 
 
 def test_threads_may_ask_at_the_same_time() -> None:

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 from steadytd.base import files, jit, numba_parts
-from steadytd.engine.loop import kernels
-from steadytd.engine.loop.compile import kernel
+from steadytd.engine.step import kernels
+from steadytd.engine.step.compile import kernel
 from steadytd.learners import algorithm
 from tests.support.other_code import changed
 
@@ -119,9 +119,9 @@ def test_kept_code_is_found_without_loading_all_of_numba() -> None:
 
 def test_a_changed_module_is_noticed_by_those_that_use_it(kept: Path) -> None:
     for module, wanted in (
-        ("steadytd.engine.loop.kernels", (0, 1)),
+        ("steadytd.engine.step.kernels", (0, 1)),
         ("steadytd.base.arrays", (0, 1)),  # which kernels imports
-        ("steadytd.engine.loop.vectors", (1, 0)),  # which kernels does not
+        ("steadytd.engine.step.vectors", (1, 0)),  # which kernels does not
         ("steadytd.evaluation.evaluate", (1, 0)),
     ):
         with changed(module):
@@ -137,9 +137,9 @@ def test_changed_vectors_are_noticed_by_the_loops_made_of_them() -> None:
         return found()
 
     before = stamp()
-    with changed("steadytd.engine.loop.vectors"):
+    with changed("steadytd.engine.step.vectors"):
         assert stamp() != before
-    with changed("steadytd.engine.loop.write"):
+    with changed("steadytd.engine.step.write"):
         assert stamp() == before
 
 

@@ -24,9 +24,9 @@ from steadytd.base import jit, numba_parts
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.engine.block import Block
-from steadytd.engine.loop import driver, kernels
-from steadytd.engine.loop.compile import kernel
 from steadytd.engine.scaled_block import ScaledBlock
+from steadytd.engine.step import driver, kernels
+from steadytd.engine.step.compile import kernel
 from steadytd.learners import learner
 from tests.support.cases import RandomStream
 
@@ -252,7 +252,7 @@ def test_loops_give_the_same_bits_without_any_part(monkeypatch: pytest.MonkeyPat
 
 PROCESS = """
 import numpy as np
-from steadytd.engine.loop import vectors
+from steadytd.engine.step import vectors
 from steadytd.evaluation.collect.products import Across, Eightfold, multiply
 
 assert vectors.eight is vectors.PLAIN.eight

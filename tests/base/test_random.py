@@ -5,7 +5,7 @@ import pytest
 
 from steadytd.base import random
 from steadytd.base.random import Reservoir, dealt, uniforms
-from steadytd.engine.loop import kernels
+from steadytd.engine.step import kernels
 from tests.support.splitmix import GOLDEN, WORD, mix, problem_uniform, uniform
 
 PURPOSES = (random.PROBLEM, random.OBSERVATIONS, random.BEHAVIOR)

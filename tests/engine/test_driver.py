@@ -7,7 +7,7 @@ import pytest
 
 import steadytd as st
 from steadytd.engine.block import Block
-from steadytd.engine.loop import driver
+from steadytd.engine.step import driver
 from tests.support.cases import RandomStream
 
 STEPS = 300

@@ -19,7 +19,7 @@ from numba import njit
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.law import Law
-from steadytd.engine.loop.compile import kernel
+from steadytd.engine.step.compile import kernel
 
 library = ModuleType("library")
 GAIN = 0.5

@@ -18,9 +18,9 @@ from steadytd.engine import scaled_block
 from steadytd.engine.block import Block, Goal
 from steadytd.engine.choose import make_block
 from steadytd.engine.learner import Learner
-from steadytd.engine.loop.scaled import can_be_scaled, structure
-from steadytd.engine.loop.state import EPOCH
-from steadytd.engine.scaled_block import MANY, ScaledBlock, is_scaled
+from steadytd.engine.scaled_block import MANY, ScaledBlock, active_program, is_scaled
+from steadytd.engine.step.program import only_active
+from steadytd.engine.step.state import EPOCH
 from tests.support.cases import STEPS_OF_A_LAW, assert_same_bits
 from tests.support.draws import examples
 from tests.support.helpers import random_problem
@@ -28,7 +28,7 @@ from tests.support.sparse_streams import SparseStream, without_compiler
 
 CLOSE = 1e-11  # largest difference to the plain loop, relative to a vector's largest entry
 TRACED = [case for case in STEPS_OF_A_LAW if case.traced]
-SCALED = [case for case in TRACED if can_be_scaled(case.law)]
+SCALED = [case for case in TRACED if only_active(case.law)]
 # Each is compiled; what the others have beside, all laws show without the compiler.
 STRUCTURES = (
     "td:alpha=0.01",
@@ -240,6 +240,8 @@ def test_a_saved_learner_goes_on_with_the_same_bits(tmp_path: Path) -> None:
 def test_what_is_carried_along() -> None:
     """h.z needs z.z where h is written along z, and no more."""
     tdc, htd, td = (st.learner(text, alpha=1).law for text in ("tdc", "htd", "td"))
-    assert structure(td) == ([("w", "z")], [])
-    assert structure(tdc) == ([("w", "z"), ("h", "z")], [("h", "z"), ("z", "z")])
-    assert set(structure(htd).products) == {("h", "z"), ("h", "y"), ("z", "z"), ("z", "y")}
+    assert active_program(td).pairs == [("w", "z")]
+    assert active_program(td).products == ()
+    assert active_program(tdc).pairs == [("w", "z"), ("h", "z")]
+    assert active_program(tdc).products == (("h", "z"), ("z", "z"))
+    assert set(active_program(htd).products) == {("h", "z"), ("h", "y"), ("z", "z"), ("z", "y")}

@@ -16,8 +16,8 @@ from hypothesis import strategies as some
 
 import steadytd as st
 from steadytd.base.arrays import Floats
-from steadytd.engine.loop.kernels import mix, uniform
 from steadytd.engine.rows import Rows
+from steadytd.engine.step.kernels import mix, uniform
 from steadytd.features import KINDS, FeatureMap, feature_map, feature_map_from
 from steadytd.features.base import ArrayMap
 from steadytd.features.onehot import OneHot

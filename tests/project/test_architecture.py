@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 
 import steadytd as st
 from steadytd.cli.main import app
-from steadytd.engine.loop.compile import kernel
 from steadytd.engine.schedule import _kept
+from steadytd.engine.step.compile import kernel
 from steadytd.report import kept, pages
 from steadytd.report.reproduction import page as reproduction_page
 from steadytd.reproduction import reproduce

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import steadytd as st
-from steadytd.engine.loop import driver
+from steadytd.engine.step import driver
 from steadytd.runs import ahead
 
 LEARNERS = [st.learner(x) for x in ("td:alpha=0.1", "etd:alpha=0.1", "tdc:alpha=0.1,ratio=1")]

@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from steadytd import InputError, Problem, problem
 from steadytd.base.arrays import Ints
 from steadytd.engine.facts import STEP_FACTS, columns, named
-from steadytd.engine.loop import kernels
+from steadytd.engine.step import kernels
 from steadytd.streams.finite import FiniteStream, Position, exact_frequencies
 from tests.support.helpers import random_problem
 from tests.support.splitmix import GOLDEN, MIX_1, MIX_2, WORD, mix, uniform

@@ -10,19 +10,19 @@ import numpy as np
 import steadytd as st
 from steadytd.base.arrays import Bools, Floats
 from steadytd.engine.law import Function, Law
-from steadytd.engine.loop.compile import law_functions
-from steadytd.engine.loop.vectors import PLAIN
 from steadytd.engine.reference import ReferenceLearner
+from steadytd.engine.step.program import law_functions
+from steadytd.engine.step.vectors import PLAIN
 
 
 def not_compiled(
     law: Law, traced: bool, averaged: bool, write: Callable[[Law, bool, bool], str]
 ) -> Function:
-    """In place of `engine.loop.compile.kernel`: the same source, run by Python."""
+    """In place of `engine.step.compile.kernel`: the same source, run by Python."""
     source = write(law, traced, averaged)
     plain = source.replace("from numba import njit", "njit = lambda **_: (lambda f: f)")
     assert plain != source
-    names: dict[str, Any] = {"Inner": None, **law_functions(law)}
+    names: dict[str, Any] = {"disjoint": {}, **law_functions(law)}
     names |= {name: one.py_func for name, one in PLAIN._asdict().items()}
     exec(plain, names)
 

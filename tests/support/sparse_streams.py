@@ -10,11 +10,8 @@ from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import fact_table
 from steadytd.engine.law import Function, Law
-from steadytd.engine.loop import history
-from steadytd.engine.loop.compile import HELPERS, HISTORY, law_functions
-from steadytd.engine.loop.scaled import scaled_source
-from steadytd.engine.loop.state import Late
 from steadytd.engine.rows import Rows, sparse_rows
+from steadytd.engine.scaled_block import ScaledBlock, active_program
 from steadytd.engine.schedule import step_factors
 
 
@@ -60,11 +57,10 @@ class SparseStream:
 
 
 def without_compiler(law: Law) -> Function:
-    """The generated scaled loop of a law as plain Python."""
-    source = scaled_source(law).replace("from numba import njit", "")
-    scope: dict[str, Any] = {"njit": lambda **_: lambda f: f, "Disjoint": None, "Late": Late}
-    scope |= {name: getattr(history, name) for name in HELPERS[HISTORY]}
-    scope |= law_functions(law)
+    """The generated loop of a law with traces at the active features, as plain Python."""
+    source = ScaledBlock.source(law, True, False).replace("from numba import njit", "")
+    scope: dict[str, Any] = {"njit": lambda **_: lambda f: f, "disjoint": {}}
+    scope |= active_program(law).functions
     exec(source, scope)
     run: Function = scope["run"]
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,6 +79,9 @@ def show(
     kernel: Annotated[
         bool, typer.Option("--kernel", help="The loop that is compiled for the learner.")
     ] = False,
+    program: Annotated[
+        bool, typer.Option("--program", help="What one step of the learner does, in order.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show one problem, learner or log in full.
@@ -86,6 +90,8 @@ def show(
       steadytd show perturbed_td
 
       steadytd show problem random_mdp:states=50,seed=3
+
+      steadytd show tdc --program
 
       steadytd show tdc --kernel
 
@@ -97,7 +103,7 @@ def show(
     elif kind == "log":
         _show_log(name, as_json)
     else:
-        _show_learner(name, kernel, as_json)
+        _show_learner(name, kernel, program, as_json)
 
 
 def _kind(what: list[str]) -> tuple[str, str]:
@@ -197,13 +203,18 @@ def _short(value: object) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def _show_learner(name: str, kernel: bool, as_json: bool) -> None:
+def _show_learner(name: str, kernel: bool, program: bool, as_json: bool) -> None:
     from steadytd.engine.block import Block
+    from steadytd.engine.choose import programs
     from steadytd.learners import algorithm
 
     law = algorithm(name.partition(":")[0].strip())
     if kernel:
         typer.echo((law.block or Block).source(law, False, False), nl=False)
+        return
+    if program:
+        for path, one in programs(law).items():
+            typer.echo(f"{law.name}, {path}:\n{textwrap.indent(str(one), '    ')}")
         return
     params = [
         {"name": key, "meaning": p.doc, "range": p.rule, "default": p.default}

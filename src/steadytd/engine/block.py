@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,19 +12,17 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Bools, Floats, Ints, Longs, on_cache_line, read_only
 from steadytd.engine.facts import CARRIED, GAMMA
 from steadytd.engine.law import Law
-from steadytd.engine.loop.compile import kernel
-from steadytd.engine.loop.explain import law_error, ours
-from steadytd.engine.loop.parts import lane_params
-from steadytd.engine.loop.wide import GROUP, can_be_wide, wide_source
-from steadytd.engine.loop.write import loop_source
-from steadytd.engine.rows import Rows, is_dense, no_rows
+from steadytd.engine.rows import Rows, no_rows
 from steadytd.engine.settings import Settings
+from steadytd.engine.step.compile import kernel
+from steadytd.engine.step.explain import law_error, ours
+from steadytd.engine.step.layouts.lanes import loop_source
+from steadytd.engine.step.program import Program, lane_params, step_program
 
 SEGMENT = 1024  # steps between two checks for divergence, at least
 CACHE_BYTES = 24 * 1024  # of a usual first-level cache of 32: what a block may take
 BESIDE = 8  # numbers of a lane beside its vectors, about: hyper-parameters, inner products
 FEWEST, MOST = 32, 256  # lanes of a block
-WORTH = 2**20  # learner-updates of a call from which on compiling a second loop may pay
 
 
 class Transitions(NamedTuple):
@@ -56,7 +53,6 @@ class Goal(NamedTuple):
         return np.array([len(self.weight)]) if self.ends is None else self.ends
 
 
-LENGTHWISE = ("V", "Z", "M", "diverged")  # the arrays of a block whose last axis are its lanes
 NO_GOAL = Goal(no_rows(), np.zeros(0), np.zeros(0))
 
 
@@ -110,8 +106,12 @@ class Block:
         )
         self.diverged: Longs = np.full(lanes, -1, dtype=np.int64)
         self.step = 0
-        self._looked_at: tuple[Rows | None, bool] = None, False
         self.kernel = kernel(self.law, first.traced, first.averaged, type(self).source)
+
+    @classmethod
+    def program(cls, law: Law, traced: bool, averaged: bool) -> Program:
+        """What one step of such a block does."""
+        return step_program(law, traced, averaged)
 
     @classmethod
     def source(cls, law: Law, traced: bool, averaged: bool) -> str:
@@ -164,13 +164,10 @@ class Block:
         errors [points, measures, lanes].
         """
         n, lanes = len(events), len(self.learners)
-        loop = self._kernel(n, rows)
-        if loop is not self.kernel and lanes % GROUP:
-            return self._advance_padded(events, factor, transitions, rows, points, goal)
         stops, records = self._stops(n, points)
         errors = np.empty((int(records.sum()), len(goal.bounds), lanes))
         try:
-            loop(
+            self.kernel(
                 (
                     self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
                     self.diverged,
@@ -187,41 +184,6 @@ class Block:
             raise law_error(self.law, error) from None
         self.step += n
         return errors[:, 0] if goal.ends is None else errors
-
-    def _kernel(self, steps: int, rows: Rows) -> Any:
-        """The loop for so many steps: one of two with the same bits, whichever is faster."""
-        d, lanes = self.V.shape[1:]
-        if lanes < GROUP or steps * lanes < WORTH or not can_be_wide(self.law):
-            return self.kernel
-        if rows is not self._looked_at[0]:
-            self._looked_at = rows, is_dense(rows, d)
-        first = self.learners[0]
-        dense = self._looked_at[1]
-        return kernel(self.law, first.traced, first.averaged, wide_source) if dense else self.kernel
-
-    def _advance_padded(self, *given: Any) -> Floats:
-        """Take the steps with some more lanes, copies of the last: those of `wide` need a multiple.
-
-        One lane's bits do not depend on the others.
-        """
-        lanes, padded = len(self.learners), self._padded
-        lengthwise = [(getattr(padded, name), getattr(self, name)) for name in LENGTHWISE]
-        for wide, own in lengthwise:
-            wide[..., :lanes] = own
-            wide[..., lanes:] = own[..., -1:]
-        padded.carry[:] = self.carry
-        padded.step = self.step
-        errors = padded.advance(*given)
-        for wide, own in lengthwise:
-            own[...] = wide[..., :lanes]
-        self.carry[:] = padded.carry
-        self.step = padded.step
-        return errors[..., :lanes]
-
-    @cached_property
-    def _padded(self) -> Block:
-        more = -len(self.learners) % GROUP
-        return Block([*self.learners, *self.learners[-1:] * more], np.zeros(self.V.shape[1]))
 
     def _stops(self, n: int, points: Longs | None) -> tuple[Longs, Bools]:
         """Where the loop pauses in the next n steps, and whether an error is recorded there."""

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from steadytd.base.arrays import Floats
 from steadytd.engine.block import Block
-from steadytd.engine.scaled_block import ScaledBlock, is_scaled
+from steadytd.engine.law import Law
+from steadytd.engine.scaled_block import ScaledBlock, active_program, is_scaled
 from steadytd.engine.settings import Settings
+from steadytd.engine.step.program import Program, only_active
 
 
 def make_block(learners: Sequence[Settings], w0: Floats, features: int = 0) -> Block:
@@ -29,3 +31,14 @@ def leaves_unused(learner: Settings) -> bool:
     law = learner.law
     whole = any(part in law.vectors for v in law.vectors for part in law.writes[v])
     return law.block is None and not law.maps and not whole
+
+
+def programs(law: Law) -> dict[str, Program]:
+    """What one step of a law does on each of its paths, by what the path is called."""
+    kind = law.block or Block
+    found = {"without trace vectors": kind.program(law, False, False)}
+    if law.traces:
+        found = {"with trace vectors": kind.program(law, True, False)} | found
+    if only_active(law):
+        found["with traces at the active features alone"] = active_program(law)
+    return found

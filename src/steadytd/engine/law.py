@@ -49,6 +49,9 @@ class BlockKind(Protocol):
     def __call__(self, learners: Sequence[Any], w0: Floats) -> Any:
         """A block of learners that start at `w0`."""
 
+    def program(self, law: Law, traced: bool, averaged: bool) -> Any:
+        """What one step of such a block does."""
+
     def source(self, law: Law, traced: bool, averaged: bool) -> str:
         """The source of the loop that advances such a block."""
 

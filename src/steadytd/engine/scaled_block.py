@@ -7,7 +7,7 @@ a run, a study, a log and an online learner give the same bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,12 +17,12 @@ from steadytd.base.arrays import Floats, Ints, Longs, on_cache_line, read_only
 from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Law
-from steadytd.engine.loop.compile import kernel
-from steadytd.engine.loop.frame import FINE
-from steadytd.engine.loop.scaled import ScaledLoop, can_be_scaled, scaled_source, structure
-from steadytd.engine.loop.state import EPOCH, LISTED, FeaturePlaces, Outline, Scaled, Span, Undo
 from steadytd.engine.rows import Rows
 from steadytd.engine.settings import Settings
+from steadytd.engine.step.compile import kernel
+from steadytd.engine.step.layouts.active import Active
+from steadytd.engine.step.program import Program, carried_products, check, lower, only_active
+from steadytd.engine.step.state import EPOCH, LISTED, FeaturePlaces, Outline, Scaled, Span, Undo
 
 MANY = 128  # features from which on a trace is kept scaled
 
@@ -30,7 +30,13 @@ MANY = 128  # features from which on a trace is kept scaled
 def is_scaled(learner: Settings, features: int) -> bool:
     """Whether the learner's traces are kept scaled on a problem with so many features."""
     many = learner.traced and not learner.averaged and features >= MANY
-    return many and can_be_scaled(learner.law)
+    return many and only_active(learner.law)
+
+
+@cache
+def active_program(law: Law) -> Program:
+    """The program of a law at the cost of the active features."""
+    return check(carried_products(lower(law)))
 
 
 class ScaledBlock(Block):
@@ -42,7 +48,8 @@ class ScaledBlock(Block):
     def _allocate(self, vectors: int, d: int, lanes: int, memory: int) -> None:
         law = self.law
         traces, names = list(law.traces), list(law.vectors)
-        self._sizes = len(structure(law).pairs), len(traces), len(structure(law).products), memory
+        program = active_program(law)
+        self._sizes = len(program.pairs), len(traces), len(program.products), memory
         self.own = _state(vectors, d, lanes, self._sizes)
         table, self.A, self.I, self.S, self.C, self.B, self.P = self.own[:7]
         self.M, self.carry, self.at, self.listed, self.counts = self.own[7:]
@@ -50,8 +57,8 @@ class ScaledBlock(Block):
         places = {name: (1, i) for i, name in enumerate(names)}
         places |= {name: (0, i) for i, name in enumerate(traces)}
         self.plan = Outline(
-            _table([(places[v][1], places[z][1]) for v, z in structure(law).pairs], 2),
-            _table([(*places[a], places[z][1]) for a, z in structure(law).products], 3),
+            _table([(places[v][1], places[z][1]) for v, z in program.pairs], 2),
+            _table([(*places[a], places[z][1]) for a, z in program.products], 3),
         )
         self._grows = any(v in law.writes[v] for v in names)
         self._log = self._make_log(0, 0)
@@ -61,9 +68,14 @@ class ScaledBlock(Block):
         self.kernel = kernel(law, True, False, type(self).source)
 
     @classmethod
+    def program(cls, law: Law, traced: bool, averaged: bool) -> Program:
+        """What one step of such a block does."""
+        return active_program(law)
+
+    @classmethod
     def source(cls, law: Law, traced: bool, averaged: bool) -> str:
         """The source of the loop that advances such a block."""
-        return scaled_source(law)
+        return Active(active_program(law)).source("with scaled traces")
 
     def _make_log(self, capacity: int, rows: int) -> Undo:
         """Room to note so many features and rows of a feature table."""
@@ -81,12 +93,12 @@ class ScaledBlock(Block):
     @cached_property
     def _arrays(self) -> list[NDArray[Any]]:
         """What the loop works on, in the order of its arguments."""
-        loop, lanes = ScaledLoop(self.law), len(self.learners)
+        layout, lanes = Active(active_program(self.law)), len(self.learners)
         parts: dict[str, Any] = self.own._asdict() | {
             "params": self.params,
-            "scratch": on_cache_line((len(loop.scratch()), lanes)),
+            "scratch": on_cache_line((len(layout.scratch()), lanes)),
         }
-        return [parts[part] if i < 0 else parts[part][i] for part, i in loop.places().values()]
+        return [parts[part] if i < 0 else parts[part][i] for part, i in layout.places().values()]
 
     @property
     def w(self) -> Floats:
@@ -113,7 +125,7 @@ class ScaledBlock(Block):
         return found
 
     def _entries(self, number: int, features: Ints) -> Floats:
-        from steadytd.engine.loop.history import vector_entries
+        from steadytd.engine.step.history import vector_entries
 
         entries = np.empty((len(features), len(self.learners)))
         vector_entries(self.own, self.plan, number, read_only(features), entries)
@@ -121,7 +133,7 @@ class ScaledBlock(Block):
 
     def trace(self, number: int) -> Floats:
         """One of the law's traces [d, lanes]."""
-        from steadytd.engine.loop.history import trace_entries
+        from steadytd.engine.step.history import trace_entries
 
         found = np.zeros_like(self.Z[number])
         trace_entries(self.own, number, found)
@@ -158,7 +170,8 @@ class ScaledBlock(Block):
         Where a lane has left the finite range in a stretch, this is repeated in pieces of FINE
         steps, and the piece in which the lane leaves one step at a time.
         """
-        from steadytd.engine.loop.history import begin_stretch, go_back, leaves
+        from steadytd.engine.step.driver import FINE
+        from steadytd.engine.step.history import begin_stretch, go_back, leaves
 
         event, _, row, row_next, _, *table = steps
         own, log, level, until = self.own, self._log, 0, 0
@@ -181,7 +194,7 @@ class ScaledBlock(Block):
 
     def _settle(self, steps: int) -> None:
         """What is done between two stretches."""
-        from steadytd.engine.loop.history import rescale, settle
+        from steadytd.engine.step.history import rescale, settle
 
         if self._grows:
             rescale(self.own, self.plan)
@@ -190,7 +203,7 @@ class ScaledBlock(Block):
 
     def _measure(self, goal: Goal, out: Floats) -> None:
         """The errors at the present weights."""
-        from steadytd.engine.loop.kernels import Sought, measure_all
+        from steadytd.engine.step.kernels import Sought, measure_all
 
         if self._shown is None or self._shown[0] is not goal:
             found, inverse = np.unique(goal.rows.feature, return_inverse=True)

@@ -26,18 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Ints, Longs, read_only
-from steadytd.base.errors import unknown
 from steadytd.base.numbers import require_room
 from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions
-from steadytd.engine.facts import CARRIED, STEP_FACTS
-from steadytd.engine.law import Function, Law, Param, Value, arguments, law
-from steadytd.engine.loop.parts import FEATURES, lane_params
-from steadytd.engine.loop.write import Loop
+from steadytd.engine.law import Function, Law, Param, Value, law
 from steadytd.engine.rows import Rows
 from steadytd.engine.settings import Settings
+from steadytd.engine.step.layouts.sums import Sums, sums_program
+from steadytd.engine.step.program import Program, lane_params
 
 CUTOFF = 1e-10  # relative: sums over 10^6 steps are not more exact than that
-TINY = 1e-8  # relative size of a Sherman-Morrison denominator below which the inverse is given up
 ACCURATE = 1e-11  # relative residual up to which the recursive inverse is trusted
 
 RIDGE = Param("added to the diagonal of A", default=0.0, low=0.0)
@@ -74,10 +71,15 @@ class SecondOrderBlock(Block):
         self._solved: Floats | None = None
 
     @classmethod
+    def program(cls, law: Law, traced: bool, averaged: bool) -> Program:
+        """What one step of such a block does."""
+        return sums_program(law, traced, cls.matrix)
+
+    @classmethod
     def source(cls, law: Law, traced: bool, averaged: bool) -> str:
-        """The source of the module that sums for `law`; see `loop.loop_source`."""
+        """The source of the module that sums for `law`; see `layouts.sums`."""
         path = f"solved, {'with' if traced else 'without'} trace vectors"
-        return _Sums(law, traced, cls.matrix).module(path, shown=0)
+        return Sums(cls.program(law, traced, averaged)).source(path)
 
     @property
     def deciding(self) -> list[str]:
@@ -117,7 +119,7 @@ class SecondOrderBlock(Block):
         goal: Goal = NO_GOAL,
     ) -> Floats:
         """As `Block.advance`, with the systems solved at `points`."""
-        from steadytd.engine.loop.kernels import Sought, measure_all
+        from steadytd.engine.step.kernels import Sought, measure_all
 
         ends = [] if points is None else (points - self.step).tolist()
         errors = np.empty((len(ends), len(goal.bounds), len(self.learners)))
@@ -233,92 +235,6 @@ def solved(
         return form(RIDGE, SecondOrderBlock, {"batch": None, "recursive": recursive})
 
     return decorate
-
-
-class _Sums(Loop):
-    """Writes a loop that sums instead of learning."""
-
-    def __init__(self, law: Law, traced: bool, matrix: str) -> None:
-        super().__init__(law, traced, averaged=False)
-        self.matrix = matrix
-        for argument in arguments(law.update):
-            if argument not in (*STEP_FACTS, *CARRIED):
-                raise unknown(f"fact of a step in {law.name}:", argument, (*STEP_FACTS, *CARRIED))
-        (self.z,) = law.traces
-        self.basis = self.z if traced else "x"
-        self.z_k = f"Z_{self.z}[k, j]" if traced else f"scale_{self.z}[j] * x_k"
-
-    def vectors(self) -> dict[str, str]:
-        return {"V": "V", **({"given_up": "M[-1]"} if self.matrix == "C" else {})}
-
-    def scratch(self) -> list[str]:
-        names = ["bottom", "size", "share"] * (self.matrix == "C")
-        return names + (self.trace_scratch() if self.traced else [f"scale_{self.z}"])
-
-    def prepare(self) -> None:
-        self.add(0, "_, features, lanes = V.shape")
-        self.add(0, "b = V[0]", "A = V[1 : 1 + features].reshape((features, features * lanes))")
-        if self.traced:
-            self.add(0, f"z = Z_{self.z}.reshape(features * lanes)")
-        if self.matrix:
-            self.add(0, f"{self.matrix} = V[1 + features : -1]")
-        if self.matrix == "C":
-            self.add(0, "rows = C.reshape((features, features * lanes))")
-            self.add(0, "C_z = np.empty((features, lanes))", "v_C = np.empty((features, lanes))")
-            self.add(0, "all_v_C = v_C.reshape(features * lanes)")
-
-    def step(self, depth: int) -> None:
-        self.trace(depth)
-        self.learn(depth)
-
-    def learn(self, depth: int) -> None:
-        if not self.traced:
-            function = self.law.traces[self.z]
-            inner = self.over_lanes(depth)
-            self.add(inner, f"_, scale_{self.z}[j] = {self.call(function, f'trace_{self.z}')}")
-        self.add(depth, f"target, on_x, on_x_next = {self.call(self.law.update, 'update')}")
-        inner = self.over_lanes(self.over_features(depth, self.basis))
-        self.add(inner, f"b[k, j] += target * ({self.z_k})")
-        for name in FEATURES:
-            self.add(depth, f"for p in range(first_{name}, last_{name}):")
-            self.add(depth + 1, f"m = feature[p - shift_{name}]", f"v_m = on_{name} * value[p]")
-            if self.traced:
-                self.add(depth + 1, "for i in range(features * lanes):")
-                self.add(depth + 2, "A[m, i] += v_m * z[i]")
-            else:
-                inner = self.over_lanes(self.over_features(depth + 1, "x"))
-                self.add(inner, f"A[m, k * lanes + j] += v_m * ({self.z_k})")
-        if self.matrix == "G":
-            self.add(depth, "for p in range(first_x, last_x):")
-            self.add(depth + 1, "m = feature[p - shift_x]", "rho_x_m = rho * value[p]")
-            inner = self.over_lanes(self.over_features(depth + 1, "x"))
-            self.add(inner, "G[m, k, j] += rho_x_m * x_k")
-        if self.matrix == "C":
-            self.invert(depth)
-
-    def invert(self, depth: int) -> None:
-        """C -= (C z)(v' C) / (1 + v' C z) for A += z v'."""
-        self.add(depth, "C_z[:] = 0.0", "v_C[:] = 0.0")
-        self.add(depth, "bottom[:] = 1.0", "size[:] = 1.0")
-        self.add(depth, "for m in range(features):")
-        inner = self.over_lanes(self.over_features(depth + 1, self.basis))
-        self.add(inner, f"C_z[m, j] += C[m, k, j] * ({self.z_k})")
-        for name in FEATURES:
-            inner = self.over_features(depth, name)
-            self.add(inner, f"v_k = on_{name} * x_k")
-            lanes = self.over_lanes(inner)
-            self.add(lanes, "bottom[j] += v_k * C_z[k, j]", "size[j] += abs(v_k * C_z[k, j])")
-            self.add(inner, "for i in range(features * lanes):")
-            self.add(inner + 1, "all_v_C[i] += v_k * rows[k, i]")
-        inner = self.over_lanes(depth)
-        self.add(inner, f"if not abs(bottom[j]) > {TINY} * size[j]:", "    given_up[j] = 1.0")
-        self.add(inner, "share[j] = 0.0 if given_up[j] != 0.0 else 1.0 / bottom[j]")
-        self.add(depth, "for k in range(features):")
-        self.add(depth + 1, "if lanes == 1:  # the usual case, which nested loops would spoil")
-        self.add(depth + 2, "by = share[0] * C_z[k, 0]", "for i in range(features):")
-        self.add(depth + 3, "rows[k, i] -= by * all_v_C[i]")
-        self.add(depth + 1, "else:", "    for m in range(features):")
-        self.add(self.over_lanes(depth + 3), "C[k, m, j] -= (share[j] * C_z[k, j]) * v_C[m, j]")
 
 
 def _number(value: Value) -> float:

@@ -57,7 +57,7 @@ class Rbf(ArrayMap):
         return {**scaled, "centres": centers.T.copy(), "width": np.array(_width(centers))}
 
     def _centers(self, z: Floats, count: int) -> Floats:
-        from steadytd.engine.loop.kernels import mix, uniform
+        from steadytd.engine.step.kernels import mix, uniform
 
         key = np.uint64(mix(np.uint64(self.seed)))
         chosen = np.empty((count, z.shape[1]))

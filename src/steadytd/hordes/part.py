@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats, Longs, on_cache_line, read_only
 from steadytd.base.jit import compiled
 from steadytd.engine.law import Law
-from steadytd.engine.loop.compile import kernel
-from steadytd.engine.loop.parts import lane_params
 from steadytd.engine.settings import Settings
+from steadytd.engine.step.compile import kernel
+from steadytd.engine.step.program import lane_params
 from steadytd.hordes.facts import ActiveFeatures
 from steadytd.hordes.loop.learn import PIECE
 from steadytd.hordes.loop.names import TABLES

@@ -10,9 +10,8 @@ import numpy as np
 from steadytd.base.random import GOLDEN, S11, mix
 from steadytd.engine.facts import STEP_FACTS
 from steadytd.engine.law import Law
-from steadytd.engine.loop.compile import law_functions
-from steadytd.engine.loop.parts import lane_params
-from steadytd.engine.loop.write import Loop
+from steadytd.engine.step.old import Loop
+from steadytd.engine.step.program import lane_params, law_functions
 from steadytd.lab.assembler import Routine, Type, module
 from steadytd.lab.compiler import Compiler
 from steadytd.lab.expressions import Array, Known

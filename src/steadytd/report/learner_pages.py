@@ -7,8 +7,8 @@ import re
 
 from steadytd.engine.law import GENERAL, Law
 from steadytd.engine.learner import plain
-from steadytd.engine.loop.scaled import can_be_scaled
 from steadytd.engine.scaled_block import MANY
+from steadytd.engine.step.program import only_active
 from steadytd.learners import algorithm
 from steadytd.learners import built_in as names
 from steadytd.report.equations import bare, block, prose
@@ -136,7 +136,7 @@ def _facts(law: Law) -> list[str]:
     if law.settled:
         closed = f"exact once {', '.join(law.settled)} has settled"
     vectors = ", ".join(law.vectors)
-    few = f" and fewer than {MANY} features" if can_be_scaled(law) else ""
+    few = f" and fewer than {MANY} features" if only_active(law) else ""
     by_step = f"{cost}; O(d){traced}{few}" if law.traces and cost != "O(d)" else cost
     if few and cost == "O(d)":
         by_step += f"; O(active features){traced} from {MANY} features on"

@@ -23,8 +23,8 @@ from steadytd.base.files import cache_directory, file_name
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import STEP_FACTS
 from steadytd.engine.learner import Learner
-from steadytd.engine.loop.compile import kernel
 from steadytd.engine.rows import no_rows
+from steadytd.engine.step.compile import kernel
 from steadytd.learners import learner, names
 
 _seen: set[str] = set()  # laws that were looked for in this process
@@ -63,7 +63,7 @@ def _kept(name: str) -> bool:
 
 def compile_driver(one: Learner) -> None:
     """Compile the driver for what a block gives it; without stops it enters no loop."""
-    from steadytd.engine.loop.driver import run
+    from steadytd.engine.step.driver import run
 
     def instead(own: object, steps: object, goal: object, plan: Any) -> None:
         stops, records, *rest = plan

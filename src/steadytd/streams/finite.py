@@ -61,7 +61,7 @@ class FiniteStream:
 
     def begin(self, seed: int) -> Position:
         """The stream of a seed before its first step."""
-        from steadytd.engine.loop.kernels import mix, uniform
+        from steadytd.engine.step.kernels import mix, uniform
 
         key = np.uint64(mix(np.uint64(one_seed(seed))))
         state = int(np.searchsorted(self.start, uniform(key, 0), side="right"))
@@ -69,7 +69,7 @@ class FiniteStream:
 
     def take(self, position: Position, count: int) -> tuple[Ints, Position]:
         """The transitions of the next `count` steps, and the position after them."""
-        from steadytd.engine.loop.kernels import Ways, walk
+        from steadytd.engine.step.kernels import Ways, walk
 
         events: Ints = np.empty(count, dtype=np.int32)
         ways = Ways(self.first, self.many, self.guide, self.cumulative, self.row_next)

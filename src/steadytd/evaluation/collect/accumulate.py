@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
-from steadytd.engine.loop.vectors import LANES
+from steadytd.engine.step.vectors import LANES
 from steadytd.evaluation.collect import scan
 from steadytd.evaluation.collect.action_sums import ActionRows, ActionSums
 from steadytd.evaluation.collect.action_sums import shapes as action_shapes

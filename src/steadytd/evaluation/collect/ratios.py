@@ -14,7 +14,7 @@ import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.jit import compiled, compiled_disjoint
-from steadytd.engine.loop.vectors import LANES, eight, equal, least, most, put, spread
+from steadytd.engine.step.vectors import LANES, eight, equal, least, most, put, spread
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Padded, memory_of
 from steadytd.evaluation.collect.scan import LARGEST

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.loop.vectors import LANES
+from steadytd.engine.step.vectors import LANES
 
 
 class Padded:

@@ -23,8 +23,8 @@ from steadytd.base.arrays import Floats, Ints, Longs, on_cache_line
 from steadytd.base.jit import compiled_disjoint, inner_disjoint
 from steadytd.engine.facts import fact_table, named
 from steadytd.engine.learner import Learner
-from steadytd.engine.loop.vectors import LANES, eight, put, same, spread
 from steadytd.engine.reference import ReferenceLearner
+from steadytd.engine.step.vectors import LANES, eight, put, same, spread
 from steadytd.evaluation.collect.plan import TD, System
 from steadytd.evaluation.estimate.closed_form import own_numbers, with_trial_numbers
 

@@ -16,9 +16,9 @@ from steadytd.engine.block import Transitions
 from steadytd.engine.choose import make_block
 from steadytd.engine.facts import fact_table
 from steadytd.engine.learner import Learner
-from steadytd.engine.loop.vectors import LANES
 from steadytd.engine.rows import Rows, dense_rows
 from steadytd.engine.schedule import factors
+from steadytd.engine.step.vectors import LANES
 from steadytd.evaluation.collect.accumulate import Prepared
 from steadytd.evaluation.follow.lanes import LaneRows, Lanes, Looks, Shape
 from steadytd.logs.log import LogBatch

@@ -8,7 +8,7 @@ from steadytd.hordes.loop.names import PLACES
 from steadytd.hordes.loop.shape import SLOTS
 from steadytd.hordes.loop.write import Writer
 
-PIECE = 8  # predictions: as many as `engine.loop.vectors` takes at a time
+PIECE = 8  # predictions: as many as `engine.step.vectors` takes at a time
 AHEAD = 12  # rows: so far ahead one that will be written is asked for
 
 

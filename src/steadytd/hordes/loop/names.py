@@ -5,8 +5,7 @@ from __future__ import annotations
 from steadytd.base.files import file_name
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Function, Law
-from steadytd.engine.loop.parts import FEATURES
-from steadytd.engine.loop.write import Loop
+from steadytd.engine.step.old import FEATURES, Loop
 from steadytd.hordes.loop.shape import LANES, SLOTS, LoopShape
 
 COLUMNS = {
@@ -32,10 +31,12 @@ HEADER = '''"""The Horde loop of {name}, {path}. Written by steadytd.hordes.writ
 import numpy as np
 from numba import njit
 
+from steadytd.engine.step.vectors import add_at, add_product, ask, eight, put, same, spread
+
 real = np.{dtype}
 
 
-@njit(nogil=True, error_model="numpy", pipeline_class=Inner,
+@njit(nogil=True, error_model="numpy", **disjoint,
       no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def advance({arguments}):
 '''

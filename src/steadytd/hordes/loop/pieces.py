@@ -24,7 +24,7 @@ ROOM = 4  # entries that are written out, per feature, in one go through the ste
 
 FUNCTION = """
 
-@njit(nogil=True, error_model="numpy", pipeline_class=Inner,
+@njit(nogil=True, error_model="numpy", **disjoint,
       no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def {name}({arguments}):
 """

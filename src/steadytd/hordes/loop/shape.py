@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Law, arguments
-from steadytd.engine.loop.parts import lane_params
+from steadytd.engine.step.program import lane_params
 
 SLOTS = 8  # generations of a trace's entries; see `traces`
 NONE = SLOTS  # the slot of a feature that is in no generation: its entry is 0

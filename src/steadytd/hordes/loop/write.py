@@ -5,14 +5,14 @@ active feature is one contiguous run of all vectors and the compiler vectorises 
 without reordering an addition.
 
 Traces cost what the active features cost: see `traces`. Without trace vectors (lam = 0) the loop
-does the arithmetic of `engine.loop.write` in its order.
+does the arithmetic of `engine.step.write` in its order.
 """
 
 from __future__ import annotations
 
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Law
-from steadytd.engine.loop.parts import FEATURES, multiples
+from steadytd.engine.step.old import FEATURES, multiples
 from steadytd.hordes.loop.names import COLUMNS
 from steadytd.hordes.loop.shape import SLOTS
 from steadytd.hordes.loop.traces import Traces

@@ -11,8 +11,8 @@ import numpy as np
 
 from steadytd.base.arrays import LANES, Bools, Floats, Longs
 from steadytd.base.jit import inner_disjoint
-from steadytd.engine.loop.vectors import eight, least, most, put, same, spread
-from steadytd.engine.loop.vectors import product as rounded
+from steadytd.engine.step.vectors import eight, least, most, put, same, spread
+from steadytd.engine.step.vectors import product as rounded
 from steadytd.evaluation.collect.scan import LARGEST, Weighted
 
 CHUNK = 72  # rows whose traces, of four features, stay in the first cache

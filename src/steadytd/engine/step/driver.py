@@ -16,8 +16,7 @@ from numba.extending import overload
 from steadytd.base import numba_parts
 from steadytd.base.jit import compiled
 from steadytd.engine.law import Function
-from steadytd.engine.loop.frame import FINE
-from steadytd.engine.loop.kernels import (
+from steadytd.engine.step.kernels import (
     Sought,
     copy,
     leaves_finite_range,
@@ -26,6 +25,7 @@ from steadytd.engine.loop.kernels import (
 )
 
 WHOLE = np.int64(2**62)  # steps: no end but the next stop
+FINE = 32  # steps of the pieces in which a stretch is repeated where a lane diverged in it
 
 
 def _numbers(dtype: Any, ndim: int, *, read: bool = True) -> types.Array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.jit import compiled, inner
-from steadytd.engine.loop.state import (
+from steadytd.engine.step.state import (
     ALIVE,
     FEW,
     GONE,

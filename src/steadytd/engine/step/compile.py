@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import inspect
 import linecache
-import re
 import sys
 from collections.abc import Callable
 from functools import cache, cached_property
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -22,14 +20,10 @@ from steadytd.base.files import file_name
 from steadytd.base.identity import digest, modules
 from steadytd.base.outside.source import UnreadableError
 from steadytd.engine.law import Function, Law
-from steadytd.engine.loop.write import loop_source
+from steadytd.engine.step.layouts.lanes import loop_source
+from steadytd.engine.step.program import growth, law_functions
 
-DRIVER, HISTORY = "steadytd.engine.loop.driver", "steadytd.engine.loop.history"
-VECTORS = "steadytd.engine.loop.vectors"
-HELPERS = {  # of scaled and of wide loops
-    HISTORY: ("Late", "outside", "fold", "decay"),
-    VECTORS: ("eight", "put", "spread", "same", "product", "add_product", "add_at", "ask"),
-}
+USED = "steadytd.engine.step.driver", "steadytd.engine.step.history"  # by the loops
 
 
 class Kernel:
@@ -41,13 +35,13 @@ class Kernel:
     @cached_property
     def loop(self) -> object:
         """The loop as the driver takes it."""
-        from steadytd.engine.loop.driver import address
+        from steadytd.engine.step.driver import address
 
         return address(self.enter) or self.enter
 
     def __call__(self, *given: object) -> None:
         """Take steps; see `driver.run`."""
-        from steadytd.engine.loop.driver import run
+        from steadytd.engine.step.driver import run
 
         run(self.loop, self.layout, *given)
 
@@ -59,28 +53,18 @@ def kernel(
     averaged: bool = False,
     write: Callable[[Law, bool, bool], str] = loop_source,
 ) -> Any:
-    """The compiled loop of a law (compiled when first called); see `loop_source` for the flags.
+    """The compiled loop of a law (compiled when first called), with the source that `write` gives.
 
     A source with `enter` is called by the driver; one with `run` brings a driver of its own.
     """
     from steadytd.base import jit, numba_parts
 
-    functions = law_functions(law)
+    functions = {**law_functions(law), "growth": growth}
     source = write(law, traced, averaged)
-    compilers = {
-        name: numba_parts.disjoint(loop=True, inner=name == "Inner").get("pipeline_class")
-        for name in ("Disjoint", "Inner")
-    }
-    if None in compilers.values():
-        source = re.sub(r" pipeline_class=\w+,", "", source)
-    words = set(re.findall(r"\w+(?=\()", source))
-    called = {path: words.intersection(names) for path, names in HELPERS.items()}
-    stamp = _stamp(source, functions, [path for path, names in called.items() if names])
+    stamp = _stamp(source, functions)
     module = _module(law.name, source, stamp or digest(source))
-    for path, names in called.items():
-        vars(module).update({name: getattr(import_module(path), name) for name in names})
     vars(module).update({name: jit.inner(f) for name, f in functions.items()})
-    vars(module).update(compilers)
+    vars(module)["disjoint"] = numba_parts.disjoint()
     exec(compile(source, str(module.__file__), "exec"), vars(module))
     own = getattr(module, "run", None)
     if stamp is None:
@@ -90,22 +74,12 @@ def kernel(
     return own or Kernel(module)
 
 
-def law_functions(law: Law) -> dict[str, Function]:
-    """The plain Python functions of a law under the names that its loop calls them by."""
-    return {
-        "update": law.update,
-        **{f"trace_{name}": function for name, function in law.traces.items()},
-        **{f"memory_{name}": f for name, f in law.memory.items() if f is not None},
-        **{f"map_{name}": function for name, function in law.maps.items()},
-    }
-
-
-def _stamp(source: str, functions: dict[str, Function], helpers: list[str]) -> str | None:
+def _stamp(source: str, functions: dict[str, Function]) -> str | None:
     """A hash of all that a loop is made from; None if it is not to be kept."""
     if any(inspect.getmodule(function) is None for function in functions.values()):
         return None
     try:
-        return digest(source, functions, modules(DRIVER, *helpers))
+        return digest(source, functions, modules(*USED))
     except UnreadableError:
         return None
 

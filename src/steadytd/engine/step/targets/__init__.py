@@ -1,0 +1,1 @@
+"""The languages that loops are printed in."""
