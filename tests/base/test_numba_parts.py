@@ -7,7 +7,6 @@ everything still works, but slower.
 from __future__ import annotations
 
 import ast
-import gc
 import os
 import re
 import subprocess
@@ -15,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import njit, types
@@ -31,6 +31,7 @@ from steadytd.learners import learner
 from tests.support.cases import RandomStream
 
 SOURCE = Path(steadytd.__file__).parent
+ROOT = Path(__file__).parents[2]
 PUBLIC = {"numba": {"njit", "types"}, "numba.extending": {"overload"}}
 PRIVATE = {  # attributes of Numba's objects that no other module may touch
     "_cache", "_reduce", "_rebuild", "call_conv", "codegen", "fndesc", "get_dummy_value",
@@ -60,62 +61,14 @@ def test_disjoint_arrays_are_not_tested_for_overlap() -> None:
     assert found == [(True, True), (False, True)]
 
 
-def test_a_loop_gets_the_same_machine_code_with_fewer_steps() -> None:
-    both = types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C")
-    found, steps = [], []
-    for loop in (False, True):
-        function: Any = njit(error_model="numpy", **numba_parts.disjoint(loop))(add)
-        function.compile(both)
-        (text,) = function.inspect_asm().values()
-        found.append(re.sub(r"_ZN\w+|v\d+|\.L\w+", "name", text))
-        ((times,),) = (m["pipeline_times"].values() for m in function.get_metadata().values())
-        steps.append(len(times))
-    assert found[0] == found[1] and len(found[0]) > 1000
-    assert steps[0] - steps[1] == len(numba_parts.NOT_IN_LOOPS)
-
-
-def test_an_inner_loop_has_no_machine_code_of_its_own() -> None:
-    """The function that calls it takes it in: the same sums, without a test for overlap."""
-    optimised = []
-    for inner in (False, True):
-        function: Any = njit(
-            error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
-            **numba_parts.disjoint(loop=True, inner=inner),
-        )(add)  # fmt: skip
-
-        @njit(error_model="numpy")
-        def through(a: Floats, b: Floats, function: Any = function) -> None:
-            function(a, b)
-
-        caller: Any = through
-
-        a = np.arange(5.0)
-        caller(a, np.full(5, 0.5))
-        assert a.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
-        (text,) = caller.inspect_llvm().values()
-        assert "fadd <" in text and "vector.memcheck" not in text
-        (result,) = function.overloads.values()
-        optimised.append("fadd <" in result.library.get_llvm_str())
-    assert optimised == [True, False]
-
-
-def test_looking_for_garbage_goes_on_after_compiling() -> None:
-    seen = []
-
-    class Fails:
-        def compile(self, kinds: object) -> None:
-            seen.append(gc.isenabled())
-            raise ValueError("not a law")
-
-    for on in (True, False):
-        try:
-            (gc.enable if on else gc.disable)()
-            with pytest.raises(ValueError, match="not a law"):
-                numba_parts.address(Fails(), ())
-            assert gc.isenabled() == on
-        finally:
-            gc.enable()
-    assert seen == [False, False]
+def test_the_newest_numba_that_is_allowed_is_the_one_tested() -> None:
+    """What is private to Numba may change in any version: a new one is let in by a test run."""
+    (allowed,) = re.findall(r'"numba>=[\d.]+,<0\.(\d+)"', (ROOT / "pyproject.toml").read_text())
+    (pinned,) = re.findall(
+        r"^numba==0\.(\d+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE
+    )
+    assert int(allowed) == int(pinned) + 1
+    assert numba.__version__.startswith(f"0.{pinned}.")
 
 
 def test_machine_code_is_entered_by_its_address() -> None:
@@ -179,7 +132,6 @@ def test_no_other_module_leans_on_numbas_inside() -> None:
         ("compiler.CompileResult", "cache"),
         ("callconv.CPUCallConv.call_function", "address"),
         ("codegen.JITCodeLibrary", "address"),
-        ("codegen.CPUCodeLibrary._optimize_final_module", "linked"),
         ("base.BaseContext.make_array", "vectors"),
     ],
 )
@@ -200,7 +152,7 @@ def test_a_module_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
 def test_parts_are_switched_off_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(numba_parts.WITHOUT, "noalias, vectors")
     assert [part for part in numba_parts.NEEDED if numba_parts.used(part)] == [
-        "cache", "address", "linked",
+        "cache", "address",
     ]  # fmt: skip
     assert numba_parts.disjoint() == {}
     monkeypatch.setenv(numba_parts.WITHOUT, "noalais")

@@ -3,7 +3,7 @@
 Machine code is kept under the cache directory, in files named by a hash of all it is made from: the
 text of the function's module and of every module of ours that it imports (`identity.modules`),
 the types of the arguments, the options, the versions of Python, Numba and LLVM, the processor, and
-Numba's settings in the environment. So a change in `engine/loop/vectors.py` is noticed by all that
+Numba's settings in the environment. So a change in `engine/step/vectors.py` is noticed by all that
 use it, and by nothing else; stale code cannot be found, whatever the time stamps say.
 
 Machine code from a file is run, so the directory is private: one that others may write to is not
@@ -70,15 +70,15 @@ def not_kept(function: F) -> F:
 def inner(function: F) -> F:
     """For a function that only compiled ones call, and that becomes part of them.
 
-    Python has no way in, so Numba leaves out what turns Python's objects into numbers; and it is
-    optimised where it is used, not before (`numba_parts`, part `linked`). It is kept with those.
+    Python has no way in, so Numba leaves out what turns Python's objects into numbers. It is kept
+    with those.
     """
-    return _inner(numba_parts.linked())(function)
+    return _inner({})(function)
 
 
 def inner_disjoint(function: F) -> F:
     """As `inner`, for a function whose arrays never overlap."""
-    return _inner(numba_parts.disjoint(inner=True))(function)
+    return _inner(numba_parts.disjoint())(function)
 
 
 def _inner(options: dict[str, Any]) -> Callable[[F], F]:

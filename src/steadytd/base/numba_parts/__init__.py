@@ -1,6 +1,6 @@
 """All that we use of Numba beyond its public interface, and how to do without it.
 
-Five parts, each of which a new version of Numba may change without notice:
+Four parts, each of which a new version of Numba may change without notice:
 
 ==========  ============================================  =====================================
 part        what it is used for                           without it
@@ -8,7 +8,6 @@ part        what it is used for                           without it
 `noalias`   arrays given to a function never overlap      loops test for overlap: slower
 `cache`     machine code is kept on disk (`base.jit`)     compiled anew in every process
 `address`   one driver calls the loops of all laws        the driver is compiled with every law
-`linked`    a loop is optimised once, with its caller     optimised twice: slower to compile
 `vectors`   eight numbers are one value in a register     small arrays: slower, and not fused
 ==========  ============================================  =====================================
 
@@ -19,13 +18,11 @@ private to Numba: a test. Other tests fail where a part is missing or has lost i
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import importlib
 import os
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -51,13 +48,6 @@ NEEDED = {  # module of numba.core, class or nothing, names
         ("codegen", "JITCodeLibrary", "get_pointer_to_function"),
         ("callconv", "CPUCallConv", "call_function get_function_type"),
         ("base", "BaseContext", "get_dummy_value"),
-    ],
-    "linked": [
-        ("codegen", "JITCodeLibrary", "_optimize_final_module _finalize_final_module"),
-        ("codegen", "JITCodeLibrary", "_finalize_dynamic_globals"),
-        ("typed_passes", "NativeLowering", "run_pass"),
-        ("compiler", "Flags", "no_compile"),
-        ("base", "BaseContext", "insert_user_function"),
     ],
     "vectors": [("base", "BaseContext", "make_array get_dummy_value")],
 }
@@ -108,85 +98,22 @@ def _say_missing(part: str) -> None:
 # ---- noalias
 
 
-# Where Numba looks for functions inside the function, and for arithmetic with whole arrays.
-NOT_IN_LOOPS = ("InlineClosureLikes", "InlineInlinables", "InlineOverloads", "NopythonRewrites")
-
-
 @cache
-def compiler(noalias: bool, loop: bool = False, inner: bool = False) -> type:
-    """Numba's compiler; `noalias` tells it that no two arrays overlap (`restrict` in C).
-
-    A `loop` that we have written needs less than all of its steps, and gives the same machine code.
-    An `inner` function becomes part of the one that calls it, and has no machine code of its own.
-    """
+def compiler() -> type:
+    """Numba's compiler, told that no two arrays overlap (`restrict` in C)."""
     from numba.core.compiler import Compiler
 
-    class Ours(Compiler):
+    class Disjoint(Compiler):
         def define_pipelines(self) -> Any:
-            self.state.flags.noalias = noalias
-            found: Any = super().define_pipelines()
-            for one in found if loop else ():
-                one.passes = [p for p in one.passes if p[0].__name__ not in NOT_IN_LOOPS]
-            for one in found if inner and used("linked") else ():
-                usual, linked = _lowerings()
-                one.passes = [(linked if p[0] is usual else p[0], p[1]) for p in one.passes]
-            return found
+            self.state.flags.noalias = True
+            return super().define_pipelines()
 
-    return Ours
+    return Disjoint
 
 
-def disjoint(loop: bool = False, inner: bool = False) -> dict[str, Any]:
-    """The options of `njit` for a function whose arrays never overlap; see `compiler`."""
-    return {"pipeline_class": compiler(True, loop, inner)} if used("noalias") else {}
-
-
-def linked() -> dict[str, Any]:
-    """The options of `njit` for a function that only compiled ones call; see `compiler`."""
-    return {"pipeline_class": compiler(False, inner=True)} if used("linked") else {}
-
-
-# ---- linked
-
-
-@cache
-def _lowerings() -> tuple[type, type]:
-    """Numba's last step, and the same for a function that is only ever part of another one.
-
-    Numba optimises every function and makes machine code of it, also of one that only another
-    calls, and then does both again where that one takes it in. Here the second time is the only
-    one, which saves a fourth of the time that a loop takes to compile.
-    """
-    codegen, machinery, passes = (
-        importlib.import_module(f"numba.core.{name}")
-        for name in ("codegen", "compiler_machinery", "typed_passes")
-    )
-    usual: Any = passes.NativeLowering
-    library: Any = codegen.JITCodeLibrary
-
-    class OnlyLinked(library):  # type: ignore[misc]
-        def _optimize_final_module(self) -> None:
-            pass
-
-        def _finalize_final_module(self) -> None:
-            self._finalize_dynamic_globals()
-            self._finalized = True
-
-    @machinery.register_pass(mutates_CFG=True, analysis_only=False)
-    class LoweringToLink(usual):  # type: ignore[misc]
-        _name = "lowering_to_link"
-
-        def run_pass(self, state: Any) -> bool:
-            state.library = OnlyLinked(state.targetctx.codegen(), state.func_id.func_qualname)
-            state.flags.no_compile = True
-            super().run_pass(state)
-            lowered = state["cr"]
-            # Numba knows a function by a built-in one of its own. Nothing ever calls this one.
-            key = [lowered.fndesc].append
-            state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
-            state["cr"] = lowered._replace(cfunc=key)
-            return True
-
-    return usual, LoweringToLink
+def disjoint() -> dict[str, Any]:
+    """The options of `njit` for a function whose arrays never overlap."""
+    return {"pipeline_class": compiler()} if used("noalias") else {}
 
 
 # ---- cache
@@ -242,22 +169,9 @@ def options(dispatcher: Any) -> list[Any]:
 # ---- address
 
 
-@contextlib.contextmanager
-def no_garbage() -> Iterator[None]:
-    """A compiler makes millions of objects: looking for garbage takes a tenth of its time."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
-
-
 def address(dispatcher: Any, kinds: tuple[Any, ...]) -> int | None:
     """Where the machine code for these types lies, compiled or taken from disk; None if unknown."""
-    with no_garbage():
-        dispatcher.compile(kinds)
+    dispatcher.compile(kinds)
     if not used("address"):
         return None
     try:

@@ -58,10 +58,9 @@ def fused(statements: Iterable[Statement]) -> list[Statement]:
     """The same with neighbouring loops over lanes as one: lanes do not see each other."""
     found: list[Statement] = []
     for one in statements:
-        last = found[-1] if found else None
-        both = isinstance(one, For) and isinstance(last, For)
-        if both and (one.index, one.end) == (last.index, last.end) == ("j", "lanes"):
-            last.body += one.body
-        else:
-            found.append(one)
+        match found[-1:], one:
+            case [For("j", _, "lanes", body)], For("j", _, "lanes", more):
+                body += more
+            case _:
+                found.append(one)
     return found

@@ -119,9 +119,9 @@ class Layout:
             case Keep(name, value):
                 return f"_{name}[j] = {self.numbers(value)}"
             case Call(results, function, names):
-                value = self.call(function, names)
-                self.open |= {*bound(step)}
-                return Bind(renamed(results, self.number), value)
+                made = self.call(function, names)
+                self.open.update(bound(step))
+                return Bind(renamed(results, self.number), made)
         raise TypeError(step)
 
     def scalars(self, steps: list[Step]) -> list[Statement]:
