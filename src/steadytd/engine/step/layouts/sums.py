@@ -137,10 +137,10 @@ class Sums(Lanes):
             If(f"not abs(bottom[j]) > {TINY} * size[j]", ["given_up[j] = 1.0"]),
             "share[j] = 0.0 if given_up[j] != 0.0 else 1.0 / bottom[j]",
         ])  # fmt: skip
-        alone = [  # the usual case, which nested loops would spoil
+        alone: list[Statement] = [  # the usual case, which nested loops would spoil
             bind("by", "share[0] * C_z[k, 0]"),
             For("i", "0", "features", ["rows[k, i] -= by * all_v_C[i]"]),
         ]
         several = lanes(["C[k, m, j] -= (share[j] * C_z[k, j]) * v_C[m, j]"])
-        both = If("lanes == 1", [*alone], [For("m", "0", "features", several)])
+        both = If("lanes == 1", alone, [For("m", "0", "features", several)])
         return [*found, For("k", "0", "features", [both])]
