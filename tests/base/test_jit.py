@@ -139,7 +139,7 @@ def test_changed_vectors_are_noticed_by_the_loops_made_of_them() -> None:
     before = stamp()
     with changed("steadytd.engine.step.vectors"):
         assert stamp() != before
-    with changed("steadytd.engine.step.write"):
+    with changed("steadytd.engine.step.program"):
         assert stamp() == before
 
 

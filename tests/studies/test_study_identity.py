@@ -53,7 +53,7 @@ def before() -> set[str]:
 
 def test_every_module_that_makes_the_numbers_counts(before: set[str]) -> None:
     names = {f"steadytd.{name}" for name in (
-        "engine.schedule", "engine.rows", "engine.step.write", "mdp.moments", "mdp.problem",
+        "engine.schedule", "engine.rows", "engine.step.program", "mdp.moments", "mdp.problem",
         "mdp.stationary", "runs.lanes", "runs.measures", "streams.finite", "studies.blocks",
         "studies.dataset",
     )}  # fmt: skip
