@@ -11,8 +11,8 @@ from steadytd import Learner, learner, problem
 from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import fact_table
-from steadytd.engine.step.kernels import Ways, walk
 from steadytd.engine.rows import Rows, sparse_rows
+from steadytd.engine.step.kernels import Ways, walk
 from steadytd.streams.finite import FiniteStream
 
 
