@@ -1,6 +1,5 @@
 """Many learners on one small dense problem, next to JAX's vmapped scan: one core, doubles.
 
-Next to the engine's plain loop, too, which has the same bits.
 
 1,000 step sizes, 200,000 steps. Ours is a whole call of `steadytd.run`, which draws the stream as
 well; JAX is given the stream, and neither's compilation counts. Both take turns, and both must
@@ -32,7 +31,6 @@ from benchmarks.timing import FULL, QUICK, Effort
 
 import steadytd as st
 from steadytd.base.arrays import Floats
-from steadytd.engine import block
 from steadytd.engine.facts import STEP_FACTS
 from steadytd.streams.finite import FiniteStream
 
@@ -82,15 +80,6 @@ def ours(problem: st.Problem, law: str) -> tuple[float, Floats]:
     return time.process_time() - begin, result.final_weights[:, 0].reshape(LEARNERS, -1).T
 
 
-def plain(problem: st.Problem, law: str) -> tuple[float, Floats]:
-    """The same with the plain loop, which is what other shapes of problems have."""
-    worth, block.WORTH = block.WORTH, 2**62
-    try:
-        return ours(problem, law)
-    finally:
-        block.WORTH = worth
-
-
 @contextmanager
 def jax_side(python: str, path: Path, law: str, layout: str) -> Iterator[tuple[IO[str], IO[str]]]:
     """A process that measures JAX whenever a line is sent to it."""
@@ -112,13 +101,7 @@ def compare(python: str | None, law: str, d: int, effort: Effort) -> list[Figure
     """All sides in turns, the best time of each; `python` has JAX, if there is one."""
     problem = dense_problem(d)
     _, weights = ours(problem, law)  # compiles
-    _, same = plain(problem, law)
-    if same.tobytes() != weights.tobytes():
-        raise RuntimeError(f"{law}: our two loops come to different weights.")
-    best, other = np.inf, dict.fromkeys(("our plain loop", *LAYOUTS.values()), np.inf)
-    for _ in range(effort.repeats):
-        best = min(best, ours(problem, law)[0])
-        other["our plain loop"] = min(other["our plain loop"], plain(problem, law)[0])
+    best, other = np.inf, dict.fromkeys(LAYOUTS.values(), np.inf)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stream.npz"
         save_stream(problem, path)
