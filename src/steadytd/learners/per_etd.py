@@ -57,7 +57,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
             f"period {around}: what is learned depends on the first state. Use a b that shares no "
             "factor with that."
         )
-    return m.emphatic(followed(m, b - 1) / b, lam=0.0)
+    return m.emphatic(followed(m, b - 1) / b, lam=0.0)._replace(every=b)
 
 
 def countdown(left: float, b: float) -> float:
