@@ -10,6 +10,7 @@ from steadytd.base.arrays import Floats
 from steadytd.engine.facts import fact_table, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
+from steadytd.theory.certificate import Certificate
 from steadytd.theory.dynamics import (
     best_error,
     decay_rates,
@@ -20,7 +21,6 @@ from steadytd.theory.dynamics import (
     largest_alpha,
     mean_weights,
 )
-from steadytd.theory.certificate import Certificate
 from steadytd.theory.exact import affine_step, closes, exact_error
 from tests.support.cases import CASES
 from tests.support.helpers import random_problem
@@ -142,12 +142,12 @@ def test_one_update_in_b_steps_is_not_b_small_ones(b: int) -> None:
     for seed in range(40 if b < 4 else 6):
         p = random_problem(seed, states=2, actions=2, features=1 + seed % 2, interest=True)
         M, g = mean_of_a_period(p, b)
-        l, alpha = np.linalg.eigvals(M), largest_alpha(p, st.learner(f"per_etd:alpha=1,b={b}"))
-        if l.real.min() <= 0.0:
+        rates, alpha = np.linalg.eigvals(M), largest_alpha(p, st.learner(f"per_etd:alpha=1,b={b}"))
+        if rates.real.min() <= 0.0:
             assert alpha == 0.0
             continue
         seen += 1
-        assert alpha == pytest.approx((2.0 * l.real / np.abs(l) ** 2).min(), rel=1e-9)
+        assert alpha == pytest.approx((2.0 * rates.real / np.abs(rates) ** 2).min(), rel=1e-9)
         for near, goes in ((0.99, True), (1.01, False)):
             step = np.eye(len(g)) - near * alpha * M
             assert bool(np.abs(np.linalg.eigvals(step)).max() < 1.0) is goes
