@@ -253,7 +253,12 @@ def _bias(c: Analysis) -> Finding | None:
         f"{zeroed(c.best_error, c.scale):.4g}."
     )
     if error > CLOSE * least + SOME * c.scale:
-        text += f" At eta = {eta:.6g} it would be {least:.4g}, but that penalty is " + (
+        shorter = (f"{eta:.{digits}g}" for digits in range(6, 17))
+        short = next(  # as many digits as the verdict and the error need
+            (s for s in shorter if c.penalties.is_stable(x := float(s))
+             and c.errors.at(x) <= 1.0001 * least), str(eta),
+        )  # fmt: skip
+        text += f" At eta = {short} it would be {least:.4g}, but that penalty is " + (
             "on a knife edge." if c.penalties.is_clear(eta) else _TOO_CLOSE
         )
     return Finding(
