@@ -9,10 +9,12 @@ import pytest
 import scipy.linalg
 
 import steadytd as st
+from steadytd.learners import algorithm
 from steadytd.mdp.moments import Expectation
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.cures import nstep_td, partially_fitted, target_td, truncated_etd
 from steadytd.theory.cures.cure import Cure, Setting
+from steadytd.theory.cures.laws import law_cure
 from steadytd.theory.cures.search import stable_set
 from steadytd.theory.cures.table import FILES, Treatment, treatments
 from steadytd.theory.variance import noise
@@ -149,6 +151,16 @@ def test_complex_pairs_are_not_missed() -> None:
     found = stable_set(Cure(name="made", amount="a", setting=setting, system=system))
     assert found.exact
     assert np.ravel(found.unstable) == pytest.approx([0.0, 1.0, 1.01, np.inf], abs=1e-9)
+
+
+def test_two_vectors_are_scanned_above_rank_20() -> None:
+    """As the theory page says: their matrices have twice as many rows, and 40 is the limit."""
+    setting = Setting(random_problem(0, states=24, actions=2, features=21))
+    found = {
+        law: stable_set(law_cure(setting, algorithm(law), amount, {})).exact
+        for law, amount in (("tdc", "ratio"), ("tdrc", "reg"), ("ridge_td", "ridge"))
+    }
+    assert found == {"tdc": False, "tdrc": False, "ridge_td": True}
 
 
 @pytest.mark.slow

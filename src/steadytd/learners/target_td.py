@@ -3,9 +3,9 @@
 Background: What deep learners do against divergence: the value of the next state comes from older
 weights, so that a step does not chase its own tail. A copy that follows slowly enough is stable in
 the mean where all eigenvalues of G^-1 A have a positive real part, as on baird. Rare hard copies
-need more: that fitted iteration converges, all of these being closer to 1 than 1. Where det A < 0
-(on the row space), as on three_state, no slow copy is stable without a ridge, whatever its ratio,
-nor a hard one whose steps from copy to copy contract.
+need more: that fitted iteration converges, so that each of them is less than 1 away from 1. Where
+det A < 0 (on the row space), as on three_state, no slow copy is stable without a ridge, whatever
+its ratio, nor a hard one whose steps from copy to copy contract.
 
 Update with `copy=slow` (the default; beta = ratio alpha)::
 
