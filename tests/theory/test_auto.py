@@ -394,6 +394,7 @@ def test_a_law_of_ones_own_cannot_ask_for_what_nobody_chooses() -> None:
 def test_the_search_goes_on_until_a_penalty_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     """It need not with the grid as it is, which reaches twice the threshold."""
     monkeypatch.setattr(choose, "GRID", np.array([0.0, 0.01]))  # 0.08, 0.16, 0.32, 0.64 at last
+    monkeypatch.setattr(choose.PenaltyErrors, "turns", [])
     learner = st.learner("perturbed_td", alpha=1, eta=0)
     found = best_penalty(st.problem("three_state"), learner)
     assert found == pytest.approx(18 / 35, abs=1e-6)
