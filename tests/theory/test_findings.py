@@ -290,7 +290,7 @@ def nearly_dependent(c: Certificate, m: Model, f: Finding) -> None:
 
 
 def nearly_defective(c: Certificate, m: Model, f: Finding) -> None:
-    """Another routine sees the eigenvalues about as far apart as said, and the pole at their mean."""
+    """Another routine sees the eigenvalues as far apart as said, and the pole at their mean."""
     values, vectors = np.linalg.eig(np.linalg.solve(c.pencil.G, c.pencil.A0))
     condition = float(np.linalg.cond(vectors))
     assert 0.01 < f.numbers["condition"] / condition < 100.0  # of rounding, mostly

@@ -95,12 +95,10 @@ def test_where_an_action_leads_that_mu_never_takes_does_not_count(seed: int) -> 
     P /= P.sum(axis=2, keepdims=True)
     Phi = rng.integers(-3, 4, size=(n + 1, 2)).astype(float)
     mu, pi = np.tile([0.5, 0.5, 0.0], (n + 1, 1)), np.tile([0.25, 0.75, 0.0], (n + 1, 1))
+    smaller = (P[:n, :2, :n], mu[:n, :2], pi[:n, :2], Phi[:n])
     both = [
-        Certificate(st.Problem(name="drawn", r=0.0, gamma=0.95, **arrays))
-        for arrays in (
-            {"P": P, "mu": mu, "pi": pi, "Phi": Phi},
-            {"P": P[:n, :2, :n], "mu": mu[:n, :2], "pi": pi[:n, :2], "Phi": Phi[:n]},
-        )
+        Certificate(st.Problem(name="drawn", P=p, r=0.0, gamma=0.95, mu=m, pi=q, Phi=x))
+        for p, m, q, x in ((P, mu, pi, Phi), smaller)
     ]
     for eta in (0, "1/3"):
         found, without = (c.proof("positive_definite", eta=eta) for c in both)

@@ -57,7 +57,7 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
             f"period {around}: what is learned depends on the first state. Use a b that shares no "
             "factor with that."
         )
-    return m.emphatic(followed(m, b - 1) / b, lam=0.0)._replace(every=b)
+    return m.emphatic(followed(m, b - 1) / b, lam=0.0)
 
 
 def countdown(left: float, b: float) -> float:
@@ -76,6 +76,7 @@ def restarted(
     params={"b": PERIOD},
     memory={"left": countdown, "F": restarted},
     writes={"w": "x"},
+    every="b",
     idle_at_rho_zero=True,
     expectation=expectation,
 )

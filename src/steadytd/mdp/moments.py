@@ -20,13 +20,11 @@ NEVER = 1e-15  # of all steps: how often a state may be visited that counts as n
 class Expectation(NamedTuple):
     """The mean update of a learner in its steady state: E[change of y] = alpha (g - M y).
 
-    y stacks the learner's vectors: w first, then h and so on, each of length d. The mean is over
-    all steps. A learner that moves y in one step of `every` moves it there by `every` times that.
+    y stacks the learner's vectors: w first, then h and so on, each of length d.
     """
 
     M: Floats
     g: Floats
-    every: int = 1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

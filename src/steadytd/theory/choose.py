@@ -130,8 +130,9 @@ class PenaltyErrors:
         slope = np.block([[A, o, o, -b], [-G, A, o, none], [o, -W, A.T, none],
                           [none.T, -V.T, b.T, np.zeros((1, 1))]])  # fmt: skip
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = scipy.linalg.block_diag(G, G, G, 0.0)
-            return ends + real_ones(-scipy.linalg.eigvals(slope, part))
+            part = scipy.linalg.block_diag(G, G, G, [0.0])
+            found = -np.asarray(scipy.linalg.eigvals(slope, part), dtype=np.complex128)
+        return ends + real_ones(found)
 
     def beside(self, eta: float) -> list[float]:
         """The errors at half and at twice the penalty, as far as those are stable."""

@@ -8,7 +8,6 @@ the mean weights are after n steps.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 
 import numpy as np
@@ -46,21 +45,19 @@ def closed_form(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectati
     """What a law says of its mean update; the law may be a user's own."""
     assert law.expectation is not None
     with users_own(f"the closed form of {law.name}"):
-        found = Expectation(*law.expectation(m, numbers))
         M, g = (
             np.asarray(part).astype(np.float64, casting="same_kind", copy=False)
-            for part in found[:2]
+            for part in law.expectation(m, numbers)
         )
-        every = operator.index(found.every)
     size = m.Phi.shape[1] * len(law.vectors)
     if M.shape != (size, size) or g.shape != (size,):
         raise InputError(
             f"the closed form of {law.name} must give M [{size}, {size}] and g [{size}] for "
             f"{m.Phi.shape[1]} features, got the shapes {M.shape} and {g.shape}."
         )
-    if not (np.isfinite(M).all() and np.isfinite(g).all() and every >= 1):
-        raise InputError(f"the closed form of {law.name} must give finite numbers and every >= 1.")
-    return Expectation(M, g, every)
+    if not (np.isfinite(M).all() and np.isfinite(g).all()):
+        raise InputError(f"the closed form of {law.name} must give finite numbers.")
+    return Expectation(M, g)
 
 
 def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
@@ -72,7 +69,7 @@ def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
     full = expectation(problem, learner, policy)
     m = problem.moments(policy)
     blocks = repeated(m.row_space, len(full.g) // problem.n_features)
-    e = full._replace(M=blocks.T @ full.M @ blocks, g=blocks.T @ full.g)
+    e = Expectation(M=blocks.T @ full.M @ blocks, g=blocks.T @ full.g)
     if m.compact is None or learner.law.expectation is None:
         return e
     own = closed_form(learner.law, m.compact, _numbers(learner))
@@ -155,12 +152,12 @@ def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -
     """The weights after `steps` mean updates from w0: y <- y + alpha_t (g - M y).
 
     For a constant step size this is one power of a matrix; for a decaying one the steps are taken
-    one by one. Where the learner moves in the last of `every` steps only, so does the mean.
+    one by one. Where the learner moves in the last of every k steps only, so does the mean.
     """
     e = expectation(problem, learner, policy)
-    n = len(e.g)
+    n, every = len(e.g), learner.every
     # a direct solver is there in one mean step
-    alpha = e.every * float(learner.values.get("alpha", 1.0))
+    alpha = every * float(learner.values.get("alpha", 1.0))
     power, delay = learner.schedule
     start = learner.first_vectors(problem.w0).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -168,10 +165,10 @@ def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -
             step = np.eye(n + 1)
             step[:n, :n] -= alpha * e.M
             step[:n, n] = alpha * e.g
-            y = (np.linalg.matrix_power(step, steps // e.every) @ np.append(start, 1.0))[:n]
+            y = (np.linalg.matrix_power(step, steps // every) @ np.append(start, 1.0))[:n]
         else:
             y = start
-            for factor in step_factors(0, steps, power, delay)[e.every - 1 :: e.every]:
+            for factor in step_factors(0, steps, power, delay)[every - 1 :: every]:
                 y = y + alpha * factor * (e.g - e.M @ y)
     return np.asarray(y[: problem.n_features])
 
@@ -206,7 +203,7 @@ def largest_alpha(problem: Task, learner: Learner, policy: int = 0) -> float:
     """
     if not is_stable(problem, learner, policy):
         return 0.0
-    every = expectation(problem, learner, policy).every
-    rates = decay_rates(problem, learner, policy) * every / problem.moments(policy).share
+    share = problem.moments(policy).share / learner.every
+    rates = decay_rates(problem, learner, policy) / share
     known = rates[rates.real > TINY]  # all but modes so slow that rounding hides them
     return float((2.0 * known.real / np.abs(known) ** 2).min())

@@ -150,7 +150,7 @@ def _system(
     """The law's own M and g in the pencil's coordinates."""
     e = dynamics.reduced(problem, learner, policy)
     if pencil.sizes is None:
-        return e.M, e.g
+        return e
     return e.M / np.outer(pencil.sizes, pencil.sizes), e.g / pencil.sizes
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,13 @@ from steadytd.base.errors import InputError
 from steadytd.mdp.kept import kept
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.scales import graded_rates
-from steadytd.theory.dynamics import EPS
 
 LARGEST_EXACT = 40  # rank up to which all crossings are found exactly, as eigenvalues
 SCAN_POINTS = 48  # penalties looked at beyond that rank, before refining
 REAL = 1e-7  # relative size below which an imaginary part is rounding
 NEAR = 1e-6  # relative distance within which a scan finds the crossing that an eigenvalue is
 SCATTER = 4.0  # times the scatter of a pole: so far from it a scan may see it cross
+EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
 AT = 1e-12  # relative distance from a pole within which a penalty is the pole
 
 Interval = tuple[float, float]
@@ -299,9 +299,9 @@ class Eigen(NamedTuple):
         """
         from scipy.linalg import eig
 
-        values, left, right = eig(A, G, left=True, right=True)
-        finite = np.isfinite(values)
-        values, left, right = values[finite], left[:, finite], right[:, finite]
+        found: Any = eig(A, G, left=True, right=True)  # three arrays; scipy-stubs knows of two
+        finite = np.isfinite(found[0])
+        values, left, right = (np.asarray(part)[..., finite] for part in found)
         along = np.abs(np.einsum("ij,ij->j", left.conj(), G @ right))
         size = np.linalg.norm(A, 2) + np.abs(values) * np.linalg.norm(G, 2)
         most = EPS ** (1.0 / len(G)) * (1.0 + np.abs(values))

@@ -134,38 +134,38 @@ class Cure:
     chosen: float | None = None
     learner: Callable[[float], Learner] | None = None
     comparable: bool = True
-    _kept: dict[float, tuple[Complexes, Floats | None, int]] = field(default_factory=dict)
+    _kept: dict[float, tuple[Complexes, Floats | None]] = field(default_factory=dict)
 
-    def _at(self, amount: float) -> tuple[Complexes, Floats | None, int]:
-        """The eigenvalues of M(a), the fixed point on the row space (None at a pole), `every`."""
+    def _at(self, amount: float) -> tuple[Complexes, Floats | None]:
+        """The eigenvalues of M(a), and the fixed point on the row space (None at a pole)."""
         if amount not in self._kept:
             try:
-                M, g, every = self.system(amount)
+                M, g = self.system(amount)
             except InputError:  # the mean update has no finite mean at this amount
-                return np.array([-1.0 + 0j]), None, 1
+                return np.array([-1.0 + 0j]), None
             try:
                 w = np.asarray(np.linalg.solve(M, g)[: self.setting.rank])
             except np.linalg.LinAlgError:
                 w = None
-            self._kept[amount] = np.linalg.eigvals(M).astype(np.complex128), w, every
+            self._kept[amount] = np.linalg.eigvals(M).astype(np.complex128), w
         return self._kept[amount]
 
     def stable(self, amount: float) -> bool:
         """Whether the mean update at this amount leads to its fixed point for small steps."""
-        modes = self._at(amount)[0]
+        modes, _ = self._at(amount)
         return bool((modes.real > ROUNDING * np.abs(modes).max()).all())
 
     def rate(self, amount: float) -> float:
         """How much of the slowest mode a step can take away: its rate times the largest step."""
-        modes = self._at(amount)[0]
+        modes, _ = self._at(amount)
         if not self.stable(amount):
             return 0.0
         return float(modes.real.min() * self.largest_alpha(amount))
 
     def largest_alpha(self, amount: float) -> float:
         """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2."""
-        modes, _, every = self._at(amount)
-        modes = modes * every / self.setting.m.share
+        every = 1 if self.learner is None else self.learner(amount).every
+        modes = self._at(amount)[0] * every / self.setting.m.share
         return float((2.0 * modes.real / np.abs(modes) ** 2).min()) if self.stable(amount) else 0.0
 
     def is_finite(self, amount: float) -> bool:

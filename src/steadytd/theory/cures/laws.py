@@ -47,7 +47,7 @@ def law_cure(setting: Setting, law: Law, name: str, settings: Mapping[str, Value
 
     def system(amount: float) -> Expectation:
         e = closed_form(base.law, setting.m, {**numbers, name: amount})
-        return e._replace(M=setting.within(e.M), g=setting.within(e.g))
+        return Expectation(M=setting.within(e.M), g=setting.within(e.g))
 
     def finite(amount: float) -> bool:
         return variance(problem, learner(amount), policy).finite
