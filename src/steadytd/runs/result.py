@@ -157,9 +157,9 @@ class Result(Shown):
         both averaged over the seeds; `diverged` counts seeds, `first_divergence` is the earliest
         step at which one of them left the finite range. `outcome` is the word for the learner,
         "overflowed", "growing" or "settled" (`runs.outcome` defines them), or "not settled" where
-        none of these is true, the worst of its seeds; on a stream of which no model is known, "flat;
-        no model to compare with" in place of "settled". `growing` counts seeds. Printed it shows what
-        matters in 80 columns; all columns are in it.
+        none of these is true, the worst of its seeds; on a stream of which no model is known,
+        "flat; no model to compare with" in place of "settled". `growing` counts seeds. Printed it
+        shows what matters in 80 columns; all columns are in it.
         """
         import polars as pl
 
