@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,7 +168,7 @@ def test_health_is_of_all_steps_whenever_it_is_asked_for() -> None:
 DISCOUNTS = (0.0, 0.5, 0.9, 0.99)
 
 
-def drawn_stream(seed: int, steps: int) -> tuple[Floats, dict[str, Floats]]:
+def drawn_stream(seed: int, steps: int) -> tuple[Floats, dict[str, Any]]:
     """States of a drawn chain, one feature each, and facts: a target policy, two cumulants.
 
     The second cumulant is rare: about one step in 300 brings it.

@@ -128,8 +128,9 @@ class Horde:
         self._wholes = [WholeBlock(m, learners, places[m[0]], w0) for m in slow.values()]
         lam = [float(x.values.get(x.law.trace_param, 0.0)) if x.traced else 0.0 for x in learners]
         columns = np.array(places, dtype=np.int64)
-        facts = (np.ascontiguousarray(columns[:, i]) for i in range(3))
-        self._health = Health(len(w0), HealthColumns(*facts, np.clip(lam, 0.0, 1.0)))
+        cumulant, policy, discount = (np.ascontiguousarray(columns[:, i]) for i in range(3))
+        decay = np.clip(lam, 0.0, 1.0)
+        self._health = Health(len(w0), HealthColumns(cumulant, policy, discount, decay))
 
     def __len__(self) -> int:
         return len(self.predictions)

@@ -1,25 +1,25 @@
 """The exact mean of one step of a law in the steady state, by enumeration of all transitions.
 
-Only the law's own Python functions are used, no formula of its documentation. A step depends on the
+Only the law's own Python functions are used, no closed form. A step depends on the
 past through what the previous transition carries over, the law's memory and its traces. At given
 vectors, memory and traces are linear in their own past, so their conditional expectations given the
 previous transition may stand for them, and those are found by repeating the law's functions over
 all pairs of consecutive transitions until nothing changes; with a window of n steps, n - 1 times. A
 memory that asks for nothing but itself and hyper-parameters is a clock: the mean is that over its
-cycle. (A law's maps, which cut or project after the update, are left out.)
+cycle. Where a law is not linear in its past, or its memory has no finite mean, there is an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
 from steadytd.engine.facts import CARRIED, fact_table, named
-from steadytd.engine.law import Function, arguments
+from steadytd.engine.law import Function, arguments, call
 from steadytd.engine.learner import Learner
 from steadytd.mdp.action_values import Task
 from steadytd.mdp.moments import Expectation
@@ -62,7 +62,8 @@ class MeanStep:
         self.remembered = len(self.kept) + len(self.law.traces) * self.n_features
         moving = {*self.law.traces, *self.kept}
         windows = {learner.window(name) for name in self.law.windows}
-        assert not windows or (moving == set(self.law.windows) and len(windows) == 1)
+        if windows and (moving != set(self.law.windows) or len(windows) > 1):
+            raise self._unknown("its traces and memory have windows of different lengths")
         self.window = min(windows, default=0)
         self.steady: list[Floats] | None = None
 
@@ -89,7 +90,7 @@ class MeanStep:
         """The values of the clocks, one after the other until they begin again."""
         now, cycle = dict.fromkeys(self.clocks, 0.0), list[dict[str, float]]()
         while not cycle or cycle[0] != cycle[-1] or len(cycle) == 1:
-            now = {n: _call(self._moved(n), {**self.values, **now}) for n in self.clocks}
+            now = {n: call(self._moved(n), {**self.values, **now}) for n in self.clocks}
             cycle.append(now)
         return cycle[:-1]
 
@@ -117,17 +118,17 @@ class MeanStep:
         scope |= {now: previous[then] for now, then in CARRIED.items()}
         for name, function in law.memory.items():
             if function is not None and name not in clocks:
-                memory[name] = scope[name] = _call(function, scope)
+                memory[name] = scope[name] = call(function, scope)
         vectors = dict(zip(law.vectors, y.reshape(-1, d), strict=True))
         vectors["x"] = self.x[self.now[p]]
         vectors["x_next"] = self.x_next[self.now[p]]
         before = {**vectors, **old}
         pairs = {n: float(before[a] @ before[b]) for n, (a, b) in self.trace_products.items()}
         for name, function in law.traces.items():
-            decay, scale = _call(function, scope | pairs)
+            decay, scale = call(function, scope | pairs)
             vectors[name] = decay * old[name] + scale * vectors["x"]
         scope |= {n: float(vectors[a] @ vectors[b]) for n, (a, b) in self.products.items()}
-        returned = _call(law.update, scope)
+        returned = call(law.update, scope)
         change = {name: np.zeros(d) for name in law.vectors}
         for (name, parts), given in zip(
             law.writes.items(), returned if len(law.writes) > 1 else (returned,), strict=True
@@ -137,6 +138,10 @@ class MeanStep:
             else:
                 multiples = given if len(parts) > 1 else (given,)
                 change[name] = sum(m * vectors[v] for m, v in zip(multiples, parts, strict=True))
+        for name, function in law.maps.items():
+            moved = vectors[name] + change[name]
+            mapped = [call(function, {**scope, "value": value}) for value in moved.tolist()]
+            change[name] = change[name] + (np.array(mapped) - moved)
         kept = [np.array(list(memory.values())), *(vectors[name] for name in law.traces)]
         return np.concatenate(kept), np.concatenate(list(change.values()))
 
@@ -163,7 +168,7 @@ class MeanStep:
             if (np.abs(np.array(means) - last) <= CONVERGED * sizes).all() and not self.window:
                 break
         else:
-            raise AssertionError("the law's memory or trace has no finite mean on this problem")
+            raise self._unknown("its memory or trace has no finite mean")
         self._check_linear(y, means)
         return means
 
@@ -183,12 +188,9 @@ class MeanStep:
             found = [self._step(p, past + k * u, y, self.cycle[i]) for k in (0.0, 1.0, 2.0)]
             none, one, two = (np.concatenate([kept, change / self.alpha]) for kept, change in found)
             scale = np.maximum(np.abs(none), np.abs(two))
-            assert (np.abs((none + two) / 2 - one) <= 1e-9 * scale + 1e-10 * scale.max()).all()
-            np.testing.assert_array_equal(none[written], two[written])
+            bent = np.abs((none + two) / 2 - one) > 1e-9 * scale + 1e-10 * scale.max()
+            if bent.any() or (none[written] != two[written]).any():
+                raise self._unknown("it is not linear in its own past")
 
-
-names_of = cache(arguments)
-
-
-def _call(function: Function, scope: Mapping[str, Any]) -> Any:
-    return function(*(scope[name] for name in names_of(function)))
+    def _unknown(self, why: str) -> InputError:
+        return InputError(f"the mean step of {self.law.name} cannot be enumerated: {why}.")
