@@ -14,7 +14,7 @@ from steadytd.base.arrays import Bools, Floats, Ints, Longs, on_cache_line, read
 from steadytd.engine.facts import CARRIED, GAMMA
 from steadytd.engine.law import Law
 from steadytd.engine.loop.compile import kernel
-from steadytd.engine.loop.explain import law_error, ours
+from steadytd.engine.loop.explain import law_error
 from steadytd.engine.loop.parts import lane_params
 from steadytd.engine.loop.wide import GROUP, can_be_wide, wide_source
 from steadytd.engine.loop.write import loop_source
@@ -182,7 +182,7 @@ class Block:
         except MemoryError:
             raise
         except Exception as error:  # compiled code raises nothing: the law cannot be compiled
-            if ours(self.law):
+            if self.law.in_library:  # then it is our mistake
                 raise
             raise law_error(self.law, error) from None
         self.step += n

@@ -342,8 +342,8 @@ class Law:
     @property
     def in_library(self) -> bool:
         """Whether the law, with its closed form, is one of the library's own."""
-        own = (self.update, self.expectation or self.update)
-        return all(getattr(f, "__module__", "").startswith("steadytd.learners.") for f in own)
+        modules = [getattr(f, "__module__", "") for f in (self.update, self.expectation) if f]
+        return all(str(module).startswith("steadytd.learners.") for module in modules)
 
     def choose(self, values: Mapping[str, Value]) -> Law:
         """The law itself, or the variant that the values ask for."""

@@ -110,7 +110,8 @@ def check(law: Law | Learner | str) -> LawCheck:
             except InputError as error:  # not for these hyper-parameters
                 declined = error
             else:
-                done.append((compared, f"drawn problem {seed} with {learner}"))
+                _, _, settings = str(learner).partition("alpha=1")
+                done.append((compared, f"drawn problem {seed}{settings.replace(',', ' with ', 1)}"))
     if not done:
         raise declined or InputError(f"{found.name} cannot be checked.")
     worst, where = max(done, key=lambda one: one[0].difference)
@@ -220,10 +221,10 @@ def _fault(law: Law, worst: Compared, where: str) -> str:
 def _drawn_learner(law: Law, word: str, seed: int) -> Learner:
     """A learner of the law: its defaults with seed 0 (lam = 0), else all numbers drawn."""
     rng = np.random.default_rng(seed)
-    values: dict[str, Value] = {"alpha": 0.5, **({law.variant_param: word} if word else {})}
+    values: dict[str, Value] = {"alpha": 1.0, **({law.variant_param: word} if word else {})}
     for name, param in law.all_params.items():
         if name != "alpha" and name not in GENERAL and (seed or param.default is None):
-            values[name] = param.inside(float(rng.uniform(0.1, 0.9)))
+            values[name] = param.inside(round(float(rng.uniform(0.1, 0.9)), 2))
     return Learner(law, values)
 
 
