@@ -25,8 +25,7 @@ from steadytd.learners import names
 from steadytd.mdp.action_values import Task
 from steadytd.mdp.moments import Expectation
 from steadytd.streams.finite import FiniteStream
-from steadytd.theory.closed_form import SAME, compare
-from steadytd.theory.mean_step import MeanStep
+from steadytd.theory.closed_form import SAME, MeanStep, compare
 from tests.support.cases import (
     CASES,
     CLOSED,

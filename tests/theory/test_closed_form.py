@@ -59,7 +59,7 @@ def test_a_wrong_closed_form_is_found(name: str, how: str) -> None:
     found = st.check(replace(law, name="mine", expectation=wrong))
     assert not found.passed and found.difference > SAME
     assert found.text.startswith("the closed form of mine is wrong. On drawn problem ")
-    assert "Correct expectation=, or leave it out" in found.text
+    assert "Correct it, or leave it out" in found.text
 
 
 def test_a_parameter_that_the_closed_form_forgets_is_found() -> None:
@@ -303,6 +303,14 @@ def test_a_memory_that_is_not_linear_in_its_past_cannot_be_checked() -> None:
                   expectation=lambda m, v: st.Expectation(m.G, m.b()))  # fmt: skip
     with pytest.raises(st.InputError, match=r"remembering cannot be enumerated: it is not linear"):
         st.check(law)
+
+
+def test_a_memory_that_counts_cannot_be_checked() -> None:
+    """It never begins again: no mean of a step, and no end of the search for one."""
+    law = replace(remembering, memory={"n": lambda n: n + 1.0}, expectation=mean_of_rewards)
+    with pytest.raises(st.InputError, match=r"cannot be enumerated: its memory does not begin"):
+        st.check(law)
+    assert st.certify("three_state").is_stable(st.learner(law, alpha=0.1))
 
 
 def test_a_form_that_declines_some_settings_is_checked_at_the_others() -> None:

@@ -30,8 +30,8 @@ from steadytd.engine.law import Law, Value, arguments, call
 from steadytd.engine.learner import Learner
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
-from steadytd.theory.mean_step import ALPHA
 
+ALPHA = 2.0**-40  # scales without rounding, and leaves nothing of terms in alpha squared
 SQUARES = ("x_x", "x_x_next", "x_next_x_next")
 
 
