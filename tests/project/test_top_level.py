@@ -37,7 +37,8 @@ def test_dir_shows_the_public_names_and_nothing_else() -> None:
     contract = {
         "ActionValues", "Certificate", "Control", "Curves", "Evaluation", "FeatureMap", "Finding",
         "GymStream", "InputError", "Law", "Learner", "Log", "OnlineLearner", "Param", "Problem",
-        "Recommendation", "Result", "Study", "ValueFunction", "certify", "evaluate", "feature_map",
+        "Recommendation", "Result", "Study", "ValueFunction", "certify", "check", "evaluate",
+        "feature_map",
         "greedy_gq", "gym_log", "gym_stream", "law", "learner", "learners", "load_learner",
         "load_problem", "load_value_function", "nonlinear", "open_log", "problem", "problems",
         "run", "study", "write_log",
