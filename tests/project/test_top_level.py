@@ -22,7 +22,17 @@ from tests.support.draws import examples
 FUNCTIONS = [name for name in st.__all__ if not inspect.isclass(getattr(st, name))]
 CLASSES = [name for name in st.__all__ if inspect.isclass(getattr(st, name))]
 # What the engine, theory and studies hand among themselves; a user need not name their types.
-INNER = {"Block", "Goal", "PenaltyErrors", "PenaltyPath", "RowSpace", "Rows", "Spec", "StudyBlock"}
+INNER = {
+    "Block",
+    "Eigen",
+    "Goal",
+    "PenaltyErrors",
+    "PenaltyPath",
+    "RowSpace",
+    "Rows",
+    "Spec",
+    "StudyBlock",
+}
 
 
 def python(code: str) -> str:
