@@ -5,13 +5,12 @@ Next to the engine's plain loop, too, which has the same bits.
 1,000 step sizes, 200,000 steps. Ours is a whole call of `steadytd.run`, which draws the stream as
 well; JAX is given the stream, and neither's compilation counts. Both take turns, and both must
 come to the same weights. Times are those of the processor, so that other programs disturb little.
-JAX is not part of this project: `--python` names an interpreter that has it. Part of `make bench`
-where this interpreter has it.
+JAX is not part of this project: `benchmarks/speed.py --only jax --jax PYTHON` names an interpreter
+that has it. Where there is none, a note says so.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -20,29 +19,35 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
-
+from benchmarks import cases
 from benchmarks.figures import Figure, Group, Target
-from benchmarks.timing import FULL, QUICK, Effort
+from benchmarks.timing import QUICK, Effort
 
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine import block
-from steadytd.engine.facts import STEP_FACTS
-from steadytd.streams.finite import FiniteStream
+from steadytd.engine.facts import columns
 
-LEARNERS, STEPS, STATES, ACTIONS, GAMMA = 1_000, 200_000, 50, 3, 0.9
-ALPHAS = np.geomspace(1e-5, 1e-3, LEARNERS)
+STATES, ACTIONS, GAMMA = 50, 3, 0.9
 LAWS, SIZES = ("td", "tdc"), (8, 16)
 LAYOUTS = {"vmap": "vmapped scan", "rows": "laid out by hand"}
 TWICE = Target(2.0, at_least=True)
 FLAGS = "--xla_cpu_multi_thread_eigen=false"
 NANO = 1e9
+
+
+class Size(NamedTuple):
+    """How many learners take how many steps."""
+
+    learners: int = 1_000
+    steps: int = 200_000
+
+    @property
+    def alphas(self) -> Floats:
+        return np.geomspace(1e-5, 1e-3, self.learners)
 
 
 def dense_problem(d: int) -> st.Problem:
@@ -60,33 +65,30 @@ def dense_problem(d: int) -> st.Problem:
     )
 
 
-def save_stream(problem: st.Problem, path: Path) -> None:
+def save_stream(problem: st.Problem, size: Size, path: Path) -> None:
     """What JAX is given: the steps that seed 0 of our run takes."""
-    stream = FiniteStream(problem)
-    events, _ = stream.take(stream.begin(0), STEPS)
-    row, row_next, facts = stream.transitions[0]
-    reward, gamma, rho = (
-        facts[events, STEP_FACTS.index(name)] for name in ("reward", "gamma_next", "rho")
-    )
+    stream = cases.stream_of(problem, size.steps)
+    row, row_next, facts = (part[stream.events] for part in stream.transitions)
+    reward, gamma, rho = columns(facts, "reward", "gamma_next", "rho").T
     np.savez(
-        path, Phi=problem.Phi, alphas=ALPHAS, row=row[events], row_next=row_next[events],
-        reward=reward, gamma=gamma, rho=rho,
+        path, Phi=problem.Phi, alphas=size.alphas, row=row, row_next=row_next, reward=reward,
+        gamma=gamma, rho=rho,
     )  # fmt: skip
 
 
-def ours(problem: st.Problem, law: str) -> tuple[float, Floats]:
+def ours(problem: st.Problem, law: str, size: Size) -> tuple[float, Floats]:
     """The processor's seconds of a run on one thread, and its weights [d, learners]."""
-    learners = st.grid(law, alpha=ALPHAS.tolist())
+    learners = st.grid(law, alpha=size.alphas.tolist())
     begin = time.process_time()
-    result = st.run(problem, learners, steps=STEPS, points=2, threads=1)
-    return time.process_time() - begin, result.final_weights[:, 0].reshape(LEARNERS, -1).T
+    result = st.run(problem, learners, steps=size.steps, points=2, threads=1)
+    return time.process_time() - begin, result.final_weights[:, 0].reshape(size.learners, -1).T
 
 
-def plain(problem: st.Problem, law: str) -> tuple[float, Floats]:
+def plain(problem: st.Problem, law: str, size: Size) -> tuple[float, Floats]:
     """The same with the plain loop, which is what other shapes of problems have."""
     worth, block.WORTH = block.WORTH, 2**62
     try:
-        return ours(problem, law)
+        return ours(problem, law, size)
     finally:
         block.WORTH = worth
 
@@ -110,28 +112,28 @@ def jax_side(python: str, path: Path, law: str, layout: str) -> Iterator[tuple[I
 
 def compare(python: str | None, law: str, d: int, effort: Effort) -> list[Figure]:
     """All sides in turns, the best time of each; `python` has JAX, if there is one."""
-    problem = dense_problem(d)
-    _, weights = ours(problem, law)  # compiles
-    _, same = plain(problem, law)
+    problem, size = dense_problem(d), size_of(effort)
+    _, weights = ours(problem, law, size)  # compiles
+    _, same = plain(problem, law, size)
     if same.tobytes() != weights.tobytes():
         raise RuntimeError(f"{law}: our two loops come to different weights.")
     best, other = np.inf, dict.fromkeys(("our plain loop", *LAYOUTS.values()), np.inf)
     for _ in range(effort.repeats):
-        best = min(best, ours(problem, law)[0])
-        other["our plain loop"] = min(other["our plain loop"], plain(problem, law)[0])
+        best = min(best, ours(problem, law, size)[0])
+        other["our plain loop"] = min(other["our plain loop"], plain(problem, law, size)[0])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stream.npz"
-        save_stream(problem, path)
+        save_stream(problem, size, path)
         for layout, name in LAYOUTS.items() if python else ():
             with jax_side(str(python), path, law, layout) as (ask, answer):
                 if not np.allclose(np.load(f"{path}.npy"), weights, rtol=1e-6, atol=1e-9):
                     raise RuntimeError(f"{law}: JAX and we come to different weights.")
                 for _ in range(effort.repeats):
-                    best = min(best, ours(problem, law)[0])
+                    best = min(best, ours(problem, law, size)[0])
                     ask.write("go\n")
                     ask.flush()
                     other[name] = min(other[name], float(answer.readline()))
-    unit = NANO / (STEPS * LEARNERS)
+    unit = NANO / (size.steps * size.learners)
     return [
         Figure(
             f"{law}, d = {d}: {name}", best * unit, taken * unit, taken / best,
@@ -140,6 +142,10 @@ def compare(python: str | None, law: str, d: int, effort: Effort) -> list[Figure
         for name, taken in other.items()
         if np.isfinite(taken)
     ]  # fmt: skip
+
+
+def size_of(effort: Effort) -> Size:
+    return Size(16, 1_000) if effort is QUICK else Size()
 
 
 def has_jax(python: str) -> bool:
@@ -151,7 +157,7 @@ def has_jax(python: str) -> bool:
 def against_jax(effort: Effort, python: str = sys.executable) -> Group:
     """The comparison; one line says where there is no JAX."""
     group = Group(
-        f"{LEARNERS:,} step sizes on a dense problem, one core (ns per learner-update)",
+        f"{size_of(effort).learners:,} step sizes on a dense problem, one core (ns per learner-update)",
         ("ours", "other", "other / ours"),
     )
     found = python if has_jax(python) else None
@@ -180,17 +186,3 @@ def measure(effort: Effort, python: str = sys.executable) -> Group:
     finally:
         if cores is not None:
             os.sched_setaffinity(0, cores)
-
-
-def main() -> None:
-    """Measure, and print what was measured."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--python", default=sys.executable, help="an interpreter that has JAX")
-    parser.add_argument("--quick", action="store_true", help="a shorter and rougher measurement")
-    asked = parser.parse_args()
-    group = measure(QUICK if asked.quick else FULL, asked.python)
-    Console().print(group.table())
-
-
-if __name__ == "__main__":
-    main()
