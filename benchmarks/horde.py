@@ -150,11 +150,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the smallest sizes")
     parser.add_argument("--first", action="store_true", help="the first case alone")
     given = parser.parse_args()
-    usual, large, counts = 10_000, 50_000, (100, 1_000, 10_000, 100_000)  # predictions
+    usual, large, counts = 10_000, 50_000, [100, 1_000, 10_000, 100_000]  # predictions
     most, some, few = 256, 64, 16  # steps
     repeats, numbers = 5, 25_000_000
     if given.quick:
-        usual, large, counts = 20, 40, (10,)
+        usual, large, counts = 20, 40, [10]
         most, some, few, repeats, numbers = 4, 4, 4, 1, 10_000
     line = partial(show, repeats=repeats, numbers=numbers)
     print(f"tdc with traces, lam = 0.8, {THREADS} threads; M/s: million prediction-updates per")

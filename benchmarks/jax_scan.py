@@ -68,11 +68,11 @@ def dense_problem(d: int) -> st.Problem:
 def save_stream(problem: st.Problem, size: Size, path: Path) -> None:
     """What JAX is given: the steps that seed 0 of our run takes."""
     stream = cases.stream_of(problem, size.steps)
-    row, row_next, facts = (part[stream.events] for part in stream.transitions)
-    reward, gamma, rho = columns(facts, "reward", "gamma_next", "rho").T
+    (row, row_next, facts), events = stream.transitions, stream.events
+    reward, gamma, rho = columns(facts[events], "reward", "gamma_next", "rho").T
     np.savez(
-        path, Phi=problem.Phi, alphas=size.alphas, row=row, row_next=row_next, reward=reward,
-        gamma=gamma, rho=rho,
+        path, Phi=problem.Phi, alphas=size.alphas, row=row[events], row_next=row_next[events],
+        reward=reward, gamma=gamma, rho=rho,
     )  # fmt: skip
 
 
@@ -156,8 +156,9 @@ def has_jax(python: str) -> bool:
 
 def against_jax(effort: Effort, python: str = sys.executable) -> Group:
     """The comparison; one line says where there is no JAX."""
+    learners = size_of(effort).learners
     group = Group(
-        f"{size_of(effort).learners:,} step sizes on a dense problem, one core (ns per learner-update)",
+        f"{learners:,} step sizes on a dense problem, one core (ns per learner-update)",
         ("ours", "other", "other / ours"),
     )
     found = python if has_jax(python) else None

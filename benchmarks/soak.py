@@ -255,7 +255,7 @@ def faults(notes: list[Note]) -> list[str]:
     said = []
     found = slope([note.in_use_MB for note in notes])
     if not found.most < float("inf"):
-        return ["the rounds are too few to tell whether anything grows"]
+        return ["the rounds are too few to tell whether memory grows"]
     if found.most >= LEAK:
         said.append(f"memory may grow by {found.most:.2f} MB per round, {LEAK} or more")
     quarter = max(1, len(notes) // 4)
@@ -286,7 +286,8 @@ def main() -> None:
     notes: list[Note] = []
     with tempfile.TemporaryDirectory() as name:
         soak = Soak(Path(name), options.seed, options.leak, options.quick)
-        while not notes or not options.quick and time.monotonic() - begin < 60 * options.minutes:
+        minutes = 0.0 if options.quick else options.minutes
+        while not notes or time.monotonic() - begin < 60 * minutes:
             soak.round()
             notes.append(soak.note(begin))
             if not options.json and (len(notes) < 4 or len(notes) % 5 == 0):
