@@ -70,7 +70,7 @@ INSTEAD = {
     "steadytd certify NAME --eta ETA --proof FILE":
         "steadytd certify three_state --eta 0.5 --proof proof.json",
     "steadytd verify FILE": "steadytd verify proof.json",
-    "python verify.py proof.json": f"python {ROOT}/src/steadytd/theory/proof/verify.py proof.json",
+    "python verify.py proof.json": "python src/steadytd/theory/proof/verify.py proof.json",
     "steadytd show problem NAME": "steadytd show problem three_state",
     "steadytd show learner NAME --kernel": "steadytd show learner td --kernel",
     "steadytd study FILE": "steadytd study mine.toml",
@@ -248,7 +248,7 @@ def test_a_command_that_is_mentioned_is_there(
 
 
 def test_completion_is_installed(tmp_path: Path) -> None:
-    """For a shell that is named: the one below may be any."""
+    """For a shell that is named: that of the tests may be any."""
     program = Path(sys.executable).with_name("steadytd")
     env = {**os.environ, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     subprocess.run([program, "--install-completion", "bash"], env=env, check=True)
@@ -276,6 +276,16 @@ def test_what_is_advertised_is_found() -> None:
     ]
 
 
+def test_nothing_is_overlooked() -> None:
+    """No prompt with another program, and no benchmark that nobody would run."""
+    for page in PAGES:
+        for line in re.findall(r"^ *\$ .*$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            assert LINE.match(line), f"{page.name}: {line}"
+    for file in (ROOT / "benchmarks").glob("*.py"):
+        if "__main__" in file.read_text(encoding="utf-8") and file.name != "jax_side.py":
+            assert takes_quick(file), file.name
+
+
 def test_what_is_not_known_fails(runner: Runner) -> None:
     for command in ("make nothing", "python benchmarks/nothing.py", "steadytd run nowhere td"):
         with pytest.raises((AssertionError, OSError)):
@@ -283,7 +293,8 @@ def test_what_is_not_known_fails(runner: Runner) -> None:
 
 
 def makefile() -> str:
-    return (ROOT / "Makefile").read_text(encoding="utf-8")
+    """Its text, with continued lines made one."""
+    return (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
 
 
 def targets() -> list[str]:
@@ -307,14 +318,14 @@ def checked_by_ci() -> set[str]:
 
 
 def make(target: str, *more: str, cwd: Path = ROOT) -> str:
-    """Make a target with this interpreter's programs, without installing anything."""
-    as_installed = [
-        word for name in (".installed", ".installed-dev") for word in ("-o", f".venv/{name}")
-    ]
-    here = [f"BIN={Path(sys.executable).parent}", *more]
+    """Make a target in a directory, without installing anything."""
+    if cwd != ROOT:
+        (cwd / ".venv").symlink_to(sys.prefix)
+    here = [] if (cwd / ".venv").exists() else [f"BIN={Path(sys.executable).parent}"]
+    installed = ["-o", ".venv/.installed", "-o", ".venv/.installed-dev"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = subprocess.run(
-        ["make", "--no-print-directory", "-f", ROOT / "Makefile", *as_installed, target, *here],
+        ["make", "--no-print-directory", "-f", ROOT / "Makefile", *installed, target, *here, *more],
         cwd=cwd, env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
