@@ -72,8 +72,9 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/speed.py $(MORE)
 
 # The studies behind docs/results: about three quarters of an hour on two cores. Stop and go on as you like.
+STUDIES ?= paper_stepsizes collision rooms_penalty cures rooms high_variance_rooms
 results: $(STAMP)
-	for study in paper_stepsizes collision rooms_penalty cures rooms high_variance_rooms; do \
+	for study in $(STUDIES); do \
 		$(BIN)/steadytd study studies/$$study.toml && $(BIN)/steadytd report results/$$study || exit; \
 	done
 	$(BIN)/python docs/cure_wins.py results/cures

@@ -364,13 +364,13 @@ def test_make_reproduce(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_make_results(place: Path) -> None:
-    """All of it, of smaller studies, to documents of its own."""
+    """Two studies, smaller, to documents of its own; commands above run the others."""
     for file in (ROOT / "docs").glob("*.py"):
         shutil.copy(file, place / "docs")
     (place / "docs" / "results").mkdir()
-    make("results", cwd=place)
+    make("results", "STUDIES=collision cures", cwd=place)
     made = {path.stem for path in (place / "docs" / "results").glob("*.md")}
-    assert made == {path.stem for path in (ROOT / "docs" / "results").glob("*.md")}
+    assert made == {"index", "collision", "cures"}
 
 
 MADE_HERE = {
