@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tomllib
 from contextlib import closing
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ import steadytd as st
 from steadytd.learners import algorithm
 from steadytd.learners import names as learner_names
 from steadytd.logs.example import sample_log
+from tests.support.cases import is_quick
 from tests.support.commands import call
 from tests.support.light_pages import no_pictures
 
@@ -107,7 +109,7 @@ MADE_BY = {
 }  # fmt: skip
 SLOW = re.compile(
     r"steadytd reproduce|engine dask|study studies/(?!quick)|report results/(?!quick|mine)"
-    r"|benchmarks/(logs|sizes|soak)|trust.py(?!.*--part later)|--only traces"
+    r"|benchmarks/(horde|logs|sizes|soak)|examples/horde|trust.py(?!.*--part)|drl_q|--only traces"
 )
 NO_BROWSER = "this benchmark needs Playwright and Chromium; `make test-browser` installs both"
 CLUSTER = "tcp://head:8786"
@@ -228,11 +230,19 @@ def is_mention(command: str) -> bool:
     )  # fmt: skip
 
 
+def is_slow(command: str) -> bool:
+    """Whether it takes long, or needs a loop that is compiled for `make test-all` only."""
+    words = command.split()
+    asked = words[3:] if words[1] == "run" else []
+    learners = takewhile(lambda word: not word.startswith("--"), asked)
+    return bool(SLOW.search(command)) or not all(is_quick(st.learner(one)) for one in learners)
+
+
 RUN = [one for one in advertised() if not is_mention(one)]
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(c, marks=[pytest.mark.slow] if SLOW.search(c) else []) for c in RUN]
+    "command", [pytest.param(c, marks=[pytest.mark.slow] if is_slow(c) else []) for c in RUN]
 )
 def test_an_advertised_command_runs(command: str, runner: Runner) -> None:
     runner.run(command)
