@@ -1,10 +1,9 @@
-"""Every example runs, and the README's commands and claims are true."""
+"""Every example prints what it is to show, and the README's claims are true."""
 
 from __future__ import annotations
 
 import re
 import runpy
-import shlex
 import sys
 from pathlib import Path
 
@@ -169,18 +168,13 @@ def test_example_runs(
     CHECKS[path.stem](capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("name", learner_names())
-def test_the_command_in_a_learners_text_is_valid(name: str) -> None:
-    if algorithm(name).action_values:  # not on the command line, which has no such problems
-        (line,) = [x for x in algorithm(name).doc.splitlines() if "st.run(" in x]
-        short = line.strip().replace("steps=100_000, seeds=10", "steps=10")
-        assert short != line.strip()
-        assert eval(short, {"st": st}).learners[0].name == name
-        return
-    (line,) = [x for x in algorithm(name).doc.splitlines() if "steadytd run" in x]
-    _, _, problem, learner, *_ = shlex.split(line)
-    assert problem in problem_names()
-    assert st.learner(learner).name == name
+@pytest.mark.parametrize("name", [n for n in learner_names() if algorithm(n).action_values])
+def test_the_line_in_the_text_of_a_learner_of_action_values_runs(name: str) -> None:
+    """The others have commands, which `test_commands` runs."""
+    (line,) = [x for x in algorithm(name).doc.splitlines() if "st.run(" in x]
+    short = line.strip().replace("steps=100_000, seeds=10", "steps=10")
+    assert short != line.strip()
+    assert eval(short, {"st": st}).learners[0].name == name
 
 
 def test_readme_numbers() -> None:
