@@ -18,6 +18,7 @@ from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.inverse import divide
 from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator
 from steadytd.evaluation.estimate.sparse.pencil import OneHotPencil
+from steadytd.mdp.scales import rates_of
 from steadytd.theory.thresholds import Pencil
 
 RESAMPLED_RANK = 40  # up to here the threshold is found anew in every resample
@@ -28,7 +29,6 @@ CLEAR = 1.25  # times the upper limit of the threshold: the least eta that is tr
 GRID = np.linspace(0.0, 1.0, 40) ** 2
 ALONG = np.linspace(0.0, 1.0, 41) ** 2  # where the value is shown, as shares of the largest eta
 ROUNDING = 1e-7  # of a matrix's largest entry: eigenvalues above are above 0 whatever the rounding
-NEUTRAL = 1e-12  # the same, below 0: the mode neither grows nor decays
 RATIOS = 2.0 ** np.arange(0, 11)
 
 
@@ -42,7 +42,7 @@ class Stability:
     eta_pd: float
     eta_pd_lo: float
     eta_pd_hi: float
-    slowest: float  # the least real part of an eigenvalue of A; 0 also where rounding is below it
+    slowest: float  # the least real part of an eigenvalue of A; 0 where it is 0 up to rounding
     eta: float
     ratio: float
     rank: int
@@ -142,8 +142,6 @@ def assess(e: Estimator, target: int, name: str, drawn: Resampled) -> Stability:
     """The stability of one target."""
     p = quick_pencil(e, target)
     slowest = p.slowest(0.0)
-    if -NEUTRAL * abs(p.A0).max() <= slowest <= 0.0:
-        slowest = 0.0
     limits, share = _threshold(e, target, p, drawn)
     upper = limits.hi if np.isfinite(limits.hi) else p.eta_pd
     calm = slowest > 0.0 and (share is None or share >= SURE)
@@ -188,7 +186,7 @@ def stable(A: Floats, eta_pd: Floats, least: Floats) -> Bools:
     """
     found = np.asarray(-eta_pd * least > ROUNDING * np.abs(A).max(axis=(1, 2)))
     if not found.all():
-        found[~found] = np.linalg.eigvals(A[~found]).real.min(axis=1) > 0.0
+        found[~found] = rates_of(A[~found]).real.min(axis=1) > 0.0
     return found
 
 
