@@ -64,10 +64,11 @@ def jittered(name: str, function: Callable[..., Any], seed: int) -> Callable[...
         result = function(*args, **options)
         if options.get("lwork") == -1:  # only how much room it needs
             return result
+        unbounded = name in ("eig", "eigvals") and len(args) > 1  # of two matrices
+        shifted = name in VALUES_FIRST and not unbounded
         if not isinstance(result, tuple):
-            return _moved(result, seed, shifted=name in VALUES_FIRST)
-        first = [name in VALUES_FIRST] + [False] * (len(result) - 1)
-        parts = [_moved(one, seed, shifted=f) for one, f in zip(result, first, strict=True)]
+            return _moved(result, seed, shifted=shifted)
+        parts = [_moved(one, seed, shifted=shifted and i == 0) for i, one in enumerate(result)]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
 
     return moved

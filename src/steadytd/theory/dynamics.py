@@ -162,11 +162,12 @@ def best_error(problem: Task, policy: int = 0) -> float:
 def largest_alpha(problem: Task, learner: Learner, policy: int = 0) -> float:
     """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2; 0 if unstable.
 
-    The mean is that over the steps in which the learner updates: skipped steps do not help.
+    The mean is that over the steps in which the learner updates: skipped steps do not help. 0, too,
+    where rounding hides how fast every mode decays.
     """
     if not is_stable(problem, learner, policy):
         return 0.0
     share = problem.moments(policy).share / learner.every
     rates = decay_rates(problem, learner, policy) / share
     known = rates[rates.real > TINY]  # all but modes so slow that rounding hides them
-    return float((2.0 * known.real / np.abs(known) ** 2).min())
+    return float((2.0 * known.real / np.abs(known) ** 2).min()) if known.size else 0.0

@@ -18,6 +18,7 @@ from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.inverse import divide
 from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator
 from steadytd.evaluation.estimate.sparse.pencil import OneHotPencil
+from steadytd.mdp.scales import ROUNDING as ZERO
 from steadytd.mdp.scales import rates_of
 from steadytd.theory.thresholds import Pencil
 
@@ -76,7 +77,8 @@ def span(e: Estimator) -> Floats:
     G = e.gram().toarray() if isinstance(e, SparseEstimator) else e.units.G.sum(axis=0)
     scale = np.sqrt(np.diag(G)) + (np.diag(G) == 0.0)
     Q = np.asarray(np.linalg.qr(G[:, e.kept] / scale[e.kept])[0])
-    if _roots(Q.T @ G @ Q) is not None:
+    root = _roots(Q.T @ G @ Q)
+    if root is not None and (np.diag(root) ** 2 > ZERO * np.diag(root).max() ** 2).all():
         return Q
     # sizes so different that rounding hides the small ones: the kept features alone, of size 1
     return np.asarray(np.eye(e.features)[:, e.kept] / scale[e.kept])
