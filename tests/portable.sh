@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests as on other machines: `make test-portable`, or of it all, for CI, `make test-portable SIZE=small`.
+# The tests as on other machines: `make test-portable`; a part of them, for CI: `make test-portable SIZE=small`.
 # What each setting does is said in tests/support/portable.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,6 +32,6 @@ cd "$place"
 make .venv/.installed-dev
 umask 077
 export STEADYTD_CACHE_DIR=$place/kernels
-odd="NUMBA_CPU_NAME=generic COLUMNS=60 LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 HOME=/proc"
+odd="NUMBA_CPU_NAME=generic COLUMNS=60 LANG=C LC_ALL=C HOME=/proc"
 env $odd make kernels
 run "$odd" "${numerical[@]}" tests/base tests/cli

@@ -38,7 +38,7 @@ def prepare() -> None:
 
 def core_types() -> list[str]:
     """For which processor each loaded OpenBLAS works."""
-    found = threadpoolctl.threadpool_info()
+    found: list[dict[str, Any]] = threadpoolctl.threadpool_info()
     return [one["architecture"] for one in found if one["internal_api"] == "openblas"]
 
 
