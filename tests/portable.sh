@@ -22,6 +22,14 @@ fi
 for core in "${cores[@]}"; do run "OPENBLAS_CORETYPE=$core" "${numerical[@]}"; done
 run STEADYTD_TEST_JITTER=1 "${numerical[@]}"
 
+# The oldest versions that pyproject.toml allows. What is deprecated in what they use is not ours to mend.
+uv=$(command -v uv || echo .venv/bin/uv)
+$uv venv --quiet --allow-existing --python .venv/bin/python build/lowest
+$uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct --editable '.[dev]'
+echo "== the oldest versions"
+OPENBLAS_NUM_THREADS=1 build/lowest/bin/pytest -n 2 --dist loadfile -m "not slow" --ignore tests/browser \
+    -W default::DeprecationWarning
+
 # A plain processor, a narrow terminal, no locale, private files, a home that nobody may write to, and a
 # checkout in a directory with spaces and letters beyond ASCII.
 place=$(mktemp -d)/"größe ±1 (copy)"
