@@ -17,6 +17,7 @@ import hashlib
 import io
 import os
 import re
+import secrets
 import shutil
 import tempfile
 import time
@@ -95,24 +96,27 @@ def reason(error: OSError) -> str:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it to `path` on success, delete it otherwise."""
+def replacing(path: Path, mode: int = 0o666) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it to `path` on success, delete it otherwise.
+
+    The file has the mode that the user's umask leaves of `mode`, as any file that is opened.
+    """
     prefix = f".{path.stem[:40]}-"  # the longest name that the file system takes may be taken
-    handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f"{prefix}{secrets.token_hex(8)}{path.suffix}")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield temporary
-        temporary.chmod(0o644)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: bytes | str | Callable[[Path], object]) -> Path:
+def write_whole(
+    path: Path, content: bytes | str | Callable[[Path], object], mode: int = 0o666
+) -> Path:
     """Write bytes, text, or whatever a function writes to the path it is given."""
     try:
-        with replacing(path) as temporary:
+        with replacing(path, mode) as temporary:
             if isinstance(content, bytes):
                 temporary.write_bytes(content)
             elif isinstance(content, str):
@@ -144,14 +148,13 @@ def filling(directory: str | Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         room = target if target.is_dir() else target.parent
         _sweep(room)
-        prefix = f".{target.name[:40]}-"
-        made = Path(tempfile.mkdtemp(prefix=prefix, suffix=PARTIAL, dir=room))
+        made = room / f".{target.name[:40]}-{secrets.token_hex(8)}{PARTIAL}"
+        made.mkdir()
         try:
             yield made
             if target.exists():
                 _move_together(made, target)
             else:
-                made.chmod(0o755)
                 made.rename(target)
         finally:
             shutil.rmtree(made, ignore_errors=True)
@@ -298,12 +301,12 @@ def read_kept(name: str, identity: str) -> bytes | None:
 
 
 def write_kept(name: str, identity: str, rest: bytes) -> None:
-    """Keep something, if the directory can be written to."""
+    """Keep something, if the directory can be written to; nobody else may, whatever the umask."""
     head = (identity + hashlib.sha256(rest).hexdigest()).encode()
     with contextlib.suppress(OSError):
         cache_directory().parent.mkdir(parents=True, exist_ok=True)
         cache_directory().mkdir(mode=0o700, exist_ok=True)
-        write_whole(cache_directory() / name, head + rest)
+        write_whole(cache_directory() / name, head + rest, 0o644)
 
 
 def kept_arrays(
