@@ -123,7 +123,9 @@ def load(path: Path, block: StudyBlock) -> pa.Table:
         content = path.read_bytes()
         if not whole(content):
             raise InputError(f"'{path}' is damaged (its bytes are not those that were written)")
-        rows = pq.read_table(pa.BufferReader(content))
+        # in this thread: one of Arrow's may let go of `content` when Python has already ended, and
+        # the process is then aborted
+        rows = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"'{path}' is damaged ({reason})") from None
