@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import stat
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.errors import unknown
 from steadytd.base.files import (
     DiskError,
+    filling,
     kept_arrays,
     output_directory,
     reading_arrays,
@@ -98,6 +100,36 @@ def test_a_reader_keeps_the_file_it_opened(tmp_path: Path) -> None:
         write_whole(path, "new")
         assert reader.read() == "old"
     assert path.read_text() == "new"
+
+
+def test_bytes_are_on_the_disk_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, renaming, directory: a loss of power leaves the old file or the new one."""
+    order: list[str] = []
+    synced, replaced, renamed = os.fsync, os.replace, os.rename
+
+    def fsync(handle: int) -> None:
+        order.append("directory" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        synced(handle)
+
+    def moved(move: Any) -> Any:
+        def move_and_note(*where: Any) -> None:
+            order.append("name")
+            move(*where)
+
+        return move_and_note
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", moved(replaced))
+    monkeypatch.setattr(os, "rename", moved(renamed))
+    write_whole(tmp_path / "a.txt", "x")
+    assert order == ["file", "name", "directory"]
+    for _ in range(2):  # a new directory, then one that is there
+        order.clear()
+        with filling(tmp_path / "new") as made:
+            (made / "one.txt").write_text("x")
+        assert order[:3] == ["file", "directory", "name"] and order[-1] == "directory"
 
 
 def test_files_may_be_read_by_others(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 
-
 class _Shared(Protocol):
     """What several threads may call: it has a `threading.RLock`."""
 

@@ -89,7 +89,7 @@ def _rates(problem: Task, learner: Learner, policy: int) -> Rates:
         return graded_rates(M, np.tile(m.span.sizes, len(M) // len(m.span.sizes)))
     values = np.asarray(np.linalg.eigvals(M))
     # A may be what is left of larger numbers that cancel: as those of G
-    size = max(float(np.abs(values).max()), float(np.abs(m.G).max()))
+    size = max(float(np.abs(values).max(initial=0.0)), float(np.abs(m.G).max()))
     return Rates(values, np.full(len(values), size))
 
 
@@ -176,4 +176,4 @@ def largest_alpha(problem: Task, learner: Learner, policy: int = 0) -> float:
     share = problem.moments(policy).share / learner.every
     rates = decay_rates(problem, learner, policy) / share
     known = rates[rates.real > TINY]  # all but modes so slow that rounding hides them
-    return float((2.0 * known.real / np.abs(known) ** 2).min())
+    return float((2.0 * known.real / np.abs(known) ** 2).min(initial=np.inf))
