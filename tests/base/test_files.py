@@ -121,6 +121,36 @@ def test_files_obey_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, u
     assert modes == [file, directory, file, 0o700, file & 0o644]
 
 
+def test_bytes_are_on_the_disk_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, renaming, directory: a loss of power leaves the old file or the new one."""
+    order: list[str] = []
+    synced, replaced, renamed = os.fsync, os.replace, os.rename
+
+    def fsync(handle: int) -> None:
+        order.append("directory" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        synced(handle)
+
+    def moved(move: Any) -> Any:
+        def move_and_note(*where: Any) -> None:
+            order.append("name")
+            move(*where)
+
+        return move_and_note
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", moved(replaced))
+    monkeypatch.setattr(os, "rename", moved(renamed))
+    write_whole(tmp_path / "a.txt", "x")
+    assert order == ["file", "name", "directory"]
+    for _ in range(2):  # a new directory, then one that is there
+        order.clear()
+        with filling(tmp_path / "new") as made:
+            (made / "one.txt").write_text("x")
+        assert order[:3] == ["file", "directory", "name"] and order[-1] == "directory"
+
+
 def test_a_directory_in_the_way_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "kept").touch()

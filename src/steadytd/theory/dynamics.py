@@ -8,6 +8,8 @@ the mean weights are after n steps.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from steadytd.base.arrays import Floats, repeated
@@ -170,4 +172,6 @@ def largest_alpha(problem: Task, learner: Learner, policy: int = 0) -> float:
     share = problem.moments(policy).share / learner.every
     rates = decay_rates(problem, learner, policy) / share
     known = rates[rates.real > TINY]  # all but modes so slow that rounding hides them
+    if not rates.size:  # all features are zero: nothing moves
+        return math.inf
     return float((2.0 * known.real / np.abs(known) ** 2).min()) if known.size else 0.0
