@@ -51,6 +51,7 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Eq: "==", ast.NotEq: "!=",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
+parsed = cache(ast.parse)  # a file has several functions
 PLAIN = ast.Name | ast.Attribute | ast.Constant | ast.Call | ast.Tuple  # needs no brackets
 
 
@@ -122,11 +123,6 @@ def translated(functions: Mapping[str, Any]) -> list[str]:
     return found
 
 
-@cache
-def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
-
-
 def _tree(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
     """A function as it stands in its file, known by its name, its arguments and its first line."""
     code = function.__code__
@@ -135,7 +131,7 @@ def _tree(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
     except OSError:
         text = ""
     found = [
-        node for node in ast.walk(_parsed(text))
+        node for node in ast.walk(parsed(text))
         if isinstance(node, ast.FunctionDef | ast.Lambda)
         and getattr(node, "name", "<lambda>") == function.__name__
         and tuple(a.arg for a in node.args.args) == code.co_varnames[: code.co_argcount]
