@@ -7,13 +7,12 @@ import pytest
 from numba import njit
 
 import steadytd as st
-from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
-from steadytd.lab.tables import learner_spec
 from steadytd.learners import algorithm, names
+from steadytd.streams.finite import FiniteStream
 from tests.support.cases import is_quick
 from tests.support.draws import thinned
-from tests.support.javascript import Browser
+from tests.support.javascript import Browser, problem_tables
 from tests.support.scope import everything
 
 STEPS, SEED = 20_000, 7
@@ -57,6 +56,19 @@ def test_weights_and_errors_equal_the_engines(browser: Browser, name: str, lam: 
         np.testing.assert_array_equal([row[i] for row in errors], curve, err_msg=str(one))
 
 
+@pytest.mark.parametrize("seed", [0, 7, 2**31 + 5, 2**53 - 1])
+def test_the_random_stream_is_the_engines(browser: Browser, seed: int) -> None:
+    p, count = st.problem("baird"), 3000
+    code = "(() => { const b = new Bench(tables); b.begin(seed); b.walk(count); return b; })()"
+    found = browser.value(
+        f"Array.from({code}.at.event.slice(0, count))",
+        tables=problem_tables(p), seed=seed, count=count,
+    )  # fmt: skip
+    stream = FiniteStream(p)
+    events, _ = stream.take(stream.begin(seed), count)
+    assert found == events.tolist()
+
+
 def test_averages_and_the_start_of_a_second_vector(browser: Browser) -> None:
     problem = st.problem("baird")
     several = [
@@ -92,16 +104,3 @@ def test_a_law_of_ones_own(browser: Browser) -> None:
     r = st.run(problem, [learner], steps=STEPS, seeds=[SEED], points=5)
     weights, _ = browser.run(problem, [learner], SEED, POINTS)
     np.testing.assert_array_equal(np.array(weights[0]), r.weights(learner)[0])
-
-
-@st.law(writes={"w": ("x",)})
-def other(reward: float, w_x: float, alpha: float) -> float:
-    """A law with an operation that the browser does not have."""
-    return float(alpha * np.sin(reward - w_x))
-
-
-def test_what_cannot_be_translated_is_named() -> None:
-    with pytest.raises(InputError, match=r"other: 'np.sin\(reward - w_x\)' cannot be translated"):
-        learner_spec(st.learner(other, alpha=0.1))
-    with pytest.raises(InputError, match="lstd solves equations"):
-        learner_spec(st.learner("lstd"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py_mini_racer import MiniRacer
 
 import steadytd as st
 from steadytd.base.errors import InputError
@@ -17,6 +18,15 @@ from steadytd.learners import algorithm, names
 from steadytd.problems import problems
 from steadytd.report.palette import look
 from tests.support.commands import call
+
+OWN = '''
+import numpy as np, steadytd as st
+@st.law(traces={{"z": lambda gamma, lam: (gamma * lam, 1.0)}}, writes={{"w": "z"}},
+        params={{"gain": st.Param("gain", default=1.0), "lam": st.Param("decay", default=0.0)}})
+def own(reward, w_x, alpha, gain):
+    """A law."""
+    return alpha * {factor} * (reward - w_x)
+'''
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +54,16 @@ def test_it_is_one_small_file_without_addresses(page: str) -> None:
     assert len(page.encode()) < 2_000_000
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
     assert "{{" not in page.replace("${{", "")
+
+
+def test_its_loops_are_part_of_its_script_and_no_code_is_made_from_texts(page: str) -> None:
+    found = re.search(r'id="lab-worker">(.*?)</script>', page, re.S)
+    assert found is not None
+    count = int(str(MiniRacer().eval(f"{found[1]} LOOPS.length")))
+    data: Any = content(page)
+    loops = [form["loop"] for one in data["learners"] for form in one["forms"]]
+    assert loops == list(range(count))
+    assert not re.search(r"\beval\(|new Function|unsafe-eval", page)
 
 
 def test_the_penalty_is_found_by_trial_not_by_name() -> None:
@@ -88,6 +108,12 @@ def test_the_command_writes_the_page_and_refuses_what_is_no_law(
     (tmp_path / "ends.py").write_text("raise SystemExit(3)\n")
     assert call(monkeypatch, "lab", "--law", str(tmp_path / "ends.py"), "--out", str(file)) == 2
     assert "cannot be run: SystemExit: 3" in capsys.readouterr().err
+    (tmp_path / "sine.py").write_text(OWN.format(factor="np.sin(w_x)"))
+    assert call(monkeypatch, "lab", "--law", str(tmp_path / "sine.py"), "--out", str(file)) == 2
+    assert "own: 'np.sin(w_x)' cannot be translated" in capsys.readouterr().err
+    (tmp_path / "own.py").write_text(OWN.format(factor="min(gain, 2.0)"))
+    assert call(monkeypatch, "lab", "--law", str(tmp_path / "own.py"), "--out", str(file)) == 0
+    assert "min(gain, 2.0)" in file.read_text(encoding="utf-8")
     assert call(monkeypatch, "lab", "--port", "70000") == 2
     assert "0 to 65535" in capsys.readouterr().err
 

@@ -9,10 +9,9 @@ import pytest
 
 import steadytd as st
 from steadytd.lab.page import model_of
-from steadytd.lab.tables import problem_tables
 from steadytd.theory.exact import exact_error
 from tests.support.draws import thinned
-from tests.support.javascript import Browser
+from tests.support.javascript import Browser, problem_tables
 
 ETAS = [0.0, 0.05, 0.3, 0.7, 1.0, 2.5]
 DRAWN = range(6)

@@ -107,7 +107,7 @@ def crowded() -> dict[str, str]:
 def test_no_function_has_more_than_seven_parameters() -> None:
     """But commands, whose parameters are their options, and laws, which name what they ask for."""
     functions = crowded()
-    free = ("cli/", "learners/", "lab/module.py walk")  # the last: a function of WebAssembly
+    free = ("cli/", "learners/")
     left = {
         where for where, name in functions.items()
         if not where.startswith(free) and name not in OPTIONS

@@ -6,42 +6,55 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 from py_mini_racer import MiniRacer
 
 from steadytd.engine.learner import Learner
-from steadytd.lab.module import stream_module
-from steadytd.lab.page import WORKER, asset
-from steadytd.lab.tables import learner_spec, problem_tables
+from steadytd.engine.rows import sparse_rows
+from steadytd.engine.step.targets import javascript
+from steadytd.lab.page import WORKER, asset, form_of
 from steadytd.mdp.problem import Problem
+from steadytd.runs.measures import goal
+from steadytd.streams.finite import FiniteStream
 
-BYTES = """
-const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-function bytes(text) {
-  const found = [];
-  let bits = 0, word = 0;
-  for (const letter of text) {
-    if (letter === "=") break;
-    word = (word << 6) | LETTERS.indexOf(letter);
-    bits += 6;
-    if (bits >= 8) { bits -= 8; found.push((word >> bits) & 255); }
-    word &= (1 << bits) - 1;
-  }
-  return new WebAssembly.Module(new Uint8Array(found));
-}
-const shown = (x) => Number.isFinite(x) ? x : String(x);
-"""
-RUN = """
-(() => {{
-  const doc = {document};
-  const bench = new Bench(doc.tables, new WebAssembly.Module(new Uint8Array(doc.stream)));
-  const ones = doc.learners.map((l) => bench.add({{ ...l, module: bytes(l.binary) }}));
-  bench.begin(doc.seed);
+BUCKETS = 64  # of [0, 1): where the page's search for a transition begins
+NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+SHOWN = "const shown = (x) => Number.isFinite(x) ? x : String(x);"
+RUN = """(() => {
+  const bench = new Bench(tables);
+  const ones = learners.map((one) => bench.add(one));
+  bench.begin(seed);
   const errors = [];
-  bench.run(doc.points[doc.points.length - 1], doc.points,
+  bench.run(points[points.length - 1], points,
             () => errors.push(ones.map((one) => shown(bench.error(one)))));
-  return JSON.stringify({{ errors, weights: ones.map((one) => bench.weights(one).map(shown)) }});
-}})()
-"""
+  return { errors, weights: ones.map((one) => bench.weights(one).map(shown)) };
+})()"""
+
+
+def problem_tables(problem: Problem) -> dict[str, Any]:
+    """What `tablesOf` of the page makes of a problem, from the engine's own stream."""
+    stream = FiniteStream(problem)
+    row, row_next, facts = stream.transitions[0]
+    lows = np.arange(BUCKETS) / BUCKETS
+    pairs = zip(stream.first[:-1], stream.first[1:], strict=True)
+    guide = [a + np.searchsorted(stream.cumulative[a:b], lows, side="right") for a, b in pairs]
+    aim = goal(problem, 0)
+    arrays = {
+        "guide": np.concatenate(guide), "cumulative": stream.cumulative,
+        "next_state": stream.row_next, "row": row, "row_next": row_next, "facts": facts.ravel(),
+        "start": stream.start, **sparse_rows(problem.table)._asdict(), "w0": problem.w0,
+        "weight": aim.weight, "target": aim.target,
+    }  # fmt: skip
+    numbers = {name: array.tolist() for name, array in arrays.items()}
+    return {"n_states": problem.n_states, "n_features": problem.n_features, **numbers}
+
+
+def spec(learner: Learner) -> str:
+    """A learner as an expression that `Bench.add` takes."""
+    form, loop = form_of(learner.law, learner.traced, learner.averaged)
+    params = {n: float(v) for n, v in learner.values.items() if not isinstance(v, str)}
+    known = json.dumps({**form, "params": params})
+    return f"{{ ...{known}, advance: {javascript.script([loop])}[0] }}"
 
 
 class Browser:
@@ -49,17 +62,12 @@ class Browser:
 
     def __init__(self) -> None:
         self.v8 = MiniRacer()
-        texts = [asset(name) for name in WORKER]
-        self.v8.eval(BYTES + "\n".join(texts))
+        self.v8.eval("\n".join([*map(asset, WORKER), SHOWN]))
 
     def expected(self, problem: Problem, learner: Learner, points: list[int]) -> list[float] | None:
         """The page's exact error of the mean weights."""
-        code = """expectation(tables, new WebAssembly.Module(new Uint8Array(stream)),
-            { ...spec, module: bytes(spec.binary) }, points)"""
-        found: list[float] | None = self.value(
-            code, tables=problem_tables(problem), stream=list(stream_module()),
-            spec=learner_spec(learner), points=points,
-        )  # fmt: skip
+        code = f"expectation(tables, {spec(learner)}, points)"
+        found: list[float] | None = self.value(code, tables=problem_tables(problem), points=points)
         return found
 
     def value(self, code: str, **given: Any) -> Any:
@@ -73,18 +81,10 @@ class Browser:
         self, problem: Problem, learners: list[Learner], seed: int, points: list[int]
     ) -> tuple[list[list[float]], list[list[float]]]:
         """Weights of each learner at the end, and errors [points, learners]."""
-        document = json.dumps(
-            {
-                "tables": problem_tables(problem),
-                "stream": list(stream_module()),
-                "learners": [learner_spec(one) for one in learners],
-                "seed": seed,
-                "points": points,
-            }
-        )
-        found: Any = json.loads(str(self.v8.eval(RUN.format(document=document))))
-        number = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+        listed = ",".join(map(spec, learners))
+        code = f"(() => {{ const learners = [{listed}]; return {RUN}; }})()"
+        found = self.value(code, tables=problem_tables(problem), seed=seed, points=points)
         return tuple(  # type: ignore[return-value]
-            [[number[x] if isinstance(x, str) else float(x) for x in row] for row in found[name]]
+            [[NUMBERS[x] if isinstance(x, str) else float(x) for x in row] for row in found[name]]
             for name in ("weights", "errors")
         )

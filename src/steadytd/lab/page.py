@@ -1,8 +1,7 @@
-"""The lab's page: one file with problems, learners as WebAssembly, theory and course inside."""
+"""The lab's page: one file with problems, learners as JavaScript, theory and course inside."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
 from importlib.resources import files
@@ -12,9 +11,10 @@ import numpy as np
 
 from steadytd.base.errors import InputError
 from steadytd.engine.law import AUTO, GENERAL, Law, Param
+from steadytd.engine.step.layouts.browser import Browser
+from steadytd.engine.step.program import step_program
+from steadytd.engine.step.targets import javascript
 from steadytd.lab.course import course
-from steadytd.lab.module import law_module, stream_module
-from steadytd.lab.tables import affine
 from steadytd.learners import algorithm, names
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
@@ -45,15 +45,15 @@ def lab_page(problems: Sequence[Problem] = (), laws: Sequence[Law] = ()) -> str:
     known = [algorithm(name) for name in names()]
     taken = [law for law in [*laws, *known] if law.block is None and not law.action_values]
     steps = course()  # about the registered problems: not where another has the name of one
+    loops: list[str] = []
     data = {
-        "stream": _text(stream_module()),
         "problems": [{"name": p.name, "summary": p.summary, "model": model_of(p)} for p in shown],
-        "learners": [learner_of(law) for law in taken],
+        "learners": [learner_of(law, loops) for law in taken],
         "colours": {law.name: _colours(law.name) for law in taken},
         "first": next(iter(own), None),
         "course": [] if own.keys() & {step["state"]["problem"] for step in steps} else steps,
     }
-    return assembled(data)
+    return assembled(data, loops)
 
 
 def _colours(law: str) -> list[str]:
@@ -72,12 +72,15 @@ def fits(problem: Problem) -> bool:
     )
 
 
-def assembled(data: dict[str, Any]) -> str:
-    """The page from its parts; what is data cannot end the script that holds it."""
+def assembled(data: dict[str, Any], loops: Sequence[str]) -> str:
+    """The page from its parts; what is data cannot end the script that holds it.
+
+    Loops are part of the worker's script: the page makes no code from texts.
+    """
     parts = {
         "css": asset("page.css"),
         "data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
-        "worker": "\n".join(asset(name) for name in WORKER),
+        "worker": "\n".join([*map(asset, WORKER), f"const LOOPS = {javascript.script(loops)};"]),
         "page": "\n".join(asset(name) for name in PAGE),
     }
     text = asset("page.html")
@@ -102,8 +105,8 @@ def model_of(problem: Problem) -> dict[str, Any]:
     return {name: array.tolist() for name, array in arrays.items()}
 
 
-def learner_of(law: Law) -> dict[str, Any]:
-    """A law for the page: its parameters, and its loop for every variant and path."""
+def learner_of(law: Law, loops: list[str]) -> dict[str, Any]:
+    """A law for the page: its parameters, and its variants and paths, whose loops go to `loops`."""
     variants = {law.variant_param: law.variants} if law.variant_param else {}
     params = {n: p for n, p in law.all_params.items() if n not in GENERAL and n not in variants}
     listed = [_param(name, param) for name, param in params.items()]
@@ -116,13 +119,9 @@ def learner_of(law: Law) -> dict[str, Any]:
     for variant, one in (law.variants or {"": None}).items():
         chosen = one or law
         for traced in (False, True) if chosen.traces else (False,):
-            made = law_module(chosen, traced)
-            forms.append({
-                "variant": variant, "traced": traced, "binary": _text(made.binary),
-                "arguments": made.arguments, "memory": list(chosen.memory),
-                "windows": dict(chosen.windows), "starts": dict(chosen.starts),
-                "affine": affine(chosen, traced),
-            })  # fmt: skip
+            form, loop = form_of(chosen, traced)
+            forms.append({"variant": variant, "traced": traced, "loop": len(loops), **form})
+            loops.append(loop)
     return {
         "name": law.name,
         "summary": (law.update.__doc__ or "").partition("\n")[0],
@@ -132,6 +131,21 @@ def learner_of(law: Law) -> dict[str, Any]:
         "trace": law.trace_param if law.traces else None,
         "penalty": penalty_of(law),
     }
+
+
+def form_of(law: Law, traced: bool, averaged: bool = False) -> tuple[dict[str, Any], str]:
+    """What `Bench` in assets/engine.js needs to know of a law on one of its paths; and its loop.
+
+    A step is `affine` in the vectors if they are all that is carried over; the page tries whether
+    it truly is.
+    """
+    layout = Browser(step_program(law, traced, averaged))
+    form = {
+        "arrays": list(layout.arrays()), "memory": list(law.memory), "windows": dict(law.windows),
+        "starts": dict(law.starts),
+        "affine": not (traced or averaged or law.memory or law.maps or law.settled),
+    }  # fmt: skip
+    return form, layout.script()
 
 
 def penalty_of(law: Law) -> str:
@@ -161,7 +175,3 @@ def _param(name: str, param: Param) -> dict[str, Any]:
         "low": max(param.low, -1e9), "high": min(param.high, 1e9), "above": param.above,
         "rule": param.rule,
     }  # fmt: skip
-
-
-def _text(binary: bytes) -> str:
-    return base64.b64encode(binary).decode()

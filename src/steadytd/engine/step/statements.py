@@ -1,8 +1,8 @@
 """The four kinds of statements that a loop is written in, before it is in any language.
 
 `For`, `If`, `Bind`, and a text. Texts are assignments to entries of arrays and additions to
-names, such as `V_w[k, j] += _w_by_x[j] * x_k`: they mean the same in Python and in JavaScript.
-A target (`step.targets`) prints them.
+names, such as `w_x_j += V_w[k] * x_k`: they mean the same in Python and in JavaScript, where
+entries have one index (`layouts.browser`). A target (`step.targets`) prints them.
 """
 
 from __future__ import annotations

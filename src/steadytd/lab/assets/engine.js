@@ -1,105 +1,102 @@
-// Learners of the engine in the browser: one memory, one stream of transitions, one module per law.
-// The modules are made by steadytd.lab.module from the text that the engine compiles; this file only
-// lays out the memory and says how far to run. See docs/lab.md.
+// Learners of the engine in the browser: one stream of transitions, and learners that follow it.
+// Their loops are written by steadytd.engine.step, from the statements that Numba compiles; this file
+// lays out their arrays, draws the stream and says how far to run. See docs/lab.md.
 "use strict";
 
 const MASK = (1n << 64n) - 1n;
 const GOLDEN = 0x9E3779B97F4A7C15n;
+const GOLDEN_HIGH = 0x9E3779B9, GOLDEN_LOW = 0x7F4A7C15;
 const CHUNK = 8192; // steps whose transitions are drawn at a time
-const PAGE = 65536;
 
+// The output function of SplitMix64 (docs/streams.md), for the key of a seed.
 function mix(z) {
   z = ((z ^ (z >> 30n)) * 0xBF58476D1CE4E5B9n) & MASK;
   z = ((z ^ (z >> 27n)) * 0x94D049BB133111EBn) & MASK;
   return z ^ (z >> 31n);
 }
 
-function uniform(key, n) {
-  return Number(mix((key + (BigInt(n) + 1n) * GOLDEN) & MASK) >> 11n) * 2 ** -53;
+// The upper half of the product of two words of 32 bits, from products of 16 bits.
+function upper(a, b) {
+  const a_low = a & 0xFFFF, a_high = a >>> 16, b_low = b & 0xFFFF, b_high = b >>> 16;
+  const middle = Math.imul(a_high, b_low) + (Math.imul(a_low, b_low) >>> 16) >>> 0;
+  const other = Math.imul(a_low, b_high) + (middle & 0xFFFF) >>> 0;
+  return Math.imul(a_high, b_high) + (middle >>> 16) + (other >>> 16) | 0;
 }
 
-// All numbers stand in one WebAssembly memory; `take` gives the address of room for n numbers.
-class Room {
-  constructor() {
-    this.memory = new WebAssembly.Memory({ initial: 1 });
-    this.end = 64;
-  }
-
-  take(bytes) {
-    const at = this.end;
-    this.end += Math.ceil(bytes / 64) * 64;
-    const missing = this.end - this.memory.buffer.byteLength;
-    if (missing > 0) this.memory.grow(Math.ceil(missing / PAGE));
-    return at;
-  }
-
-  floats(numbers) {
-    const at = this.take(8 * numbers.length);
-    new Float64Array(this.memory.buffer, at, numbers.length).set(numbers);
-    return at;
-  }
-
-  ints(numbers) {
-    const at = this.take(4 * numbers.length);
-    new Int32Array(this.memory.buffer, at, numbers.length).set(numbers);
-    return at;
-  }
+// mix of a word given as two halves, as a number in [0, 1). Halves, because 64-bit integers are slow.
+function uniform(high, low) {
+  low ^= (high << 2) | (low >>> 30);
+  high ^= high >>> 30;
+  high = upper(low, 0x1CE4E5B9) + Math.imul(high, 0x1CE4E5B9) + Math.imul(low, 0xBF58476D) | 0;
+  low = Math.imul(low, 0x1CE4E5B9);
+  low ^= (high << 5) | (low >>> 27);
+  high ^= high >>> 27;
+  high = upper(low, 0x133111EB) + Math.imul(high, 0x133111EB) + Math.imul(low, 0x94D049BB) | 0;
+  low = Math.imul(low, 0x133111EB);
+  low ^= (high << 1) | (low >>> 31);
+  high ^= high >>> 31;
+  return ((high >>> 0) * 0x200000 + (low >>> 11)) * 2 ** -53;
 }
 
-// A problem's tables (see steadytd.lab.tables), the stream of a seed, and learners that follow it.
+// A problem's tables (tablesOf in theory.js), the stream of a seed, and learners that follow it.
 class Bench {
-  constructor(tables, streamModule) {
+  constructor(tables) {
     this.tables = tables;
-    this.room = new Room();
-    this.at = {};
+    this.at = { features: tables.n_features, event: new Int32Array(CHUNK), factor: new Float64Array(CHUNK).fill(1) };
     for (const name of ["guide", "row", "row_next", "next_state", "first", "length", "offset", "feature"])
-      this.at[name] = this.room.ints(tables[name]);
-    for (const name of ["cumulative", "facts", "value"]) this.at[name] = this.room.floats(tables[name]);
-    this.at.event = this.room.take(4 * CHUNK);
-    this.at.factor = this.room.floats(new Float64Array(CHUNK).fill(1));
-    this.walk = new WebAssembly.Instance(streamModule, { lab: { memory: this.room.memory } }).exports.walk;
+      this.at[name] = Int32Array.from(tables[name]);
+    for (const name of ["cumulative", "facts", "value"]) this.at[name] = Float64Array.from(tables[name]);
     this.learners = [];
   }
 
-  // spec: {module, arguments, vectors, traces, memory, windows, starts, params, power, delay}
+  // spec: {advance, arrays, memory, windows, starts, params}
   add(spec) {
     const d = this.tables.n_features;
-    const at = {}, size = { carry: 4 };
-    for (const name of spec.arguments)
-      if (/^(V_|Z_|average$)/.test(name)) size[name] = d;
-    for (const name of spec.memory) size["_" + name] = 1;
-    for (const [name, [param, more]] of Object.entries(spec.windows)) // so many of them
-      for (const array of ["Z_" + name, "_" + name])
-        if (array in size) size[array] *= spec.params[param] + more;
-    for (const name of Object.keys(size)) at[name] = this.room.take(8 * size[name]);
-    const instance = new WebAssembly.Instance(spec.module, { lab: { memory: this.room.memory } });
-    const one = { spec, at, size, advance: instance.exports.advance };
+    const own = { carry: new Float64Array(4) };
+    for (const name of spec.arrays) {
+      const bare = name.replace(/^(V_|Z_|_)/, "");
+      const isNumber = name.startsWith("_");
+      const [param, more] = spec.windows[bare] || [];
+      own[name] = new Float64Array((isNumber ? 1 : d) * (param ? spec.params[param] + more : 1));
+    }
+    const one = { spec, own };
     this.learners.push(one);
     return one;
   }
 
-  numbers(at, n) {
-    return new Float64Array(this.room.memory.buffer, at, n);
+  begin(seed) {
+    const { start, w0 } = this.tables;
+    const first = (mix(BigInt(seed)) + GOLDEN) & MASK;
+    this.high = Number(first >> 32n) | 0;
+    this.low = Number(first & 0xFFFFFFFFn) | 0;
+    this.step = 0;
+    const u = uniform(this.high, this.low);
+    this.state = start.findIndex((sum) => sum > u);
+    for (const { spec, own } of this.learners)
+      for (const [name, place] of Object.entries(own)) {
+        const bare = name.replace(/^(V_|_)/, "");
+        const by = name === "V_w" || name === "average" ? 1 : spec.params[spec.starts[bare]];
+        place.fill(0);
+        if (name.startsWith("_") && !spec.memory.includes(bare)) place[0] = spec.params[bare];
+        else if (!name.startsWith("_") && by !== undefined) w0.forEach((w, k) => (place[k] = w * by));
+      }
   }
 
-  begin(seed) {
-    const { start, w0, n_features: d } = this.tables;
-    this.key = mix(BigInt(seed));
-    this.step = 0;
-    const u = uniform(this.key, 0);
-    this.state = start.findIndex((sum) => sum > u);
-    for (const { spec, at, size } of this.learners) {
-      for (const [name, address] of Object.entries(at)) {
-        const isVector = name.startsWith("V_") || name === "average";
-        const place = this.numbers(address, size[name]);
-        place.fill(0);
-        if (name === "V_w" || name === "average") place.set(w0);
-        else if (isVector && spec.starts[name.slice(2)] !== undefined) {
-          const by = spec.params[spec.starts[name.slice(2)]];
-          for (let k = 0; k < d; k++) place[k] = w0[k] * by;
-        }
-      }
+  // The transitions of the next `count` steps, as docs/streams.md says.
+  walk(count) {
+    const { event, guide, cumulative, next_state } = this.at;
+    let { high, low, state } = this;
+    for (let i = 0; i < count; i++) {
+      const sum = (low >>> 0) + GOLDEN_LOW;
+      low = sum | 0;
+      high = high + GOLDEN_HIGH + (sum > 0xFFFFFFFF ? 1 : 0) | 0;
+      const u = uniform(high, low);
+      let e = guide[state * BUCKETS + (u * BUCKETS | 0)];
+      while (u >= cumulative[e]) e++;
+      event[i] = e;
+      state = next_state[e];
     }
+    Object.assign(this, { high, low, state });
   }
 
   // Run all learners up to a step, and call `record(step)` at each of the points on the way.
@@ -109,10 +106,7 @@ class Bench {
     if (next < points.length && points[next] === this.step) record(points[next++]);
     while (this.step < until) {
       const count = Math.min(CHUNK, until - this.step);
-      this.state = this.walk(
-        this.key, this.step, this.state, this.at.guide, this.at.cumulative, this.at.next_state,
-        this.at.event, count,
-      );
+      this.walk(count);
       let begin = 0;
       while (begin < count) {
         const stop = next < points.length ? Math.min(points[next] - this.step, count) : count;
@@ -124,36 +118,18 @@ class Bench {
     }
   }
 
-  advance(one, begin, end) {
-    const { spec, at } = one;
-    const power = spec.params.power || 0;
-    if (power !== 0) {
-      const factor = this.numbers(this.at.factor, CHUNK);
-      const delay = spec.params.delay;
-      for (let t = begin; t < end; t++) factor[t] = Math.pow(1 + (this.step + t) / delay, -power);
-    } else if (this.scaled) this.numbers(this.at.factor, CHUNK).fill(1);
-    this.scaled = power !== 0;
-    const given = spec.arguments.map((name) => {
-      if (name in at) return at[name];
-      if (name in this.at) return this.at[name];
-      if (name === "features") return this.tables.n_features;
-      if (name === "first_step") return this.step;
-      if (name === "begin") return begin;
-      if (name === "end") return end;
-      return spec.params[name.slice(1)];
-    });
-    one.advance(...given);
+  advance({ spec, own }, begin, end) {
+    spec.advance(own, this.at, this.step, begin, end);
   }
 
-  weights(one) {
-    const name = "average" in one.at ? "average" : "V_w";
-    return Array.from(this.numbers(one.at[name], this.tables.n_features));
+  weights({ own }) {
+    return Array.from(own.average || own.V_w);
   }
 
   // sqrt(sum_s weight_s (x_s.w - v_s)^2), in the engine's order; infinite where it is not finite.
-  error(one) {
+  error({ own }) {
     const t = this.tables;
-    const w = this.numbers("average" in one.at ? one.at.average : one.at.V_w, t.n_features);
+    const w = own.average || own.V_w;
     let total = 0;
     let largest = 0;
     const apart = [];
@@ -175,4 +151,4 @@ class Bench {
   }
 }
 
-if (typeof module !== "undefined") module.exports = { Bench, mix, uniform };
+if (typeof module !== "undefined") module.exports = { Bench };

@@ -41,7 +41,7 @@ function specOf({ law, params }) {
   const variant = law.variant ? params[law.variant] : "";
   const traced = law.trace !== null && (params[law.trace] || 0) !== 0;
   const form = law.forms.find((f) => f.variant === variant && f.traced === traced);
-  return { ...form, params: { ...params, power: 0, delay: 1 } };
+  return { ...form, params };
 }
 
 // the address
@@ -133,7 +133,7 @@ function run() {
   if (old && old.errors && old.errors[0].length === state.learners.length) curves.before = old;
   document.body.dataset.done = "0";
   worker.postMessage({
-    id: wishes, tables, stream: data.stream, learners: state.learners.map(specOf), points, expected: true,
+    id: wishes, tables, learners: state.learners.map(specOf), points, expected: true,
     seeds: Array.from({ length: state.seeds }, (_, i) => i),
   });
 }

@@ -1,34 +1,22 @@
 // Runs learners beside the page: in slices of some milliseconds, so that a newer wish is heard.
-// What comes before this file in the worker: engine.js, algebra.js, theory.js.
+// What comes before this file in the worker: LOOPS (see steadytd.lab.page), engine.js, algebra.js, theory.js.
 "use strict";
 
 const SLICE = 12; // milliseconds
 const QUICK = 100000; // steps that are shown first, for all seeds
 let newest = 0;
 
-function decoded(base64) {
-  const text = atob(base64);
-  const found = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) found[i] = text.charCodeAt(i);
-  return new WebAssembly.Module(found);
-}
-
-const modules = new Map();
-function moduleOf(base64) {
-  if (!modules.has(base64)) modules.set(base64, decoded(base64));
-  return modules.get(base64);
-}
-
 const pause = () => new Promise((done) => setTimeout(done, 0));
 
-// wish: {id, tables, stream, learners, seeds, points, expected}
+// wish: {id, tables, learners, seeds, points, expected}
 async function carryOut(wish) {
   newest = wish.id;
-  const { tables, learners, seeds, points } = wish;
+  const { tables, seeds, points } = wish;
+  const learners = wish.learners.map((one) => ({ ...one, advance: LOOPS[one.loop] }));
   const steps = points[points.length - 1];
   const benches = seeds.map((seed) => {
-    const bench = new Bench(tables, moduleOf(wish.stream));
-    bench.own = learners.map((one) => bench.add({ ...one, module: moduleOf(one.binary) }));
+    const bench = new Bench(tables);
+    bench.own = learners.map((one) => bench.add(one));
     bench.errors = learners.map(() => []);
     bench.begin(seed);
     return bench;
@@ -63,7 +51,7 @@ async function carryOut(wish) {
   }
   if (!wish.expected) return;
   for (let i = 0; i < learners.length; i++) {
-    const found = expectation(tables, moduleOf(wish.stream), { ...learners[i], module: moduleOf(learners[i].binary) }, points);
+    const found = expectation(tables, learners[i], points);
     postMessage({ id: wish.id, learner: i, expected: found });
     await pause();
     if (newest !== wish.id) return;
@@ -76,24 +64,22 @@ const share = (benches, steps) => benches.reduce((sum, b) => sum + b.step / step
 // on the transition. So the means of y on "the state is s", one vector for each s, and the chances
 // of s follow a linear recursion, which is squared from point to point. Null where a law's step is
 // not affine in its vectors, or where it carries more than them (traces, memory).
-function expectation(tables, stream, spec, points) {
-  if (!spec.affine || spec.params.power || spec.params.average) return null;
-  const bench = new Bench({ ...tables, w0: new Array(tables.n_features).fill(0) }, stream);
+function expectation(tables, spec, points) {
+  if (!spec.affine) return null;
+  const bench = new Bench({ ...tables, w0: new Array(tables.n_features).fill(0) });
   const one = bench.add(spec);
-  const names = spec.arguments.filter((n) => n.startsWith("V_"));
+  bench.begin(0);
+  const names = spec.arrays.filter((n) => n.startsWith("V_"));
   const d = tables.n_features;
   const size = names.length * d;
   const S = tables.n_states;
   const N = S * (size + 1);
   if (N > 200) return null;
-  const events = new Int32Array(bench.room.memory.buffer, bench.at.event, 1);
-  const vectors = names.map((n) => bench.numbers(one.at[n], d));
-  const carry = bench.numbers(one.at.carry, 4);
+  const vectors = names.map((n) => one.own[n]);
   const image = (e, y) => {
-    events[0] = e;
-    carry.fill(0);
+    bench.at.event[0] = e;
+    one.own.carry.fill(0);
     vectors.forEach((v, i) => v.set(y.slice(i * d, (i + 1) * d)));
-    bench.step = 0;
     bench.advance(one, 0, 1);
     return [].concat(...vectors.map((v) => Array.from(v)));
   };
@@ -142,7 +128,7 @@ function expectation(tables, stream, spec, points) {
     now = point;
     const w = new Array(d).fill(0);
     for (let s = 0; s < S; s++) for (let k = 0; k < d; k++) w[k] += state[at(s, k)];
-    bench.numbers(one.at.V_w, d).set(w);
+    one.own.V_w.set(w);
     errors.push(bench.error(one));
   }
   return errors;
