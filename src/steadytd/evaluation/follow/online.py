@@ -7,7 +7,7 @@ then another one begins: `engine.facts` has the rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -75,7 +75,7 @@ class Table:
         return Transitions(*(read_only(one) for one in (self.events, self.row_next, facts)))
 
 
-class Group:
+class TargetBlock:
     """Learners of one law for one target: a block, and the sums of its snapshots."""
 
     def __init__(self, lanes: Sequence[Lane], averaging: list[bool], d: int, rows: int) -> None:
@@ -98,7 +98,7 @@ class Group:
             part = slice(block.step - before, end - before)
             block.advance(events[part], factor[part], transitions, table.rows)
             if end in snapshots:
-                with np.errstate(over="ignore", invalid="ignore"):  # see `_outcome`
+                with np.errstate(over="ignore", invalid="ignore"):  # see `outcomes`
                     self.total += block.w
 
     def _snapshots(self, before: int, after: int) -> range:
@@ -106,26 +106,23 @@ class Group:
         first = max(before, self.rows // 2) // self.gap + 1
         return range(first * self.gap, (after if any(self.averaging) else 0) + 1, self.gap)
 
-    def outcomes(self) -> dict[int, Followed]:
-        """Where the lanes have ended, by their numbers."""
-        block = self.live.block
-        weights, taken = np.array(block.shown), len(self._snapshots(0, block.step))
-        if taken:
-            weights[:, self.averaging] = self.total[:, self.averaging] / taken
-        return {
-            lane.number: self._outcome(lane, weights[:, j], int(block.first_divergence[j]))
-            for j, lane in enumerate(self.lanes)
-        }
+    def outcomes(self) -> Iterator[tuple[int, Followed]]:
+        """Where the lanes have ended, by their numbers.
 
-    def _outcome(self, lane: Lane, w: Floats, diverged: int) -> Followed:
-        """A learner that has diverged has no weights: NaN.
-
-        So has one whose weights are finite after the last step, but too large for a mean.
+        A learner that has diverged has no weights: NaN. So has one whose weights are finite after
+        the last step, but too large for a mean.
         """
-        if diverged < 0 and np.isfinite(w).all():
-            return Followed(lane.learner, lane.policy, np.array(w), None)
-        step = diverged if diverged >= 0 else self.live.block.step
-        return Followed(lane.learner, lane.policy, np.full_like(w, np.nan), step)
+        block = self.live.block
+        shown, taken = block.shown, len(self._snapshots(0, block.step))
+        for j, (learner, target, number) in enumerate(self.lanes):
+            mean = taken and self.averaging[j]
+            w = np.array(self.total[:, j] / taken if mean else shown[:, j])
+            diverged = int(block.first_divergence[j])
+            if diverged < 0 and np.isfinite(w).all():
+                yield number, Followed(learner, target, w, None)
+            else:
+                step = diverged if diverged >= 0 else block.step
+                yield number, Followed(learner, target, np.full_like(w, np.nan), step)
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
@@ -159,38 +156,41 @@ class Followers:
             for target, some in enumerate(learners)
             for i, learner in enumerate(some)
         ]
-        self.groups: dict[int, list[Group]] = {}  # by target
+        self.by_target: dict[int, list[TargetBlock]] = {}
         for some in grouped(lanes, features):
             means = [averaging[lane.number % n] for lane in some]
-            group = Group(some, means, features, rows)
-            self.groups.setdefault(some[0].policy, []).append(group)
+            block = TargetBlock(some, means, features, rows)
+            self.by_target.setdefault(some[0].policy, []).append(block)
+
+    @property
+    def blocks(self) -> Iterator[TargetBlock]:
+        """Those of the first target, then of the next."""
+        return chain(*self.by_target.values())
 
     def works(self, table: Table, batch: LogBatch, shares: int) -> list[Callable[[], None]]:
         """What is to be done with a batch, as works that share nothing: some targets each."""
-        targets = list(self.groups)
+        targets = list(self.by_target)
         some = [targets[i::shares] for i in range(min(shares, len(targets)))]
         return [partial(self._advance, table, batch, one) for one in some]
 
     def _advance(self, table: Table, batch: LogBatch, targets: Sequence[int]) -> None:
         for target in targets:
             transitions = table.transitions(batch, target, self.peaks[target])
-            for group in self.groups[target]:
-                group.advance(table, transitions)
+            for block in self.by_target[target]:
+                block.advance(table, transitions)
 
     def outcomes(self) -> list[Followed]:
         """Where they have ended: those of the first target, in order, then of the next."""
-        found: dict[int, Followed] = {}
-        for group in chain(*self.groups.values()):
-            found |= group.outcomes()
+        found = {number: one for block in self.blocks for number, one in block.outcomes()}
         return [found[number] for number in sorted(found)]
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
         """All that changes, by name."""
-        groups = enumerate(chain(*self.groups.values()))
-        return {f"{i}.{name}": one for i, group in groups for name, one in group.state.items()}
+        states = enumerate(block.state for block in self.blocks)
+        return {f"{i}.{name}": array for i, own in states for name, array in own.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a saved state."""
-        for i, group in enumerate(chain(*self.groups.values())):
-            group.restore({name: state[f"{i}.{name}"] for name in group.state})
+        for i, block in enumerate(self.blocks):
+            block.restore({name: state[f"{i}.{name}"] for name in block.state})
