@@ -19,7 +19,6 @@ from steadytd.evaluation.estimate.closed_form import (
     mean_matrix,
     with_trial_numbers,
 )
-from steadytd.evaluation.follow.lanes import lane_shape
 from steadytd.learners import algorithm
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.theory.dynamics import expectation
@@ -159,7 +158,6 @@ def clipped(
 def test_a_law_that_is_td_only_for_small_ratios_is_not_td() -> None:
     learner = Learner(clipped, {"alpha": 0.1, "c": 100.0})
     assert fixed_point(learner) is None
-    assert lane_shape(learner, None) is None
 
 
 def only_here(m: Moments, values: Mapping[str, float]) -> Expectation:

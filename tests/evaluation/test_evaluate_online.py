@@ -10,115 +10,103 @@ import pytest
 
 import steadytd as st
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.accumulate import Accumulator
-from steadytd.evaluation.collect.plan import ETD, TD, System
-from steadytd.evaluation.collect.room import Room
-from steadytd.evaluation.estimate.closed_form import fixed_point
+from steadytd.evaluation.collect.plan import System
 from steadytd.evaluation.estimate.requests import requests
-from steadytd.evaluation.follow.lanes import lane_shape
-from steadytd.evaluation.follow.local import features_of
-from steadytd.evaluation.follow.online import Follower, Member, SideBySide, Table, side_by_side
+from steadytd.evaluation.follow.online import Followed, Followers, Table
 from steadytd.logs.log import Log, open_log
 from tests.support.draws import compiled, thinned
-from tests.support.evaluate_helpers import Identity, episodes_of, plan_of
+from tests.support.evaluate_helpers import Identity, episodes_of
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import log_table
 from tests.support.slow_law import followed
 
-FAST = ["td:alpha=0.02", "perturbed_td:alpha=0.03,eta=0.4", "etd:alpha=0.01",
-        "etd_beta:alpha=0.01,beta=0.5", "tdc:alpha=0.02,ratio=2"]  # fmt: skip
-GENERAL = ["td:alpha=0.02,lam=0.8", "etd:alpha=0.005,lam=0.5", "tdc:alpha=0.02,ratio=2,lam=0.6",
-           "vtrace:alpha=0.02,lam=0.9", "htd:alpha=0.01,lam=0.5", "gem_etd:alpha=0.01",
-           "perturbed_etd:alpha=0.01,eta=0.2,beta=0.5,lam=0.4", "td:alpha=0.05,power=0.5,delay=30",
-           "td:alpha=0.02,average=1", "tree_backup:alpha=0.02,lam=0.9", "gtd2:alpha=0.02",
-           "rotd:alpha=0.01"]  # fmt: skip
+LEARNERS = [
+    "td:alpha=0.02", "perturbed_td:alpha=0.03,eta=0.4", "etd:alpha=0.01",
+    "etd_beta:alpha=0.01,beta=0.5", "tdc:alpha=0.02,ratio=2", "td:alpha=0.02,lam=0.8",
+    "etd:alpha=0.005,lam=0.5", "tdc:alpha=0.02,ratio=2,lam=0.6", "vtrace:alpha=0.02,lam=0.9",
+    "htd:alpha=0.01,lam=0.5", "gem_etd:alpha=0.01",
+    "perturbed_etd:alpha=0.01,eta=0.2,beta=0.5,lam=0.4", "td:alpha=0.05,power=0.5,delay=30",
+    "td:alpha=0.02,average=1", "tree_backup:alpha=0.02,lam=0.9", "gtd2:alpha=0.02",
+    "rotd:alpha=0.01",
+]  # fmt: skip
+
+
+def table() -> pa.Table:
+    problem = random_problem(3, states=5, actions=3, features=5, policies=2)
+    return log_table(problem, episodes=40, length=6, seed=3)
 
 
 def log_of(batch_rows: int = 65_536) -> Log:
-    problem = random_problem(3, states=5, actions=3, features=5, policies=2)
-    table = log_table(problem, episodes=40, length=6, seed=3)
-    return open_log(table, discount=None, batch_rows=batch_rows)
+    return open_log(table(), discount=None, batch_rows=batch_rows)
 
 
-def engine(log: Log, learner: Learner, target: int) -> Follower:
-    lane = Follower(learner, target, log.n_obs, averaging=False)
-    features = Identity().fit(np.zeros((1, log.n_obs)))
+def outcomes(log: Log, learners: list[Learner], averaging: bool = False) -> list[Followed]:
+    """Where the learners end for the log's two targets."""
+    means, peaks = [averaging] * len(learners), [(1.0, 1.0)] * 2
+    followers = Followers([learners] * 2, means, peaks, log.n_obs, log.rows or 0)
     for batch in log.batches():
-        table = Table.of(batch, features_of(batch, features, Room()))
-        lane.advance(table, table.facts(batch, target, (1.0, 1.0)), log.rows or 0)
-    return lane
+        rows = Table.of(batch, np.asarray(batch.obs, dtype=np.float64))
+        for work in followers.works(rows, batch, shares=2):
+            work()
+    return followers.outcomes()
 
 
 @pytest.mark.parametrize("batch_rows", thinned([9, 65_536], 2))
-@pytest.mark.parametrize("text", compiled([*FAST, *GENERAL]))
+@pytest.mark.parametrize("text", compiled(LEARNERS))
 def test_engine_follows_the_log_without_leaks(text: str, batch_rows: int) -> None:
     """Some episodes are cut off while gamma > 0; the next one must not see their traces."""
     learner = st.learner(text)
     log = log_of(batch_rows)
     assert any(episode[-1].discount > 0.0 for episode in episodes_of(log))
-    found = engine(log, learner, 1).weights
+    found = outcomes(log, [learner])[1].weights
     expected = followed(episodes_of(log), learner, 1).shown
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(found).max() > 1e-3
 
 
-@pytest.mark.parametrize("batch_rows", [9, 65_536])
-def test_lanes_side_by_side_are_the_engine(batch_rows: int) -> None:
-    """For both targets, every learner twice, with two step sizes: more than one group's lanes."""
-    systems = (TD, ETD, System(0.0, True, 0.5))
-    log = log_of(batch_rows)
-    plan = plan_of(log, systems)
-    kind = {"td": 0, "perturbed_td": 0, "etd": 1, "etd_beta": 2, "tdc": 0}
-    learners = [st.learner(text) for text in FAST]
-    learners += [x.replace(alpha=float(x.values["alpha"]) / 2) for x in learners]
-    members = []
-    for x in learners:
-        shape = lane_shape(x, systems[kind[x.name]])
-        assert shape is not None
-        members += [Member(x, t, kind[x.name] * 2 + t, False, shape) for t in range(2)]
-    groups = side_by_side(members, log.n_obs)
-    assert sorted(len(group.members) for group in groups) == [4, 8, 8]
-    sums = Accumulator(plan)
-    features = Identity().fit(np.zeros((1, log.n_obs)))
-    room = Room()  # the same memory again for every batch
-    for batch in log.batches():
-        X, prepared = features_of(batch, features, room), sums.prepare(batch, room)
-        for group in groups:
-            group.advance(prepared, X, plan.rows)
-    outcomes = [outcome for group in groups for outcome in group.outcomes()]
-    assert len(outcomes) == len(members)
-    for outcome in outcomes:
-        expected = engine(log_of(), outcome.learner, outcome.target).weights
-        np.testing.assert_allclose(outcome.weights, expected, rtol=1e-10, atol=1e-14)
-        assert np.abs(expected).max() > 1e-3
+@pytest.mark.parametrize("text", compiled(LEARNERS))
+def test_an_evaluation_and_an_online_learner_give_the_same_bits(text: str) -> None:
+    """On the same rows, one by one. The learner shares its block with others of its law."""
+    learner = st.learner(text)
+    others = [learner.replace(alpha=float(learner.values["alpha"]) / n) for n in range(2, 6)]
+    e = st.evaluate(table(), features=Identity(), learners=[learner, *others], batch_rows=50)
+    for target, name in enumerate(e.targets):
+        live = learner.start(5)
+        for episode in episodes_of(log_of()):
+            for step in episode:
+                live.update(
+                    step.x, step.reward, step.x_next, gamma=step.discount,
+                    pi=float(step.pi[target]), mu=step.mu,
+                )  # fmt: skip
+            live.end_episode()
+        assert np.abs(live.w).max() > 1e-3
+        assert e.value_function(name, str(learner)).weights.tolist() == live.w.tolist()
 
 
-def test_who_may_stand_side_by_side() -> None:
-    for text in GENERAL:
-        learner = st.learner(text)
-        fixed = fixed_point(learner)
-        assert lane_shape(learner, fixed.system if fixed else None) is None
+def test_one_of_a_block_diverges() -> None:
+    """The others go on as if it were not there, and so do the means of their snapshots."""
+    log = log_of(50)
+    learners = [st.learner(f"td:alpha={alpha}") for alpha in (0.02, 1e200, 0.05)]
+    for averaging in (False, True):
+        found = outcomes(log, learners, averaging)
+        alone = [outcomes(log, [learner], averaging) for learner in learners]
+        for target in range(2):
+            for i, learner in enumerate(learners):
+                one, other = found[3 * target + i], alone[i][target]
+                assert (one.learner, one.target) == (learner, target)
+                assert (one.diverged is not None) == (i == 1) and one.diverged == other.diverged
+                np.testing.assert_array_equal(one.weights, other.weights)
 
 
 def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
     """With as many snapshots as rows it is the mean of the weights after each later row."""
-    log = log_of()
-    rows = log.rows or 0
     learner = st.learner("td:alpha=0.02")
-    lane = Follower(learner, 0, log.n_obs, averaging=True)
-    group = SideBySide([Member(learner, 0, 0, True, lane_shape(learner, TD))], log.n_obs)
-    features = Identity().fit(np.zeros((1, log.n_obs)))
-    sums = Accumulator(plan_of(log))
-    for batch in log.batches():
-        X = features_of(batch, features, Room())
-        table = Table.of(batch, X)
-        lane.advance(table, table.facts(batch, 0, (1.0, 1.0)), rows)
-        group.advance(sums.prepare(batch, Room()), X, rows)
-    seen = followed(episodes_of(log), learner, 0).history
+    seen = followed(episodes_of(log_of()), learner, 0).history
     expected = np.mean(seen[len(seen) // 2 :], axis=0)
-    assert rows < 400  # so that the gap between snapshots is one row
-    np.testing.assert_allclose(lane.weights, expected, rtol=1e-9)
-    np.testing.assert_allclose(group.outcomes()[0].weights, expected, rtol=1e-9)
+    assert len(seen) < 400  # so that the gap between snapshots is one row
+    for batch_rows in (9, 65_536):
+        found = outcomes(log_of(batch_rows), [learner], averaging=True)[0].weights
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_divergence_is_reported_not_hidden() -> None:

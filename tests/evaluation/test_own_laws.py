@@ -11,9 +11,7 @@ import pytest
 import steadytd as st
 from steadytd.engine.law import LAM
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.plan import ETD, TD
 from steadytd.evaluation.estimate.requests import requests
-from steadytd.evaluation.follow.lanes import Shape, lane_shape
 from steadytd.mdp.moments import Expectation
 from tests.support.draws import thinned
 from tests.support.evaluate_helpers import Identity
@@ -34,7 +32,7 @@ def problem_of(kind: str) -> st.Problem:
 
 @pytest.mark.parametrize("kind", thinned(["random", "unstable"], 2))
 def test_copies_under_other_names_give_the_same_rows(kind: str) -> None:
-    """Automatic numbers, interval, stability, and the weights, of which td and etd are lanes."""
+    """Automatic numbers, interval, stability, and the weights."""
     table = log_table(problem_of(kind), episodes=60, length=12, seed=2)
     asked = [law for name in OWN for law in (name, OWN[name])]
     e = st.evaluate(table, features=Identity(), learners=asked, seed=3)
@@ -56,22 +54,6 @@ def test_copies_under_other_names_give_the_same_rows(kind: str) -> None:
     if kind == "unstable":
         assert not rows["pi", "my_td"]["stable"] and rows["pi", "my_perturbed_td"]["stable"]
         assert rows["pi", "my_perturbed_td"]["eta"] > 0.0
-
-
-def test_copies_are_lanes_as_their_models_are() -> None:
-    wanted = {
-        "td": (TD, Shape(False)), "perturbed_td": (TD, Shape(False, "strength")),
-        "etd": (ETD, Shape(False)), "tdc": (TD, Shape(True, "ratio")), "gtd2": (TD, None),
-    }  # fmt: skip
-    for name, (system, shape) in wanted.items():
-        (one,) = requests([OWN[name]])
-        assert one.system == system and one.learner is not None
-        assert lane_shape(one.learner, one.system) == shape
-        (model,) = requests([name])
-        assert model.learner is not None
-        of_model = lane_shape(model.learner, model.system)
-        assert (of_model is None) == (shape is None)
-    assert lane_shape(Learner(OWN["td"], {"alpha": 0.1, "length": 0.5}), TD) is None
 
 
 def test_a_law_that_declares_nothing_is_followed_as_it_is() -> None:

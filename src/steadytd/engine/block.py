@@ -187,10 +187,12 @@ class Block:
 
     def _stops(self, n: int, points: Longs | None) -> tuple[Longs, Bools]:
         """Where the loop pauses in the next n steps, and whether an error is recorded there."""
-        wanted = np.zeros(0, np.int64) if points is None else points - self.step
-        stops = np.unique(np.concatenate((wanted, self._checks(n), [n])))
+        stops = np.append(self._checks(n), n)
+        if points is None:
+            return stops, np.zeros(len(stops), dtype=np.bool_)
+        stops = np.unique(np.concatenate((points - self.step, stops)))
         records: Bools = np.zeros(len(stops), dtype=np.bool_)
-        records[np.searchsorted(stops, wanted)] = True
+        records[np.searchsorted(stops, points - self.step)] = True
         return stops, records
 
     def _checks(self, n: int) -> Longs:

@@ -33,7 +33,7 @@ from steadytd.evaluation.estimate.requests import Request, requests, with_drl
 from steadytd.evaluation.estimate.sandwich import neighbours
 from steadytd.evaluation.estimate.sparse.estimator import estimator
 from steadytd.evaluation.estimate.stability import OverEta, Resampled, assess, path, path_rows
-from steadytd.evaluation.follow.local import Passed, Progress, follow
+from steadytd.evaluation.follow.local import Passed, Progress, Work, follow
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import PILOT_ROWS
 from steadytd.evaluation.judge.decide import Counted, LoggedValue, Side, compared
@@ -135,12 +135,13 @@ def evaluate(
     usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
     number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
+    work = Work(pieces, fitted, plan, asked, seed)
     if engine == "dask":
-        from steadytd.evaluation.follow.cluster import Cluster, spread
+        from steadytd.evaluation.follow.cluster import spread
 
-        passed = spread(pieces, fitted, plan, asked, seed, progress, Cluster(address, checkpoint))
+        passed = spread(work, progress, address, checkpoint)
     else:
-        passed = follow(pieces, fitted, plan, asked, threads, seed, progress)
+        passed = follow(work, threads, progress)
     settings = {
         "discount": discount,
         "features": str(fitted.spec),

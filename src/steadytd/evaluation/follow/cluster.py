@@ -4,40 +4,42 @@ Merging strings pieces together and adds nothing, so the tree gives the same bit
 that takes the same parts in order. Online learners need the stream from beginning to end: this
 process follows them over all parts while the cluster takes the sums.
 
-A kept result holds its own identity (code, versions, features, plan, learners, and how the log is
+A checkpoint holds its own identity (code, versions, features, plan, learners, and how the log is
 read) and a hash of the rows it was made from, taken while they were read. It is used again only if
-the identity is the one wanted and the rows, read and hashed once more, are the same.
+the identity is the one wanted and the rows, read and hashed once more, are the same. Beside these a
+part's checkpoint holds its sums, that of the online learners the state of their blocks.
 """
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.files import output_directory, reading_arrays, write_arrays
 from steadytd.base.identity import digest, modules
 from steadytd.base.outside.source import UnreadableError
-from steadytd.base.parallel import connect, require_dask
+from steadytd.base.parallel import connect, require_dask, single_threaded
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.checks import Checked, Checks
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Room
 from steadytd.evaluation.collect.statistics import Statistics, merged
-from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.follow.local import (
     Passed,
     Progress,
+    Work,
     features_of,
-    first_members,
+    first_followers,
     follow_online,
     read,
     wanted,
@@ -46,16 +48,18 @@ from steadytd.evaluation.follow.online import Followed
 from steadytd.features import FeatureMap
 from steadytd.logs.log import Log
 
+Marks = Mapping[str, NDArray[Any]]
+T = TypeVar("T")
+
 
 class Found(NamedTuple):
-    """The sums of parts (None: no usable row), rows left out, and hashes of what was read.
+    """The sums of parts (None: no usable row) and rows left out.
 
-    `stale` counts kept results that were not what was wanted; `checked` is there where sums are.
+    `stale` counts checkpoints that were not what was wanted; `checked` is there where sums are.
     """
 
     sums: Statistics | None
     left_out: int
-    contents: tuple[str, ...] = ()
     stale: int = 0
     checked: Checked | None = None
 
@@ -66,46 +70,10 @@ class Kept(NamedTuple):
     file: Path
     identity: str
 
-
-@dataclass(frozen=True)
-class Work:
-    """The log's parts, what is asked of them, and where results are kept."""
-
-    parts: Sequence[Log]
-    features: FeatureMap
-    plan: Plan
-    asked: Sequence[Request]  # online learners
-    seed: int
-    directory: Path | None
-
-    def tasks(self) -> list[tuple[Log, FeatureMap, Plan, Kept | None]]:
-        """The arguments of `part_sums` for every part, a copy: who reads it writes to it."""
-        names = (f"part-{i:05d}" for i in range(len(self.parts)))
-        return [
-            (replace(part), self.features, self.plan, self.kept(name, part.reads()))
-            for name, part in zip(names, self.parts, strict=True)
-        ]
-
-    def kept(self, name: str, *what: object) -> Kept | None:
-        """The place of a result, None if none is wanted."""
-        if self.directory is None:
-            return None
-        try:
-            identity = digest(name, code(), self.features, self.plan, *what)
-        except UnreadableError as error:
-            raise InputError(
-                f"checkpoint='{self.directory}' keeps results for later, which needs to see "
-                f"whether anything has changed, but {error}. Give a plain function of numbers and "
-                "arrays, put its probabilities into a column of the log, or leave out checkpoint."
-            ) from None
-        return Kept(self.directory / f"{name}-{identity[:16]}.npz", identity)
-
-
-class Cluster(NamedTuple):
-    """The address of a cluster, None for threads of this machine; where results are kept."""
-
-    address: str | None
-    checkpoint: str | Path | None
+    def marks(self, *parts: Log) -> Marks:
+        """What a checkpoint made from these parts says of itself."""
+        contents = [part.contents or "" for part in parts]
+        return {"identity": np.array(self.identity), "contents": np.array(contents)}
 
 
 def code() -> str:
@@ -113,50 +81,72 @@ def code() -> str:
     return modules(__name__)
 
 
-def spread(
-    parts: Sequence[Log],
-    features: FeatureMap,
-    plan: Plan,
-    asked: Sequence[Request],
-    seed: int,
-    progress: Progress | None,
-    cluster: Cluster,
-) -> Passed:
-    """All parts, on a cluster or on threads of this machine."""
-    address, checkpoint = cluster
-    require_dask()
-    from threadpoolctl import threadpool_limits
+def _place(directory: Path, name: str, work: Work, *what: object) -> Kept:
+    """The place of a result."""
+    try:
+        identity = digest(name, code(), work.features, work.plan, *what)
+    except UnreadableError as error:
+        raise InputError(
+            f"checkpoint='{directory}' keeps results for later, which needs to see "
+            f"whether anything has changed, but {error}. Give a plain function of numbers and "
+            "arrays, put its probabilities into a column of the log, or leave out checkpoint."
+        ) from None
+    return Kept(directory / f"{name}-{identity[:16]}.npz", identity)
 
+
+@single_threaded  # once, around all threads: each on its own would restore what another had set
+def spread(
+    work: Work, progress: Progress | None, address: str | None, checkpoint: str | Path | None
+) -> Passed:
+    """All parts, on the cluster at `address` or on threads of this machine."""
+    require_dask()
     directory = None if checkpoint is None else output_directory(checkpoint)
-    online = [one for one in asked if one.kind == "online"]
-    hashed = [replace(part, hashing=directory is not None) for part in parts]
-    work = Work(hashed, features, plan, online, seed, directory)
-    report = _reporter(len(parts) + bool(online), plan, progress)
-    following = _Following(work, report)
-    # once, around all threads: each on its own would restore what another one had set
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(1) as pool:
+    parts = [replace(part, hashing=directory is not None) for part in work.parts]
+    work, plan = replace(work, parts=parts), work.plan
+    done, lock, stop = count(1), threading.Lock(), threading.Event()
+
+    def report() -> None:
+        with lock:
+            finished = plan.rows * next(done) // (len(parts) + bool(work.online))
+            if progress is not None:
+                progress(finished, plan.rows)
+
+    def go_on() -> None:
+        if stop.is_set():
+            raise InterruptedError("the evaluation was stopped.")
+
+    def kept(name: str, *what: object) -> Kept | None:
+        return None if directory is None else _place(directory, name, work, *what)
+
+    reads = [part.reads() for part in parts]
+    online = kept("online", work.seed, work.online, reads) if work.online else None
+    tasks = [
+        (replace(part), work.features, plan, kept(f"part-{i:05d}", reads[i]))
+        for i, part in enumerate(parts)
+    ]  # copies of the parts: who reads one writes to it
+    with ThreadPoolExecutor(1) as pool:
         try:
-            following.begin(pool)
-            found = (
-                _on_threads(work, report) if address is None else _on_cluster(work, address, report)
-            )
-            outcomes = following.end(found.contents)
+            following = pool.submit(online_outcomes, work, online, go_on)
+            found = _on_cluster(tasks, address, report) if address else _on_threads(tasks, report)
+            outcomes, stale = following.result()
         except BaseException:
-            following.stop.set()
+            stop.set()
             raise
+    if work.online:
+        report()
     if found.sums is None or found.checked is None:
         raise InputError("the log has no row that can be learned from.")
-    stale = found.stale + following.stale
+    stale += found.stale
     if stale:
         warnings.warn(
             f"{stale} of the results kept in '{directory}' were made from other rows or belong "
             "elsewhere; they were computed again.",
-            stacklevel=3,
+            stacklevel=4,
         )
     return Passed(found.sums, outcomes, found.left_out, found.checked)
 
 
-def _on_threads(work: Work, report: Callable[[], None]) -> Found:
+def _on_threads(tasks: list[Any], report: Callable[[], None]) -> Found:
     import dask
 
     def task(*args: Any) -> Found:
@@ -164,18 +154,18 @@ def _on_threads(work: Work, report: Callable[[], None]) -> Found:
         report()
         return sums
 
-    leaves = [dask.delayed(task)(*args) for args in work.tasks()]
+    leaves = [dask.delayed(task)(*args) for args in tasks]
     (found,) = dask.compute(_tree(leaves, dask.delayed(joined)), scheduler="threads")
     result: Found = found
     return result
 
 
-def _on_cluster(work: Work, address: str, report: Callable[[], None]) -> Found:
+def _on_cluster(tasks: list[Any], address: str, report: Callable[[], None]) -> Found:
     from distributed import as_completed
 
     client = connect(address)
     try:
-        leaves = [client.submit(remote_sums, code(), *args, pure=False) for args in work.tasks()]
+        leaves = [client.submit(remote_sums, code(), *args, pure=False) for args in tasks]
         for _ in as_completed(leaves):
             report()
 
@@ -199,163 +189,98 @@ def _tree(leaves: list[Any], join: Callable[[Any, Any], Any]) -> Any:
 def joined(one: Found, other: Found) -> Found:
     """The sums of two neighbours, in the order of the log."""
     known = [found.sums for found in (one, other) if found.sums is not None]
-    sums = merged(known) if known else None
-    contents = one.contents + other.contents
     checks = [found.checked for found in (one, other) if found.checked is not None]
     checked = Checked.merged(checks) if checks else None
-    return Found(sums, one.left_out + other.left_out, contents, one.stale + other.stale, checked)
+    sums = merged(known) if known else None
+    return Found(sums, one.left_out + other.left_out, one.stale + other.stale, checked)
 
 
+@single_threaded
 def remote_sums(
     wanted: str, part: Log, features: FeatureMap, plan: Plan, kept: Kept | None
 ) -> Found:
     """The task on a worker: the same code, and one BLAS thread, as everywhere else."""
-    from threadpoolctl import threadpool_limits
-
     if code() != wanted:
         raise InputError(
             "this worker's steadytd, NumPy, SciPy or Numba differs from that of the process which "
             "evaluates the log; install the same versions everywhere."
         )
-    with threadpool_limits(limits=1, user_api="blas"):
-        return part_sums(part, features, plan, kept)
+    return part_sums(part, features, plan, kept)
 
 
 def part_sums(part: Log, features: FeatureMap, plan: Plan, kept: Kept | None) -> Found:
     """The sums of one part: from its checkpoint if that is whole and right, else from the log."""
-    old, stale = _kept_sums(kept)
+    old, stale = _saved(kept, _saved_sums, [part])
     if old is not None:
-        if (part.read_contents(wanted(part)),) == old.contents:
-            return old
-        stale = 1
+        return old
     sums, checks, room = Accumulator(plan), Checks(plan), Room()
     for batch in read(part):
         X = features_of(batch, features, room)
         prepared = sums.prepare(batch, room)
         sums.add_rows(prepared, X)
         checks.add(batch, prepared, X)
-    left_out, contents = int(part.left_out or 0), (part.contents or "",)
+    left_out = int(part.left_out or 0)
     if not sums.pieces:
-        return Found(None, left_out, contents, stale)
+        return Found(None, left_out, stale)
     found, checked = sums.statistics(), checks.found()
     if kept is not None:
-        marks = {"identity": np.array(kept.identity), "contents": np.array(contents)}
-        found.save(kept.file, left_out=np.array(left_out), **marks, **checked.arrays())
-    return Found(found, left_out, contents, stale, checked)
+        extra = {"left_out": np.array(left_out), **kept.marks(part), **checked.arrays()}
+        found.save(kept.file, **extra)
+    return Found(found, left_out, stale, checked)
 
 
-def _kept_sums(kept: Kept | None) -> tuple[Found | None, int]:
-    """A finished checkpoint, None where there is none or it is damaged; 1 if it is another's."""
-    if kept is None:
-        return None, 0
-    try:
-        sums, extra = Statistics.load(kept.file)
-        contents, checked = tuple(extra["contents"].tolist()), Checked.of(extra)
-        found = Found(sums, int(extra["left_out"]), contents, checked=checked)
-        own = str(extra["identity"])
-    except Exception:
-        return None, 0
-    return (found, 0) if own == kept.identity else (None, 1)
+def online_outcomes(
+    work: Work, kept: Kept | None, go_on: Callable[[], None]
+) -> tuple[list[Followed], int]:
+    """Where the online learners end, likewise; and how many checkpoints were not wanted.
 
-
-class _Following:
-    """The online learners: followed while the sums are taken, unless a checkpoint may do.
-
-    Whether it does is known when all parts have been read for the sums.
+    `go_on` is called again and again, and raises an error if all is to be stopped.
     """
 
-    def __init__(self, work: Work, report: Callable[[], None]) -> None:
-        self.work, self.report = work, report
-        reads = [part.reads() for part in work.parts]
-        self.kept = work.kept("online", work.seed, work.asked, reads) if work.asked else None
-        self.old, self.stale = _kept_outcomes(self.kept)
-        self.stop = threading.Event()
-        self.future: Future[list[Followed]] | None = None
+    def parts() -> Iterator[Log]:
+        for part in work.parts:
+            go_on()
+            yield part
 
-    def begin(self, pool: ThreadPoolExecutor) -> None:
-        """Follow the learners on a thread of their own, if it is known that they have to be."""
-        if self.work.asked and self.old is None:
-            self.future = pool.submit(self._follow)
-
-    def end(self, contents: tuple[str, ...]) -> list[Followed]:
-        """Where the learners end; `contents` are hashes of the parts as they are now."""
-        if not self.work.asked:
-            return []
-        if self.future is not None:
-            found = self.future.result()
-        else:
-            assert self.old is not None
-            known = self._outcomes(self.old) if self.old.contents == contents else None
-            self.stale += known is None
-            found = self._follow() if known is None else known
-        self.report()
-        return found
-
-    def _follow(self) -> list[Followed]:
-        work = self.work
-        found = follow_online(
-            work.parts, work.features, work.plan, work.asked, work.seed, self._go_on
-        )
-        if self.kept is not None:
-            steps = [-1 if one.diverged is None else one.diverged for one in found]
-            arrays = {
-                "identity": self.kept.identity,
-                "contents": [part.contents or "" for part in work.parts],
-                "weights": np.array([one.weights for one in found]),
-                "diverged": steps,
-            }
-            write_arrays(self.kept.file, arrays)
-        return found
-
-    def _go_on(self, done: int, total: int) -> None:
-        if self.stop.is_set():
-            raise InterruptedError("the evaluation was stopped.")
-
-    def _outcomes(self, old: _Ended) -> list[Followed] | None:
-        """The learners' numbers come again from the first rows of the log."""
-        work = self.work
-        first = first_members(work.parts, work.features, work.plan, work.asked, work.seed)
-        steps = old.diverged
-        if old.weights.shape != (len(first), work.plan.features) or len(steps) != len(first):
-            return None
-        return [
-            Followed(one.learner, one.target, w, step if step >= 0 else None)
-            for one, w, step in zip(first, old.weights, steps, strict=True)
-        ]
+    if not work.online:
+        return [], 0
+    old, stale = _saved(kept, _saved_state, parts())
+    if old is not None:
+        followers = first_followers(work)
+        followers.restore(old)
+        return followers.outcomes(), 0
+    followers = follow_online(work, go_on)
+    if kept is not None:
+        write_arrays(kept.file, {**kept.marks(*work.parts), **followers.state})
+    return followers.outcomes(), stale
 
 
-class _Ended(NamedTuple):
-    """A checkpoint of online learners."""
-
-    contents: tuple[str, ...]
-    weights: Floats
-    diverged: list[int]
+def _saved_sums(file: Path) -> tuple[Found, Marks]:
+    sums, extra = Statistics.load(file)
+    return Found(sums, int(extra["left_out"]), checked=Checked.of(extra)), extra
 
 
-def _kept_outcomes(kept: Kept | None) -> tuple[_Ended | None, int]:
-    """A finished checkpoint, None where there is none or it is damaged; 1 if it is another's."""
+def _saved_state(file: Path) -> tuple[Marks, Marks]:
+    with reading_arrays(file, "checkpoint") as archive:
+        found = dict(archive)
+    return found, found
+
+
+def _saved(
+    kept: Kept | None, load: Callable[[Path], tuple[T, Marks]], parts: Iterable[Log]
+) -> tuple[T | None, int]:
+    """What a checkpoint holds; None if there is none, or it is damaged or not what is wanted.
+
+    It is not if it belongs elsewhere or was made from other rows: then the second number is 1.
+    """
     if kept is None:
         return None, 0
     try:
-        with reading_arrays(kept.file, "checkpoint") as file:
-            contents = tuple(file["contents"].tolist())
-            found = _Ended(contents, file["weights"], file["diverged"].tolist())
-            own = str(file["identity"])
-    except InputError:
+        found, marks = load(kept.file)
+        identity, contents = str(marks["identity"]), marks["contents"].tolist()
+    except Exception:
         return None, 0
-    return (found, 0) if own == kept.identity else (None, 1)
-
-
-def _reporter(tasks: int, plan: Plan, progress: Progress | None) -> Callable[[], None]:
-    """Called once per finished task."""
-    lock = threading.Lock()
-    done = 0
-
-    def report() -> None:
-        nonlocal done
-        with lock:
-            done += 1
-            if progress is not None:
-                progress(plan.rows * done // tasks, plan.rows)
-
-    return report
+    same = identity == kept.identity
+    if same and contents == [part.read_contents(wanted(part)) for part in parts]:
+        return found, 0
+    return None, 1

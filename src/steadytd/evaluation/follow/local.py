@@ -13,24 +13,16 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.evaluation.collect.accumulate import Accumulator, Prepared
+from steadytd.base.parallel import single_threaded
+from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.checks import Checked, Checks
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Room
 from steadytd.evaluation.collect.rows.active import active_rows
 from steadytd.evaluation.collect.statistics import Statistics, merged
 from steadytd.evaluation.estimate.requests import Request
-from steadytd.evaluation.follow.lanes import lane_shape
-from steadytd.evaluation.follow.online import (
-    Followed,
-    Follower,
-    Member,
-    SideBySide,
-    Table,
-    lanes_by_target,
-    side_by_side,
-)
-from steadytd.evaluation.follow.pilot import PILOT_ROWS, first_rows, members
+from steadytd.evaluation.follow.online import Followed, Followers, Peaks, Table
+from steadytd.evaluation.follow.pilot import PILOT_ROWS, chosen, first_rows
 from steadytd.features import FeatureMap
 from steadytd.logs.log import Log, LogBatch
 
@@ -39,7 +31,22 @@ AHEAD_BYTES = 64e6  # and bytes of their features, but never fewer than one batc
 WANTED = ("behavior_prob", "target_prob")  # of a batch, beside what checks and the Q-form need
 
 Progress = Callable[[int, int], None]
-Peaks = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Work:
+    """The log's parts in order, and what is asked of them."""
+
+    parts: Sequence[Log]
+    features: FeatureMap
+    plan: Plan
+    asked: Sequence[Request]
+    seed: int
+
+    @property
+    def online(self) -> list[Request]:
+        """The learners that are followed along the log."""
+        return [one for one in self.asked if one.kind == "online"]
 
 
 @dataclass
@@ -70,68 +77,78 @@ def read(part: Log) -> Iterator[LogBatch]:
     return part.batches(columns=wanted(part))
 
 
-def follow(
-    parts: Sequence[Log],
-    features: FeatureMap,
-    plan: Plan,
-    asked: Sequence[Request],
-    threads: int | None,
-    seed: int,
-    progress: Progress | None,
-) -> Passed:
+@single_threaded
+def follow(work: Work, threads: int | None, progress: Progress | None) -> Passed:
     """Go through all parts in order."""
-    from threadpoolctl import threadpool_limits
-
-    the_pass = _Pass(parts, features, plan, asked, seed, progress)
-    with (
-        _Chains(threads or os.cpu_count() or 1) as chains,
-        threadpool_limits(limits=1, user_api="blas"),
-    ):
-        sums = list(the_pass.run(chains))
+    threads = threads or os.cpu_count() or 1
+    plan, followers = work.plan, first_followers(work)
+    rooms: deque[Room] = deque()
+    sums: list[Statistics] = []
+    checked: list[Checked] = []
+    done = 0
+    with _Chains(threads) as chains:
+        for part in work.parts:
+            accumulator, checks = Accumulator(plan, threads), Checks(plan)
+            for batch in read(part):
+                if not rooms:  # they take turns: one for each batch under way, one for the next
+                    size = 8 * len(batch.obs) * plan.features
+                    rooms.extend(Room() for _ in range(int(np.clip(AHEAD_BYTES // size, 1, AHEAD))))
+                    rooms.append(Room())
+                rooms.rotate()
+                X = features_of(batch, work.features, rooms[0])
+                prepared = accumulator.prepare(batch, rooms[0])
+                works = accumulator.works(prepared, X)
+                works.append(partial(checks.add, batch, prepared, X))
+                if work.online:
+                    table = Table.of(batch, X, plan.keeps_rows)
+                    works += followers.works(table, batch, threads)
+                chains.submit(works, len(rooms) - 1)
+                done += len(batch)
+                if progress is not None:
+                    progress(done, plan.rows)
+            chains.finish()
+            if accumulator.pieces:
+                sums.append(accumulator.statistics())
+                checked.append(checks.found())
         if not sums:
             raise InputError("the log has no row that can be learned from.")
-        checked = Checked.merged(the_pass.checked)
-        return Passed(merged(sums), the_pass.outcomes(), the_pass.left_out(), checked)
+        left_out = sum(int(part.left_out or 0) for part in work.parts)
+        return Passed(merged(sums), followers.outcomes(), left_out, Checked.merged(checked))
 
 
-def follow_online(
-    parts: Sequence[Log],
-    features: FeatureMap,
-    plan: Plan,
-    asked: Sequence[Request],
-    seed: int,
-    progress: Progress | None,
-) -> list[Followed]:
-    """Where the online learners end, without the sums: the same bits as from `follow`."""
-    from threadpoolctl import threadpool_limits
-
-    the_pass = _Pass(parts, features, plan, asked, seed, progress, sums=False)
-    with _Chains(threads=1) as chains, threadpool_limits(limits=1, user_api="blas"):
-        the_pass.run(chains)
-    return the_pass.outcomes()
+def follow_online(work: Work, go_on: Callable[[], None]) -> Followers:
+    """The online learners at the end of the log, without the sums: the same bits."""
+    followers, room = first_followers(work), Room()
+    for part in work.parts:
+        for batch in read(part):
+            table = Table.of(batch, features_of(batch, work.features, room), work.plan.keeps_rows)
+            for advance in followers.works(table, batch, shares=1):
+                advance()
+            go_on()
+    return followers
 
 
-def first_members(
-    parts: Sequence[Log],
-    features: FeatureMap,
-    plan: Plan,
-    asked: Sequence[Request],
-    seed: int,
-) -> list[Member]:
-    """The online learners with their numbers, from the first rows of the log."""
-    few = (replace(part, batch_rows=PILOT_ROWS) for part in parts)
-    pilot = first_rows((batch for part in few for batch in read(part)), PILOT_ROWS)
-    if pilot is None:
-        return []
-    if plan.keeps_rows:
-        return members(pilot, active_rows(features.rows(pilot.obs)), plan, asked, seed)
-    return members(pilot, features_of(pilot, features, Room()), plan, asked, seed)
+def first_followers(work: Work) -> Followers:
+    """The online learners before the first row, with automatic numbers from the first rows."""
+    plan, learners, online = work.plan, [], work.online
+    if online:
+        few = (replace(part, batch_rows=PILOT_ROWS) for part in work.parts)
+        pilot = first_rows((batch for part in few for batch in read(part)), PILOT_ROWS)
+        if pilot is not None:
+            rows = work.features.rows if plan.keeps_rows else None
+            X = active_rows(rows(pilot.obs)) if rows else features_of(pilot, work.features, Room())
+            learners = chosen(pilot, X, plan, online, work.seed)
+    averaging = [one.auto_alpha for one in online]
+    return Followers(learners, averaging, _peaks(work), plan.features, plan.rows)
 
 
-def peaks_of(parts: Sequence[Log], targets: int) -> list[Peaks]:
-    """The least and the largest max(pi, mu) of all rows for each target: a pass of its own."""
+def _peaks(work: Work) -> list[Peaks]:
+    """The extremes over all rows, by a pass of its own if a law asks for them."""
+    targets = len(work.plan.targets)
+    if not any(one.learner and one.learner.law.needs_peaks for one in work.online):
+        return [(1.0, 1.0)] * targets
     low, high = np.full(targets, np.inf), np.full(targets, -np.inf)
-    for part in parts:
+    for part in work.parts:
         for batch in read(replace(part)):
             assert batch.behavior_prob is not None
             taken = batch.behavior_prob > 0.0
@@ -142,153 +159,38 @@ def peaks_of(parts: Sequence[Log], targets: int) -> list[Peaks]:
 
 
 class _Chains:
-    """Chains of work that go on side by side, each taking the batches in order.
+    """Chains of work that go on side by side: the i-th work on each batch, in order.
 
-    A chain is a thread of its own: the sums, the online learners. None waits for the others, up to
-    `AHEAD` batches. With one of the `threads` the work is done when it is given.
+    A chain is a thread of its own. None waits for the others, up to `AHEAD` batches. With one of
+    the `threads` the work is done when it is given.
     """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.pools: dict[object, ThreadPoolExecutor] = {}
+        self.pools: list[ThreadPoolExecutor] = []
         self.waiting: deque[list[Future[None]]] = deque()
 
     def __enter__(self) -> _Chains:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pool in self.pools.values():
+        for pool in self.pools:
             pool.shutdown(cancel_futures=True)
 
-    def submit(self, works: dict[object, Callable[[], None]], ahead: int) -> None:
+    def submit(self, works: Sequence[Callable[[], None]], ahead: int) -> None:
         """Give every chain its work on the next batch; then wait until few are under way."""
         if self.threads == 1:
-            for work in works.values():
+            for work in works:
                 work()
             return
-        futures = []
-        for chain, work in works.items():
-            if chain not in self.pools:
-                self.pools[chain] = ThreadPoolExecutor(1)
-            futures.append(self.pools[chain].submit(work))
-        self.waiting.append(futures)
-        while len(self.waiting) > ahead:
-            self._finish()
-
-    def finish(self) -> None:
-        """Wait for all work."""
-        while self.waiting:
-            self._finish()
-
-    def _finish(self) -> None:
-        for future in self.waiting.popleft():
-            future.result()
-
-
-class _Pass:
-    def __init__(
-        self,
-        parts: Sequence[Log],
-        features: FeatureMap,
-        plan: Plan,
-        asked: Sequence[Request],
-        seed: int,
-        progress: Progress | None,
-        sums: bool = True,
-    ) -> None:
-        self.sums = sums
-        self.parts, self.features, self.plan = parts, features, plan
-        self.asked = [one for one in asked if one.kind == "online"]
-        self.general = any(
-            one.learner and lane_shape(one.learner, one.system) is None for one in self.asked
+        self.pools += [ThreadPoolExecutor(1) for _ in works[len(self.pools) :]]
+        self.waiting.append(
+            [pool.submit(work) for pool, work in zip(self.pools, works, strict=True)]
         )
-        self.seed, self.progress = seed, progress
-        self.members: list[Member] = []
-        self.groups: list[SideBySide] = []
-        self.lanes: list[Follower] = []
-        self.begun = False
-        self.peaks: list[Peaks] = []
-        self.rooms: deque[Room] = deque()
-        self.checked: list[Checked] = []
+        self.finish(ahead)
 
-    def run(self, chains: _Chains) -> list[Statistics]:
-        """Go over all batches; the sums of each part, if they are wanted."""
-        sums: list[Statistics] = []
-        done = 0
-        for part in self.parts:
-            accumulator, checks = Accumulator(self.plan, chains.threads), Checks(self.plan)
-            for batch in read(part):
-                room = self._room(batch)
-                X = features_of(batch, self.features, room)
-                if not self.begun and self.general:
-                    self._begin()
-                works = self._works(accumulator, checks, batch, X, room)
-                chains.submit(works, len(self.rooms) - 1)
-                done += len(batch)
-                if self.progress is not None:
-                    self.progress(done, self.plan.rows)
-            chains.finish()
-            if self.sums and accumulator.pieces:
-                sums.append(accumulator.statistics())
-                self.checked.append(checks.found())
-        return sums
-
-    def left_out(self) -> int:
-        """The number of rows that could not be learned from."""
-        return sum(int(part.left_out or 0) for part in self.parts)
-
-    def _room(self, batch: LogBatch) -> Room:
-        """The rooms take turns: one for each batch under way, and one for the next."""
-        if not self.rooms:
-            size = 8 * len(batch.obs) * self.plan.features
-            ahead = int(np.clip(AHEAD_BYTES // size, 1, AHEAD))
-            self.rooms.extend(Room() for _ in range(ahead + 1))
-        self.rooms.rotate()
-        return self.rooms[0]
-
-    def _works(
-        self, accumulator: Accumulator, checks: Checks, batch: LogBatch, X: Floats, room: Room
-    ) -> dict[object, Callable[[], None]]:
-        """The work of every chain on a batch."""
-        prepared = accumulator.prepare(batch, room)
-        works: dict[object, Callable[[], None]] = {}
-        if self.sums:
-            sums = accumulator.works(prepared, X)
-            works.update({("sums", i): work for i, work in enumerate(sums)})
-            works["checks"] = partial(checks.add, batch, prepared, X)
-        if self.asked:
-            works["side by side"] = partial(self._side_by_side, prepared, X)
-        if self.lanes:
-            table = Table.of(batch, X)
-            for target, lanes in lanes_by_target(self.lanes).items():
-                works[target] = partial(self._advance, table, batch, target, lanes)
-        return works
-
-    def _side_by_side(self, prepared: Prepared, X: Floats) -> None:
-        if not self.begun:  # while the sums go on
-            self._begin()
-        for group in self.groups:
-            group.advance(prepared, X, self.plan.rows)
-
-    def _advance(self, table: Table, batch: LogBatch, target: int, lanes: list[Follower]) -> None:
-        facts = table.facts(batch, target, self.peaks[target])
-        for lane in lanes:
-            lane.advance(table, facts, self.plan.rows)
-
-    def _begin(self) -> None:
-        """Make the online learners, with automatic numbers from the first rows of the log."""
-        self.begun = True
-        self.members = first_members(self.parts, self.features, self.plan, self.asked, self.seed)
-        d, T = self.plan.features, len(self.plan.targets)
-        self.groups = side_by_side(self.members, d)
-        rest = [m for m in self.members if m.shape is None]
-        self.lanes = [Follower(m.learner, m.target, d, m.averaging) for m in rest]
-        asked = any(m.learner.law.needs_peaks for m in rest)
-        self.peaks = peaks_of(self.parts, T) if asked else [(1.0, 1.0)] * T
-
-    def outcomes(self) -> list[Followed]:
-        """Where the online learners have ended, in the order in which they were asked for."""
-        found = [o for group in self.groups for o in group.outcomes()]
-        found += [lane.outcome() for lane in self.lanes]
-        by = {(o.target, o.learner): o for o in found}
-        return [by[m.target, m.learner] for m in self.members]
+    def finish(self, ahead: int = 0) -> None:
+        """Wait until the works of at most so many batches are under way."""
+        while len(self.waiting) > ahead:
+            for future in self.waiting.popleft():
+                future.result()

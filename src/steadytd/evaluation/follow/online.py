@@ -1,43 +1,34 @@
-"""First-order learners, followed over the log's stream as lanes of the compiled engine.
+"""Online learners on the log's stream: lanes of the engine's blocks, as in a run.
 
-A truncated episode bootstraps and then another one begins: `engine.facts` has the rule. Nothing
-here depends on how the log is divided into batches and parts.
+Learners of one law for one target share the facts of every row, so they stand in one block. Nothing
+here depends on how the log is divided into batches and parts. A truncated episode bootstraps and
+then another one begins: `engine.facts` has the rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats, Ints
+from steadytd.base.arrays import Floats, Ints, read_only
 from steadytd.engine.block import Transitions
-from steadytd.engine.choose import make_block
 from steadytd.engine.facts import fact_table
 from steadytd.engine.learner import Learner
-from steadytd.engine.rows import Rows, dense_rows
+from steadytd.engine.online import LiveBlock
+from steadytd.engine.rows import Rows, dense_rows, sparse_rows
 from steadytd.engine.schedule import factors
-from steadytd.engine.step.vectors import LANES
-from steadytd.evaluation.collect.accumulate import Prepared
-from steadytd.evaluation.follow.lanes import LaneRows, Lanes, Looks, Shape
 from steadytd.logs.log import LogBatch
+from steadytd.runs.lanes import Lane, grouped
 
 SNAPSHOTS = 200  # of the weights over the last half of the rows, whose mean is reported
 
-
-@dataclass(frozen=True)
-class Member:
-    """A learner for one target; `column` is where its weights of rows stand.
-
-    `shape` says how it is a lane beside others; None: the general engine follows it.
-    """
-
-    learner: Learner
-    target: int
-    column: int
-    averaging: bool
-    shape: Shape | None = None
+Peaks = tuple[float, float]  # the least and the largest max(pi, mu)
 
 
 @dataclass(frozen=True)
@@ -48,72 +39,6 @@ class Followed:
     target: int
     weights: Floats
     diverged: int | None
-
-
-def _outcome(learner: Learner, target: int, w: Floats, step: int, diverged: int | None) -> Followed:
-    """A learner that has diverged has no weights: NaN.
-
-    So has one whose weights are finite after the last `step`, but too large for a mean.
-    """
-    if diverged is None and np.isfinite(w).all():
-        return Followed(learner, target, np.array(w), None)
-    return Followed(
-        learner, target, np.full_like(w, np.nan), step if diverged is None else diverged
-    )
-
-
-@dataclass
-class Follower:
-    """One learner for one target, its running state, and the mean of its snapshots."""
-
-    learner: Learner
-    target: int
-    features: int
-    averaging: bool
-    total: Floats = field(init=False)
-    snapshots: int = 0
-
-    def __post_init__(self) -> None:
-        self.block = make_block([self.learner], np.zeros(self.features))
-        self.total = np.zeros(self.features)
-
-    @property
-    def weights(self) -> Floats:
-        """What the learner reports: the mean of its snapshots, or its weights as they are."""
-        if self.averaging and self.snapshots:
-            return self.total / self.snapshots
-        return np.array(self.block.shown[:, 0])
-
-    def outcome(self) -> Followed:
-        """Where the lane has ended."""
-        return _outcome(self.learner, self.target, self.weights, self.block.step, self.diverged)
-
-    @property
-    def diverged(self) -> int | None:
-        """The step after which the weights were no longer finite, or None."""
-        step = int(self.block.first_divergence[0])
-        return step if step >= 0 else None
-
-    def advance(self, table: Table, facts: Floats, rows: int) -> None:
-        """Go over a batch; `rows` is the number of rows of the whole log."""
-        if self.diverged is not None:
-            return
-        if table.begins:
-            self.block.cut()
-        transitions = Transitions(table.events, table.row_next, facts)
-        gap = max(1, rows // (2 * SNAPSHOTS))
-        lo, n = 0, len(table.events)
-        while lo < n:
-            before = self.block.step
-            hi = min(n, lo + gap - before % gap) if self.averaging else n
-            factor = factors(before, hi - lo, *self.learner.schedule)
-            self.block.advance(table.events[lo:hi], factor, transitions, table.rows)
-            taken = self.block.step
-            if self.averaging and taken % gap == 0 and 2 * taken > rows:
-                with np.errstate(over="ignore"):  # see _outcome
-                    self.total += self.block.w[:, 0]
-                self.snapshots += 1
-            lo = hi
 
 
 @dataclass(frozen=True)
@@ -127,65 +52,145 @@ class Table:
     begins: bool  # the first row begins an episode
 
     @staticmethod
-    def of(batch: LogBatch, X: Floats) -> Table:
-        """The table of a batch with features X."""
+    def of(batch: LogBatch, X: Floats, sparse: bool = False) -> Table:
+        """The table of a batch with features X, `sparse` if most of them are 0."""
+        rows = (sparse_rows if sparse else dense_rows)(X)
         return Table(
-            rows=dense_rows(X),
+            rows=Rows(*(read_only(one) for one in rows)),
             events=np.arange(len(batch), dtype=np.int32),
             row_next=batch.row_next.astype(np.int32),
             carried=np.where(np.append(batch.first[1:], False), 0.0, batch.discount),
             begins=bool(batch.first[0]),
         )
 
-    def facts(self, batch: LogBatch, target: int, peaks: tuple[float, float]) -> Floats:
-        """The facts of every row for one target."""
+    def transitions(self, batch: LogBatch, target: int, peaks: Peaks) -> Transitions:
+        """What happens in every row for one target."""
         assert batch.behavior_prob is not None
         mu, pi = batch.behavior_prob, batch.target_prob[target]
-        return fact_table(
+        facts = fact_table(
             reward=batch.reward, gamma_next=batch.discount, gamma_carried=self.carried,
             rho=np.divide(pi, mu, out=np.zeros(len(mu)), where=mu > 0.0), pi=pi, mu=mu,
             peak_min=peaks[0], peak_max=peaks[1],
         )  # fmt: skip
+        return Transitions(*(read_only(one) for one in (self.events, self.row_next, facts)))
 
 
-class SideBySide:
-    """Lanes of many targets, with the means of their snapshots; see `lanes`."""
+class TargetBlock:
+    """Learners of one law for one target: a block, and the sums of its snapshots."""
 
-    def __init__(self, members: Sequence[Member], features: int) -> None:
-        self.members = members
-        lanes = [(m.learner, m.shape, m.column) for m in members if m.shape is not None]
-        self.lanes = Lanes(lanes, features)
-        self.snapshots = self.taken = 0
+    def __init__(self, lanes: Sequence[Lane], averaging: list[bool], d: int, rows: int) -> None:
+        self.lanes, self.averaging, self.rows = lanes, averaging, rows
+        self.gap = max(1, rows // (2 * SNAPSHOTS))  # rows of the log between two snapshots
+        self.live = LiveBlock([lane.learner for lane in lanes], np.zeros(d))
+        self.total = np.zeros((d, len(lanes)))
 
-    def advance(self, p: Prepared, X: Floats, rows: int) -> None:
-        """Go over a batch; `rows` is the number of rows of the whole log."""
-        gap, begin = max(1, rows // (2 * SNAPSHOTS)), rows // 2 + 1
-        batch = LaneRows(0, p.n, X, p.row_next, p.discount, p.reward, p.weight.array)
-        self.lanes.advance(batch, Looks(gap, begin, self.taken))
-        self.taken += p.n
-        self.snapshots = max(self.taken // gap - (begin - 1) // gap, 0)
+    def advance(self, table: Table, transitions: Transitions) -> None:
+        """Go over a batch."""
+        block, events = self.live.block, transitions.row
+        if (block.first_divergence >= 0).all():
+            return
+        if table.begins:
+            block.cut()
+        before, after = block.step, block.step + len(events)
+        factor = read_only(factors(before, len(events), *block.learners[0].schedule))
+        snapshots = self._snapshots(before, after)
+        for end in dict.fromkeys([*snapshots, after]):
+            part = slice(block.step - before, end - before)
+            block.advance(events[part], factor[part], transitions, table.rows)
+            if end in snapshots:
+                with np.errstate(over="ignore", invalid="ignore"):  # see `outcomes`
+                    self.total += block.w
+
+    def _snapshots(self, before: int, after: int) -> range:
+        """The steps up to `after` at which snapshots are taken, all in the last half."""
+        first = max(before, self.rows // 2) // self.gap + 1
+        return range(first * self.gap, (after if any(self.averaging) else 0) + 1, self.gap)
+
+    def outcomes(self) -> Iterator[tuple[int, Followed]]:
+        """Where the lanes have ended, by their numbers.
+
+        A learner that has diverged has no weights: NaN. So has one whose weights are finite after
+        the last step, but too large for a mean.
+        """
+        block = self.live.block
+        shown, taken = block.shown, len(self._snapshots(0, block.step))
+        for j, (learner, target, number) in enumerate(self.lanes):
+            mean = taken and self.averaging[j]
+            w = np.array(self.total[:, j] / taken if mean else shown[:, j])
+            diverged = int(block.first_divergence[j])
+            if diverged < 0 and np.isfinite(w).all():
+                yield number, Followed(learner, target, w, None)
+            else:
+                step = diverged if diverged >= 0 else block.step
+                yield number, Followed(learner, target, np.full_like(w, np.nan), step)
+
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that changes, by name: the block's state, its step, and the sums of snapshots."""
+        return {**self.live.state, "step": np.array(self.live.block.step), "total": self.total}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take over a saved state."""
+        self.live.restore(state, int(state["step"]), self.lanes[0].learner.name)
+        self.total[...] = state["total"]
+
+
+class Followers:
+    """All online learners of an evaluation, on their way through the log.
+
+    `learners` are those of each target, `averaging` says which report the mean of snapshots, and
+    `peaks` are the extremes of max(pi, mu) for each target.
+    """
+
+    def __init__(
+        self,
+        learners: Sequence[Sequence[Learner]],
+        averaging: Sequence[bool],
+        peaks: Sequence[Peaks],
+        features: int,
+        rows: int,
+    ) -> None:
+        self.peaks, n = peaks, len(averaging)
+        lanes = [
+            Lane(learner, target, target * n + i)
+            for target, some in enumerate(learners)
+            for i, learner in enumerate(some)
+        ]
+        self.by_target: dict[int, list[TargetBlock]] = {}
+        for some in grouped(lanes, features):
+            means = [averaging[lane.number % n] for lane in some]
+            block = TargetBlock(some, means, features, rows)
+            self.by_target.setdefault(some[0].policy, []).append(block)
+
+    @property
+    def blocks(self) -> Iterator[TargetBlock]:
+        """Those of the first target, then of the next."""
+        return chain(*self.by_target.values())
+
+    def works(self, table: Table, batch: LogBatch, shares: int) -> list[Callable[[], None]]:
+        """What is to be done with a batch, as works that share nothing: some targets each."""
+        targets = list(self.by_target)
+        some = [targets[i::shares] for i in range(min(shares, len(targets)))]
+        return [partial(self._advance, table, batch, one) for one in some]
+
+    def _advance(self, table: Table, batch: LogBatch, targets: Sequence[int]) -> None:
+        for target in targets:
+            transitions = table.transitions(batch, target, self.peaks[target])
+            for block in self.by_target[target]:
+                block.advance(table, transitions)
 
     def outcomes(self) -> list[Followed]:
-        """Where every lane has ended."""
-        self.lanes.stop_diverged(self.taken)
-        found = []
-        for j, one in enumerate(self.members):
-            mean = one.averaging and self.snapshots
-            w = self.lanes.total[:, j] / self.snapshots if mean else self.lanes.W[:, j]
-            at = int(self.lanes.diverged[j])
-            found.append(_outcome(one.learner, one.target, w, self.taken, at if at >= 0 else None))
-        return found
+        """Where they have ended: those of the first target, in order, then of the next."""
+        found = {number: one for block in self.blocks for number, one in block.outcomes()}
+        return [found[number] for number in sorted(found)]
 
+    @property
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that changes, by name."""
+        states = enumerate(block.state for block in self.blocks)
+        return {f"{i}.{name}": array for i, own in states for name, array in own.items()}
 
-def side_by_side(members: Sequence[Member], features: int) -> list[SideBySide]:
-    """The members that can be lanes, in as few groups as possible: a group has eight."""
-    lanes = [one for one in members if one.shape is not None]
-    return [SideBySide(lanes[i : i + LANES], features) for i in range(0, len(lanes), LANES)]
-
-
-def lanes_by_target(lanes: Sequence[Follower]) -> dict[int, list[Follower]]:
-    """The lanes of each target, which share the facts of a batch."""
-    result: dict[int, list[Follower]] = {}
-    for lane in lanes:
-        result.setdefault(lane.target, []).append(lane)
-    return result
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a saved state."""
+        for i, block in enumerate(self.blocks):
+            block.restore({name: state[f"{i}.{name}"] for name in block.state})

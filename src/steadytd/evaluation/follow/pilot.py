@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -23,8 +23,6 @@ from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.estimate.sparse.estimator import estimator
 from steadytd.evaluation.estimate.sparse.loops import sparse_matrix
 from steadytd.evaluation.estimate.stability import Resampled, Stability, assess
-from steadytd.evaluation.follow.lanes import lane_shape
-from steadytd.evaluation.follow.online import Member
 from steadytd.logs.log import LogBatch
 
 PILOT_ROWS = 20_000  # of the log's beginning
@@ -32,39 +30,40 @@ PILOT_BLOCKS, PILOT_RESAMPLES = 40, 100
 FEWER_BLOCKS, MANY_FEATURES = 10, 64
 
 
-def members(
-    batch: LogBatch, X: Features, plan: Plan, asked: Sequence[Request], seed: int
-) -> list[Member]:
-    """Every online learner for every target, with its numbers from the pilot's rows."""
-    online = [one for one in asked if one.kind == "online"]
-    if not online:
-        return []
-    found: list[Stability | None] = [None] * len(plan.targets)
+def chosen(
+    batch: LogBatch, X: Features, plan: Plan, online: Sequence[Request], seed: int
+) -> list[list[Learner]]:
+    """The online learners of every target, with their numbers from the pilot's rows."""
+    found: Iterable[Stability | None] = [None] * len(plan.targets)
     if any(one.automatic for one in online):
-        blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
-        numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
-        short = replace(
-            plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=(), by_action=None,
-            horizon=1,
-        )  # fmt: skip
-        sums = Accumulator(short)
-        sums.add(replace(batch, rows=numbers), X)
-        e = estimator(units(sums.statistics()), "states")
-        drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES])
-        found = [assess(e, t, name, drawn) for t, name in enumerate(plan.targets)]
+        found = _stability(batch, X, plan, seed)
     pilot = sizes(batch, X)
-    result = []
-    for t in range(len(plan.targets)):
+    result: list[list[Learner]] = []
+    for target, stability in enumerate(found):
+        result.append([])
         for one in online:
             assert one.learner is not None
-            learner = with_numbers(one.learner, found[t])
+            learner = with_numbers(one.learner, stability)
             if one.auto_alpha:
-                learner = replaced(learner, ("alpha",), (safe_alpha(pilot, batch, t, learner),))
-            k = plan.systems.index(one.system) if one.system in plan.systems else 0
-            column = k * len(plan.targets) + t
-            shape = lane_shape(one.learner, one.system)
-            result.append(Member(learner, t, column, one.auto_alpha, shape))
+                alpha = safe_alpha(pilot, batch, target, learner)
+                learner = replaced(learner, ("alpha",), (alpha,))
+            result[-1].append(learner)
     return result
+
+
+def _stability(batch: LogBatch, X: Features, plan: Plan, seed: int) -> Iterator[Stability]:
+    """The stability of every target on the pilot's rows."""
+    blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
+    numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
+    short = replace(
+        plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=(), by_action=None,
+        horizon=1,
+    )  # fmt: skip
+    sums = Accumulator(short)
+    sums.add(replace(batch, rows=numbers), X)
+    e = estimator(units(sums.statistics()), "states")
+    drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES])
+    return (assess(e, t, name, drawn) for t, name in enumerate(plan.targets))
 
 
 def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> float:
