@@ -11,8 +11,11 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.engine.block import Block
+from steadytd.engine.facts import fact_table, named
 from steadytd.engine.law import LAM, Param, Window, law
 from steadytd.engine.learner import Learner
+from steadytd.engine.reference import ReferenceLearner
+from steadytd.learners import algorithm
 from steadytd.theory.variance import variance
 from tests.support.cases import RandomStream, assert_same_bits, off_policy_problem
 
@@ -159,6 +162,36 @@ def test_a_window_is_a_whole_number_from_one_on(param: Param) -> None:
              writes={"w": "z"})  # fmt: skip
         def own(reward: float, alpha: float) -> float:
             return alpha * reward
+
+
+@pytest.mark.parametrize("every", ["n", "k"])
+def test_every_names_a_whole_number_from_one_on(every: str) -> None:
+    with pytest.raises(InputError, match="every must name a hyper-parameter that is a whole"):
+
+        @law(params={"n": Param("steps", low=0.0, whole=True)}, every=every, writes={"w": "x"})
+        def own(reward: float, alpha: float) -> float:
+            return alpha * reward
+
+
+def test_laws_move_as_often_as_they_say() -> None:
+    """In the first step, or in the last of every so many."""
+    rng, seldom = np.random.default_rng(0), set()
+    for name in st.learners():
+        given = {k: 0.5 for k, p in algorithm(name).params.items() if p.default is None}
+        learner = st.learner(name, **given) if "alpha" not in algorithm(name).all_params else (
+            st.learner(name, alpha=0.1, **given))  # fmt: skip
+        if learner.law.block is not None or learner.law.action_values:
+            continue
+        one, moved = ReferenceLearner(learner, np.ones(3)), []
+        for _ in range(2 * learner.every):
+            (row,) = fact_table(reward=1.0, gamma_next=0.9, rho=1.3, pi=0.65, mu=0.5, peak_min=0.6,
+                                peak_max=0.7)  # fmt: skip
+            before = {vector: value.copy() for vector, value in one.vectors.items()}
+            one.update(rng.normal(size=3), rng.normal(size=3), named(row))
+            moved.append(any((one.vectors[v] != before[v]).any() for v in before))
+        assert moved == 2 * [*[False] * (learner.every - 1), True], name
+        seldom |= {name} if learner.every > 1 else set()
+    assert seldom == {"per_etd"}
 
 
 def test_a_window_of_something_unknown() -> None:

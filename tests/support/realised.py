@@ -39,6 +39,24 @@ def realised(
     )
 
 
+def chained(k: int, seed: int, go: float = 0.05, gamma: float = 0.95) -> Problem:
+    """k copies of theta2theta, each with a feature of its own; then all features are rotated.
+
+    pi leaves a copy for the next one with probability `go`, and the last one for good. So G^-1 A_0
+    has the eigenvalue 1 - 1.2 gamma (1 - go) k times and one eigenvector: a Jordan block.
+    """
+    rng, copies = np.random.default_rng([seed, k]), np.arange(k)
+    P, discounts = np.zeros((k, 2, k, 2)), np.full((k, 2, k, 2), gamma)
+    P[copies, :, copies, 1], P[copies, :, (copies + 1) % k, 1] = 1.0 - go, go
+    discounts[-1, :, 0] = 0.0
+    Phi = np.kron(np.eye(k), [[1.0], [2.0]]) @ np.linalg.qr(rng.normal(size=(k, k)))[0]
+    n = 2 * k
+    return realised(
+        P.reshape(n, n), np.full(n, 1.0 / n), Phi,
+        np.repeat(discounts.reshape(n, 1, n), 2, axis=1), rng.normal(size=(n, 2)),
+    )  # fmt: skip
+
+
 def off_policy(seed: int, *, wide: bool = False) -> Problem:
     """A random chain that drifts to states which its data rarely show: TD is often unstable.
 

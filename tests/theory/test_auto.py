@@ -394,6 +394,7 @@ def test_a_law_of_ones_own_cannot_ask_for_what_nobody_chooses() -> None:
 def test_the_search_goes_on_until_a_penalty_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     """It need not with the grid as it is, which reaches twice the threshold."""
     monkeypatch.setattr(choose, "GRID", np.array([0.0, 0.01]))  # 0.08, 0.16, 0.32, 0.64 at last
+    monkeypatch.setattr(choose.PenaltyErrors, "turns", [])
     learner = st.learner("perturbed_td", alpha=1, eta=0)
     found = best_penalty(st.problem("three_state"), learner)
     assert found == pytest.approx(18 / 35, abs=1e-6)
@@ -447,3 +448,56 @@ def test_auto_follows_a_law_of_ones_own() -> None:
     grid = [stable_error(c, learner.replace(eta=eta)) for eta in np.linspace(0, 8, 400)]
     assert stable
     assert error <= min(e for ok, e in grid if ok) * (1.0 + 1e-6)
+
+
+def rewarded(seed: int) -> st.Problem:
+    """`nonmonotone` with drawn rewards; the first have a narrow valley beside a pole."""
+    p, rng = st.problem("nonmonotone"), np.random.default_rng([seed, 333])
+    r = np.array([0.7661, -1.0263, -0.3902]) if seed == 0 else rng.normal(size=3)
+    return st.Problem(
+        name="rewarded", P=p.P, r=np.repeat(r[:, None], 2, axis=1), gamma=0.95, mu=p.mu, pi=p.pi,
+        Phi=p.Phi,
+    )  # fmt: skip
+
+
+def test_no_stable_penalty_is_much_better_than_the_finding_says() -> None:
+    """Tried: an even grid, and ever finer ones beside all poles and ends of stability."""
+    beside = np.concatenate([-np.geomspace(1e-7, 1e-1, 300), np.geomspace(1e-7, 1e-1, 300)])
+    cases = [rewarded(seed) for seed in range(examples(8, 100))]
+    kinds = ("off_policy", "off_policy_wide", "chain")
+    cases += [drawn(kind, seed) for kind in kinds for seed in range(examples(5, 60))]
+    better = 0
+    for p in cases:
+        c = Certificate(p)
+        said = next((f for f in c.advice if f.code == "bias"), None)
+        if said is None:
+            continue
+        limit = max(1.0, c.bounds["paper"])
+        trouble = [*c.poles, *(end for interval in c.unstable_etas for end in interval)]
+        tried = np.concatenate([np.linspace(0.0, limit, 500), *(e + beside for e in trouble)])
+        A, G, b = c.pencil.A0, c.pencil.G, c.pencil.b
+        tried = np.unique(tried[(tried >= 0.0) & (tried <= limit)])[:, None, None]
+        stable = np.linalg.eigvals(A + tried * G).real.min(axis=1) > 1e-12
+        w = np.linalg.solve(
+            A + tried[stable] * G, np.broadcast_to(b[:, None], (stable.sum(), len(b), 1))
+        )
+        values = w[:, :, 0] @ (p.Phi @ c.pencil.Q).T
+        least = np.sqrt((p.error_weights() * (values - p.v_pi) ** 2).sum(axis=1)).min()
+        assert said.numbers["least_error"] <= 1.0001 * least + 1e-9 * c.scale
+        if "it would be" in said.text:
+            better += 1
+            eta, error = re.findall(r"At eta = (\S+) it would be ([0-9.e+-]+),", said.text)[0]
+            assert c.is_stable("perturbed_td", eta=float(eta))
+            at = c.error(c.fixed_point("perturbed_td", eta=float(eta)))
+            assert at == pytest.approx(float(error), rel=1e-3)
+            assert float(error) < said.numbers["error"] / 1.05
+    assert better >= 1
+
+
+def test_a_narrow_valley_beside_a_pole_is_found() -> None:
+    c = Certificate(rewarded(0))
+    (said,) = [f for f in c.advice if f.code == "bias"]
+    assert said.numbers["error"] == pytest.approx(7.53, abs=0.01)
+    assert said.numbers["least_error"] == pytest.approx(5.23, abs=0.01)
+    assert said.numbers["least_eta"] == pytest.approx(0.33375, abs=1e-5)
+    assert "too close to a pole" in said.text

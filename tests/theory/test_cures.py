@@ -9,17 +9,19 @@ import pytest
 import scipy.linalg
 
 import steadytd as st
+from steadytd.learners import algorithm
 from steadytd.mdp.moments import Expectation
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.cures import nstep_td, truncated_etd
+from steadytd.theory.cures import nstep_td, partially_fitted, target_td, truncated_etd
 from steadytd.theory.cures.cure import Cure, Setting
+from steadytd.theory.cures.laws import law_cure
 from steadytd.theory.cures.search import stable_set
 from steadytd.theory.cures.table import FILES, Treatment, treatments
 from steadytd.theory.variance import noise
 from tests.support.cured import CURED, Formulas, certificate
 from tests.support.draws import examples
 from tests.support.helpers import random_problem
-from tests.support.realised import KINDS, drawn
+from tests.support.realised import KINDS, drawn, realised
 
 NAMES = {
     "perturbed_td", "td", "nstep_td", "partially_fitted", "target_td", "ridge_td", "etd_beta",
@@ -151,6 +153,16 @@ def test_complex_pairs_are_not_missed() -> None:
     assert np.ravel(found.unstable) == pytest.approx([0.0, 1.0, 1.01, np.inf], abs=1e-9)
 
 
+def test_two_vectors_are_scanned_above_rank_20() -> None:
+    """As the theory page says: their matrices have twice as many rows, and 40 is the limit."""
+    setting = Setting(random_problem(0, states=24, actions=2, features=21))
+    found = {
+        law: stable_set(law_cure(setting, algorithm(law), amount, {})).exact
+        for law, amount in (("tdc", "ratio"), ("tdrc", "reg"), ("ridge_td", "ridge"))
+    }
+    assert found == {"tdc": False, "tdrc": False, "ridge_td": True}
+
+
 @pytest.mark.slow
 def test_partially_fitted_iteration_does_what_is_said() -> None:
     """t steps toward a fixed target, then a copy: simulated, with 300 copies."""
@@ -173,6 +185,52 @@ def test_partially_fitted_iteration_does_what_is_said() -> None:
             assert (distance < 0.1) or distance > 2.0
             seen.add(distance < 0.1)
     assert seen == {True, False}
+
+
+def slow_copy(f: Formulas, ratio: float) -> float:
+    """The least real part of an eigenvalue of target_td's mean update without a ridge."""
+    follow = ratio * np.eye(f.k)
+    return float(np.linalg.eigvals(np.block([[f.G, -f.C], [-follow, follow]])).real.min())
+
+
+def test_a_slow_copy_needs_less_than_fitted_iteration() -> None:
+    """0 -> 1 -> 2 -> 1: TD and fitted iteration diverge, a target that follows slowly does not."""
+    c = Certificate(
+        realised([[0, 1, 0], [0, 0, 1], [0, 1, 0]], np.array([35, 7, 1]) / 43,
+                 [[0, -1], [1, -2], [3, -1]], 0.95)
+    )  # fmt: skip
+    f = Formulas(c)
+    modes = np.linalg.eigvals(np.linalg.solve(f.G, f.A))
+    assert modes.real.min() > 0.0
+    assert np.abs(1.0 - modes).max() > 1.0
+    assert not c.td_stable
+    setting = Setting(c.problem)
+    copied = partially_fitted.cure(setting)
+    assert not copied.stable(copied.high)
+    assert target_td.slow(setting).stable(0.0)
+    assert [c.is_stable("target_td", ratio=r) for r in (1e-3, 10.0)] == [True, False]
+    assert slow_copy(f, 1e-3) > 0.0 > slow_copy(f, 10.0)
+
+
+def test_what_the_page_of_target_td_says() -> None:
+    """On drawn problems: slow copies by G^-1 A, and none at all where det A < 0."""
+    seen = set()
+    for kind, seed in itertools.product(("off_policy", "off_policy_wide", "chain"), range(70)):
+        c = Certificate(drawn(kind, seed))
+        f = Formulas(c)
+        modes = np.linalg.eigvals(np.linalg.solve(f.G, f.A))
+        if abs(modes.real.min()) < 1e-2:
+            continue
+        ratio = 1e-4 * float(np.linalg.eigvalsh(f.G)[0])  # slow beside the slowest mode of w
+        assert (slow_copy(f, ratio) > 0.0) is bool(modes.real.min() > 0.0)
+        if np.linalg.det(f.A) < 0.0:
+            assert all(slow_copy(f, r) < 0.0 for r in np.geomspace(1e-6, 1e6, 13))
+            copied = partially_fitted.cure(Setting(c.problem))
+            assert not any(copied.stable(float(t)) for t in (1, 2, 3, 5, 10, 30, 100, 1000))
+        fitted = bool(np.abs(1.0 - modes).max() < 1.0)
+        seen.add((fitted, bool(modes.real.min() > 0.0), bool(np.linalg.det(f.A) > 0.0)))
+    assert {(True, True, True), (False, False, False)} <= seen
+    assert (True, False, True) not in seen
 
 
 @pytest.mark.parametrize("title", ["target_td (ratio 0.1)", "ridge_td", "nstep_td"])
@@ -210,6 +268,32 @@ def test_rates_and_step_sizes_are_those_of_the_learners() -> None:
     rows = {t.title: t.row for t in c.treatments}
     assert rows["perturbed_td"]["best"] == c.best_eta
     assert rows["tdc"]["best"] == c.resolved("tdc:ratio=auto")["ratio"]
+
+
+@pytest.mark.parametrize("name", ["three_state", "chain", "off_policy"])
+def test_the_ridges_have_a_largest_step_size_in_the_mean_square(name: str) -> None:
+    """Below it second moments of the written-out updates decay, state by state; above they grow."""
+    c = certificate(name)
+    m, X, k = c.moments, Formulas(c).X, Formulas(c).k
+    for title, ratio in (("ridge_td", None), ("target_td (ratio 0.1)", 0.1)):
+        (row,) = [t.row for t in c.treatments if t.title == title]
+        limit, ridge = row["mean_square_alpha"], row["best"]
+        assert 0.0 < limit <= row["largest_alpha"]
+
+        def radius(alpha: float, ridge: float = ridge, ratio: float | None = ratio) -> float:
+            size = k if ratio is None else 2 * k
+            K = np.zeros((c.problem.n_states, size**2, c.problem.n_states, size**2))
+            for s, a, t in np.argwhere(m.mu[:, :, None] * m.P > 0.0):
+                rho, B = m.pi[s, a] / m.mu[s, a], np.eye(size)
+                B[:k, :k] -= alpha * (rho * np.outer(X[s], X[s]) + ridge * np.eye(k))
+                B[:k, -k:] += alpha * rho * m.gamma[s, a, t] * np.outer(X[s], X[t])
+                if ratio is not None:
+                    B[k:] += alpha * ratio * np.hstack([np.eye(k), -np.eye(k)])
+                K[t, :, s] += m.mu[s, a] * m.P[s, a, t] * np.kron(B, B)
+            return float(np.abs(np.linalg.eigvals(K.reshape(len(K) * size**2, -1))).max())
+
+        assert radius(0.99 * limit) < 1.0
+        assert limit == pytest.approx(row["largest_alpha"]) or radius(1.01 * limit) > 1.0
 
 
 def test_noise_is_that_of_all_trajectories() -> None:

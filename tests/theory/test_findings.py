@@ -30,7 +30,7 @@ from tests.support.made import (
     two_modes,
     with_rewards,
 )
-from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
+from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, chained, drawn, realised
 from tests.support.scope import everything
 
 SEEDS = range(examples(2, 8))
@@ -289,6 +289,19 @@ def nearly_dependent(c: Certificate, m: Model, f: Finding) -> None:
     assert after.best_error == pytest.approx(c.best_error, rel=allowed, abs=allowed * m.size)
 
 
+def nearly_defective(c: Certificate, m: Model, f: Finding) -> None:
+    """Another routine sees the eigenvalues as far apart as said, and the pole at their mean."""
+    values, vectors = np.linalg.eig(np.linalg.solve(c.pencil.G, c.pencil.A0))
+    condition = float(np.linalg.cond(vectors))
+    assert 0.01 < f.numbers["condition"] / condition < 100.0  # of rounding, mostly
+    assert f"condition number {f.numbers['condition']:.1g}," in f.text
+    assert f"may move an eigenvalue by {f.numbers['moved']:.1g}." in f.text
+    apart = float(np.abs(values - values.mean()).max())
+    assert 0.1 * apart < f.numbers["moved"] < 1e3 * apart
+    assert c.poles == [pytest.approx(-values.mean().real, abs=1e-9)]
+    assert not c.to_dict()["exact"]
+
+
 def recommended(c: Certificate, m: Model, f: Finding) -> None:
     """Its mean update is stable, its traces calm if any candidate's are, its error as said."""
     learner = c.resolved(f.numbers["learner"], **f.numbers["params"])
@@ -356,8 +369,8 @@ CHECKS: dict[str, Check] = {
     check.__name__: check
     for check in (
         td_stable, td_unstable, eta_unstable, sign_reversal, near_pole, near_crossing, knife_edge,
-        bias, bound_loose, rank_deficient, nearly_dependent, no_coverage, recommended,
-        cheapest_cure,
+        bias, bound_loose, rank_deficient, nearly_dependent, nearly_defective, no_coverage,
+        recommended, cheapest_cure,
     )
 }  # fmt: skip
 
@@ -379,6 +392,8 @@ def problems(kind: str) -> list[st.Problem]:
         return [of_interest(drawn("off_policy", seed), seed) for seed in SEEDS]
     if kind == "nearly_dependent":
         return [doubled(drawn("off_policy", seed), 10.0**-power) for seed, power in NEARLY]
+    if kind == "nearly_defective":
+        return [chained(k, k) for k in (5, 8, 12)]
     return [drawn(kind, seed) for seed in (*SEEDS, *MORE.get(kind, ()))]
 
 
@@ -406,15 +421,16 @@ def test_what_is_said_is_true(kind: str) -> None:
             CHECKS[finding.code](c, m, finding)
 
 
-def test_what_is_said_of_nearly_dependent_features_is_true() -> None:
-    """Only that: the others' checks form G themselves, which loses what is asked about."""
-    for c, findings in printed("nearly_dependent"):
-        (found,) = [f for f in findings if f.code == "nearly_dependent"]
-        nearly_dependent(c, Model(c.problem), found)
+@pytest.mark.parametrize("code", ["nearly_dependent", "nearly_defective"])
+def test_what_is_said_of_rounding_is_true(code: str) -> None:
+    """Only that: the others' checks compute themselves what rounding hides."""
+    for c, findings in printed(code):
+        (found,) = [f for f in findings if f.code == code]
+        CHECKS[code](c, Model(c.problem), found)
 
 
 def test_every_finding_was_seen() -> None:
-    kinds = [*KINDS, "named", "made", "nearly_dependent"]
+    kinds = [*KINDS, "named", "made", "nearly_dependent", "nearly_defective"]
     seen = {f.code for kind in kinds for _, findings in printed(kind) for f in findings}
     assert seen == set(CHECKS)
 

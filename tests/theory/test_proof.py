@@ -83,6 +83,53 @@ def test_drawn_problems_with_short_fractions(seed: int) -> None:
             assert found["claim"] in check(found)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_where_an_action_leads_that_mu_never_takes_does_not_count(seed: int) -> None:
+    """Such an action may lead where mu never is: the proof is that of the problem without it."""
+    rng = np.random.default_rng(seed)
+    n = 3
+    P = np.zeros((n + 1, 3, n + 1))
+    P[:, :2, :n] = rng.integers(1, 5, size=(n + 1, 2, n))
+    P[:, 2, n] = 1.0  # to a state that nothing else leads to,
+    P[0, 2, :] = [0.123456789, 0.0, 0.0, 0.876543211]  # with numbers that are no short fractions
+    P /= P.sum(axis=2, keepdims=True)
+    Phi = rng.integers(-3, 4, size=(n + 1, 2)).astype(float)
+    mu, pi = np.tile([0.5, 0.5, 0.0], (n + 1, 1)), np.tile([0.25, 0.75, 0.0], (n + 1, 1))
+    smaller = (P[:n, :2, :n], mu[:n, :2], pi[:n, :2], Phi[:n])
+    both = [
+        Certificate(st.Problem(name="drawn", P=p, r=0.0, gamma=0.95, mu=m, pi=q, Phi=x))
+        for p, m, q, x in ((P, mu, pi, Phi), smaller)
+    ]
+    for eta in (0, "1/3"):
+        found, without = (c.proof("positive_definite", eta=eta) for c in both)
+        assert check(found) == check(without)
+        assert found["d"] == without["d"]
+        wrong = copy.deepcopy(found)
+        wrong["P"][0][0][0] = "-1"  # of an action that mu takes
+        with pytest.raises(ValueError, match="a distribution is negative"):
+            check(wrong)
+        wrong = copy.deepcopy(found)
+        wrong["pi"][0] = ["1/4", "1/2", "1/4"]
+        with pytest.raises(ValueError, match="pi takes an action that mu does not take"):
+            check(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("it holds: A(0) of mine", "of 'it holds: A(0) of mine' is"),
+        ("a\nproved: all\x1b[2J\u202e", r"of 'a\nproved: all\x1b[2J\u202e' is"),
+        ("it's" + 99 * "x", f'of "it\'s{56 * "x"}" is'),
+        (["no", "text"], "of \"['no', 'text']\" is"),
+    ],
+)
+def test_a_name_is_quoted(name: Any, shown: str) -> None:
+    """A file from elsewhere may have any name: it cannot pass for the checker's own words."""
+    said = check({**proof("three_state", 0.5), "problem": name})
+    assert shown in said
+    assert said.isprintable()
+
+
 def leaves(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if isinstance(tree, dict | list):
         for key, branch in tree.items() if isinstance(tree, dict) else enumerate(tree):
@@ -214,7 +261,7 @@ def test_the_checker_stands_alone(tmp_path: Path) -> None:
     file.write_text(json.dumps(proof("baird", 1)), encoding="utf-8")
     command = [sys.executable, "-I", "-S", str(script), str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("proved: A(1) of baird is positive definite on the span")
+    assert done.stdout.startswith("proved: A(1) of 'baird' is positive definite on the span")
     file.write_text(json.dumps({**proof("baird", 1), "eta": "2"}), encoding="utf-8")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
@@ -230,7 +277,7 @@ def test_from_the_command_line(
     assert json.loads(capsys.readouterr().out)["problem"] == "theta2theta"
     assert json.loads(file.read_text(encoding="utf-8"))["claim"] == "positive definite"
     assert call(monkeypatch, "verify", str(file)) == 0
-    assert capsys.readouterr().out.startswith("proved: A(1/10) of theta2theta is positive definite")
+    assert capsys.readouterr().out.startswith("proved: A(1/10) of 'theta2theta' is positive")
     assert call(monkeypatch, "verify", str(file), "--json") == 0
     assert "positive definite" in json.loads(capsys.readouterr().out)["proved"]
     assert call(monkeypatch, "certify", "theta2theta", "--proof", str(file)) == 2

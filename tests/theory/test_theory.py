@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.base.arrays import Floats
 from steadytd.engine.facts import fact_table, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
+from steadytd.theory.certificate import Certificate
 from steadytd.theory.dynamics import (
     best_error,
     decay_rates,
@@ -16,6 +18,7 @@ from steadytd.theory.dynamics import (
     fixed_point,
     follow_on_growth,
     is_stable,
+    largest_alpha,
     mean_weights,
 )
 from steadytd.theory.exact import affine_step, closes, exact_error
@@ -107,6 +110,59 @@ def test_mean_weights_are_the_iterated_mean_update() -> None:
             alpha = 0.01 / (1 + t / 10) ** 0.7 if "power" in text else 0.01
             y = y + alpha * (e.g - e.M @ y)
         assert mean_weights(p, learner, 200) == pytest.approx(y[: p.n_features], rel=1e-9)
+
+
+def mean_of_a_period(p: st.Problem, b: int) -> tuple[Floats, Floats]:
+    """M and g of PER-ETD over whole periods: every path of b steps from d_mu, its last one learns.
+
+    Written from the update's equations; the change in the last step is alpha (g - M w).
+    """
+    m, paths = p.moments(), [(q, s, 0.0, 0.0) for s, q in enumerate(p.d_mu)]
+    M, g = np.zeros((p.n_features, p.n_features)), np.zeros(p.n_features)
+    for k in range(b):
+        following = []
+        for q, s, F, gamma_rho in paths:
+            F_now = gamma_rho * F + m.interest[s]
+            for a, t in np.argwhere(p.mu[s][:, None] * p.P[s] > 0.0):
+                chance, rho = q * p.mu[s, a] * p.P[s, a, t], p.pi[s, a] / p.mu[s, a]
+                gamma = m.gamma[s, a, t]
+                following.append((chance, t, F_now, gamma * rho))
+                if k == b - 1:
+                    x = chance * rho * F_now * p.Phi[s]
+                    M += np.outer(x, p.Phi[s] - gamma * p.Phi[t])
+                    g += x * m.r[s, a, t]
+        paths = following
+    return M, g
+
+
+@pytest.mark.parametrize("b", [1, 2, 4])
+def test_one_update_in_b_steps_is_not_b_small_ones(b: int) -> None:
+    """PER-ETD's largest step size and mean weights are those of all paths through a period."""
+    seen = 0
+    for seed in range(40 if b < 4 else 6):
+        p = random_problem(seed, states=2, actions=2, features=1 + seed % 2, interest=True)
+        M, g = mean_of_a_period(p, b)
+        rates, alpha = np.linalg.eigvals(M), largest_alpha(p, st.learner(f"per_etd:alpha=1,b={b}"))
+        if rates.real.min() <= 0.0:
+            assert alpha == 0.0
+            continue
+        seen += 1
+        assert alpha == pytest.approx((2.0 * rates.real / np.abs(rates) ** 2).min(), rel=1e-9)
+        for near, goes in ((0.99, True), (1.01, False)):
+            step = np.eye(len(g)) - near * alpha * M
+            assert bool(np.abs(np.linalg.eigvals(step)).max() < 1.0) is goes
+        y, small = p.w0, 0.3 * alpha
+        for k in range(5):
+            y = y + small / (1.0 + (b * k + b - 1) / 7.0) * (g - M @ y)
+        text = f"per_etd:alpha={small!r},b={b},power=1,delay=7"
+        for steps in {5 * b, 6 * b - 1}:
+            assert mean_weights(p, st.learner(text), steps) == pytest.approx(y, rel=1e-9)
+    assert seen > 3
+    one = st.Problem(name="one", P=[[[1.0]]], r=1.0, gamma=0.0, mu=[[1.0]], pi=[[1.0]], Phi=[[1.0]])
+    assert Certificate(one).largest_alpha("per_etd", b=b) == pytest.approx(2.0)
+    for alpha, distance in ((1.9, 0.9**10), (2.1, 1.1**10)):
+        w = mean_weights(one, st.learner(f"per_etd:alpha={alpha},b={b}"), 10 * b)
+        assert abs(w[0] - 1.0) == pytest.approx(distance, rel=1e-9)  # no chance: that is the run
 
 
 def test_mean_dynamics_at_the_papers_size() -> None:

@@ -12,11 +12,15 @@ from hypothesis import strategies as some
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.learners import algorithm
 from steadytd.theory import thresholds
 from steadytd.theory.certificate import Certificate
-from tests.support.draws import examples
+from steadytd.theory.cures.cure import Setting
+from steadytd.theory.cures.laws import law_cure
+from steadytd.theory.cures.search import stable_set
+from tests.support.draws import examples, thinned
 from tests.support.helpers import random_problem
-from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, drawn, realised
+from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, KINDS, chained, drawn, realised
 
 SLACK = 1e-6  # relative: "just above" and "just below" a threshold; rounding is below 1e-9
 
@@ -247,6 +251,34 @@ def test_contraction_moduli_hold_and_are_attained(kind: str, seed: int) -> None:
     assert d_norm(p, worst) == pytest.approx(moduli["d_mu"], rel=1e-9)
     ones = c.bellman(np.ones(p.n_states), 0.4) - c.bellman(np.zeros(p.n_states), 0.4)
     assert np.abs(ones).max() == pytest.approx(moduli["maximum"], rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [*thinned([2, 3, 6, 9, 12, 16, 20, 30], 2)])
+def test_eigenvalues_that_coincide_are_one_pole(k: int) -> None:
+    """k chained copies: rounding tears the k-fold eigenvalue apart, often into complex pairs."""
+    rng = np.random.default_rng(k)
+    for seed in range(12 if k == 12 else 4):
+        go, gamma = (0.05, 0.95) if seed == 0 else (rng.uniform(0.03, 0.1), rng.uniform(0.95, 0.99))
+        c = Certificate(chained(k, seed, go, gamma))
+        pole = 1.2 * gamma * (1.0 - go) - 1.0
+        # the mean of a scattered group moves by its condition times rounding: 1e-9 is ample
+        assert c.poles == [pytest.approx(pole, abs=1e-9)]
+        ((start, end),) = c.unstable_etas
+        assert start == 0.0
+        assert end == pytest.approx(pole, abs=1e-9)
+        codes = {finding.code: finding for finding in c.advice}
+        assert "near_pole" in codes
+        assert c.pencil.exact is (k <= 3)
+        assert ("nearly_defective" in codes) is not c.pencil.exact
+        if "nearly_defective" in codes:
+            numbers = codes["nearly_defective"].numbers
+            K = np.linalg.solve(c.pencil.G, c.pencil.A0)
+            off = float(np.abs(np.linalg.eigvals(K) + pole).max())
+            assert 0.1 * off < numbers["moved"] < 1e4 * off
+            assert numbers["condition"] > 1e8
+            assert not stable_set(
+                law_cure(Setting(c.problem), algorithm("perturbed_td"), "eta", {})
+            ).exact
 
 
 @on_random_problems(40)

@@ -156,6 +156,8 @@ class Law:
     says that the law values pairs of a state and an action, with x_next the expected features of
     the next state's actions; it then needs an `ActionValues` problem. A law with a `block` of its
     own is not a step along a gradient and has no step size; see `second_order` for what it returns.
+    A law that moves its vectors only in the last of every so many steps says with `every` which
+    hyper-parameter that number is; its `expectation` is a mean over all steps.
     `standing` says how the certificate treats the law.
     """
 
@@ -171,6 +173,7 @@ class Law:
     settled: tuple[str, ...] = ()
     first_order: bool = False
     trace_param: str = "lam"
+    every: str = ""
     idle_at_rho_zero: bool = False
     expectation: Function | None = None
     variant_param: str = ""
@@ -227,16 +230,25 @@ class Law:
 
     def _check_windows(self) -> None:
         """What forgets is a trace or a memory that moves on; how much is a whole number >= 1."""
+        if self.every and not self._counts(self.every):
+            raise InputError(
+                f"law {self.name}: every must name a hyper-parameter that is a whole number >= 1, "
+                f"got {self.every!r}."
+            )
         moving = [*self.traces, *(m for m, f in self.memory.items() if f is not None)]
         for name, window in self.windows.items():
             if name not in (moving if self.block is None else ()):
                 raise unknown(f"trace or memory in windows of law {self.name}:", name, moving)
-            param = self.params.get(window.param)
-            if param is None or not param.whole or param.low + window.more < 1:
+            if not self._counts(window.param, window.more):
                 raise InputError(
                     f"law {self.name}: the window of {name} must be a hyper-parameter that is a "
                     f"whole number, at least 1 with what is added to it; got {window}."
                 )
+
+    def _counts(self, name: str, more: int = 0) -> bool:
+        """Whether a hyper-parameter is a whole number, at least 1 with what is added to it."""
+        param = self.params.get(name)
+        return param is not None and param.whole and param.low + more >= 1
 
     def _check_names(self) -> None:
         """Every name means one thing."""
@@ -247,7 +259,13 @@ class Law:
 
     def __identity__(self) -> dict[str, object]:
         """All that decides what a run computes: values of params and a variant are a learner's."""
-        no = ("expectation", "params", "variants", *(("windows",) if not self.windows else ()))
+        no = (
+            "every",
+            "expectation",
+            "params",
+            "variants",
+            *(("windows",) if not self.windows else ()),
+        )
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in no}
 
     def __hash__(self) -> int:
@@ -356,6 +374,7 @@ def law(
     settled: tuple[str, ...] = (),
     first_order: bool = False,
     trace_param: str = "lam",
+    every: str = "",
     idle_at_rho_zero: bool = False,
     expectation: Function | None = None,
     variant_param: str = "",
@@ -391,6 +410,7 @@ def law(
             settled=settled,
             first_order=first_order,
             trace_param=trace_param,
+            every=every,
             idle_at_rho_zero=idle_at_rho_zero,
             expectation=expectation,
             variant_param=variant_param,

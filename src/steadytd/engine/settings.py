@@ -81,6 +81,11 @@ class Settings:
         return 1 if window is None else int(self.values[window.param]) + window.more
 
     @property
+    def every(self) -> int:
+        """The learner moves its vectors in one of so many steps."""
+        return int(self.values[self.law.every]) if self.law.every else 1
+
+    @property
     def windows(self) -> tuple[int, ...]:
         """All windows of the law, in order."""
         return tuple(self.window(name) for name in self.law.windows)

@@ -21,7 +21,7 @@ Example::
 
     steadytd run three_state nstep_td:alpha=0.0001,n=10 --steps 100000 --seeds 10
 
-Reference: Sutton & Barto (2018), "Reinforcement learning", Section 7.3, with per-step ratios;
+Reference: Sutton & Barto (2018), "Reinforcement learning", Section 7.4, with per-step ratios;
 arXiv 2502.08941 proves that it converges for every n that is large enough.
 
 Differs from the paper: 1. the TD errors are those of the step in which they occur (a backward

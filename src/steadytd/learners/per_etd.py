@@ -76,6 +76,7 @@ def restarted(
     params={"b": PERIOD},
     memory={"left": countdown, "F": restarted},
     writes={"w": "x"},
+    every="b",
     idle_at_rho_zero=True,
     expectation=expectation,
 )

@@ -38,7 +38,7 @@ import numpy as np
 from steadytd.engine.law import LAM, Param, accumulating_trace, law
 from steadytd.mdp.moments import Expectation, Moments
 
-RIDGE = Param("shrinks all weights at every step", low=0.0)
+RIDGE = Param("shrinks all weights at every step", low=0.0, cure=True)
 
 
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:

@@ -1,9 +1,11 @@
 """TD with a target network: the bootstrap uses a copy v of the weights that lags behind.
 
 Background: What deep learners do against divergence: the value of the next state comes from older
-weights, so that a step does not chase its own tail. It helps where fitted iteration (the limit of
-an infinitely slow copy) converges, as on baird; where that diverges too, no target network does
-without a ridge (three_state).
+weights, so that a step does not chase its own tail. A copy that follows slowly enough is stable in
+the mean where all eigenvalues of G^-1 A have a positive real part, as on baird. Rare hard copies
+need more: that fitted iteration converges, so that each of them is less than 1 away from 1. Where
+det A < 0 (on the row space), as on three_state, no slow copy is stable without a ridge, whatever
+its ratio, nor a hard one whose steps from copy to copy contract.
 
 Update with `copy=slow` (the default; beta = ratio alpha)::
 
@@ -45,7 +47,7 @@ from steadytd.learners.ridge_td import RIDGE
 from steadytd.mdp.moments import Expectation, Moments
 
 PARAMS = {
-    "ridge": replace(RIDGE, default=0.0),
+    "ridge": replace(RIDGE, default=0.0, cure=False),
     "ratio": replace(RATIO, doc="step size of the copy / alpha", default=0.1),
     "t": Param("steps from copy to copy", default=10.0, low=1.0, high=1e9, whole=True),
     "v0": Param("the copy starts at v0 w0", default=1.0),

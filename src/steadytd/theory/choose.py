@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.linalg
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
@@ -26,9 +27,10 @@ from steadytd.mdp.kept import kept
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
 from steadytd.theory.margin import PenaltyPath, path_of
-from steadytd.theory.thresholds import Pencil, bounds
+from steadytd.theory.thresholds import LARGEST_EXACT, Pencil, bounds, real_ones
 
 GRID = np.linspace(0.0, 1.0, 241) ** 2  # penalties tried, as shares of the largest: dense near 0
+BESIDE = 1.0 + 1e-5  # times the end of an unstable interval: just outside
 ZOOM, ZOOMS = 17, 8  # then so many between the neighbours of the best, so many times
 DOUBLINGS = 30  # of the largest penalty, should none up to it be clear
 TENFOLD = 10.0  # by so much halving or doubling eta multiplies the error on a knife edge,
@@ -109,6 +111,29 @@ class PenaltyErrors:
         difference = self.path.moments.Phi @ w - self.path.moments.v_pi
         return float(np.sqrt(self.states @ difference**2))
 
+    @cached_property
+    def turns(self) -> list[float]:
+        """Where the error may be least: all penalties at which it has slope 0, and its last ones.
+
+        The square of the error is rational in eta. With w = A^-1 b, p = A^-1 G w, q = A'^-1 W p, W
+        the features' squares and V their products with v_pi, its slope is 2 (V'p - b'q). That is 0
+        where the matrix of these equations, which is linear in eta, is singular. The last ones are
+        those where stability ends.
+        """
+        ends = [e for low, high in self.path.unstable for e in (low / BESIDE, high * BESIDE)]
+        path, m, pencil = self.path, self.path.moments, self.path.pencil
+        if path.definite == float("inf") or pencil.rank > LARGEST_EXACT or not self.size:
+            return ends
+        X, A, G, b = m.Phi @ pencil.Q, pencil.A0, pencil.G, pencil.b[:, None] / self.size
+        W, V = X.T * self.states @ X, X.T @ (self.states * m.v_pi)[:, None] / self.size
+        o, none = np.zeros_like(A), np.zeros_like(b)
+        slope = np.block([[A, o, o, -b], [-G, A, o, none], [o, -W, A.T, none],
+                          [none.T, -V.T, b.T, np.zeros((1, 1))]])  # fmt: skip
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = scipy.linalg.block_diag(G, G, G, [0.0])
+            found = -np.asarray(scipy.linalg.eigvals(slope, part), dtype=np.complex128)
+        return ends + real_ones(found)
+
     def beside(self, eta: float) -> list[float]:
         """The errors at half and at twice the penalty, as far as those are stable."""
         return [self.at(e) for e in (eta / 2.0, 2.0 * eta) if self.path.is_stable(e)]
@@ -142,7 +167,8 @@ def _least_penalty(
     m = problem.moments(policy)
     calm, limit = max(0.0, bounds(m)["sqrt_kappa"]), max(1.0, bounds(m)["paper"])
     for _ in range(DOUBLINGS):
-        grid = np.array(sorted({*(GRID * limit), *(e for e in path.edges if e <= limit)}))
+        more = (e for e in (*path.edges, *errors.turns) if 0.0 <= e <= limit)
+        grid = np.array(sorted({*(GRID * limit), *more}))
         found = _least(error, allowed, grid)
         if found is not None:
             break

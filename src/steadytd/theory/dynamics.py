@@ -152,11 +152,12 @@ def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -
     """The weights after `steps` mean updates from w0: y <- y + alpha_t (g - M y).
 
     For a constant step size this is one power of a matrix; for a decaying one the steps are taken
-    one by one.
+    one by one. Where the learner moves in the last of every k steps only, so does the mean.
     """
     e = expectation(problem, learner, policy)
-    n = len(e.g)
-    alpha = float(learner.values.get("alpha", 1.0))  # a direct solver is there in one mean step
+    n, every = len(e.g), learner.every
+    # a direct solver is there in one mean step
+    alpha = every * float(learner.values.get("alpha", 1.0))
     power, delay = learner.schedule
     start = learner.first_vectors(problem.w0).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -164,10 +165,10 @@ def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -
             step = np.eye(n + 1)
             step[:n, :n] -= alpha * e.M
             step[:n, n] = alpha * e.g
-            y = (np.linalg.matrix_power(step, steps) @ np.append(start, 1.0))[:n]
+            y = (np.linalg.matrix_power(step, steps // every) @ np.append(start, 1.0))[:n]
         else:
             y = start
-            for factor in step_factors(0, steps, power, delay):
+            for factor in step_factors(0, steps, power, delay)[every - 1 :: every]:
                 y = y + alpha * factor * (e.g - e.M @ y)
     return np.asarray(y[: problem.n_features])
 
@@ -202,6 +203,7 @@ def largest_alpha(problem: Task, learner: Learner, policy: int = 0) -> float:
     """
     if not is_stable(problem, learner, policy):
         return 0.0
-    rates = decay_rates(problem, learner, policy) / problem.moments(policy).share
+    share = problem.moments(policy).share / learner.every
+    rates = decay_rates(problem, learner, policy) / share
     known = rates[rates.real > TINY]  # all but modes so slow that rounding hides them
     return float((2.0 * known.real / np.abs(known) ** 2).min())

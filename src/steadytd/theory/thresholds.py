@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from steadytd.mdp.scales import graded_rates
 LARGEST_EXACT = 40  # rank up to which all crossings are found exactly, as eigenvalues
 SCAN_POINTS = 48  # penalties looked at beyond that rank, before refining
 REAL = 1e-7  # relative size below which an imaginary part is rounding
+NEAR = 1e-6  # relative distance within which a scan finds the crossing that an eigenvalue is
+SCATTER = 4.0  # times the scatter of a pole: so far from it a scan may see it cross
+EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
 AT = 1e-12  # relative distance from a pole within which a penalty is the pole
 
 Interval = tuple[float, float]
@@ -88,14 +92,24 @@ class Pencil:
         return self.definite_range[1]
 
     @cached_property
+    def eigen(self) -> Eigen:
+        """The eigenvalues l and eigenvectors of G^-1 A_0; w(eta) has a pole at every real -l."""
+        return Eigen.of(self.A0, self.G)
+
+    @property
     def modes(self) -> Complexes:
-        """The eigenvalues l of G^-1 A_0; w(eta) has a pole at every real -l."""
-        return _eigenvalues(self.A0, self.G)
+        """The eigenvalues l of G^-1 A_0."""
+        return self.eigen.values
+
+    @cached_property
+    def scatter(self) -> dict[float, float]:
+        """Every pole, and how far rounding has scattered the eigenvalues that it stands for."""
+        return self.eigen.poles
 
     @cached_property
     def poles(self) -> list[float]:
         """The real eta at which A(eta) is singular, in ascending order."""
-        return sorted(real_ones(-self.modes))
+        return sorted(self.scatter)
 
     def at_pole(self, eta: float) -> bool:
         """Whether A(eta) is singular up to rounding."""
@@ -103,8 +117,14 @@ class Pencil:
 
     @property
     def exact(self) -> bool:
-        """Whether the crossings are all of them, or those that a scan has found."""
-        return self.rank <= LARGEST_EXACT
+        """Whether the crossings are eigenvalues, or some of them those that a scan has found."""
+        return self.rank <= LARGEST_EXACT and not self.blurred
+
+    @property
+    def blurred(self) -> bool:
+        """Whether rounding scatters eigenvalues that are poles or crossings of usable penalties."""
+        wide = any(r > NEAR * (1.0 + p) for p, r in self.scatter.items() if p >= 0.0)
+        return wide or (self.rank <= LARGEST_EXACT and bool(self._missed))
 
     @cached_property
     def crossings(self) -> list[float]:
@@ -112,17 +132,32 @@ class Pencil:
 
         A real one crosses at a pole. A complex pair crosses where two eigenvalues sum to zero,
         which is where the bialternate sum of A(eta) is singular: it is linear in eta, so those
-        are eigenvalues again. Beyond rank 40 they are searched for by a scan.
+        are eigenvalues again. Beyond rank 40 they are searched for by a scan. What is as close to
+        a pole as rounding has scattered its eigenvalues is that pole.
         """
+        far = {p: SCATTER * r for p, r in self.scatter.items()}
+        found = {*self._known, *self._missed}
+        return sorted(c for c in found if c in far or all(abs(c - p) > far[p] for p in far))
+
+    @cached_property
+    def _known(self) -> list[float]:
+        """The crossings that are eigenvalues."""
         low, high = self.definite_range
-        if not self.exact:
-            least = self._scan_from
-            return sorted({*self._scanned(), *(p for p in self.poles if least <= p <= high)})
+        if self.rank > LARGEST_EXACT:
+            return [p for p in self.poles if self._scan_from <= p <= high]
         found = list(self.poles)
         if self.rank > 1:
             found += real_ones(-_eigenvalues(self._sums(self.A0), self._sums(self.G)))
         slack = 1e-9 * (1.0 + abs(low) + abs(high))
         return sorted(c for c in found if low - slack <= c <= high + slack)
+
+    @cached_property
+    def _missed(self) -> list[float]:
+        """The other crossings, by a scan: of large ranks, and where rounding moves eigenvalues."""
+        if self.rank <= LARGEST_EXACT and (self.eta_pd <= 0.0 or self.eigen.sharp):
+            return []
+        known = np.array([*self._known, np.inf])
+        return [c for c in self._scanned() if np.abs(known - c).min() > NEAR * (1.0 + abs(c))]
 
     def slowest(self, eta: float) -> float:
         """The least real part of an eigenvalue of A(eta): stable if positive."""
@@ -246,6 +281,51 @@ def solution(A: Floats, b: Floats) -> Floats:
         return np.asarray(np.linalg.solve(A, b))
     except np.linalg.LinAlgError:
         return np.asarray(np.linalg.lstsq(A, b, rcond=None)[0])
+
+
+class Eigen(NamedTuple):
+    """Those l with A y = l G y, their y, and how far rounding may have moved each l."""
+
+    values: Complexes
+    vectors: Complexes
+    moved: Floats
+
+    @staticmethod
+    def of(A: Floats, G: Floats) -> Eigen:
+        """To first order a change E of A moves l by u*E y / u*G y, u and y its eigenvectors.
+
+        Where m eigenvalues coincide and have one eigenvector, rounding scatters them on a circle,
+        of which that is an m-th. No circle is much larger than the n-th root of rounding.
+        """
+        from scipy.linalg import eig
+
+        found: Any = eig(A, G, left=True, right=True)  # three arrays; scipy-stubs knows of two
+        finite = np.isfinite(found[0])
+        values, left, right = (np.asarray(part)[..., finite] for part in found)
+        along = np.abs(np.einsum("ij,ij->j", left.conj(), G @ right))
+        size = np.linalg.norm(A, 2) + np.abs(values) * np.linalg.norm(G, 2)
+        most = EPS ** (1.0 / len(G)) * (1.0 + np.abs(values))
+        with np.errstate(divide="ignore"):
+            return Eigen(values, right, np.minimum(EPS * size / along, most))
+
+    @property
+    def sharp(self) -> bool:
+        """Whether rounding has moved none of them much."""
+        return bool((self.moved <= REAL * (1.0 + np.abs(self.values))).all())
+
+    @property
+    def poles(self) -> dict[float, float]:
+        """The real eta at which A + eta G is singular, and how far rounding has scattered them.
+
+        Eigenvalues that rounding may have torn apart are one pole: their mean, which is sharp.
+        """
+        from scipy.sparse.csgraph import connected_components
+
+        apart = np.abs(self.values[:, None] - self.values)
+        _, group = connected_components(apart <= 2.0 * np.minimum(self.moved[:, None], self.moved))
+        groups = [self.values[group == i] for i in np.unique(group)]
+        found = [(pole, g) for g in groups for pole in real_ones(-g.mean(keepdims=True))]
+        return {pole: float(np.abs(g + pole).max()) for pole, g in found}
 
 
 def _eigenvalues(A: Floats, G: Floats) -> Complexes:

@@ -164,7 +164,8 @@ class Cure:
 
     def largest_alpha(self, amount: float) -> float:
         """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2."""
-        modes = self._at(amount)[0] / self.setting.m.share
+        every = 1 if self.learner is None else self.learner(amount).every
+        modes = self._at(amount)[0] * every / self.setting.m.share
         return float((2.0 * modes.real / np.abs(modes) ** 2).min()) if self.stable(amount) else 0.0
 
     def is_finite(self, amount: float) -> bool:

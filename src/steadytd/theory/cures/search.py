@@ -2,7 +2,8 @@
 
 Where M(a) = M_0 + a M_1, an eigenvalue crosses the imaginary axis only where M(a) or its
 bialternate sum is singular. Both are linear in a, so those amounts are eigenvalues, and one look
-between each two of them decides: the set is exact. Otherwise a fine scan looks, and what changes
+between each two of them decides: the set is exact, unless rounding scatters eigenvalues that
+coincide. Otherwise a fine scan looks, and what changes
 between two neighbours is located by bisection; a very short interval may go unnoticed. Whole
 numbers are looked at one by one as far as a theorem does not take over.
 """
@@ -19,7 +20,7 @@ import scipy.linalg
 from steadytd.base.arrays import Floats
 from steadytd.theory.cures.cure import UNBOUNDED, Cure
 from steadytd.theory.dynamics import ROUNDING
-from steadytd.theory.thresholds import LARGEST_EXACT, Interval, bialternate, real_ones
+from steadytd.theory.thresholds import LARGEST_EXACT, NEAR, Eigen, Interval, bialternate, real_ones
 
 SCAN, COARSE = 200, 64  # amounts looked at in a scan; of matrices beyond the largest exact ones
 SAFETY = 24  # amounts looked at beside the exact ones
@@ -63,11 +64,13 @@ def stable_set(cure: Cure) -> StableSet:
     if cure.whole:
         return _whole(cure)
     if cure.line is not None and len(cure.line[0]) <= LARGEST_EXACT:
-        scale = reach(cure)
-        marks = [a for a in _crossings(*cure.line) if scale / HUGE < a - cure.low < scale * HUGE]
+        scale, poles = reach(cure), Eigen.of(*cure.line).poles
+        possible = [*poles, *_pairs(*cure.line)]
+        marks = [a for a in possible if scale / HUGE < a - cure.low < scale * HUGE]
+        exact = all(poles.get(a, 0.0) <= NEAR * (1.0 + abs(a)) for a in marks)
         end = max([cure.low + scale, *marks])
         marks += list(np.linspace(cure.low, 1.2 * end, SAFETY)[1:])
-        return StableSet(_between(cure, marks, UNBOUNDED), True, end)
+        return StableSet(_between(cure, marks, UNBOUNDED), exact, end)
     return _scanned(cure)
 
 
@@ -96,18 +99,13 @@ def reach(cure: Cure) -> float:
     return 4.0 * rest / part if part > ROUNDING * rest else plain
 
 
-def _crossings(M0: Floats, M1: Floats) -> list[float]:
-    """Where an eigenvalue of M_0 + a M_1 may cross the imaginary axis."""
-    found = _singular(M0, M1)
-    if len(M0) > 1:
-        found += _singular(bialternate(M0), bialternate(M1))
-    return found
-
-
-def _singular(M0: Floats, M1: Floats) -> list[float]:
-    """The real a at which M_0 + a M_1 is singular."""
+def _pairs(M0: Floats, M1: Floats) -> list[float]:
+    """Where a pair of eigenvalues of M_0 + a M_1 may cross the imaginary axis."""
+    if len(M0) == 1:
+        return []
     with np.errstate(divide="ignore", invalid="ignore"):
-        return real_ones(-np.asarray(scipy.linalg.eigvals(M0, M1), dtype=np.complex128))
+        values = scipy.linalg.eigvals(bialternate(M0), bialternate(M1))
+    return real_ones(-np.asarray(values, dtype=np.complex128))
 
 
 def _between(cure: Cure, marks: list[float], last: float) -> list[Interval]:

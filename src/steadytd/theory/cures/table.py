@@ -23,7 +23,6 @@ from steadytd.theory.analysis import CLOSE, SOME, zeroed
 from steadytd.theory.cures import (
     nstep_td,
     partially_fitted,
-    ridge_td,
     target_td,
     truncated_etd,
 )
@@ -34,8 +33,7 @@ from steadytd.theory.cures.search import StableSet, stable_set
 from steadytd.theory.mean_square import MeanSquare, mean_square
 
 LOUD = 1000.0  # times the noise without cure: no error is worth more
-FILES = (nstep_td.cure, partially_fitted.cure, target_td.cure, target_td.slow, ridge_td.cure,
-         truncated_etd.cure)  # fmt: skip
+FILES = (nstep_td.cure, partially_fitted.cure, target_td.cure, target_td.slow, truncated_etd.cure)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from steadytd.learners import learner
 from steadytd.mdp.moments import Expectation
 from steadytd.theory.cures.cure import Cure, Setting
 
@@ -31,7 +32,10 @@ def cure(setting: Setting) -> Cure:
         M = np.block([[s.G + ridge * s.identity, -C], [-follow, follow]])
         return Expectation(M=M, g=np.concatenate([s.b, still]))
 
-    return Cure(name=NAME, amount="ridge", setting=s, system=system, settings={"ratio": RATIO})
+    return Cure(
+        name=NAME, amount="ridge", setting=s, system=system, settings={"ratio": RATIO},
+        learner=lambda ridge: learner(NAME, alpha=1.0, ratio=RATIO, ridge=ridge),
+    )  # fmt: skip
 
 
 def slow(setting: Setting) -> Cure:

@@ -7,7 +7,8 @@ basis B of the features' span, B (A + A') B' = L diag(pivots) L' without any rou
 definite exactly if all pivots are positive. At the first pivot p <= 0, with S that matrix and S_j
 its block before it, y = (-S_j^-1 s_j, 1, 0, ..) has y'Sy = p, and v = B'y proves the contrary.
 
-Only states that mu returns to count, so the others are left out, with their rows of Phi.
+Only states that mu returns to count, so the others are left out, with their rows of Phi. Where an
+action leads that mu never takes does not count either: its row of P is zeros.
 """
 
 from __future__ import annotations
@@ -80,8 +81,13 @@ class _Exact:
         self.eta = eta
         P, gamma = m.P[keep][:, :, keep], m.gamma[keep][:, :, keep]
         pi, mu = m.pi[keep], m.mu[keep]
-        self.P = [[_distribution(row, "P") for row in actions] for actions in P]
         self.mu = [_distribution(row, "mu") for row in mu]
+        nowhere = [Fraction()] * len(P)
+        self.P = [
+            [_distribution(row, "P") if taken else nowhere
+             for row, taken in zip(actions, chances, strict=True)]
+            for actions, chances in zip(P, self.mu, strict=True)
+        ]  # fmt: skip
         self.pi = [_distribution(row, "pi") for row in pi]
         counts = pi[:, :, None] * P > 0.0
         self.gamma = [

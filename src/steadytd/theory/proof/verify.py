@@ -48,7 +48,7 @@ def check(proof: Any) -> str:
     P, gamma = (numbers(proof.get(name), S, K, S) for name in ("P", "gamma"))
     mu, pi = (numbers(proof.get(name), S, K) for name in ("mu", "pi"))
     d, Phi, eta = numbers(proof.get("d"), S), numbers(proof.get("Phi"), S, n), proof.get("eta")
-    for row in [d, *mu, *pi, *(row for actions in P for row in actions)]:
+    for row in [d, *mu, *pi, *(P[s][a] for s in range(S) for a in range(K) if mu[s][a])]:
         need(min(row) >= 0 and sum(row) == 1, "a distribution is negative or does not sum to 1")
     chain = [product([mu[s]], zip(*P[s], strict=True))[0] for s in range(S)]
     need(min(d) > 0 and product([d], zip(*chain, strict=True)) == [d], "d is not stationary")
@@ -63,7 +63,7 @@ def check(proof: Any) -> str:
         flow[s][t] -= pi[s][a] * P[s][a][t] * gamma[s][a][t]
     features = list(zip(*Phi, strict=True))
     A = product([list(map(Fraction.__mul__, d, x)) for x in features], product(features, flow))
-    said = f"A({numbers(eta)}) of {proof.get('problem')!s:.60} is {proof['claim']}"
+    said = f"A({numbers(eta)}) of {str(proof.get('problem'))[:60]!r} is {proof['claim']}"
     if proof["claim"] == FAILS:
         v = numbers(proof.get("v"), n)
         ((value,),) = product(product([v], zip(*A, strict=True)), [v])

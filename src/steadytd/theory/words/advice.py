@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import scipy.linalg
 
 from steadytd.base.finding import Finding
 from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
@@ -32,6 +31,7 @@ def advise(c: Analysis) -> list[Finding]:
         _bound_loose(c),
         _rank_deficient(c),
         _nearly_dependent(c),
+        _nearly_defective(c),
         _no_coverage(c),
         recommended(c),
     ]
@@ -132,7 +132,7 @@ def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
     size = c.norm(m.v_pi)
     if size == 0.0 or pencil.at_pole(eta):
         return None
-    modes, vectors = scipy.linalg.eig(pencil.A0, pencil.G)
+    modes, vectors, _ = pencil.eigen
     if np.linalg.cond(vectors) > NO_BASIS:
         return None
     wanted = np.linalg.lstsq(
@@ -177,9 +177,13 @@ def _near_pole(c: Analysis) -> Finding | None:
         return None
     pole = max(poles)
     zero = c.error(np.zeros(c.problem.n_features))
-    grid = pole + np.concatenate([np.geomspace(1e-7, 1e-4, 30)[:-1], np.geomspace(1e-4, 10.0, 400)])
+    far = max(1e-7, 2.0 * c.pencil.scatter[pole])  # nearer to it there is rounding
+    times = 1e3 if far == 1e-7 else 2.0
+    beside = np.geomspace(far, times * far, 30)
+    grid = pole + np.concatenate([beside[:-1], np.geomspace(beside[-1], 10.0, 400)])
     errors = np.array([c.error(c.pencil.fixed_point(eta)) for eta in grid])
-    if errors[:30].min() <= zero or errors[0] < 100.0 * errors[29]:
+    worse = errors[: 30 if times == 1e3 else 1].min() > zero
+    if not worse or errors[0] < times ** (2 / 3) * errors[29]:
         return None  # not worse than zero beside it, or b has no part there: no pole of w(eta)
     better = np.flatnonzero(errors <= zero)
     until = float(grid[better[0] - 1 if len(better) else -1])
@@ -249,7 +253,12 @@ def _bias(c: Analysis) -> Finding | None:
         f"{zeroed(c.best_error, c.scale):.4g}."
     )
     if error > CLOSE * least + SOME * c.scale:
-        text += f" At eta = {eta:.6g} it would be {least:.4g}, but that penalty is " + (
+        shorter = (f"{eta:.{digits}g}" for digits in range(6, 17))
+        short = next(  # as many digits as the verdict and the error need
+            (s for s in shorter if c.penalties.is_stable(x := float(s))
+             and c.errors.at(x) <= 1.0001 * least), str(eta),
+        )  # fmt: skip
+        text += f" At eta = {short} it would be {least:.4g}, but that penalty is " + (
             "on a knife edge." if c.penalties.is_clear(eta) else _TOO_CLOSE
         )
     return Finding(
@@ -308,6 +317,22 @@ def _nearly_dependent(c: Analysis) -> Finding | None:
         f"and penalties here about {lost} of their 16 digits. Leave out a feature, or combine the "
         "features so that they differ more.",
         numbers={"condition": condition, "digits_lost": lost},
+    )
+
+
+def _nearly_defective(c: Analysis) -> Finding | None:
+    """Eigenvalues that rounding moves so far that poles and thresholds are not exact."""
+    _, vectors, moved = c.pencil.eigen
+    if not c.pencil.blurred:
+        return None
+    condition = float(np.linalg.cond(vectors))
+    return Finding(
+        "nearly_defective",
+        text="eigenvalues of G^-1 A_0 nearly coincide, and so do their eigenvectors: these have "
+        f"the condition number {condition:.1g}, and rounding may move an eigenvalue by "
+        f"{moved.max():.1g}. Those that it may have torn apart count as one pole, at their mean. "
+        "The thresholds are as exact as a scan of the penalties.",
+        numbers={"condition": condition, "moved": float(moved.max())},
     )
 
 
