@@ -8,9 +8,8 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.law import arguments
+from steadytd.engine.step.layouts.horde import fits
 from steadytd.hordes import part
-from steadytd.hordes.loop import pieces
-from steadytd.hordes.loop.shape import fits, fits_pieces
 from steadytd.learners import algorithm
 from tests.support.draws import thinned
 from tests.support.hordes import Stream, asked, not_compiled, slow_weights, stream
@@ -57,7 +56,7 @@ def test_every_law_learns_what_the_slow_loop_learns(
     for ours, theirs in zip(w, slow, strict=True):
         assert not np.array_equal(theirs, W0)
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-12)
-        if fits(law, traced, averaged=False) and not traced and not scaled:
+        if fits(law, averaged=False) and not traced and not scaled:
             assert ours.tobytes() == theirs.tobytes()
 
 
@@ -68,7 +67,7 @@ def test_texts_cover_every_structure() -> None:
     assert {len(law.vectors) for law in laws} == {1, 2}
     assert any(law.memory for law in laws)
     assert any("z_z" in arguments(law.update) for law in laws)
-    fast = [x for x in map(st.learner, texts()) if fits(x.law, x.traced, x.averaged)]
+    fast = [x for x in map(st.learner, texts()) if fits(x.law, x.averaged)]
     assert 0.8 * len(texts()) < len(fast) < len(texts())
 
 
@@ -137,71 +136,6 @@ def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatc
     for ours, theirs in zip(w[:3], slow[:3], strict=True):  # the last has a discount of 0.8
         assert abs(theirs[0] - W0[0]) > 1e-4
         np.testing.assert_allclose(ours, theirs, rtol=1e-11)
-
-
-def in_pieces(monkeypatch: pytest.MonkeyPatch, seen: Stream, text: str | st.Learner) -> int:
-    """See that pieces give the bits of blocks; how many predictions went through pieces."""
-    monkeypatch.setattr(part, "VISITS", 0)
-    monkeypatch.setattr(part, "ACTIVE", 0)
-    found = []
-    for cache in (1000, 1 << 30):  # bytes: a block of ten features leaves only the first
-        monkeypatch.setattr(part, "OWN_CACHE", cache)
-        h = st.horde(seen.x.shape[1], asked(text, 30), w0=W0)
-        h.update_many(seen.x, seen.x_next, **seen.facts(policies=True))
-        found.append(h)
-    states = [{n: a.tobytes() for n, a in h._state().items()} for h in found]
-    assert states[0] == states[1]
-    assert not any(one.in_pieces for one in found[1]._parts)
-    return sum(one.count for one in found[0]._parts if one.in_pieces)
-
-
-def with_one_trace() -> list[str]:
-    """One text for each law that has a loop in pieces."""
-    found = {}
-    for text in texts():
-        x = st.learner(text)
-        if fits(x.law, x.traced, x.averaged) and fits_pieces(x.law, x.traced, "float64"):
-            found[x.law] = text
-    return list(found.values())
-
-
-@pytest.mark.parametrize("text", thinned(with_one_trace(), 2))
-def test_pieces_have_the_bits_of_blocks(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part, "kernel", not_compiled)
-    assert in_pieces(monkeypatch, stream(12, seed=4), text) == 30
-
-
-@pytest.mark.parametrize("room", [pieces.ROOM, 1])
-def test_pieces_where_generations_are_written_out(
-    room: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With little room they stop there, and go on with the rest."""
-    monkeypatch.setattr(part, "kernel", not_compiled)
-    monkeypatch.setattr(pieces, "ROOM", room)
-    assert in_pieces(monkeypatch, stream(60, seed=6), "tdc:alpha=0.02,ratio=1,lam=0.1") == 30
-    assert in_pieces(monkeypatch, up_and_down(80), "td:alpha=1e-9,lam=1") == 30
-
-
-@st.law(
-    writes={"w": "z"},
-    traces={"z": lambda rho, gamma, lam, w_x: (rho * gamma * lam, rho / (1.0 + abs(w_x)))},
-    params={"lam": st.Param("trace decay", default=0.0, low=0.0, high=1.0)},
-)
-def leaning(reward, gamma_next, w_x, w_x_next, alpha):  # type: ignore[no-untyped-def]
-    """One trace, which the weights decide."""
-    return alpha * (reward + gamma_next * w_x_next - w_x)
-
-
-def test_a_trace_that_weights_decide_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part, "kernel", not_compiled)
-    monkeypatch.setattr(part, "SHARED", 0)
-    for law in (leaning, odd):
-        assert in_pieces(monkeypatch, stream(5), st.learner(law, alpha=0.05, lam=0.9)) == 0
-
-
-@pytest.mark.slow
-def test_compiled_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert in_pieces(monkeypatch, stream(300, seed=6), "tdc:alpha=0.02,ratio=1,lam=0.8") == 30
 
 
 @pytest.mark.slow
