@@ -57,7 +57,7 @@ from steadytd.engine.step.targets import numba
 LANES = 128  # predictions of a block; fewer make more of them, each with a copy of its traces
 ROWS = 8  # of the ring
 NONE = ROWS  # the row of a feature whose traces are 0
-TURN = 16  # steps in which the oldest row is settled
+TURN = 8  # steps in which the oldest row is settled
 COLUMNS = {
     "reward": "cumulants[t, column_c[j]]",
     "gamma_next": "discounts[t, column_d[j]]",
