@@ -7,9 +7,8 @@ the memory bandwidth (of reading and writing, with all threads) is measured in t
 each case, and what a case moves is shown as a share of it. `cores` is the processor time that the
 case got per second: less than there are cores means that the machine was busy with other work.
 
-`update_many` is bound by the caches of a core. Its limit is measured too: the three visits that a
-step pays to its rows, with eight predictions, and nothing else (no law, no traces, no copies).
-`--first` measures the first case alone.
+`update_many` takes all steps with a block of predictions before it turns to the next, so that their
+weights stay in cache. `--first` measures the first case alone.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from numpy.typing import NDArray
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.jit import not_kept
-from steadytd.engine.step.vectors import add_product, ask, eight, put, spread
 
 THREADS = os.cpu_count() or 1
 LEARNER = "tdc:alpha=1e-5,ratio=1,lam=0.8"
@@ -94,45 +92,6 @@ def bandwidth() -> float:
     return 2 * sum(part.nbytes for part in parts) / best
 
 
-@not_kept
-def _visit(V: Floats, x: NDArray[np.int64], out: Floats) -> None:
-    """Read w at x_next; change w and h at x; change w at x_next, and read w and h there."""
-    one, by, last = spread(1.0), spread(1e-9), x.shape[1] - 1
-    for t in range(len(x) - 1):
-        before = w = h = spread(0.0)
-        for i in range(last + 1):
-            before = add_product(before, eight(V, x[t + 1, i]), one)
-        for i in range(last + 1):
-            k, soon = x[t, i], x[t, min(i + 12, last)]
-            ask(V, soon)
-            ask(V, soon + 8)
-            put(V, k, add_product(eight(V, k), by, one))
-            put(V, k + 8, add_product(eight(V, k + 8), by, one))
-        for i in range(last + 1):
-            k, soon = x[t + 1, i], x[t + 1, min(i + 12, last)]
-            ask(V, soon)
-            ask(V, soon + 8)
-            new = add_product(eight(V, k), by, one)
-            put(V, k, new)
-            w = add_product(w, new, one)
-            h = add_product(h, eight(V, k + 8), one)
-        put(out, 0, before)
-        put(out, 8, w)
-        put(out, 16, h)
-
-
-def limit(world: World, steps: int = 256) -> float:
-    """Prediction-updates per second if there were nothing but rows, the best of five."""
-    x = draw(world, steps).indices * 16
-    parts = [(np.zeros(world.features * 16), x, np.zeros(24)) for _ in range(THREADS)]
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(lambda part: _visit(*part), parts))
-        times = [
-            seconds(lambda: list(pool.map(lambda part: _visit(*part), parts))) for _ in range(5)
-        ]
-    return THREADS * 8 * steps / min(wall for wall, _ in times)
-
-
 def seconds(work: Callable[[], object]) -> tuple[float, float]:
     """Wall clock and processor time of a piece of work."""
     wall, cpu = time.perf_counter(), time.process_time()
@@ -196,8 +155,7 @@ def main() -> None:
     quick = given.quick
     repeats = 2 if quick else 5
     print(f"tdc with traces, lam = 0.8, {THREADS} threads; M/s: million prediction-updates per")
-    print(f"second. Memory bandwidth (reading and writing): {bandwidth() / 1e9:.1f} GB/s.")
-    print(f"Rows alone, 457 of 6,065, eight predictions: {limit(ROBOT) / 1e6:.2f} M/s.\n")
+    print(f"second. Memory bandwidth (reading and writing): {bandwidth() / 1e9:.1f} GB/s.\n")
     head = f"{'':34}{'number':>8}{'steps/s':>10}{'M/s':>8}{'of mem.':>8}{'worst ms':>9}{'cores':>7}"
     print(head + f"{'many M/s':>9}{'times':>6}{'cores':>7}{'memory':>8}")
     robot, large = (2_000, 5_000) if quick else (10_000, 50_000)
@@ -208,6 +166,8 @@ def main() -> None:
     show("  half of all ratios 0", half, make(half, robot, "float64"), 256, repeats)
     slow = ROBOT._replace(moves=0.1)
     show("  one feature in ten changes", slow, make(slow, robot, "float64"), 256, repeats)
+    one = ROBOT._replace(policies=1, moves=0.1)
+    show("  one policy, one in ten changes", one, make(one, robot, "float64"), 256, repeats)
     show("  single", ROBOT, make(ROBOT, robot, "float32"), 256, repeats)
     show("  double", ROBOT, make(ROBOT, large, "float64"), 16, 2)
     show("  single", ROBOT, make(ROBOT, large, "float32"), 16, 2)

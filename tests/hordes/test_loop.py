@@ -109,7 +109,7 @@ def wild(steps: int, seed: int) -> Stream:
 
 @pytest.mark.parametrize("seed", thinned([0, 1], 2))
 def test_ratios_up_to_a_thousand(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Traces that rise and fall by many orders of magnitude: all generations are written out."""
+    """Traces that rise and fall by many orders of magnitude."""
     monkeypatch.setattr(part, "kernel", not_compiled)
     seen = wild(300, seed)
     w, slow = learned("tdc:alpha=1e-9,ratio=1,lam=1", seen)
@@ -130,7 +130,7 @@ def up_and_down(steps: int) -> Stream:
 
 
 def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many generations begin, and the first entry never decays: all are written out as one."""
+    """The ring turns many times, and the first entry never decays: it moves from row to row."""
     monkeypatch.setattr(part, "kernel", not_compiled)
     w, slow = learned("td:alpha=1e-9,lam=1", up_and_down(80))
     for ours, theirs in zip(w[:3], slow[:3], strict=True):  # the last has a discount of 0.8
@@ -138,10 +138,53 @@ def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(ours, theirs, rtol=1e-11)
 
 
+def in_turn(steps: int, features: int) -> Stream:
+    """One feature in every step, all of them in a drawn order, again and again; all ratios 1."""
+    order = np.random.default_rng(0).permutation(features)
+    x = np.eye(features)[order[np.arange(steps + 1) % features]]
+    never, ones = np.zeros(steps, dtype=bool), np.ones((steps, 3))
+    return stream(steps)._replace(
+        x=x[:-1], x_next=x[1:], discounts=ones[:, :2], terminated=never, truncated=never,
+        pi=ones, mu=ones,
+    )  # fmt: skip
+
+
+def test_the_ring_is_settled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At lam = 0.5 a row is open for 14 steps, and a feature comes back when it is settled.
+
+    So 14 features are due with every row, and at most half of them in one step: no step is long.
+    """
+    monkeypatch.setattr(part, "kernel", not_compiled)
+    seen = in_turn(400, 160)
+    one = st.prediction("td:alpha=0.1,lam=0.5", cumulant=0, policy="behavior", discount=1.0)
+    h = st.horde(160, [one])
+    (own,) = h._parts
+    settled = []
+    for t in range(400):
+        before = own.row_of.copy()
+        h.update(seen.x[t], seen.x_next[t], seen.cumulants[t])
+        settled.append(int(((own.row_of != before) & (seen.x[t] == 0.0)).sum()))
+    assert sum(settled) > 200
+    assert max(settled) <= 7
+    slow = slow_weights(one, seen, np.zeros(160))
+    np.testing.assert_allclose(h.w[0], slow, rtol=1e-11, atol=1e-12)
+
+
+def test_a_factor_that_leaves_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vector that shrinks as a whole: its factor goes into the vector every seven steps."""
+    monkeypatch.setattr(part, "kernel", not_compiled)
+    low, gone, _ = part.LIMITS["float64"]
+    monkeypatch.setitem(part.LIMITS, "float64", (low, gone, 0.5))
+    for lam in (0.0, 0.9):
+        w, slow = learned(st.learner(odd, alpha=0.05, lam=lam), stream(80, seed=3))
+        for ours, theirs in zip(w, slow, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("lam", [1.0, 0.3])
-def test_generations_over_many_steps(lam: float) -> None:
-    """With lam = 1 and discount 1 nothing decays; with 0.3 a generation lasts eight steps."""
+def test_the_ring_over_many_steps(lam: float) -> None:
+    """With lam = 1 and discount 1 nothing decays; with 0.3 a row is open for eight steps."""
     calm = stream(700, seed=5)
     never = np.zeros(700, dtype=bool)
     seen = calm._replace(terminated=never, truncated=never, discounts=np.ones((700, 2)),

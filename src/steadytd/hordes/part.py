@@ -169,9 +169,7 @@ class LanePart:
     @property
     def _kept(self) -> KeptWeights:
         program = self.program
-        along = [
-            (i, program.traces.index(z)) for i, (v, z) in enumerate(program.pairs) if v == "w"
-        ]
+        along = [(i, program.traces.index(z)) for i, (v, z) in enumerate(program.pairs) if v == "w"]
         pairs = np.array(along, dtype=np.int64).reshape(len(along), 2)
         factor = np.ones((self.blocks, LANES))
         if "B_w" in self.kept:

@@ -6,10 +6,10 @@ that agree in all that decides it. With the row s of feature k in group g, and p
 
     z_k = Z[k, g] I[s, g] C[g],      v_k = B[j] (V[k, j] + Z[k, g] (A[s, j] + S[j] I[s, g])).
 
-A live step must never be long, so rows are a *ring*. When C leaves its range, the next row of the
-ring is opened in place of the oldest. Features that are still in that one are settled before, some
-in every step: V_k += Z_k A[s], Z_k *= I[s], and they are in the open row, or in none where the trace
-has died away. A step reads every active row of the weights once,
+No live step may be long, so rows are a *ring*: when C leaves its range, the oldest row is opened
+again. Features that are still in it are settled before, some in every step, by V_k += Z_k A[s],
+Z_k *= I[s]; then they are in the open row, or in none where the trace has died away. A step reads
+every active row of the weights once,
 
     v.x = B (V.x + sum over s of A[s] (Z_s.x) + S sum over s of I[s] (Z_s.x)),
 
@@ -311,34 +311,33 @@ class Horde(Layout):
     # ---- Moving on
 
     def moves(self, steps: list[Move]) -> list[Statement]:
-        """Traces decay, the oldest row is settled, and a new one opened where C is out of range.
+        """Traces decay, some of the oldest row is settled, and it is opened where a C is late.
 
-        Nothing is opened in place of a row that no feature is in.
+        An open row that no feature is in stays open, so that ratios of 0 do not turn the ring.
         """
         scales = [f"C_{step.trace}[g]" for step in steps]
         late = [f"(({c} < least) | ({c} > {HIGH}) | ({c} != {c}))" for c in scales]
-        grows = " | ".join(f"(add_{step.trace}[g] != 0.0)" for step in steps)
-        new = [f"A_{v}_{z}[index(now), j] = 0.0" for v, z in self.program.pairs]
-        opened: list[Statement] = [
-            line for step, out in zip(steps, late, strict=True)
-            for line in (If(out, self.fold(step.trace)),)
-        ]  # fmt: skip
-        opened += [If("turns", [
-            bind("now", "oldest"), "open_row[g] = now", "swept[g] = 0", "filled[g] = 0"
-        ])]  # fmt: skip
-        opened += self.over_group(new)
-        opened += [f"I_{z}[index(now), g] = 1.0" for z in self.program.traces]
+        folded = [If(out, self.fold(s.trace)) for s, out in zip(steps, late, strict=True)]
+        turned = [bind("now", "oldest"), "open_row[g] = now", "swept[g] = 0", "filled[g] = 0"]
+        fresh = self.over_group(f"A_{v}_{z}[index(now), j] = 0.0" for v, z in self.program.pairs)
+        fresh += [f"I_{z}[index(now), g] = 1.0" for z in self.program.traces]
+        all_of_it = If("turns", [bind("until", "features")], [bind("until", "swept[g]")])
         return self.over_groups([
             bind("j", "starts[g]"),
             *(f"{c} *= {self.number(s.decay)}" for c, s in zip(scales, steps, strict=True)),
             bind("due", " | ".join(late)), bind("turns", "due & (filled[g] != 0)"),
             bind("now", "open_row[g]"), bind("oldest", f"(now + 1) % {ROWS}"),
             bind("until", f"min(features, swept[g] + features // {TURN} + 1)"),
-            If("due", [If("turns", [bind("until", "features")], [bind("until", "swept[g]")])]),
-            *self.settle(), "swept[g] = until", If("due", opened), bind("j", "starts[g]"),
+            If("due", [all_of_it]), *self.settle(), "swept[g] = until",
+            If("due", [*folded, If("turns", turned), *fresh]),
+            bind("j", "starts[g]"),
             *(f"add_{s.trace}[g] = {self.number(s.scale)} / C_{s.trace}[g]" for s in steps),
-            f"filled[g] |= {grows}",
+            f"filled[g] |= {self.grow_here()}",
         ])  # fmt: skip
+
+    def grow_here(self) -> str:
+        """Whether a trace of group g grows in this step."""
+        return " | ".join(f"(add_{z}[g] != 0.0)" for z in self.program.traces)
 
     def settle(self) -> list[Statement]:
         """Features of the oldest row, as far as `until`, move to the open one, or to none."""
@@ -399,7 +398,7 @@ class Horde(Layout):
         for basis in FEATURES:
             here = [v for v, b in self.written if b == basis]
             added = lanes(f"{self.cell(v)} += {v}_at_{basis}[j] * x_k" for v in here)
-            touched = self.over_groups(self.touch()) if basis == "x" and self.along else []
+            touched = self.over_groups(self.touch()) if basis == "x" else []
             found += self.over(basis, [*touched, *added])
         return found
 
@@ -421,5 +420,4 @@ class Horde(Layout):
         )
         here = "index(open_row[g])"
         lines += [If(f"s != {here}", [f"row_of[k, g] = {here}", *moved])]
-        grows = " | ".join(f"(add_{z}[g] != 0.0)" for z in traces)
-        return [If(grows, lines)]
+        return [If(self.grow_here(), lines)]
