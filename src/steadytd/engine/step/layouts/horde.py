@@ -303,9 +303,10 @@ class Horde(Layout):
         added = self.over_group(f"{name} += A_{v}_{z}[r, j] * on_row" for name, v in read)
         lines = [f"{name} += S_{v}_{z}[j] * all_rows" for name, v in read]
         lines += [f"{name} = C_{z}[g] * all_rows" for name in asked]
-        one_row = [f"all_rows += I_{z}[r, g] * on_row", *added]
-        rows = [bind("on_row", f"{z}_on_{basis}[r, g]"), If("on_row != 0.0", one_row)]
-        summed = [bind("all_rows", "0.0"), For("r", "0", f"{ROWS}", rows)]
+        one_row: list[Statement] = [f"all_rows += I_{z}[r, g] * on_row", *added]
+        rows: list[Statement] = [bind("on_row", f"{z}_on_{basis}[r, g]")]
+        rows += [If("on_row != 0.0", one_row)]
+        summed: list[Statement] = [bind("all_rows", "0.0"), For("r", "0", f"{ROWS}", rows)]
         return [*summed, *self.over_group(lines)] if lines else []
 
     # ---- Moving on
@@ -318,7 +319,8 @@ class Horde(Layout):
         scales = [f"C_{step.trace}[g]" for step in steps]
         late = [f"(({c} < least) | ({c} > {HIGH}) | ({c} != {c}))" for c in scales]
         folded = [If(out, self.fold(s.trace)) for s, out in zip(steps, late, strict=True)]
-        turned = [bind("now", "oldest"), "open_row[g] = now", "swept[g] = 0", "filled[g] = 0"]
+        turned: list[Statement] = [bind("now", "oldest"), "open_row[g] = now"]
+        turned += ["swept[g] = 0", "filled[g] = 0"]
         fresh = self.over_group(f"A_{v}_{z}[index(now), j] = 0.0" for v, z in self.program.pairs)
         fresh += [f"I_{z}[index(now), g] = 1.0" for z in self.program.traces]
         all_of_it = If("turns", [bind("until", "features")], [bind("until", "swept[g]")])
