@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PLAIN := $(VENV)/.installed
 STAMP := $(VENV)/.installed-dev
 OUT ?= results/reproduce
+SITE ?= site
+MORE ?=# options for what a target runs: `make bench MORE=--quick`
 
 # `uv` where it is found; else pip brings it into .venv, and goes on by itself where uv fails.
 # Byte code is left to Python, which compiles what is used.
@@ -28,17 +30,17 @@ unexport PYTHONDONTWRITEBYTECODE
 
 reproduce: $(PLAIN)
 	@echo "Running the paper's experiments; report and figures go to $(OUT)"
-	@$(BIN)/steadytd reproduce --out $(OUT)
+	@$(BIN)/steadytd reproduce --out $(OUT) $(MORE)
 
 # Loops are compiled while the development tools are installed and the linters run.
 # Two workers have two cores: more BLAS threads than one each only wait for each other.
 test:
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint kernels
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --ignore tests/browser
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow" --ignore tests/browser $(MORE)
 
 test-all:
 	@STEADYTD_TEST_ALL=1 $(MAKE) --no-print-directory --jobs 2 --output-sync=line lint kernels
-	STEADYTD_TEST_ALL=1 $(BIN)/pytest -n 2 --dist loadfile --ignore tests/browser
+	STEADYTD_TEST_ALL=1 $(BIN)/pytest -n 2 --dist loadfile --ignore tests/browser $(MORE)
 
 # Pages in a real browser: Playwright comes from PyPI, Chromium from the system's packages. Where no
 # browser can be had, `make test-browser` fails and says so, and with BROWSER=wanted only says so.
@@ -67,11 +69,12 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/speed.py $(MORE)
 
 # The studies behind docs/results: about three quarters of an hour on two cores. Stop and go on as you like.
+STUDIES ?= paper_stepsizes collision rooms_penalty cures rooms high_variance_rooms
 results: $(STAMP)
-	for study in paper_stepsizes collision rooms_penalty cures rooms high_variance_rooms; do \
+	for study in $(STUDIES); do \
 		$(BIN)/steadytd study studies/$$study.toml && $(BIN)/steadytd report results/$$study || exit; \
 	done
 	$(BIN)/python docs/cure_wins.py results/cures
@@ -81,7 +84,7 @@ results: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python docs/write_learner_pages.py
 	$(call install,'.[docs]')
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet -d build/docs docs site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --jobs 2 --quiet -d build/docs docs $(SITE)
 
 # The plain install is what `make reproduce` needs; the development tools come with `make test`.
 define set_up

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from ctypes import POINTER, c_double, c_int32, c_int64
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from steadytd import Learner
 from steadytd.base.arrays import Floats
+from steadytd.engine.facts import STEP_FACTS
 
 SOURCE = Path(__file__).with_name("loops.c")
 
@@ -28,6 +30,7 @@ FLAGS = (
     *("-O3", "-march=native", "-shared", "-fPIC"),
     *("-fno-loop-unroll-and-jam", "-fno-tree-loop-distribute-patterns"),
 )
+COLUMNS = tuple(f"-D{name.upper()}={i}" for i, name in enumerate(STEP_FACTS))
 CACHE_LINE = 64
 LAWS = ("td", "perturbed_td", "tdc", "etd", "htd")
 
@@ -100,6 +103,7 @@ def _used(law: str, name: str) -> bool:
     return name != "lam" or law in ("tdc", "etd")
 
 
+@cache
 def compile_loops() -> ctypes.CDLL | None:
     """The library made from `loops.c`, or None where there is no gcc."""
     gcc = shutil.which("gcc")
@@ -107,7 +111,7 @@ def compile_loops() -> ctypes.CDLL | None:
         return None
     with tempfile.TemporaryDirectory() as directory:
         target = Path(directory) / "loops.so"
-        subprocess.run([gcc, *FLAGS, "-o", target, SOURCE], check=True)
+        subprocess.run([gcc, *FLAGS, *COLUMNS, "-o", target, SOURCE], check=True)
         library = ctypes.CDLL(str(target))  # stays loaded when the file is gone
     for name in LAWS:
         library[name].restype = library[f"{name}_traced"].restype = None

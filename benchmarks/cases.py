@@ -7,12 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-from steadytd import Learner, learner, problem
+from steadytd import Learner, Problem, learner, problem
 from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Block, Transitions
-from steadytd.engine.facts import fact_table
 from steadytd.engine.rows import Rows, sparse_rows
-from steadytd.engine.step.kernels import Ways, walk
 from steadytd.streams.finite import FiniteStream
 
 
@@ -66,43 +64,36 @@ class EngineLoop:
 
 def baird(steps: int) -> Stream:
     """Baird's problem: 2 active features of 8, and six steps of seven have rho = 0."""
-    found = problem("baird")
-    stream = FiniteStream(found)
-    events, _ = stream.take(stream.begin(0), steps)
-    rows = sparse_rows(found.Phi)
-    return Stream("baird", stream.transitions[0], rows, events, np.ones(steps), found.w0)
+    return stream_of(problem("baird"), steps)
 
 
 def sparse(steps: int, active: int = 10, features: int = 1024, states: int = 300) -> Stream:
     """A random problem with sparse features and four successors to every state; rho is never 0."""
     random = np.random.default_rng(1)
-    branches = 4
-    matrix = np.zeros((states, features))
-    for x in matrix:
-        columns = random.choice(features, active, replace=False)
-        x[columns] = random.uniform(0.5, 1.5, active) / np.sqrt(active)
-
-    n = states * branches
-    row_next = random.integers(0, states, n).astype(np.int32)
-    pi = random.dirichlet(np.ones(branches), states).reshape(-1)
-    mu = np.full(n, 1 / branches)
-    facts = fact_table(
-        reward=random.normal(size=n), gamma_next=0.9, rho=pi / mu, pi=1.0, mu=1.0,
-        peak_min=1.0, peak_max=1.0,
+    actions = 4
+    Phi = np.zeros((states, features))
+    for x in Phi:
+        some = random.choice(features, active, replace=False)
+        x[some] = random.uniform(0.5, 1.5, active) / np.sqrt(active)
+    P = np.zeros((states, actions, states))
+    for s, p in enumerate(P):
+        others = random.choice(states, actions, replace=False)
+        others[0] = (s + 1) % states  # so that every state leads to every other
+        p[np.arange(actions), others] = 1.0
+    made = Problem(
+        name="sparse", P=P, r=random.normal(size=(states, actions)), gamma=0.9, Phi=Phi,
+        mu=np.full((states, actions), 1 / actions),
+        pi=random.dirichlet(np.ones(actions), states), w0=np.ones(features),
     )  # fmt: skip
-    row: Ints = np.repeat(np.arange(states, dtype=np.int32), branches)
-    transitions = Transitions(row, row_next, facts)
+    return stream_of(made, steps)
 
-    events: Ints = np.empty(steps, dtype=np.int32)
-    first: Ints = np.arange(0, n + 1, branches, dtype=np.int32)
-    guide: Ints = np.arange(n, dtype=np.int32)
-    cumulative = np.tile(np.cumsum(mu[:branches]), states)
-    ways = Ways(first, np.diff(first).astype(np.float64), guide, cumulative, row_next)
-    walk(np.uint64(1), 0, 0, ways, events)
 
-    return Stream(
-        "sparse", transitions, sparse_rows(matrix), events, np.ones(steps), np.ones(features)
-    )
+def stream_of(problem: Problem, steps: int) -> Stream:
+    """The steps of seed 0 of a run."""
+    stream = FiniteStream(problem)
+    events, _ = stream.take(stream.begin(0), steps)
+    rows = sparse_rows(problem.Phi)
+    return Stream(problem.name, stream.transitions[0], rows, events, np.ones(steps), problem.w0)
 
 
 def learners(algorithm: str, lanes: int, lam: float = 0.0) -> list[Learner]:

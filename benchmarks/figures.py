@@ -46,7 +46,7 @@ class Group:
     figures: list[Figure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def table(self) -> Table:
+    def table(self, judged: bool) -> Table:
         table = Table(title=self.title, title_justify="left", caption_justify="left")
         table.caption = "\n".join(self.notes)
         table.add_column("case")
@@ -55,7 +55,7 @@ class Group:
         table.add_column("met")
         for one in self.figures:
             numbers = [_short(number) for number in (one.ours, one.other, one.value)]
-            met = {True: "[green]yes", False: "[red]no", None: ""}[one.met]
+            met = {True: "[green]yes", False: "[red]no", None: ""}[one.met if judged else None]
             table.add_row(one.case, *numbers, str(one.target or ""), met)
         return table
 

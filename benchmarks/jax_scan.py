@@ -4,13 +4,12 @@
 1,000 step sizes, 200,000 steps. Ours is a whole call of `steadytd.run`, which draws the stream as
 well; JAX is given the stream, and neither's compilation counts. Both take turns, and both must
 come to the same weights. Times are those of the processor, so that other programs disturb little.
-JAX is not part of this project: `--python` names an interpreter that has it. Part of `make bench`
-where this interpreter has it.
+JAX is not part of this project: `benchmarks/speed.py --only jax --jax PYTHON` names an interpreter
+that has it. Where there is none, a note says so.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -19,28 +18,33 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
-
-from benchmarks.figures import Figure, Group, Target
-from benchmarks.timing import FULL, QUICK, Effort
+from benchmarks import cases
+from benchmarks.figures import Figure, Group
+from benchmarks.timing import QUICK, Effort
 
 import steadytd as st
 from steadytd.base.arrays import Floats
-from steadytd.engine.facts import STEP_FACTS
-from steadytd.streams.finite import FiniteStream
+from steadytd.engine.facts import columns
 
-LEARNERS, STEPS, STATES, ACTIONS, GAMMA = 1_000, 200_000, 50, 3, 0.9
-ALPHAS = np.geomspace(1e-5, 1e-3, LEARNERS)
+STATES, ACTIONS, GAMMA = 50, 3, 0.9
 LAWS, SIZES = ("td", "tdc"), (8, 16)
 LAYOUTS = {"vmap": "vmapped scan", "rows": "laid out by hand"}
-TWICE = Target(2.0, at_least=True)
 FLAGS = "--xla_cpu_multi_thread_eigen=false"
 NANO = 1e9
+
+
+class Size(NamedTuple):
+    """How many learners take how many steps."""
+
+    learners: int = 1_000
+    steps: int = 200_000
+
+    @property
+    def alphas(self) -> Floats:
+        return np.geomspace(1e-5, 1e-3, self.learners)
 
 
 def dense_problem(d: int) -> st.Problem:
@@ -58,26 +62,23 @@ def dense_problem(d: int) -> st.Problem:
     )
 
 
-def save_stream(problem: st.Problem, path: Path) -> None:
+def save_stream(problem: st.Problem, size: Size, path: Path) -> None:
     """What JAX is given: the steps that seed 0 of our run takes."""
-    stream = FiniteStream(problem)
-    events, _ = stream.take(stream.begin(0), STEPS)
-    row, row_next, facts = stream.transitions[0]
-    reward, gamma, rho = (
-        facts[events, STEP_FACTS.index(name)] for name in ("reward", "gamma_next", "rho")
-    )
+    stream = cases.stream_of(problem, size.steps)
+    (row, row_next, facts), events = stream.transitions, stream.events
+    reward, gamma, rho = columns(facts[events], "reward", "gamma_next", "rho").T
     np.savez(
-        path, Phi=problem.Phi, alphas=ALPHAS, row=row[events], row_next=row_next[events],
+        path, Phi=problem.Phi, alphas=size.alphas, row=row[events], row_next=row_next[events],
         reward=reward, gamma=gamma, rho=rho,
     )  # fmt: skip
 
 
-def ours(problem: st.Problem, law: str) -> tuple[float, Floats]:
+def ours(problem: st.Problem, law: str, size: Size) -> tuple[float, Floats]:
     """The processor's seconds of a run on one thread, and its weights [d, learners]."""
-    learners = st.grid(law, alpha=ALPHAS.tolist())
+    learners = st.grid(law, alpha=size.alphas.tolist())
     begin = time.process_time()
-    result = st.run(problem, learners, steps=STEPS, points=2, threads=1)
-    return time.process_time() - begin, result.final_weights[:, 0].reshape(LEARNERS, -1).T
+    result = st.run(problem, learners, steps=size.steps, points=2, threads=1)
+    return time.process_time() - begin, result.final_weights[:, 0].reshape(size.learners, -1).T
 
 
 @contextmanager
@@ -97,32 +98,32 @@ def jax_side(python: str, path: Path, law: str, layout: str) -> Iterator[tuple[I
             process.stdin.close()
 
 
-def compare(python: str | None, law: str, d: int, effort: Effort) -> list[Figure]:
-    """All sides in turns, the best time of each; `python` has JAX, if there is one."""
-    problem = dense_problem(d)
-    _, weights = ours(problem, law)  # compiles
+def compare(python: str, law: str, d: int, effort: Effort) -> list[Figure]:
+    """All sides in turns, the best time of each; `python` has JAX."""
+    problem, size = dense_problem(d), size_of(effort)
+    _, weights = ours(problem, law, size)  # compiles
     best, other = np.inf, dict.fromkeys(LAYOUTS.values(), np.inf)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stream.npz"
-        save_stream(problem, path)
-        for layout, name in LAYOUTS.items() if python else ():
-            with jax_side(str(python), path, law, layout) as (ask, answer):
+        save_stream(problem, size, path)
+        for layout, name in LAYOUTS.items():
+            with jax_side(python, path, law, layout) as (ask, answer):
                 if not np.allclose(np.load(f"{path}.npy"), weights, rtol=1e-6, atol=1e-9):
                     raise RuntimeError(f"{law}: JAX and we come to different weights.")
                 for _ in range(effort.repeats):
-                    best = min(best, ours(problem, law)[0])
+                    best = min(best, ours(problem, law, size)[0])
                     ask.write("go\n")
                     ask.flush()
                     other[name] = min(other[name], float(answer.readline()))
-    unit = NANO / (STEPS * LEARNERS)
+    unit = NANO / (size.steps * size.learners)
     return [
-        Figure(
-            f"{law}, d = {d}: {name}", best * unit, taken * unit, taken / best,
-            TWICE if name == LAYOUTS["vmap"] else None,
-        )
+        Figure(f"{law}, d = {d}: {name}", best * unit, taken * unit, taken / best)
         for name, taken in other.items()
-        if np.isfinite(taken)
-    ]  # fmt: skip
+    ]
+
+
+def size_of(effort: Effort) -> Size:
+    return Size(16, 1_000) if effort is QUICK else Size()
 
 
 def has_jax(python: str) -> bool:
@@ -133,16 +134,17 @@ def has_jax(python: str) -> bool:
 
 def against_jax(effort: Effort, python: str = sys.executable) -> Group:
     """The comparison; one line says where there is no JAX."""
+    learners = size_of(effort).learners
     group = Group(
-        f"{LEARNERS:,} step sizes on a dense problem, one core (ns per learner-update)",
+        f"{learners:,} step sizes on a dense problem, one core (ns per learner-update)",
         ("ours", "other", "other / ours"),
     )
-    found = python if has_jax(python) else None
-    if found is None:
+    if not has_jax(python):
         group.notes = ["JAX is not installed, so the comparison with it is left out."]
+        return group
     for law in LAWS:
         for d in SIZES:
-            group.figures += compare(found, law, d, effort)
+            group.figures += compare(python, law, d, effort)
     return group
 
 
@@ -163,17 +165,3 @@ def measure(effort: Effort, python: str = sys.executable) -> Group:
     finally:
         if cores is not None:
             os.sched_setaffinity(0, cores)
-
-
-def main() -> None:
-    """Measure, and print what was measured."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--python", default=sys.executable, help="an interpreter that has JAX")
-    parser.add_argument("--quick", action="store_true", help="a shorter and rougher measurement")
-    asked = parser.parse_args()
-    group = measure(QUICK if asked.quick else FULL, asked.python)
-    Console().print(group.table())
-
-
-if __name__ == "__main__":
-    main()

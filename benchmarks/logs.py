@@ -7,7 +7,9 @@ evaluating take turns in one process of its own, and the best of each counts; fo
 of two ways to read (row groups, batches), neither of which holds the whole file in memory. Its
 `read_table`, which does, is measured beside them.
 
-    python benchmarks/logs.py [--rows 10000000] [--repeats 2] [--json]
+    python benchmarks/logs.py [--rows 10000000] [--repeats 2] [--quick] [--json]
+
+`--quick` takes the smallest sizes, to see that everything runs.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
 
 from benchmarks.figures import Figure, Group, Target, verdict
-from benchmarks.timing import seconds
+from benchmarks.timing import ROUGH, seconds
 
 ROWS, EPISODE, CHUNK, ROW_GROUP, BATCH = 10_000_000, 100, 500_000, 131_072, 65_536
 COLUMNS = [
@@ -38,6 +40,7 @@ COLUMNS = [
 
 AGAINST_ARROW, MEGABYTES, SECONDS = Target(3.0), Target(1000.0), Target(10.0)
 STATES, STATE_ROWS, STATE_EPISODE, STATE_SECONDS = 713, 28_700, 41, Target(5.0)
+SMALL_ROWS = 100_000
 
 
 def main() -> None:
@@ -45,6 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, default=ROWS, help="rows of the large log")
     parser.add_argument("--repeats", type=int, default=2, help="how often each is timed")
+    parser.add_argument("--quick", action="store_true", help="the smallest sizes")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)  # the measuring process
     asked = parser.parse_args()
@@ -52,45 +56,49 @@ def main() -> None:
         kind, path = asked.measure
         sys.stdout.write(json.dumps(measure(kind, Path(path), asked.repeats)))
         return
+    small_rows, state_rows = SMALL_ROWS, STATE_ROWS
+    if asked.quick:
+        asked.rows, asked.repeats, small_rows, state_rows = 2_000, 1, 2_000, 820
     console = Console(stderr=asked.json)
     with tempfile.TemporaryDirectory() as folder, console.status("writing logs") as status:
         large, small = Path(folder) / "large.parquet", Path(folder) / "small.parquet"
         write_log(large, asked.rows, numbers=16, targets=4)
-        write_log(small, 100_000, numbers=4, targets=2, walk=True)
+        write_log(small, small_rows, numbers=4, targets=2, walk=True)
         states = Path(folder) / "states.parquet"
-        write_states(states)
+        write_states(states, state_rows)
         status.update("measuring")
         logs = {"raw": large, "rbf:300": small, "onehot": states}
         found = {kind: _child(kind, path, asked) for kind, path in logs.items()}
-    groups = [tables(asked.rows, found)]
+    group = tables((asked.rows, small_rows, state_rows), found)
+    said = ROUGH if asked.quick else verdict([group])
     if asked.json:
         document = {
-            "groups": [group.document() for group in groups],
-            "verdict": verdict(groups),
+            "groups": [group.document()],
+            "verdict": said,
             "measured": found,
         }
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
-        console.print(groups[0].table(), verdict(groups))
+        console.print(group.table(judged=not asked.quick), said)
 
 
-def tables(rows: int, found: dict[str, dict[str, float]]) -> Group:
+def tables(rows: tuple[int, int, int], found: dict[str, dict[str, float]]) -> Group:
     group = Group("Evaluating a log", ("ours", "PyArrow reads", "value"))
     raw, rbf, onehot = found["raw"], found["rbf:300"], found["onehot"]
     ratio = raw["evaluate"] / raw["read"]
     sums = raw["sums"] / raw["read"]
     add = group.figures.append
-    add(Figure(f"{rows:,} rows x 16, 4 targets (s)", raw["evaluate"], raw["read"], ratio,
+    add(Figure(f"{rows[0]:,} rows x 16, 4 targets (s)", raw["evaluate"], raw["read"], ratio,
                AGAINST_ARROW))  # fmt: skip
     add(Figure("  the same, next to read_table (s)", raw["evaluate"], raw["table"],
                raw["evaluate"] / raw["table"]))  # fmt: skip
     add(Figure("  of that without online learners (s)", raw["sums"], raw["read"], sums))
     add(Figure("  our reader alone (s)", raw["log"], raw["read"], raw["log"] / raw["read"]))
     add(Figure("  peak memory (MB)", raw["peak"], None, raw["peak"], MEGABYTES))
-    add(Figure("100,000 rows, rbf:300, 2 targets (s)", rbf["evaluate"], rbf["read"],
+    add(Figure(f"{rows[1]:,} rows, rbf:300, 2 targets (s)", rbf["evaluate"], rbf["read"],
                rbf["evaluate"], SECONDS))  # fmt: skip
     add(Figure("  peak memory (MB)", rbf["peak"], None, rbf["peak"]))
-    add(Figure(f"{STATE_ROWS:,} rows, {STATES} states, 5 targets (s)", onehot["evaluate"],
+    add(Figure(f"{rows[2]:,} rows, {STATES} states, 5 targets (s)", onehot["evaluate"],
                onehot["read"], onehot["evaluate"], STATE_SECONDS))  # fmt: skip
     add(Figure("  peak memory (MB)", onehot["peak"], None, onehot["peak"]))
     group.notes.append("Values: ratio to PyArrow's time for the first four, else as they are.")
@@ -180,25 +188,25 @@ def write_log(path: Path, rows: int, numbers: int, targets: int, walk: bool = Fa
     writer.close()
 
 
-def write_states(path: Path) -> None:
+def write_states(path: Path, rows: int) -> None:
     """Episodes of a walk along a row of states with two actions, for five targets."""
     rng = np.random.default_rng(0)
-    shape = STATE_ROWS // STATE_EPISODE, STATE_EPISODE
+    shape = rows // STATE_EPISODE, STATE_EPISODE
     up, state = rng.random(shape) < 0.5, np.empty(shape)
     state[:, 0] = rng.integers(STATES, size=shape[0])
     for t in range(1, STATE_EPISODE):
         step = np.where(up[:, t - 1], 1, -1) + rng.integers(-1, 2, shape[0])
         state[:, t] = np.clip(state[:, t - 1] + step, 0, STATES - 1)
-    at = np.arange(STATE_ROWS)
+    at = np.arange(rows)
     columns: dict[str, Any] = {
         "episode_id": at // STATE_EPISODE,
         "t": (at % STATE_EPISODE).astype(np.int32),
         "obs": pa.FixedSizeListArray.from_arrays(pa.array(state.reshape(-1)), 1),
         "action": up.reshape(-1).astype(np.int32),
-        "reward": np.sin(state.reshape(-1) / 50.0) + rng.normal(0.0, 0.1, STATE_ROWS),
+        "reward": np.sin(state.reshape(-1) / 50.0) + rng.normal(0.0, 0.1, rows),
         "terminated": at % STATE_EPISODE == STATE_EPISODE - 1,
-        "truncated": np.zeros(STATE_ROWS, dtype=bool),
-        "behavior_prob": np.full(STATE_ROWS, 0.5),
+        "truncated": np.zeros(rows, dtype=bool),
+        "behavior_prob": np.full(rows, 0.5),
     }
     for i, chance in enumerate(np.linspace(0.3, 0.7, 5)):
         columns[f"target_prob_{i}"] = np.where(up.reshape(-1), chance, 1.0 - chance)

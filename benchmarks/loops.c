@@ -5,13 +5,12 @@
  * transition names two rows of the feature table and a row of facts, and vectors are stored
  * feature-major (w[k * lanes + j]) so that every innermost loop runs over contiguous lanes.
  * Pointers that a loop writes through are `restrict`, which is what lets gcc vectorise without a
- * test for overlap.
+ * test for overlap. The columns of `facts` (REWARD, GAMMA_NEXT, ...) are defined on the command line
+ * of the compiler, from the engine's own list (`c_loops.py`).
  */
 
 #include <stdint.h>
 #include <stdlib.h>
-
-enum { REWARD, GAMMA_NEXT, RHO, PI, MU, INTEREST }; /* the first columns of `facts` */
 
 typedef struct {
     int64_t steps, columns;
@@ -233,7 +232,7 @@ void perturbed_td_traced(Stream s, Table table, int64_t lanes, int64_t features,
         }
         for (int64_t k = 0; k < features; k++)
             multiply_add(lanes, by_z, z + k * lanes, w + k * lanes);
-        gamma = gamma_next;
+        gamma = fact[GAMMA_CARRIED];
     }
     free(decay);
     free(scale);
@@ -297,7 +296,7 @@ void tdc_traced(Stream s, Table table, int64_t lanes, int64_t features,
         }
         write_row(x, lanes, h_by_x, h);
         write_row(x_next, lanes, w_by_x_next, w);
-        gamma = gamma_next;
+        gamma = fact[GAMMA_CARRIED];
     }
     free(decay);
     free(scale);
@@ -379,7 +378,7 @@ void td_traced(Stream s, Table table, int64_t lanes, int64_t features,
         }
         for (int64_t k = 0; k < features; k++)
             multiply_add(lanes, by_z, z + k * lanes, w + k * lanes);
-        gamma = gamma_next;
+        gamma = fact[GAMMA_CARRIED];
     }
     free(decay_z);
     free(scale_z);
@@ -407,7 +406,7 @@ void etd(Stream s, Table table, int64_t lanes, const double *restrict alpha,
         double interest = fact[INTEREST];
         for (int64_t j = 0; j < lanes; j++)
             F[j] = gamma * rho_prev * F[j] + interest;
-        gamma = gamma_next;
+        gamma = fact[GAMMA_CARRIED];
         rho_prev = rho;
         if (rho == 0.0)
             continue;
@@ -471,7 +470,7 @@ void etd_traced(Stream s, Table table, int64_t lanes, int64_t features,
         }
         for (int64_t k = 0; k < features; k++)
             multiply_add(lanes, by_z, z + k * lanes, w + k * lanes);
-        gamma = gamma_next;
+        gamma = fact[GAMMA_CARRIED];
         rho_prev = rho;
     }
     free(F);
@@ -596,7 +595,7 @@ void htd_traced(Stream s, Table table, int64_t lanes, int64_t features,
         }
         write_row_twice(x, lanes, w_by_x, h_by_x, w, h);
         write_row_twice(x_next, lanes, w_by_x_next, h_by_x_next, w, h);
-        gamma = gamma_next;
+        gamma = fact[GAMMA_CARRIED];
     }
     free(decay_z);
     free(scale_z);

@@ -16,22 +16,22 @@ from benchmarks import cases
 from benchmarks.c_loops import LAWS, CLoop
 from benchmarks.cases import EngineLoop, Loop, Stream
 from benchmarks.figures import Figure, Group, Target
-from benchmarks.timing import Effort, best_interleaved, race, seconds
+from benchmarks.timing import QUICK, Effort, best_interleaved, race, seconds
 
 import steadytd
 from steadytd import Learner
 from steadytd.base.arrays import Floats
+from steadytd.engine.facts import columns
 
 LANES = (1, 16, 64, 256)
 SAME = 1e-9  # relative difference up to which two loops computed the same thing
 NANO = 1e9
 ACTIVE = (5, 10, 20, 40)
-SHORT = 2_000  # steps: enough to time, where one step touches a thousand features
 
 ONE_LANE, MANY_LANES, FAMILY = Target(1.5), Target(1.2), Target(1.3)
 OVER_NUMPY = Target(300.0, at_least=True)
 TWO_THREADS = Target(1.7, at_least=True)
-FLAT, LINEAR = Target(1.2), Target(1.2)
+FLAT, LINEAR, PER_LEARNER = Target(1.2), Target(1.2), Target(1.5)
 IMPORT_SECONDS, REPRODUCE_SECONDS, REPRODUCE_MEGABYTES = Target(0.5), Target(8.0), Target(1000.0)
 
 
@@ -58,7 +58,7 @@ def family_against_c(library: ctypes.CDLL, effort: Effort) -> Group:
     for make, active, features in ((cases.baird, 2, 8), (cases.sparse, 10, 1024)):
         for name in LAWS:
             for lam, touched in ((0.0, active), (0.5, features)):
-                steps = max(SHORT, effort.work / (64 * 2 * touched))
+                steps = max(effort.traced, effort.work / (64 * 2 * touched))
                 stream = make(int(min(effort.steps[1], steps)))
                 learners = cases.learners(name, 64, lam=lam)
                 group.figures.append(_side_by_side(library, stream, learners, FAMILY, effort))
@@ -125,14 +125,15 @@ def against_numpy(effort: Effort) -> Group:
 def numpy_perturbed_td(stream: Stream, learner: Learner, skip: bool) -> Floats:
     """One learner as a researcher would write it down."""
     alpha, eta = float(learner["alpha"]), float(learner["eta"])
-    row, row_next, facts = stream.transitions
+    row, row_next, table = stream.transitions
+    facts = columns(table, "reward", "gamma_next", "rho")
     features = np.zeros((len(stream.rows.first), len(stream.w0)))
     for i, (first, length) in enumerate(zip(stream.rows.first, stream.rows.length, strict=True)):
         here = slice(first, first + length)
         features[i, stream.rows.feature[here]] = stream.rows.value[here]
     w = stream.w0.copy()
     for e in stream.events:
-        reward, gamma, rho = facts[e, :3]
+        reward, gamma, rho = facts[e]
         if skip and rho == 0.0:
             continue
         x, x_next = features[row[e]], features[row_next[e]]
@@ -177,7 +178,7 @@ def flat_in_steps(effort: Effort) -> Group:
         "Cost flat in the number of steps (baird perturbed_td, 64 lanes)",
         ("ns per update", "cheapest", "relative"),
     )
-    lengths = (100_000, 1_000_000, 3_000_000)
+    lengths = [effort.steps[1] * tenths // 10 for tenths in (1, 10, 30)]
     stream = cases.baird(lengths[-1])
     learners = cases.learners("perturbed_td", 64)
     makers = [partial(EngineLoop, stream.first(steps), learners) for steps in lengths]
@@ -209,6 +210,30 @@ def linear_in_features(effort: Effort) -> Group:
     return group
 
 
+def per_learner(effort: Effort) -> Group:
+    """What a learner adds to a call of `st.run` before it steps, with few and with many of them."""
+    group = Group(
+        "Cost of a learner before its first step (microseconds; baird perturbed_td, 1 thread)",
+        ("one more learner", "the same given as text", "relative"),
+    )
+    first = None
+    for n in (100, 1_000) if effort is QUICK else (1_000, 100_000):
+        learners = cases.learners("perturbed_td", n)
+        texts = [str(one) for one in learners]
+        works = [partial(_one_step, some) for some in (learners[:1], learners, texts)]
+        works[0]()  # compiles
+        one, *many = best_interleaved(works, effort.repeats)
+        made, read = (1e6 * (taken - one) / (n - 1) for taken in many)
+        relative, target = (1.0, None) if first is None else (made / first, PER_LEARNER)
+        group.figures.append(Figure(f"{n:,} learners", made, read, relative, target))
+        first = first or made
+    return group
+
+
+def _one_step(learners: list[Learner] | list[str]) -> None:
+    steadytd.run("baird", learners, steps=1, points=2, threads=1)
+
+
 def start(effort: Effort) -> Group:
     """What a user waits for: the import, and the whole reproduction with a warm cache."""
     group = Group("Start and reproduction", ("measured", "bare Python", "value"))
@@ -216,19 +241,16 @@ def start(effort: Effort) -> Group:
         partial(subprocess.run, [sys.executable, "-c", code], check=True)
         for code in ("pass", "import steadytd")
     )
-    ours, python = best_interleaved([full, bare], max(5, effort.repeats))
+    ours, python = best_interleaved([full, bare], effort.repeats)
     group.figures.append(Figure("import steadytd (s)", ours, python, ours, IMPORT_SECONDS))
     command = [sys.executable, "-m", "steadytd", "reproduce"]
-    there = subprocess.run([*command, "--help"], capture_output=True, check=False).returncode == 0
-    if not there:
-        group.notes.append("The command `steadytd reproduce` does not exist yet: left out.")
-        return group
+    if effort is QUICK:
+        command += ["--figure", "1", "--runs", "1", "--no-figures"]
     with tempfile.TemporaryDirectory() as out:
         reproduce = partial(
             subprocess.run, [*command, "--out", out], capture_output=True, check=True
         )
-        reproduce()  # fills the cache of compiled kernels
-        wall = min(seconds(reproduce) for _ in range(2))
+        wall = min(seconds(reproduce) for _ in range(effort.rounds))  # the first one compiles
     group.figures.append(Figure("steadytd reproduce (s)", wall, None, wall, REPRODUCE_SECONDS))
     peak = _peak_megabytes_of_children()
     group.figures.append(

@@ -1,8 +1,9 @@
 """How fast the engine is, next to C and NumPy on the same machine in the same minute.
 
 Every figure is a ratio of times that were measured side by side, best of several, because seconds
-measured on one machine say nothing about another. Run it with `make bench`; `--quick` is shorter,
-`--json` prints one document instead of tables.
+measured on one machine say nothing about another. Run it with `make bench`; `--only` names one
+measurement, `--json` prints one document instead of tables. `--quick` takes the smallest sizes: it
+shows that everything runs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees it
 from benchmarks import jax_scan, measurements, traces
 from benchmarks.c_loops import FLAGS, compile_loops, gcc_version
 from benchmarks.figures import Group, verdict
-from benchmarks.timing import FULL, QUICK, Effort
+from benchmarks.timing import FULL, QUICK, ROUGH, Effort
 
 NO_GCC = "gcc is not installed, so the comparison with C is left out."
 
@@ -34,9 +35,12 @@ NO_GCC = "gcc is not installed, so the comparison with C is left out."
 def main() -> None:
     """Measure, and print what was measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a shorter and rougher measurement")
+    parser.add_argument(
+        "--quick", action="store_true", help="the smallest sizes, to see that it runs"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--only", choices=MEASUREMENTS, help="one measurement")
+    parser.add_argument("--jax", default=sys.executable, help="an interpreter that has JAX")
     asked = parser.parse_args()
     console = Console(stderr=asked.json)
     groups = []
@@ -45,19 +49,21 @@ def main() -> None:
             if asked.only not in (None, name):
                 continue
             status.update(f"measuring: {name}")
-            groups.append(measure(QUICK if asked.quick else FULL))
+            jax = {"python": asked.jax} if name == "jax" else {}
+            groups.append(measure(QUICK if asked.quick else FULL, **jax))
             if not asked.json:
-                console.print(groups[-1].table(), "")
+                console.print(groups[-1].table(judged=not asked.quick), "")
+    said = ROUGH if asked.quick else verdict(groups)
     if asked.json:
         document = {
             "machine": machine(),
             "quick": asked.quick,
             "groups": [group.document() for group in groups],
-            "verdict": verdict(groups),
+            "verdict": said,
         }
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
     else:
-        console.print(verdict(groups))
+        console.print(said)
 
 
 def with_c(measure: Callable[[ctypes.CDLL, Effort], Group], effort: Effort) -> Group:
@@ -68,7 +74,7 @@ def with_c(measure: Callable[[ctypes.CDLL, Effort], Group], effort: Effort) -> G
     return measure(library, effort)
 
 
-MEASUREMENTS: dict[str, Callable[[Effort], Group]] = {
+MEASUREMENTS: dict[str, Callable[..., Group]] = {
     "c": partial(with_c, measurements.against_c),
     "family": partial(with_c, measurements.family_against_c),
     "numpy": measurements.against_numpy,
@@ -78,6 +84,7 @@ MEASUREMENTS: dict[str, Callable[[Effort], Group]] = {
     "traces": traces.against_vectors,
     "large": traces.over_features,
     "jax": jax_scan.measure,
+    "learners": measurements.per_learner,
     "start": measurements.start,
 }
 

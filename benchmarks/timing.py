@@ -17,14 +17,16 @@ class Effort:
     repeats: int
     work: float  # features read by all lanes in one timed call, about
     steps: tuple[int, int]  # fewest and most steps of a timed call
+    traced: int  # fewest steps where one step touches a thousand features
 
     def steps_for(self, lanes: int, active: int) -> int:
         low, high = self.steps
         return int(min(max(self.work / (lanes * active), low), high))
 
 
-FULL = Effort(rounds=4, repeats=5, work=1e8, steps=(70_000, 1_000_000))
-QUICK = Effort(rounds=2, repeats=3, work=2e7, steps=(35_000, 200_000))
+FULL = Effort(rounds=4, repeats=5, work=1e8, steps=(70_000, 1_000_000), traced=2_000)
+QUICK = Effort(rounds=1, repeats=1, work=1e5, steps=(500, 2_000), traced=50)
+ROUGH = "--quick shows that everything runs. Its figures are too rough to be judged."
 
 
 def seconds(work: Callable[[], object]) -> float:

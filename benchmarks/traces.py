@@ -1,25 +1,19 @@
 """What scaled traces cost: next to trace vectors, next to lam = 0, and over the number of features.
 
 Times are those of the processor (`thread_time`), so that other programs disturb little, and every
-figure is a ratio of times that were measured in turns. Part of `make bench`.
+figure is a ratio of times that were measured in turns.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
-
 from benchmarks import cases
 from benchmarks.cases import EngineLoop, Loop, Stream
 from benchmarks.figures import Figure, Group, Target
-from benchmarks.timing import FULL, Effort
+from benchmarks.timing import QUICK, Effort
 
 from steadytd import Learner
 from steadytd.base.arrays import Floats
@@ -92,9 +86,10 @@ def over_features(effort: Effort) -> Group:
         "Scaled traces over the number of features (td, lam = 0.9, 10 active, 64 lanes)",
         ("ns per update", "least", "relative"),
     )
-    loops = [ScaledLoop(spread(size), cases.learners("td", LANES, 0.9)) for size in SIZES]
+    sizes = SIZES[:2] if effort is QUICK else SIZES  # a million features take 1 GB
+    loops = [ScaledLoop(spread(size), cases.learners("td", LANES, 0.9)) for size in sizes]
     cost = costs(loops, effort.repeats)
-    for size, each in zip(SIZES, cost, strict=True):
+    for size, each in zip(sizes, cost, strict=True):
         group.figures.append(Figure(f"{size:,} features", each, cost[0], each / cost[0], FLAT))
     return group
 
@@ -117,14 +112,3 @@ def check(stream: Stream, learners: list[Learner]) -> None:
     one, other = loops[0].vectors(), loops[1].vectors()[0]
     if not np.allclose(one, other, rtol=1e-11, atol=0.0):
         raise RuntimeError("scaled traces and trace vectors compute different weights.")
-
-
-def main() -> None:
-    """Measure, and print what was measured."""
-    console = Console()
-    for measure in (against_vectors, over_features):
-        console.print(measure(FULL).table(), "")
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,9 @@ aside before it was written (`fresh`, `later`, `last`, `unended`, `unseen`, `sea
 holds the true value; a decision (better or worse than the policy that made the log) if it is true.
 Of `drawn` and `drawn-kept` every log has another world; they are counted by family and by features.
 
-    python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--json]
+    python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--quick] [--json]
+
+`--quick` takes one log of one world of each part, to see that everything runs.
 
 `--range` tells `st.evaluate` the range of rewards of each world, and `--horizon N` how long what is
 not in the log can last.
@@ -31,10 +33,11 @@ import multiprocessing
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,11 +207,20 @@ def tasks(asked: argparse.Namespace) -> list[Task]:
     return [
         Task(part, name, range(first, min(first + CHUNK, last)), *how)
         for part in parts
+        for name in names(part, asked)
+        for first in range(asked.first, last, CHUNK)
+    ]
+
+
+def names(part: str, asked: argparse.Namespace) -> Iterator[str]:
+    """The worlds of a part that are asked for."""
+    found = (
+        name
         for name in PARTS[part]
         if not asked.worlds or any(text in name for text in asked.worlds)
         if not (asked.blur and counts_observations(part, name))
-        for first in range(asked.first, last, CHUNK)
-    ]
+    )
+    return islice(found, 1 if asked.quick else None)
 
 
 def counts_observations(part: str, name: str) -> bool:
@@ -240,17 +252,21 @@ def main() -> None:
     parser.add_argument("--estimate", choices=["usual", "logistic"], help="no logged probabilities")
     parser.add_argument("--learner", help="count how often the interval of this one is right")
     parser.add_argument("--blur", action="store_true", help="no observation comes again")
+    parser.add_argument("--quick", action="store_true", help="one log of one world of each part")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
     asked = parser.parse_args()
     if asked.blur and asked.prototype:
         parser.error("--blur is for st.evaluate: leave --prototype out")
+    if asked.quick:
+        asked.logs, asked.processes = 1, 1
     console = Console(stderr=asked.json)
     todo = tasks(asked)
-    with multiprocessing.get_context("spawn").Pool(asked.processes, _one_thread) as pool:
-        done = pool.imap_unordered(grade, todo)
-        shown = track(done, "logs", total=len(todo), console=Console(stderr=True))
-        rows = gathered(shown)
+    if not todo:
+        parser.error("no world is left: --part, --blur and the names given leave none")
+    rows = gathered(
+        track(graded(todo, asked.processes), "logs", len(todo), console=Console(stderr=True))
+    )
     if asked.json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return
@@ -258,6 +274,15 @@ def main() -> None:
         mine = [row for row in rows if row["part"] == part]
         if mine:
             console.print(_table(part, mine))
+
+
+def graded(todo: list[Task], processes: int) -> Iterator[tuple[Task, dict[str, Counter[str]]]]:
+    """What was found, as it comes; one process is this one."""
+    if processes == 1:
+        yield from map(grade, todo)
+        return
+    with multiprocessing.get_context("spawn").Pool(processes, _one_thread) as pool:
+        yield from pool.imap_unordered(grade, todo)
 
 
 def _one_thread() -> None:

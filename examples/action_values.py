@@ -1,6 +1,6 @@
 """Values of actions: a policy known as a whole, valued with and without behaviour probabilities.
 
-    python examples/action_values.py
+    python examples/action_values.py [--quick]
 
 Records CartPole under a careless policy and values a better one. lstdq needs no ratios, so it says
 the same where the log's behaviour probabilities are wrong; lstd and drl do not.
@@ -8,6 +8,7 @@ the same where the log's behaviour probabilities are wrong; lstd and drl do not.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ def towards(strength: float) -> Any:
     return policy
 
 
+quick = "--quick" in sys.argv  # few episodes, to see that it runs
 try:
     log = st.gym_log(
         "CartPole-v1", behavior=towards(2.0), targets={"better": towards(6.0)},
-        episodes=300, limit=60,
+        episodes=30 if quick else 300, limit=60,
     )  # fmt: skip
 except st.InputError as error:  # Gymnasium may be missing
     raise SystemExit(str(error)) from None

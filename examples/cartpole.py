@@ -8,6 +8,7 @@ which takes no steps, is not harmed.
 """
 
 import importlib.util
+import sys
 from typing import Any
 
 import steadytd as st
@@ -27,6 +28,7 @@ def leaning(noise: float) -> Any:
 
 
 if __name__ == "__main__":
+    quick = "--quick" in sys.argv  # few steps, to see that it runs
     for features in ("rbf:50", "tiles:8x3", "poly:3"):
         stream = st.gym_stream(
             "CartPole-v1",
@@ -34,15 +36,15 @@ if __name__ == "__main__":
             target=leaning(0.1),
             features=features,
             discount=0.95,
-            sample=4_000,
-            states=40,
-            rollouts=10,
+            sample=500 if quick else 4_000,
+            states=4 if quick else 40,
+            rollouts=2 if quick else 10,
         )
         truth = stream.truth
         result = st.run(
             stream,
             ["td:alpha=0.01", "tdrc:alpha=0.01", "lstd:ridge=0.1"],
-            steps=10_000,
+            steps=200 if quick else 10_000,
             points=3,
         )
         print(

@@ -1,6 +1,6 @@
 """A log of CartPole by two behaviour policies, four target policies, and what those are worth.
 
-    python examples/cartpole_log.py [results/cartpole_log.parquet]
+    python examples/cartpole_log.py [results/cartpole_log.parquet] [--episodes 600]
 
 Writes the log, and beside it the true values (`..._truth.json`) from rollouts of every target.
 Every second episode is played by one of two mixtures, one careless and one able; an episode is cut

@@ -3,23 +3,28 @@
     python examples/cartpole_log.py results/cartpole_log.parquet
     python examples/evaluate_log.py results/cartpole_log.parquet
 
-The log is made first if it is not there.
+The log is made first if it is not there, with `--quick` a small one.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import runpy
-import sys
 from pathlib import Path
 
 import numpy as np
 
 import steadytd as st
 
-path = Path(sys.argv[1] if len(sys.argv) > 1 else "results/cartpole_log.parquet")
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("path", nargs="?", default="results/cartpole_log.parquet", type=Path)
+parser.add_argument("--quick", action="store_true")
+given = parser.parse_args()
+path = given.path
 if not path.exists():
-    runpy.run_path(str(Path(__file__).with_name("cartpole_log.py")))["make"](path)
+    make = runpy.run_path(str(Path(__file__).with_name("cartpole_log.py")))["make"]
+    make(path, episodes=40 if given.quick else 600)
 truth = json.loads(path.with_name(path.stem + "_truth.json").read_text(encoding="utf-8"))
 
 e = st.evaluate(path, discount=truth["discount"], features="rbf:60")

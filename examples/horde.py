@@ -5,7 +5,7 @@ what its sensors will do: soon or late (five discounts), if it goes on as now or
 thing (five policies). `python examples/horde.py FILE.png` also draws what it predicted.
 """
 
-import sys
+import argparse
 import time
 from typing import Any
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 import steadytd as st
 
 Array = NDArray[Any]
-STEPS, WATCHED = 8_000, 300
 SENSORS = ("front", "left", "back", "right", "light", "bump")
 ACTIONS = ("forward", "turn left", "turn right", "stop")
 DISCOUNTS = (0.0, 0.5, 0.8, 0.9, 0.95)
@@ -56,6 +55,11 @@ def tiles(seen: Array) -> tuple[Array, int]:
     return np.hstack([np.zeros((len(seen), 1), dtype=np.int64), *parts]), total
 
 
+parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+parser.add_argument("picture", nargs="?", help="where to draw what was predicted")
+parser.add_argument("--quick", action="store_true", help="few steps, to see that it runs")
+given = parser.parse_args()
+STEPS, WATCHED = (400, 100) if given.quick else (8_000, 300)
 rng = np.random.default_rng(0)
 seen, done, mu = drive(STEPS, rng)
 x, n_features = tiles(seen)
@@ -114,7 +118,7 @@ print(health.select("discount", "error", "recent_error", "rupee"))
 for warning in h.warnings:
     print("warning:", warning.text)
 
-if len(sys.argv) > 1:
+if given.picture:
     import altair as alt
     import polars as pl
 
@@ -124,4 +128,4 @@ if len(sys.argv) > 1:
         y=alt.Y("value:Q", title="light (mean over the horizon)", scale=alt.Scale(zero=False)),
         color=alt.Color("kind:N", title=None),
         column=alt.Column("discount:N", title=None),
-    ).save(sys.argv[1], scale_factor=2)
+    ).save(given.picture, scale_factor=2)

@@ -6,6 +6,7 @@ bootstrap through that, and the true values are those of the drive without a tim
 """
 
 import importlib.util
+import sys
 from typing import Any
 
 import steadytd as st
@@ -26,15 +27,16 @@ def pumping(noise: float) -> Any:
 
 
 if __name__ == "__main__":
+    quick = "--quick" in sys.argv  # few steps, to see that it runs
     stream = st.gym_stream(
         "MountainCar-v0",
         behavior=pumping(0.5),
         target=pumping(0.1),
         features="rbf:50",
         discount=0.99,
-        sample=4_000,
-        states=50,
-        rollouts=10,
+        sample=500 if quick else 4_000,
+        states=4 if quick else 50,
+        rollouts=2 if quick else 10,
     )
     truth = stream.truth
     print(f"{stream.name}, {stream.n_features} features ({stream.features})")
@@ -50,7 +52,7 @@ if __name__ == "__main__":
             "perturbed_td:alpha=0.05,eta=0.003",
             "lstd:lam=0.7,ridge=0.1",
         ],
-        steps=20_000,
+        steps=200 if quick else 20_000,
         seeds=2,
         points=5,
     )

@@ -13,6 +13,8 @@ with a = (100, -30, -70): then the values do not turn evenly, and at discount 0.
 diverge. Its mean update is negative everywhere, or has zeros if the ring is turned round.
 """
 
+import sys
+
 import numpy as np
 
 import steadytd as st
@@ -69,12 +71,13 @@ def spiral(rule: str, **settings: float) -> st.Curves:
 
 
 if __name__ == "__main__":
+    share = 1000 if "--quick" in sys.argv else 1  # few steps, to see that it runs
     for rule, alpha, steps in (
         ("td", 1e-8, 600_000),
         ("tdc", 1e-4, 500_000),
         ("gtd2", 1e-4, 500_000),
     ):
-        found = spiral(rule, alpha=alpha, steps=steps)
+        found = spiral(rule, alpha=alpha, steps=steps // share)
         print(f"{rule}, alpha {alpha:g}: error of the values (all are 0)")
         for step, error in zip(found.steps, found.errors, strict=True):
             print(f"{step:9,d} steps {error:8.1f}")

@@ -61,6 +61,7 @@ _ROOMS = {
     "studies.study": ("Study", "study"),
     "theory.assumptions": ("Assumption",),
     "theory.certificate": ("Certificate", "certify", "load_certificate"),
+    "theory.closed_form": ("LawCheck", "check"),
     "theory.cures.table": ("Treatment",),
     "theory.mean_square": ("MeanSquare",),
     "theory.thresholds": ("Pencil",),

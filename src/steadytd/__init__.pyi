@@ -64,6 +64,8 @@ from steadytd.theory.assumptions import Assumption as Assumption
 from steadytd.theory.certificate import Certificate as Certificate
 from steadytd.theory.certificate import certify as certify
 from steadytd.theory.certificate import load_certificate as load_certificate
+from steadytd.theory.closed_form import LawCheck as LawCheck
+from steadytd.theory.closed_form import check as check
 from steadytd.theory.cures.table import Treatment as Treatment
 from steadytd.theory.mean_square import MeanSquare as MeanSquare
 from steadytd.theory.thresholds import Pencil as Pencil

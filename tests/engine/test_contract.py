@@ -25,6 +25,7 @@ from steadytd.learners import names
 from steadytd.mdp.action_values import Task
 from steadytd.mdp.moments import Expectation
 from steadytd.streams.finite import FiniteStream
+from steadytd.theory.closed_form import SAME, MeanStep, compare
 from tests.support.cases import (
     CASES,
     CLOSED,
@@ -36,7 +37,6 @@ from tests.support.cases import (
     varied,
 )
 from tests.support.draws import examples, thinned
-from tests.support.oracle import ALPHA, MeanStep
 
 STEPS = 250
 LONG = 9000  # steps of more than one chunk of the stream
@@ -106,17 +106,7 @@ def test_mean_of_one_step_is_the_closed_form(case: Learner, seed: int, sparse: b
     problem = task_for(
         case, off_policy_problem(seed, states=3, actions=2, features=2, sparse=sparse)
     )
-    M, g = closed_form(case, problem)
-    y = np.random.default_rng(seed).normal(size=len(g))
-    for name in case.law.settled:
-        part = slice(*(case.law.vectors.index(name) + np.arange(2)) * problem.n_features)
-        y[part] = np.linalg.lstsq(M, g)[0][part]
-    # Both are exact up to rounding and the last 1e-14 of an iteration with decay at most 0.95.
-    # The sizes of what is added up are those of M |y|, which cancel where M is badly conditioned.
-    scale = max(1.0, float((np.abs(M) @ np.abs(y)).max()))
-    for alpha in (ALPHA,) if case.law.first_order else (ALPHA, 0.5):
-        mean = MeanStep(case, problem, alpha)
-        np.testing.assert_allclose(mean(y), g - M @ y, rtol=1e-9, atol=1e-10 * scale)
+    assert compare(case, problem, seed).difference <= SAME
 
 
 @pytest.mark.parametrize("case", thinned(CLOSED, 2), ids=str)

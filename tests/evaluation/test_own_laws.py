@@ -75,16 +75,28 @@ def test_copies_are_lanes_as_their_models_are() -> None:
 
 
 def test_a_law_that_declares_nothing_is_followed_as_it_is() -> None:
-    """No closed form: a value and no interval. It may be a lane all the same."""
+    """No closed form, since it has a trace: a value and no interval."""
     table = log_table(problem_of("random"), episodes=40, length=8, seed=0)
     bare = replace(OWN["td"], name="bare", expectation=None)
-    own = Learner(bare, {"alpha": 0.01})
-    e = st.evaluate(table, features=Identity(), learners=["td:alpha=0.01", own])
+    own = Learner(bare, {"alpha": 0.01, "length": 0.5})
+    e = st.evaluate(table, features=Identity(), learners=["td:alpha=0.01,lam=0.5", own])
     td, found = e.values.to_dicts()[:2]
     assert found["value"] == td["value"]
     assert np.isnan(found["lo"]) and found["fixed_point"] is None and found["stable"] is None
     about = {w.code for w in e.warnings if w.numbers.get("learner") == str(own)}
     assert "no_interval" in about
+
+
+def test_a_law_without_a_trace_need_not_declare_anything() -> None:
+    """Its closed form is read off it: interval, stability and fixed point are those of td."""
+    table = log_table(problem_of("random"), episodes=40, length=8, seed=0)
+    bare = replace(OWN["td"], name="bare", expectation=None)
+    e = st.evaluate(
+        table, features=Identity(), learners=["td:alpha=0.01", Learner(bare, {"alpha": 0.01})]
+    )
+    td, found = e.values.to_dicts()[:2]
+    for name in ("value", "lo", "hi", "fixed_point", "stable"):
+        assert found[name] == td[name]
 
 
 def test_a_solved_law_that_declares_nothing_is_solved_along_the_log() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.hordes import part
 from steadytd.hordes.health import DIRECTIONS, LONG, RATE, RECENT, directions
+from tests.support.draws import seeds
 from tests.support.hordes import not_compiled, stream
 from tests.support.scope import everything
 
@@ -50,7 +52,7 @@ def test_health_against_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     h = st.horde(20, [one])
     place, sign = directions(20)
     g, u, z = (np.zeros(DIRECTIONS) for _ in range(3))
-    recent = long = last = longest = 0.0
+    recent = long = last = longest = horizon = most = 0.0
     for t in range(150):
         facts = {n: table[t] for n, table in seen.facts().items() if n != "truncated"}
         facts["terminated"] = bool(facts["terminated"])
@@ -63,10 +65,13 @@ def test_health_against_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
         u = u + (delta * z - u) / min(t + 1, LONG)
         recent += (abs(delta) - recent) / min(t + 1, RECENT)
         long += (abs(delta) - long) / min(t + 1, LONG)
+        horizon = 1.0 + last * horizon
+        most = max(most, horizon)
         last = 0.0 if seen.terminated[t] or seen.truncated[t] else seen.discounts[t, 1]
         if seen.truncated[t]:
             h.end_episode()
     row = h.health().row(0, named=True)
+    assert row["limit"] == pytest.approx(2.0 * np.abs(seen.cumulants[:, 1]).max() * most, rel=1e-6)
     assert row["rupee"] == pytest.approx(np.sqrt(abs(g @ u)), rel=1e-3)
     assert (row["recent_error"], row["error"]) == pytest.approx((recent, long), rel=1e-12)
     assert (row["learner"], row["policy"], row["discount"]) == (str(one.learner), 2, None)
@@ -158,3 +163,83 @@ def test_health_is_of_all_steps_whenever_it_is_asked_for() -> None:
     many.update_many(x[:-1], x[1:], reward[:, None], truncated=cut)
     assert (many.health()["error"] > 0.0).all()
     assert left.health().equals(many.health()) and looked.health().equals(many.health())
+
+
+DISCOUNTS = (0.0, 0.5, 0.9, 0.99)
+
+
+def drawn_stream(seed: int, steps: int) -> tuple[Floats, dict[str, Any]]:
+    """States of a drawn chain, one feature each, and facts: a target policy, two cumulants.
+
+    The second cumulant is rare: about one step in 300 brings it.
+    """
+    rng = np.random.default_rng(seed)
+    states, actions = int(rng.integers(4, 12)), 2
+    P = rng.dirichlet(np.full(states, 0.5), size=(states, actions))
+    mu, pi = rng.dirichlet(np.full(actions, 3.0), size=(2, states))
+    s = np.zeros(steps + 1, dtype=int)
+    ratio = np.ones(steps)
+    for t in range(steps):
+        a = int(rng.random() < mu[s[t], 1])
+        ratio[t] = pi[s[t], a] / mu[s[t], a]
+        s[t + 1] = rng.choice(states, p=P[s[t], a])
+    often = rng.normal(size=states)[s[:-1]] + rng.normal(size=steps)
+    rare = 5.0 * (rng.random(steps) < 1 / 300)
+    facts = {"cumulants": np.stack([often, rare], axis=1), "rhos": ratio[:, None]}
+    return np.eye(states)[s], facts
+
+
+@seeds(6, 200)
+def test_no_warning_for_learners_that_are_well(seeds: range) -> None:
+    """One feature per state, so TD is stable on-policy and off-policy; 20 looks at each stream.
+
+    Their values stay within the returns, so no look may warn: the allowed rate of false alarms
+    is 0. (A recent mean of four times the long one alone was no sign: rare cumulants make it.)
+    """
+    jumps = 0
+    for seed in seeds:
+        x, facts = drawn_stream(seed, 4000)
+        h = st.horde(x.shape[1], [
+            st.prediction("td:alpha=0.1", cumulant=c, policy=p, discount=g)
+            for c in (0, 1) for p in ("behavior", 0) for g in DISCOUNTS
+        ])  # fmt: skip
+        for begin in range(0, 4000, 200):
+            part = {name: table[begin : begin + 200] for name, table in facts.items()}
+            h.update_many(x[begin : begin + 200], x[begin + 1 : begin + 201], **part)
+            assert [f.text for f in h.warnings] == []
+            frame = h.health()
+            jumps += int((frame["recent_error"] > 4.0 * frame["error"]).sum())
+    assert jumps > 0
+
+
+@pytest.mark.parametrize("rate", [1e-4, 1e-3, 1e-2])
+@pytest.mark.parametrize("discount", [0.6, 0.9, 0.99])
+def test_a_prediction_that_went_wrong_is_named_however_slowly(rate: float, discount: float) -> None:
+    """x = 1 leads to x' = 2, and TD's weight grows by `rate` a step, to some 10^5 cumulants."""
+    alpha = rate / (2.0 * discount - 1.0)
+    one = st.prediction(f"td:alpha={alpha}", cumulant=0, policy="behavior", discount=discount)
+    h = st.horde(1, [one], w0=[1.0])
+    steps = int(12.0 / rate)
+    ones = np.ones((steps, 1))
+    h.update_many(ones, 2.0 * ones, np.random.default_rng(0).uniform(-1.0, 1.0, (steps, 1)))
+    recent, limit = h.health()["recent_error"][0], h.health()["limit"][0]
+    assert recent > 1e4 and limit == pytest.approx(2.0 / (1.0 - discount), rel=0.01)
+    assert [f.code for f in h.warnings] in (["prediction_large"], ["prediction_grows"])
+    still = {1e-4, 1e-3} & {rate}  # too slow for the two means to lie apart
+    assert not still or h.warnings[0].code == "prediction_large"
+
+
+def test_a_prediction_that_is_stuck_at_a_large_error_is_named() -> None:
+    """Beside one that is well: its sentence has the numbers of the frame."""
+    x, facts = drawn_stream(3, 1000)
+    asked = [st.prediction(text, cumulant=0, policy="behavior", discount=0.9)
+             for text in (STILL, "td:alpha=0.9")]  # fmt: skip
+    h = st.horde(x.shape[1], asked, w0=np.arange(x.shape[1]) * 1e4)
+    h.update_many(x[:-1], x[1:], **facts)
+    (found,) = h.warnings
+    row = h.health().row(0, named=True)
+    assert (found.code, found.target) == ("prediction_large", "0")
+    shown = numbers(found.text.partition(") is ")[2])
+    largest = np.abs(facts["cumulants"][:, 0]).max()
+    assert shown == pytest.approx([row["recent_error"], 100, row["limit"], largest, 10], rel=0.01)
+    assert h.health()["growing"].to_list() == [False, False]

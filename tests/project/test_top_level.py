@@ -22,7 +22,17 @@ from tests.support.draws import examples
 FUNCTIONS = [name for name in st.__all__ if not inspect.isclass(getattr(st, name))]
 CLASSES = [name for name in st.__all__ if inspect.isclass(getattr(st, name))]
 # What the engine, theory and studies hand among themselves; a user need not name their types.
-INNER = {"Block", "Goal", "PenaltyErrors", "PenaltyPath", "RowSpace", "Rows", "Spec", "StudyBlock"}
+INNER = {
+    "Block",
+    "Eigen",
+    "Goal",
+    "PenaltyErrors",
+    "PenaltyPath",
+    "RowSpace",
+    "Rows",
+    "Spec",
+    "StudyBlock",
+}
 
 
 def python(code: str) -> str:
@@ -37,7 +47,8 @@ def test_dir_shows_the_public_names_and_nothing_else() -> None:
     contract = {
         "ActionValues", "Certificate", "Control", "Curves", "Evaluation", "FeatureMap", "Finding",
         "GymStream", "InputError", "Law", "Learner", "Log", "OnlineLearner", "Param", "Problem",
-        "Recommendation", "Result", "Study", "ValueFunction", "certify", "evaluate", "feature_map",
+        "Recommendation", "Result", "Study", "ValueFunction", "certify", "check", "evaluate",
+        "feature_map",
         "greedy_gq", "gym_log", "gym_stream", "law", "learner", "learners", "load_learner",
         "load_problem", "load_value_function", "nonlinear", "open_log", "problem", "problems",
         "run", "study", "write_log",

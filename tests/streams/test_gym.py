@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -432,6 +433,21 @@ def test_a_fitted_map_is_used_as_it_is() -> None:
 def test_peaks_are_those_of_the_policies() -> None:
     (low, high) = stream(sample=2000).sample.peaks[0]
     assert (low, high) == (np.maximum(PI, MU).min(), np.maximum(PI, MU).max())
+
+
+def test_a_flat_error_on_a_stream_is_flat_and_nothing_more(tmp_path: Path) -> None:
+    """A large penalty holds the values near 0: the curve rests at an error that lstd has not."""
+    s = stream()
+    r = run(s, "perturbed_td:alpha=0.002,eta=10", "lstd", steps=3000, seeds=2, points=101)
+    stuck, solved = r.errors[:, :, -1].mean(axis=1)
+    assert stuck > 2.0 * solved and stuck > 0.7 * r.errors[0, 0, 0]
+    flat = "flat; no model to compare with"
+    assert r.outcomes[0] == [flat] * 2 and r.summary["outcome"][0] == flat
+    page = r.report(tmp_path / "page.html").read_text()
+    for text in (" ".join(str(r).split()), repr(r), page.partition("overflowed: a weight")[0]):
+        assert "flat" in text and "ettled" not in text.replace("not settled", "")
+    r.save(tmp_path / "kept")
+    assert st.load_result(tmp_path / "kept").summary["outcome"][0] == flat
 
 
 def test_progress_counts_learner_updates() -> None:

@@ -20,9 +20,9 @@ def own_trace(rho: float, gamma: float, length: float) -> tuple[float, float]:
     return rho * gamma * length, rho
 
 
-def own_follow_on(gamma: float, rho_prev: float, follow: float) -> float:
-    """follow <- gamma rho_{t-1} follow + 1."""
-    return gamma * rho_prev * follow + 1.0
+def own_follow_on(gamma: float, rho_prev: float, interest: float, follow: float) -> float:
+    """follow <- gamma rho_{t-1} follow + i."""
+    return gamma * rho_prev * follow + interest
 
 
 def td_mean(m: Moments, values: Mapping[str, float]) -> Expectation:

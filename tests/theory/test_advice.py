@@ -470,8 +470,8 @@ def test_traces_are_outside_the_theorem(learner: str) -> None:
 
 def test_a_law_without_closed_form() -> None:
     @st.law(writes={"w": "x"})
-    def mine(reward: float, alpha: float) -> float:
-        return alpha * reward
+    def mine(reward: float, w_x: float, alpha: float) -> float:
+        return alpha * min(reward, w_x)
 
     found = Certificate(st.problem("baird")).assumptions(st.learner(mine, alpha=0.1, power=1))
     assert [a.holds for a in found] == [True, True, False, False, True, True]

@@ -172,9 +172,9 @@ def test_mean_dynamics_at_the_papers_size() -> None:
 
 
 def test_a_learner_without_expectation_is_a_clear_error() -> None:
-    @st.law(writes={"w": "x"})
-    def mine(reward: float, alpha: float) -> float:
-        return alpha * reward
+    @st.law(writes={"w": "x"}, memory={"n": lambda n: n + 1.0})
+    def mine(reward: float, alpha: float, n: float) -> float:
+        return alpha * reward / n
 
     with pytest.raises(st.InputError, match="mine has no closed-form expectation"):
         expectation(st.problem("baird"), st.learner(mine, alpha=0.1))

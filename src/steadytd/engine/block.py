@@ -15,7 +15,7 @@ from steadytd.engine.law import Law
 from steadytd.engine.rows import Rows, no_rows
 from steadytd.engine.settings import Settings
 from steadytd.engine.step.compile import kernel
-from steadytd.engine.step.explain import law_error, ours
+from steadytd.engine.step.explain import law_error
 from steadytd.engine.step.layouts.lanes import loop_source
 from steadytd.engine.step.program import Program, lane_params, step_program
 
@@ -179,7 +179,7 @@ class Block:
         except MemoryError:
             raise
         except Exception as error:  # compiled code raises nothing: the law cannot be compiled
-            if ours(self.law):
+            if self.law.in_library:  # then it is our mistake
                 raise
             raise law_error(self.law, error) from None
         self.step += n

@@ -90,6 +90,12 @@ class Param:
             raise InputError(f"{owner}: {name} ({self.doc}) must be {self.rule}, got {number:g}.")
         return number
 
+    def inside(self, share: float) -> float:
+        """A number that the parameter may have, of size 1 if it can: `share` of the way."""
+        low = max(self.low, min(0.0, self.high - 1.0))
+        number = low + share % 1.0 * (min(self.high, low + 1.0) - low)
+        return float(math.ceil(number)) if self.whole else number
+
     @property
     def words(self) -> list[str]:
         """What may be given instead of a number."""
@@ -332,10 +338,15 @@ class Law:
     @property
     def doc(self) -> str:
         """The documentation: of the module that holds the law, or of the function itself."""
-        module = inspect.getmodule(self.update)
         own = self.update.__doc__ or ""
-        in_library = module is not None and module.__name__.startswith("steadytd.learners.")
-        return (module.__doc__ or own) if in_library and module is not None else own
+        module = inspect.getmodule(self.update) if self.in_library else None
+        return own if module is None else module.__doc__ or own
+
+    @property
+    def in_library(self) -> bool:
+        """Whether the law, with its closed form, is one of the library's own."""
+        modules = [getattr(f, "__module__", "") for f in (self.update, self.expectation) if f]
+        return all(str(module).startswith("steadytd.learners.") for module in modules)
 
     def choose(self, values: Mapping[str, Value]) -> Law:
         """The law itself, or the variant that the values ask for."""

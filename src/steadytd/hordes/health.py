@@ -12,6 +12,12 @@ signs (each feature has one direction and one sign, by a hash of its number; wit
 DIRECTIONS features they are the features themselves). What is estimated is the part of the error
 that these directions see: never more than the whole, zero where the whole is zero, and with a
 noise of about delta^2 DIRECTIONS / n. A prediction costs the same few numbers whatever d is.
+
+How large may an error be? With cumulants up to C in size, returns under any policy lie within C H,
+where H = 1 + gamma + gamma gamma' + ... is the largest discounted number of steps, 1 / (1 - gamma)
+for a constant discount. If v and v' do, too, so does c + gamma v', and |delta| <= 2 C H. So a mean
+above 2 C H says that values have left the range of returns: no healthy prediction has it, on-policy
+or off-policy, however noisy its stream. C and H are the largest seen so far.
 """
 
 from __future__ import annotations
@@ -31,8 +37,8 @@ DIRECTIONS = 8
 RATE = 0.05  # beta, per largest squared length of a step's directions
 RECENT, LONG = 100, 1000  # steps that the running means look back
 CHUNK = 256  # predictions that are looked at together
-GROWS = 4.0  # times the long mean: a recent mean beyond that grows
-STATE = ("h", "u", "z", "last", "means", "diverged")
+GROWS = 4.0  # times the long mean: a recent mean beyond that, and beyond C, grows
+LARGE = 2.0  # times the largest return C H: no value within the returns has such an error
 
 
 class HealthNumbers(NamedTuple):
@@ -44,11 +50,13 @@ class HealthNumbers(NamedTuple):
     last: Singles  # discount of the step before
     means: Floats  # [2, predictions]: |delta| over RECENT and LONG steps
     diverged: Longs  # the step whose delta was the first that is not finite, or -1
+    scale: Floats  # [3, predictions]: largest |cumulant|, discounted steps so far, the most of them
 
 
 class HealthColumns(NamedTuple):
-    """Where each prediction's ratio and discount stand, and its lam."""
+    """Where each prediction's cumulant, ratio and discount stand, and its lam."""
 
+    cumulant: Longs
     policy: Longs
     discount: Longs
     lam: Floats
@@ -60,6 +68,7 @@ class HealthSteps(NamedTuple):
     delta: Floats  # [steps, predictions]
     directions: Singles  # [steps, directions]
     rates: Singles  # [steps]
+    cumulants: Floats
     rhos: Floats
     discounts: Floats
     carries: Floats
@@ -74,7 +83,8 @@ class Health:
         h, u, z = (np.zeros((DIRECTIONS, count), dtype=np.float32) for _ in range(3))
         last = np.zeros(count, dtype=np.float32)
         diverged = np.full(count, -1, dtype=np.int64)
-        self.numbers = HealthNumbers(h, u, z, last, np.zeros((2, count)), diverged)
+        means, scale = np.zeros((2, count)), np.zeros((3, count))
+        self.numbers = HealthNumbers(h, u, z, last, means, diverged, scale)
         self.longest = 0.0  # squared length of a step's directions
         self.place, self.sign = directions(n_features)
 
@@ -98,6 +108,12 @@ class Health:
     def cut(self) -> None:
         """The episode was cut off after the last step."""
         self.numbers.last[:] = 0.0
+
+    @property
+    def limit(self) -> Floats:
+        """2 C H: the largest TD error of each prediction while its values are possible returns."""
+        largest, _, steps = self.numbers.scale
+        return np.asarray(LARGE * largest * steps)
 
     @property
     def rupee(self) -> Floats:
@@ -165,6 +181,11 @@ def _follow(
             scale[i] = rho
             decay[i] = rho * last[i] * np.float32(columns.lam[low + i])
             h_x[i] = 0.0
+            cumulant = abs(seen.cumulants[t, columns.cumulant[low + i]])
+            steps = 1.0 + last[i] * numbers.scale[1, low + i]
+            numbers.scale[0, low + i] = max(numbers.scale[0, low + i], cumulant)
+            numbers.scale[1, low + i] = steps
+            numbers.scale[2, low + i] = max(numbers.scale[2, low + i], steps)
             gamma = seen.discounts[t, columns.discount[low + i]]
             last[i] = gamma * seen.carries[t]
             size_d = abs(delta)

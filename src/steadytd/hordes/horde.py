@@ -35,7 +35,7 @@ from steadytd.learners import learner as make_learner
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = 3  # of what `save` writes; 3: traces in rows of a ring, blocks of 128
+FORMAT = 4  # of what `save` writes; 4: traces in rows of a ring, blocks of 128
 STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
 WORTH = 100_000  # multiplications below which a second thread costs more than it brings
 WATCHED = 50_000  # the same for predictions times steps whose health is looked at
@@ -128,8 +128,9 @@ class Horde:
         self._wholes = [WholeBlock(m, learners, places[m[0]], w0) for m in slow.values()]
         lam = [float(x.values.get(x.law.trace_param, 0.0)) if x.traced else 0.0 for x in learners]
         columns = np.array(places, dtype=np.int64)
-        policy, discount = (np.ascontiguousarray(columns[:, i]) for i in (1, 2))
-        self._health = Health(len(w0), HealthColumns(policy, discount, np.clip(lam, 0.0, 1.0)))
+        cumulant, policy, discount = (np.ascontiguousarray(columns[:, i]) for i in range(3))
+        decay = np.clip(lam, 0.0, 1.0)
+        self._health = Health(len(w0), HealthColumns(cumulant, policy, discount, decay))
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -238,7 +239,7 @@ class Horde:
 
     @property
     def warnings(self) -> list[Finding]:
-        """A sentence for each prediction that has diverged or whose error grows."""
+        """A sentence for each prediction that has diverged or whose error grows or is too large."""
         return warnings_of(self.predictions, self._health, self.step)
 
     def save(self, path: str | Path) -> Path:
@@ -310,7 +311,7 @@ class Horde:
 
     def _watch(self, steps: LiveSteps, delta: Floats, threads: int) -> None:
         health, tables = self._health, steps.tables
-        facts = tables.rhos, tables.discounts, tables.carries
+        facts = tables.cumulants, tables.rhos, tables.discounts, tables.carries
         directions, rates = health.look(steps.x)
         brought: tuple[NDArray[Any], ...] = (delta, directions, rates, *facts)
         seen = HealthSteps(*map(read_only, brought))

@@ -32,6 +32,7 @@ def health_frame(predictions: Sequence[HordePrediction], health: Health, step: i
             "discount": pl.Series([p.discount for p in predictions], dtype=pl.Float64),
             "error": np.where(gone, np.inf, long),
             "recent_error": np.where(gone, np.inf, recent),
+            "limit": health.limit,
             "rupee": np.where(gone, np.inf, health.rupee),
             "growing": grows,
             "diverged_at": pl.Series(
@@ -45,11 +46,22 @@ def _grows(health: Health, step: int) -> np.ndarray:
     recent, long = health.numbers.means
     gone = health.numbers.diverged >= 0
     times = np.where(np.isinf(health.rupee), 1.0, GROWS)  # so large that any growth is too much
-    return np.asarray((step > 2 * RECENT) & ~gone & (recent > times * long))
+    above = recent > np.maximum(times * long, health.numbers.scale[0])
+    return np.asarray((step > 2 * RECENT) & ~gone & above)
+
+
+def _large(health: Health, step: int) -> np.ndarray:
+    """Above what values within the returns can have; without a cumulant nothing is known of them.
+
+    That a prediction has diverged, or grows, says it all.
+    """
+    recent, limit, gone = health.numbers.means[0], health.limit, health.numbers.diverged >= 0
+    large = (recent > limit) & (limit > 0.0) & ~gone & ~_grows(health, step)
+    return np.asarray((step > 2 * RECENT) & large)
 
 
 def warnings_of(predictions: Sequence[HordePrediction], health: Health, step: int) -> list[Finding]:
-    """A sentence for each prediction that has diverged, or whose unsigned error grows."""
+    """A sentence for each prediction that has diverged, or whose error grows or is too large."""
     numbers = health.numbers
     found = []
     for i in np.flatnonzero(numbers.diverged >= 0).tolist():
@@ -63,6 +75,7 @@ def warnings_of(predictions: Sequence[HordePrediction], health: Health, step: in
         ))  # fmt: skip
     with np.errstate(all="ignore"):
         growing = np.flatnonzero(_grows(health, step)).tolist()
+        large = np.flatnonzero(_large(health, step)).tolist()
     for i in growing:
         recent, long = numbers.means[:, i].tolist()
         found.append(Finding(
@@ -73,5 +86,17 @@ def warnings_of(predictions: Sequence[HordePrediction], health: Health, step: in
             remedy="If it goes on, give it a smaller step size, or a learner that is stable "
             "off-policy.",
             numbers={"prediction": i, "recent": recent, "long": long},
+        ))  # fmt: skip
+    for i in large:
+        recent, limit = float(numbers.means[0, i]), float(health.limit[i])
+        largest, _, steps = numbers.scale[:, i].tolist()
+        found.append(Finding(
+            code="prediction_large", target=str(i), level="warning",
+            text=f"The unsigned error of prediction {i} ({predictions[i]}) is {recent:.3g} over "
+            f"about the last {RECENT} steps. Values within the range of its returns have at most "
+            f"{limit:.3g} (cumulants up to {largest:.3g}, {steps:.3g} discounted steps).",
+            remedy="Give it a smaller step size, a learner that is stable off-policy, or start "
+            "weights of the right size.",
+            numbers={"prediction": i, "recent": recent, "limit": limit},
         ))  # fmt: skip
     return found

@@ -20,6 +20,7 @@ from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.problems import problems as all_problems
 from steadytd.report.palette import looks
+from steadytd.theory.closed_form import closed_form, has_closed_form
 
 MOST_STATES = 10
 SHADES = 8  # learners of one law
@@ -135,16 +136,16 @@ def learner_of(law: Law) -> dict[str, Any]:
 
 def penalty_of(law: Law) -> str:
     """The parameter p for which the mean update at lam = 0 is b - (A + p G) w; "" if none is."""
-    if law.expectation is None or len(law.vectors) != 1:
+    if not has_closed_form(law) or len(law.vectors) != 1:
         return ""
     m = make_problem("three_state").moments()
-    given = {n: START.get(n, 0.0) if p.default in (None, AUTO) else p.default
+    given = {n: START.get(n, 0.0) if isinstance(p.default, str | None) else p.default
              for n, p in law.all_params.items()}  # fmt: skip
     for name, param in law.params.items():
         if not param.auto:
             continue
         for amount in (0.3, 1.7):
-            mean = law.expectation(m, {**given, "lam": 0.0, name: amount})
+            mean = closed_form(law, m, {**given, law.trace_param: 0.0, name: amount})
             if not (np.allclose(mean.M, m.A() + amount * m.G) and np.allclose(mean.g, m.b())):
                 break
         else:

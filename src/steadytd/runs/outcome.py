@@ -1,4 +1,4 @@
-"""How a run ended, in one of three words that mean the same for every learner.
+"""How a run ended, in words that mean the same for every learner.
 
     overflowed    a weight, or the error itself, left the finite range
     growing       not that, but the last error is more than 10 times the yardstick, or the mean
@@ -14,9 +14,10 @@ is the largest of three errors: at the start, of predicting zero everywhere, and
 to which the mean update leads, where the law has a closed form and is stable. So neither a good
 start nor a fixed point with a large error is held against a learner.
 Stability is that of the certificate (`theory.dynamics`), asked of the law. Without a closed form,
-for a solver, with more than 512 equations, or on a stream of which no model is known, only the
-errors count: a run has settled if the error changes by at most a twentieth of its whole change
-from the last but one tenth of the recording points to the last.
+for a solver, or with more than 512 equations, only the errors count: a run has settled if the error
+changes by at most a twentieth of its whole change from the last but one tenth of the recording
+points to the last. On a stream of which no model is known such a run is flat, and nothing more:
+its word is "flat; no model to compare with", never "settled".
 So it is, too, where the mean of all weights is reported (`average`) and step sizes decay, and where
 the closed form holds for small steps alone (`first_order`): the way left is not known.
 """
@@ -39,8 +40,8 @@ from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem
 from steadytd.theory.dynamics import fixed_point, grows, is_stable, reduced
 
-OVERFLOWED, GROWING, UNSETTLED, SETTLED = WORDS = (
-    "overflowed", "growing", "not settled", "settled",
+OVERFLOWED, GROWING, UNSETTLED, FLAT, SETTLED = WORDS = (
+    "overflowed", "growing", "not settled", "flat; no model to compare with", "settled",
 )  # fmt: skip
 FAR = 10.0  # times the yardstick
 SWINGS = 2.0  # times the yardstick: a run that is there but worse than that is not at rest
@@ -52,7 +53,8 @@ MEANING = (
     f"{FAR:g} times that of the start, of predicting zero and of the fixed point, or the mean "
     "update is unstable and the error rises; settled: neither, at most a twentieth of the way to "
     "the fixed point is left (where theory does not know it: the error has come to rest), and the "
-    f"error is at most {SWINGS:g} times the largest of those three."
+    f"error is at most {SWINGS:g} times the largest of those three; {FLAT}: the error on a stream "
+    "has come to rest, and whether that is at a fixed point is not known."
 )
 
 
@@ -63,6 +65,7 @@ class Known(NamedTuple):
     error: float = 0.0  # of the fixed point, if stable
     left: float | None = None  # share of the way from w0 to the fixed point; None: not known
     grows: bool = False  # unstable, and enough steps lead beyond all bounds
+    model: bool = True  # False: a stream of which no model is known
 
 
 @lru_cache(maxsize=1024)
@@ -154,6 +157,9 @@ def outcome(errors: Floats, overflowed: bool, zero: float, theory: Callable[[], 
     ['settled', 'not settled']
     >>> outcome(rises, True, 1.0, lambda: Known(None))
     'overflowed'
+    >>> flat = np.append(2.0, np.ones(100))
+    >>> [outcome(flat, False, 1.0, lambda: Known(None, model=m)) for m in (True, False)]
+    ['settled', 'flat; no model to compare with']
     """
     last = float(errors[-1])
     if overflowed or not np.isfinite(last):
@@ -163,8 +169,9 @@ def outcome(errors: Floats, overflowed: bool, zero: float, theory: Callable[[], 
     before, after = _tenths(errors)
     if last > FAR * yardstick or (found.stable is False and after > before):
         return GROWING
-    rests = after <= SWINGS * yardstick
-    return SETTLED if rests and _arrived(errors, found) else UNSETTLED
+    if after > SWINGS * yardstick or not _arrived(errors, found):
+        return UNSETTLED
+    return SETTLED if found.model else FLAT
 
 
 def _arrived(errors: Floats, found: Known) -> bool:
@@ -191,6 +198,8 @@ def why(errors: Floats, found: Known) -> str:
         return f"unstable by the certificate: {more}"
     if _arrived(errors, found):
         swings = figures(_tenths(errors)[1])
+        if not found.model:
+            return f"the error is flat at {swings}, more than {SWINGS:g} times that of the start"
         there = "" if found.stable is None else f", {figures(found.error)} there"
         return (
             f"it swings about its fixed point: error {swings} on average in the last tenth{there}"
@@ -232,5 +241,6 @@ def ended(words: Sequence[str]) -> str:
     counts = Counter(words)
     if len(counts) == 1:
         return words[0]
-    parts = ", ".join(f"{word} {counts[word]}" for word in WORDS[:-1] if counts[word])
+    rest = (FLAT, SETTLED)
+    parts = ", ".join(f"{w} {counts[w]}" for w in WORDS if counts[w] and w not in rest)
     return f"{parts} of {len(words)}"

@@ -157,8 +157,9 @@ class Result(Shown):
         both averaged over the seeds; `diverged` counts seeds, `first_divergence` is the earliest
         step at which one of them left the finite range. `outcome` is the word for the learner,
         "overflowed", "growing" or "settled" (`runs.outcome` defines them), or "not settled" where
-        none of these is true, the worst of its seeds; `growing` counts seeds. Printed it shows what
-        matters in 80 columns; all columns are in it.
+        none of these is true, the worst of its seeds; on a stream of which no model is known,
+        "flat; no model to compare with" in place of "settled". `growing` counts seeds. Printed it
+        shows what matters in 80 columns; all columns are in it.
         """
         import polars as pl
 
@@ -220,7 +221,7 @@ class Result(Shown):
             return known(make_problem(self.family, seed=seed), learner, steps)
         if isinstance(self.problem, Problem | ActionValues):
             return known(self.problem, learner, steps)
-        return Known(None)
+        return Known(None, model=False)
 
     def _hyper_parameters(self) -> dict[str, pl.Series]:
         """A column per hyper-parameter: numbers, or texts where one of them is a word."""

@@ -24,6 +24,7 @@ from steadytd.problems import problem as make_problem
 from steadytd.runs.ahead import compile_beside
 from steadytd.runs.lanes import Lane, Outcome, Scene, grouped, lanes_of, run_seed
 from steadytd.runs.result import Result
+from steadytd.theory.closed_form import require_right
 
 if TYPE_CHECKING:
     from steadytd.runs.gym_stream import GymStream
@@ -113,6 +114,7 @@ def _learners(given: Sequence[Learner | Law | str] | Learner | Law | str) -> lis
 def numbered(problem: Task, learners: list[Learner], family: bool) -> list[Learner]:
     """`with_numbers` of all; whether a learner matches the problem is a matter of its law alone."""
     for one in {learner.law: learner for learner in learners}.values():
+        require_right(one.law)
         with_numbers(problem, one, family)
     return [with_numbers(problem, one, family) if AUTO in one.values.values() else one
             for one in learners]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.stationary import chain_period
@@ -39,7 +40,7 @@ def check_assumptions(problem: Problem, learner: Learner, policy: int = 0) -> li
             True,
             "the behaviour policy's chain has one closed class of states",
         ),
-        _closed_form(learner),
+        _closed_form(problem, learner, policy),
         _definite(problem, learner, policy),
         _mixing(learner, period),
         Assumption(
@@ -76,15 +77,23 @@ def _step_sizes(learner: Learner) -> Assumption:
     return Assumption(1, statement, 0.5 < power <= 1.0, why)
 
 
-def _closed_form(learner: Learner) -> Assumption:
-    known = learner.law.expectation is not None
-    why = "closed form in the learner's file" if known else "the law has no closed-form expectation"
+def _closed_form(problem: Problem, learner: Learner, policy: int) -> Assumption:
+    known = _known(problem, learner, policy)
+    why = "the law's closed form" if known else "the law has no closed-form expectation"
     return Assumption(3, "A and b are the stationary means of A(X_n) and b(X_n)", known, why)
+
+
+def _known(problem: Problem, learner: Learner, policy: int) -> bool:
+    try:
+        dynamics.expectation(problem, learner, policy)
+    except InputError:
+        return False
+    return True
 
 
 def _definite(problem: Problem, learner: Learner, policy: int) -> Assumption:
     statement = "the matrix A is positive definite"
-    if learner.law.expectation is None:
+    if not _known(problem, learner, policy):
         return Assumption(4, statement, False, "unknown: the law has no closed-form expectation")
     e = dynamics.reduced(problem, learner, policy)
     least = float(np.linalg.eigvalsh((e.M + e.M.T) / 2.0)[0])

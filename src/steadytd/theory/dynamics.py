@@ -1,27 +1,25 @@
 """Fixed points and mean dynamics of the learners, exactly, from the problem's matrices.
 
 Every linear learner changes its vectors y = (w, h, ...) on average by alpha (g - M y) once its
-traces are in their steady state. `Expectation` holds M and g, each learner's file derives them, and
+traces are in their steady state. `closed_form` has M and g, from the learner's file or its law, and
 this module draws the conclusions: where the mean update stops, whether it leads there, and where
 the mean weights are after n steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from steadytd.base.arrays import Floats, repeated
-from steadytd.base.errors import InputError, users_own
-from steadytd.engine.law import Law
+from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.kept import kept
-from steadytd.mdp.moments import Expectation, Moments
+from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import Complexes, Rates, graded_rates, scaled_solution
+from steadytd.theory.closed_form import closed_form, numbers_of
 
 ROUNDING = 1e-12  # relative size below which a real part counts as zero
 EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
@@ -33,31 +31,7 @@ SAME = 1e-9  # relative difference below which two matrices are the same
 def expectation(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
     """The mean update of a learner on a problem: E[change of y] = alpha (g - M y)."""
     require_match(problem, learner, policy)
-    if learner.law.expectation is None:
-        raise InputError(
-            f"{learner.name} has no closed-form expectation; give its law one with "
-            "expectation=... (a function of Moments and the hyper-parameters)."
-        )
-    return closed_form(learner.law, problem.moments(policy), _numbers(learner))
-
-
-def closed_form(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectation:
-    """What a law says of its mean update; the law may be a user's own."""
-    assert law.expectation is not None
-    with users_own(f"the closed form of {law.name}"):
-        M, g = (
-            np.asarray(part).astype(np.float64, casting="same_kind", copy=False)
-            for part in law.expectation(m, numbers)
-        )
-    size = m.Phi.shape[1] * len(law.vectors)
-    if M.shape != (size, size) or g.shape != (size,):
-        raise InputError(
-            f"the closed form of {law.name} must give M [{size}, {size}] and g [{size}] for "
-            f"{m.Phi.shape[1]} features, got the shapes {M.shape} and {g.shape}."
-        )
-    if not (np.isfinite(M).all() and np.isfinite(g).all()):
-        raise InputError(f"the closed form of {law.name} must give finite numbers.")
-    return Expectation(M, g)
+    return closed_form(learner.law, problem.moments(policy), numbers_of(learner))
 
 
 def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
@@ -70,15 +44,11 @@ def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
     m = problem.moments(policy)
     blocks = repeated(m.row_space, len(full.g) // problem.n_features)
     e = Expectation(M=blocks.T @ full.M @ blocks, g=blocks.T @ full.g)
-    if m.compact is None or learner.law.expectation is None:
+    if m.compact is None:
         return e
-    own = closed_form(learner.law, m.compact, _numbers(learner))
+    own = closed_form(learner.law, m.compact, numbers_of(learner))
     same = own.M.shape == e.M.shape and np.abs(own.M - e.M).max() <= SAME * np.abs(e.M).max()
     return own if same else e
-
-
-def _numbers(learner: Learner) -> dict[str, float]:
-    return {k: v for k, v in learner.values.items() if not isinstance(v, str)}
 
 
 def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
@@ -139,7 +109,7 @@ def is_stable(problem: Task, learner: Learner, policy: int = 0) -> bool:
 
 def _equal(problem: Task, learner: Learner, policy: int) -> Expectation:
     """The mean update on the row space if all features had about the same size."""
-    return closed_form(learner.law, problem.moments(policy).equal, _numbers(learner))
+    return closed_form(learner.law, problem.moments(policy).equal, numbers_of(learner))
 
 
 def grows(problem: Task, learner: Learner, policy: int = 0) -> bool:

@@ -24,10 +24,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, repeated
-from steadytd.engine.facts import CARRIED, fact_table, named
-from steadytd.engine.law import Law, call
+from steadytd.base.errors import InputError
+from steadytd.engine.facts import CARRIED, STEP_FACTS, fact_table, named
+from steadytd.engine.law import Law, Value, arguments, call
 from steadytd.engine.learner import Learner
+from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
+
+ALPHA = 2.0**-40  # scales without rounding, and leaves nothing of terms in alpha squared
+SQUARES = ("x_x", "x_x_next", "x_next_x_next")
 
 
 class ExactError(NamedTuple):
@@ -72,45 +77,125 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
 
 def closes(learner: Learner) -> bool:
     """Whether a step is an affine map of the vectors, always the same one at a transition."""
-    law = learner.law
-    linear = not (learner.traced or law.memory or law.maps or law.settled or law.block)
-    return linear and not (learner.schedule[0] or learner.averaged)
+    can = can_be_read(learner.law, learner.values)
+    return can and not (learner.schedule[0] or learner.averaged)
+
+
+def can_be_read(law: Law, values: Mapping[str, Value]) -> bool:
+    """Whether a step depends on its transition and on the vectors alone, and on no map of them.
+
+    Whether it is affine in the vectors, too, is not asked here.
+    """
+    past = law.traced(values) or law.memory or set(arguments(law.update)) & set(CARRIED)
+    return not (past or law.maps or law.settled or law.block)
+
+
+class AffineStep(NamedTuple):
+    """What a step adds to a vector: multiples of x, x' and vectors, affine in inner products."""
+
+    constant: dict[tuple[str, str], float]  # by vector and part
+    slopes: dict[tuple[str, str, str, str], float]  # and by what its inner product is of
+
+
+def read_step(
+    law: Law, values: Mapping[str, Value], facts: Mapping[str, float], squares: Mapping[str, float]
+) -> AffineStep:
+    """A step at one transition, read off the law itself; `squares` are x.x, x.x' and x'.x'.
+
+    A step adds to each vector multiples of x, of x' and of vectors. The multiples of x and x' are
+    affine in the inner products of the vectors with x and x', the others constant. So the law is
+    asked once with all those products 0, and once with each of them 1. A trace is a multiple of x.
+    """
+    scope: dict[str, Any] = {**facts, **dict.fromkeys(CARRIED, 0.0), **values}
+    scale = {z: call(f, defaultdict(float, scope))[1] for z, f in law.traces.items()}
+    times = {"x": 1.0, "x_next": 1.0, **scale}
+    base = {"x": "x", "x_next": "x_next", **dict.fromkeys(scale, "x")}
+    for name, (a, b) in law.products.items():
+        if a in base and b in base:
+            scope[name] = times[a] * times[b] * squares[f"{base[a]}_{base[b]}"]
+    found = AffineStep(defaultdict(float), defaultdict(float))
+    constant = _multiples(law, scope)
+    for (target, part), multiple in constant.items():
+        found.constant[target, base.get(part, part)] += times.get(part, 1.0) * multiple
+    for own in law.vectors:
+        for direction, ends in (("x", {"x": 1.0, **scale}), ("x_next", {"x_next": 1.0})):
+            asked = {f"{own}_{end}": product for end, product in ends.items()}
+            if law.asked.isdisjoint(asked):
+                continue
+            for (target, part), multiple in _multiples(law, scope | asked).items():
+                slope = multiple - constant[target, part]
+                if slope and part not in base:
+                    raise InputError(
+                        f"{law.name} has no closed-form expectation: it is not affine in its "
+                        "vectors."
+                    )
+                if slope:
+                    found.slopes[target, base[part], own, direction] += times[part] * slope
+    return found
 
 
 def affine_step(
     learner: Learner, x: Floats, x_next: Floats, facts: Mapping[str, float]
 ) -> tuple[Floats, Floats]:
-    """B and c of the step y <- B y + c at one transition, read off the law itself.
-
-    A step adds to each vector multiples of x, of x' and of vectors. The multiples of x and x' are
-    affine in the inner products of the vectors with x and x', the others constant. So the law is
-    asked once with all those products 0, and once with each of them 1.
-    """
+    """B and c of the step y <- B y + c at one transition."""
     law, d = learner.law, len(x)
-    scope: dict[str, Any] = {**facts, **dict.fromkeys(CARRIED, 0.0), **learner.values}
-    scale = {z: call(f, defaultdict(float, scope))[1] for z, f in law.traces.items()}
-    along = {"x": x, "x_next": x_next, **{z: multiple * x for z, multiple in scale.items()}}
-    for name, (a, b) in law.products.items():
-        if a in along and b in along:
-            scope[name] = float(along[a] @ along[b])
+    products = (float(x @ x), float(x @ x_next), float(x_next @ x_next))
+    constant, slopes = read_step(
+        law, learner.values, facts, dict(zip(SQUARES, products, strict=True))
+    )
+    along = {"x": x, "x_next": x_next}
     place = {name: slice(i * d, (i + 1) * d) for i, name in enumerate(law.vectors)}
     B, c = np.eye(len(place) * d), np.zeros(len(place) * d)
-    constant = _multiples(law, scope)
     for (target, part), multiple in constant.items():
         if part in along:
             c[place[target]] += multiple * along[part]
         else:
             B[place[target], place[part]] += multiple * np.eye(d)
-    for name, own in place.items():
-        for direction, ends in (("x", {"x": 1.0, **scale}), ("x_next", {"x_next": 1.0})):
-            asked = {f"{name}_{end}": product for end, product in ends.items()}
-            if law.asked.isdisjoint(asked):
-                continue
-            for (target, part), multiple in _multiples(law, scope | asked).items():
-                slope = multiple - constant[target, part]
-                if slope:
-                    B[place[target], own] += slope * np.outer(along[part], along[direction])
+    for (target, part, own, direction), slope in slopes.items():
+        B[place[target], place[own]] += slope * np.outer(along[part], along[direction])
     return B, c
+
+
+def derived(law: Law, m: Moments, values: Mapping[str, Value]) -> Expectation:
+    """M and g of E[change of y] = alpha (g - M y), for small alpha: the mean over all transitions.
+
+    For a law whose steps can be read. Transitions with the same facts, as far as the law asks for
+    them, are read once.
+    """
+    s, a, t = np.nonzero(m.d[:, None, None] * m.mu[:, :, None] * m.P)
+    pi, mu, (low, high) = m.pi[s, a], m.mu[s, a], m.peaks
+    facts = fact_table(
+        reward=m.r[s, a, t], gamma_next=m.gamma[s, a, t], rho=pi / mu, pi=pi, mu=mu,
+        interest=m.interest[s], peak_min=low, peak_max=high,
+    )  # fmt: skip
+    products = m.Phi @ m.Phi.T
+    squares = np.stack([products[s, s], products[s, t], products[t, t]], axis=1)
+    inner = {n for n, pair in law.products.items() if not set(pair) & set(law.vectors)}
+    told = [name in law.asked for name in STEP_FACTS] + [bool(inner & law.asked)] * len(SQUARES)
+    rows, kind = np.unique(np.hstack([facts, squares]) * told, axis=0, return_inverse=True)
+    names, known = (*STEP_FACTS, *SQUARES), {**values, "alpha": ALPHA}
+    steps = []
+    for row in rows:
+        seen = dict(zip(names, row.tolist(), strict=True))
+        steps.append(read_step(law, known, seen, seen))
+    often, n, d = m.d[s] * mu * m.P[s, a, t] / ALPHA, len(m.d), m.n_features
+    at = {"x": s, "x_next": t}
+    M = {(v, u): np.zeros((d, d)) for v in law.vectors for u in law.vectors}
+    g = {v: np.zeros(d) for v in law.vectors}
+    for key in dict.fromkeys(key for step in steps for key in step.constant):
+        target, part = key
+        mean = often * np.array([step.constant[key] for step in steps])[kind.reshape(-1)]
+        if part in at:
+            g[target] += m.Phi.T @ np.bincount(at[part], mean, n)
+        else:
+            M[target, part] -= mean.sum() * np.eye(d)
+    for name in dict.fromkeys(name for step in steps for name in step.slopes):
+        target, part, own, direction = name
+        mean = often * np.array([step.slopes[name] for step in steps])[kind.reshape(-1)]
+        flow = np.bincount(at[part] * n + at[direction], mean, n * n).reshape(n, n)
+        M[target, own] -= m.Phi.T @ flow @ m.Phi
+    blocks = [[M[v, u] for u in law.vectors] for v in law.vectors]
+    return Expectation(M=np.block(blocks), g=np.concatenate(list(g.values())))
 
 
 def _multiples(law: Law, scope: Mapping[str, Any]) -> dict[tuple[str, str], float]:

@@ -19,11 +19,6 @@ LINE = re.compile(r"^(?!Failed in|During|File|No implementation)\s*(\S.*)$", re.
 TRIAL = 0.5  # every argument of a trial call
 
 
-def ours(law: Law) -> bool:
-    """Whether the law is one of the library's own: then a failure is our mistake."""
-    return law.update.__module__.startswith("steadytd.")
-
-
 def law_error(law: Law, error: Exception) -> InputError:
     """The sentence: an unknown name, nothing returned, an array, the wrong number of numbers."""
     found = NAME.search(str(error))

@@ -2,7 +2,7 @@
 
 A law gives its mean update E[change of y] = alpha (g - M y) as a function of a problem's moments.
 A log has no such moments, only sums: A and b of a `System`, and G. Whether a law's fixed point, or
-M itself, is made of these sums is found out by trial: the law's expectation is evaluated on a few
+M itself, is made of these sums is found out by trial: the law's closed form is evaluated on a few
 small problems and compared there. Their numbers are drawn and all differ (discounts from transition
 to transition, ratios from 0.01 to beyond 1000), so what is equal on all of them is equal because
 the equations are.
@@ -10,7 +10,6 @@ the equations are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -20,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.law import GENERAL, Param
+from steadytd.engine.law import GENERAL
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.collect.plan import System
 from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
+from steadytd.theory.closed_form import require_right
 from steadytd.theory.dynamics import expectation
 
 TRIALS, STATES, ACTIONS, FEATURES = 3, 7, 3, 4
@@ -90,14 +90,7 @@ def with_trial_numbers(learner: Learner) -> Learner:
     params, numbers = learner.algorithm.all_params, own_numbers(learner)
     extreme = [name for name, value in numbers.items() if value and not TINY <= value <= HUGE]
     named = enumerate([*learner.automatic, *extreme])
-    return learner.replace(**{name: _plain(params[name], 0.3719 + 0.1013 * i) for i, name in named})
-
-
-def _plain(param: Param, share: float) -> float:
-    """A number of size 1 that the parameter may have."""
-    low = max(param.low, min(0.0, param.high - 1.0))
-    number = low + share % 1.0 * (min(param.high, low + 1.0) - low)
-    return float(math.ceil(number)) if param.whole else number
+    return learner.replace(**{name: params[name].inside(0.3719 + 0.1013 * i) for i, name in named})
 
 
 def _below_one(learner: Learner) -> Learner:
@@ -212,8 +205,9 @@ def _means(learner: Learner) -> list[Expectation] | None:
 
     Maps of entries are not linear, and an expectation may hold for its author's problem only.
     """
-    if learner.law.expectation is None or learner.law.maps:
+    if learner.law.maps:
         return None
+    require_right(learner.law)
     size = FEATURES * len(learner.law.vectors)
     try:
         means = [expectation(problem, learner) for problem in trials()]

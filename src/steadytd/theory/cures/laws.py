@@ -15,8 +15,8 @@ from steadytd.learners import algorithm, names
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.moments import Expectation
 from steadytd.theory.choose import resolve
+from steadytd.theory.closed_form import closed_form, has_closed_form
 from steadytd.theory.cures.cure import Cure, Setting
-from steadytd.theory.dynamics import closed_form
 from steadytd.theory.variance import noise, variance
 
 TRACE = 0.5  # the trace decay at which variants are compared
@@ -26,7 +26,7 @@ OPEN = 1e-6  # share of the range by which an end without a closed form is avoid
 def law_cures(setting: Setting) -> Iterator[Cure]:
     """Every cure that a registered law declares, and its variants with traces."""
     for law in map(algorithm, names()):
-        if law.expectation is None or law.action_values or law.block is not None:
+        if law.action_values or law.block is not None or not has_closed_form(law):
             continue
         for name in (name for name, param in law.params.items() if param.cure):
             yield law_cure(setting, law, name, {})

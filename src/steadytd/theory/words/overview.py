@@ -20,7 +20,7 @@ def overview(c: Analysis) -> list[dict[str, Any]]:
     """
     rows = []
     for law in map(algorithm, names()) if c.pencil.rank <= LARGE_RANK else compared():
-        if law.expectation is None or law.action_values or undecided(law):
+        if law.action_values or undecided(law):
             continue
         learner = c.resolved(law, **automatic(law))
         try:
