@@ -26,7 +26,7 @@ endif
 # Every process below reads the byte code that the first one kept, whatever the shell asks for.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: reproduce test test-all test-browser kernels lint bench docs results clean
+.PHONY: reproduce test test-all test-browser test-portable kernels lint bench docs results clean
 
 reproduce: $(PLAIN)
 	@echo "Running the paper's experiments; report and figures go to $(OUT)"
@@ -41,6 +41,11 @@ test:
 test-all:
 	@STEADYTD_TEST_ALL=1 $(MAKE) --no-print-directory --jobs 2 --output-sync=line lint kernels
 	STEADYTD_TEST_ALL=1 $(BIN)/pytest -n 2 --dist loadfile --ignore tests/browser $(MORE)
+
+# As on other processors, terminals and homes, and with the oldest versions that pyproject.toml allows.
+# SIZE=small: the part of it that CI runs.
+test-portable: $(STAMP) kernels
+	SIZE=$(SIZE) tests/portable.sh
 
 # Pages in a real browser: Playwright comes from PyPI, Chromium from the system's packages. Where no
 # browser can be had, `make test-browser` fails and says so, and with BROWSER=wanted only says so.

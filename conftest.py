@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from _pytest.doctest import DoctestModule
+from tests.support import portable
+
+portable.prepare()
 
 ROOT = Path(__file__).parent
 GARBAGE = 20_000  # new objects between two looks for garbage: tests make few rings of them

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import stat
 import tempfile
 from pathlib import Path
@@ -13,11 +14,13 @@ from steadytd.base.arrays import Floats
 from steadytd.base.errors import unknown
 from steadytd.base.files import (
     DiskError,
+    filling,
     kept_arrays,
     output_directory,
     reading_arrays,
     replacing,
     write_arrays,
+    write_kept,
     write_whole,
 )
 
@@ -100,10 +103,52 @@ def test_a_reader_keeps_the_file_it_opened(tmp_path: Path) -> None:
     assert path.read_text() == "new"
 
 
-def test_files_may_be_read_by_others(tmp_path: Path) -> None:
-    """Temporary files are private; the finished one is an ordinary file."""
-    path = write_whole(tmp_path / "a.txt", "x")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+def test_files_obey_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int) -> None:
+    """Finished files are ordinary ones; what is kept may be machine code: only its owner writes."""
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path / "cache"))
+    before = os.umask(umask)
+    try:
+        write_whole(tmp_path / "a.txt", "x")
+        with filling(tmp_path / "new") as made:
+            (made / "b.txt").write_text("x")
+        write_kept("c", "0" * 64, b"x")
+    finally:
+        os.umask(before)
+    places = "a.txt", "new", "new/b.txt", "cache", "cache/c"
+    modes = [stat.S_IMODE((tmp_path / place).stat().st_mode) for place in places]
+    file, directory = 0o666 & ~umask, 0o777 & ~umask
+    assert modes == [file, directory, file, 0o700, file & 0o644]
+
+
+def test_bytes_are_on_the_disk_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, renaming, directory: a loss of power leaves the old file or the new one."""
+    order: list[str] = []
+    synced, replaced, renamed = os.fsync, os.replace, os.rename
+
+    def fsync(handle: int) -> None:
+        order.append("directory" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        synced(handle)
+
+    def moved(move: Any) -> Any:
+        def move_and_note(*where: Any) -> None:
+            order.append("name")
+            move(*where)
+
+        return move_and_note
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", moved(replaced))
+    monkeypatch.setattr(os, "rename", moved(renamed))
+    write_whole(tmp_path / "a.txt", "x")
+    assert order == ["file", "name", "directory"]
+    for _ in range(2):  # a new directory, then one that is there
+        order.clear()
+        with filling(tmp_path / "new") as made:
+            (made / "one.txt").write_text("x")
+        assert order[:3] == ["file", "directory", "name"] and order[-1] == "directory"
 
 
 def test_a_directory_in_the_way_of_a_file(tmp_path: Path) -> None:

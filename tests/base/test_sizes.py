@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
-from steadytd.base import numbers
+from steadytd.base import files, numbers
 from steadytd.base.files import reading_arrays, write_arrays
 
 
@@ -34,6 +34,21 @@ def test_a_zip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     for load in (st.load_problem, st.load_learner):
         with pytest.raises(st.InputError, match=r"unpacked, would take 0.016 GB"):
             load(bomb)
+
+
+def test_a_small_file_must_not_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Compressed arrays have a limit of their own; what is not compressed is as large as it is."""
+    arrays = {"P": np.zeros(200_000)}
+    bomb = write_arrays(tmp_path / "bomb.npz", arrays, compressed=True)
+    monkeypatch.setattr(files, "MOST_UNPACKED", 1e6)
+    words = r"would unpack to 0.0016 GB, more than the 0.001 GB .* hardly a saved problem"
+    with pytest.raises(st.InputError, match=words):
+        st.load_problem(bomb)
+    with reading_arrays(write_arrays(bomb, arrays, compressed=True), "problem") as file:
+        assert len(file["P"]) == 200_000  # what we write, we read
+    assert files.MOST_UNPACKED < 1e9
 
 
 def test_curves_beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:

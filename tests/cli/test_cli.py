@@ -335,7 +335,7 @@ NOT_UNDERSTOOD = {
     "unknown option '--stepz'; did you mean '--steps'? Known: ": ["run", "baird", "td", "--stepz"],
     "unknown option '--hlp'; did you mean '--help'? Known: ": ["--hlp"],
     "'ten' is not a whole number; write it as": ["run", "baird", "td:alpha=1", "--steps", "ten"],
-    "Got unexpected extra argument(s) (b). `steadytd verify --help` lists": ["verify", "a", "b"],
+    "(b). `steadytd verify --help` lists what can be given.": ["verify", "a", "b"],
     "give a log, for instance log.parquet; or --sample": ["evaluate"],
     "--sample makes a log of its own; leave out 'x.csv'": ["evaluate", "x.csv", "--sample"],
     "--open shows the page that --out writes": ["run", "baird", "td:alpha=0.1", "--open"],

@@ -15,6 +15,7 @@ import pytest
 
 import steadytd as st
 from steadytd.cli.console import speed
+from steadytd.cli.evaluate import _sample
 from steadytd.evaluation import evaluate as run
 from steadytd.logs.write import write_log
 from steadytd.report.evaluation import page as evaluation_page
@@ -542,3 +543,14 @@ def test_a_range_of_rewards_reaches_the_library(
         assert call(monkeypatch, *asked, text) == 2
         found = capsys.readouterr().err
         assert said in " ".join(found.split()) and "Traceback" not in found
+
+
+def test_the_sample_stays_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path / "cache"))
+    mine = tmp_path / "sample_log.parquet"
+    mine.write_text("mine")
+    (made,), *_ = _sample(None, None, None)
+    assert mine.read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "sample_log.parquet"]
+    assert Path(made) == tmp_path / "cache" / "sample" / "log.parquet"
+    assert (tmp_path / "cache").stat().st_mode & 0o077 == 0  # machine code may stand there, too

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from steadytd import InputError, OnlineLearner, Param, law, learner, load_learner
 from steadytd.base.arrays import Floats
-from tests.support.helpers import rewritten
+from tests.support.helpers import by_two_threads, rewritten
 
 STATE = ("V", "Z", "M", "carry", "diverged")
 TEXTS = (
@@ -487,3 +488,22 @@ def test_the_td_error_where_traces_are_kept_scaled() -> None:
         expected = 1.0 + 0.9 * x[t + 1] @ w - x[t] @ w
         delta = online.update(x[t], 1.0, x[t + 1], rho=1.0, gamma=0.9)
         assert delta == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_two_threads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = learner("td", alpha=0.1).start(2)
+    take, busy = running._live.take, threading.Lock()
+
+    def alone(*given: Any) -> Floats:
+        assert busy.acquire(blocking=False), "two threads are in an update"
+        found = take(*given)
+        busy.release()
+        return found
+
+    def work() -> None:
+        for _ in range(300):
+            running.update([1.0, 0.0], 1.0, [0.0, 1.0], rho=1.0, gamma=0.9)
+
+    monkeypatch.setattr(running._live, "take", alone)
+    by_two_threads(work)
+    assert running.step == 600

@@ -97,6 +97,17 @@ def test_unchanged_inputs_are_found_again(
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "c").iterdir()} == kept
 
 
+def test_a_resumed_evaluation_has_the_same_bits(tmp_path: Path) -> None:
+    """Sums are added in the order of memory: a file must not bring another order."""
+    problem = random_problem(1, states=5, actions=2, features=3)
+    file = write_problem_log(
+        tmp_path / "log.parquet", problem, episodes=700, length=12, row_group_rows=100
+    )
+    asked: dict[str, Any] = {"features": "raw", "learners": ["lstd", "drl", "snpdis", "mis"]}
+    first, again = (evaluate(file, tmp_path / "c", **asked) for _ in range(2))
+    assert again.to_dict() == first.to_dict()
+
+
 @pytest.mark.parametrize("learner", ["lstd", "td:alpha=0.05"])
 def test_other_rewards_in_the_same_file(file: Path, tmp_path: Path, learner: str) -> None:
     rewritten(file, lambda r: r)

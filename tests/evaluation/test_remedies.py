@@ -189,7 +189,8 @@ def test_the_remedy_for_rows_left_out_is_true_with_and_without_the_column(seed: 
 
 
 def printed(show: Any, e: Evaluation) -> str:
-    with out.capture() as shown:
+    with pytest.MonkeyPatch.context() as patched, out.capture() as shown:
+        patched.delenv("COLUMNS", raising=False)  # no wrapping, as in a pipe
         show(e)
     return " ".join(shown.get().split())
 

@@ -234,6 +234,30 @@ def test_a_problem_of_such_a_name(
     assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
 
 
+def test_reprs_and_errors(tmp_path: Path) -> None:
+    """What Python shows by itself, in a session or a traceback."""
+    p = st.problem("three_state")
+    arrays = {"P": p.P, "r": p.r, "gamma": p.gamma, "mu": p.mu, "pi": p.pi, "Phi": p.Phi}
+    for name in drawn_names(200):
+        made = st.Problem(name=name, w0=p.w0, start=p.start, **arrays)
+        shown = [repr(made), repr(st.ActionValues(made))]
+        shown += [str(st.InputError(f"there is no '{name}'.".replace("\n", "")))]
+        assert not obeyed("".join(shown), lines=False), name
+    made = st.Problem(name="\x1b[31m", w0=p.w0, start=p.start, **arrays)
+    label = {"name": "three_state", "label": "\x1b[31m"}
+    study = st.study(
+        {"problems": [label], "steps": 10, "seeds": 1, "learners": ["td:alpha=0.1"]}, name="\x1b["
+    )
+    log = pa.table(log_table(p, episodes=40, length=30, targets={"\x1b[31m": p.pi}))
+    opened = st.open_log(log, discount=0.9)
+    things = [
+        st.run(made, "td:alpha=0.1", steps=10), st.certify(made), opened,
+        study, study.run(tmp_path / "\x1b"), st.evaluate(opened, learners=["lstd"]),
+    ]  # fmt: skip
+    for thing in things:
+        assert "\\x1b" in repr(thing) and not obeyed(repr(thing), lines=False)
+
+
 def test_the_cases_of_the_issue_are_drawn() -> None:
     assert {"../../escape", "/x", ".hidden", "x" * 300, "a/b", "\ufffe", "\ud800"} <= set(NASTY)
     assert drawn_names(500) == drawn_names(500) and len(set(drawn_names(500))) == 500

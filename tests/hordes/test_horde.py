@@ -14,6 +14,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.hordes import horde as rooms
 from steadytd.hordes import part
+from tests.support.helpers import by_two_threads
 from tests.support.hordes import Stream, asked, not_compiled, slow_weights, stream
 from tests.support.scope import everything
 
@@ -233,3 +234,20 @@ def test_inputs_are_not_touched() -> None:
     before = [array.tobytes() for array in seen]
     fed(st.horde(10, crowd()), seen)
     assert [array.tobytes() for array in seen] == before
+
+
+def test_two_threads_take_turns() -> None:
+    """The step is always the same, so that their order does not count; 0.4 becomes 1e11 without."""
+    made = [asked(OFTEN)[0], *(st.prediction(SLOW, cumulant=0, policy=1, discount=0.9),) * 60]
+    one, two = (st.horde(10, made, threads=1) for _ in range(2))
+    seen = stream(1)
+
+    def work(h: st.Horde) -> None:
+        for _ in range(300):
+            fed(h, seen, one_by_one=True)
+
+    by_two_threads(lambda: work(two))
+    work(one)
+    work(one)
+    assert two.step == 600
+    assert bits(two) == bits(one)

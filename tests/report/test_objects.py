@@ -114,6 +114,20 @@ def test_everything_shows_itself(
     assert len(table) > 0
 
 
+def test_a_table_for_a_spreadsheet_has_no_formulas(tmp_path: Path) -> None:
+    columns = {
+        "episode_id": np.arange(40) // 4, "t": np.arange(40) % 4, "obs": np.ones(40),
+        "reward": -np.ones(40), "terminated": np.arange(40) % 4 == 3,
+        "behavior_prob": np.full(40, 0.5),
+    }  # fmt: skip
+    columns |= {f"target_prob_{sign}1": np.full(40, 0.5) for sign in "=+-@"}
+    found = st.evaluate(pl.DataFrame(columns), discount=0.9, learners=["lstd"])
+    table = pl.read_csv(found.to_csv(tmp_path / "table.csv"))
+    assert set(table["target"]) == {"'=1", "'+1", "'-1", "'@1"}
+    assert table["value"].to_list() == found.values["value"].to_list()
+    assert float(str(table["value"].max())) < 0.0  # a number stays one
+
+
 def _bare(html: str) -> str:
     return re.sub(r'xmlns(:\w+)?="http://www.w3.org/[^"]*"', "", html)
 

@@ -242,3 +242,15 @@ def test_studies_use_the_same_words(word: str, tmp_path: Path) -> None:
     r = st.run("baird", one, steps=4000, seeds=3, points=101)
     assert row["outcome"] == r.summary["outcome"][0] == word
     assert row["final"] == pytest.approx(r.summary["final"][0], rel=1e-5)
+
+
+def test_features_that_are_all_zero() -> None:
+    """Nothing is learned: the weights, and with them the error, stay where they began."""
+    p = st.problem("three_state")
+    zero = st.Problem(
+        name="zero", P=p.P, r=p.r, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=np.zeros_like(p.Phi)
+    )
+    found = st.run(zero, ["td:alpha=0.05", "tdc:alpha=0.05,ratio=1"], steps=100, seeds=2)
+    assert found.outcomes == [["settled"] * 2] * 2
+    assert str(found).count("settled") == 2
+    assert np.ptp(found.errors) == 0.0

@@ -340,6 +340,22 @@ def test_damaged_files_are_reported_and_computed_again(
     assert tree(partial) == tree(undisturbed)
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted there")
+def test_a_block_is_read_without_threads_of_arrow(undisturbed: Path) -> None:
+    """One that lets go of Python's bytes while Python ends has the process aborted."""
+    file = next((undisturbed / "grid").glob("*.parquet"))
+    code = (
+        "import os, sys, pathlib, pyarrow.parquet\n"
+        "from steadytd.studies import dataset\n"
+        "before = len(os.listdir('/proc/self/task'))\n"
+        "rows = dataset.read(pathlib.Path(sys.argv[1]))\n"
+        "print(rows.num_rows > 0, len(os.listdir('/proc/self/task')) - before)"
+    )
+    command = [sys.executable, "-c", code, str(file)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "0"]
+
+
 def test_foreign_files_are_reported_and_never_read(partial: Path, undisturbed: Path) -> None:
     other = partial / "grid" / "three_state-td-0000-000000000000.parquet"
     other.write_bytes(next(iter(tree(undisturbed).values())))
@@ -386,6 +402,14 @@ def test_a_changed_study_is_noticed(
     with pytest.raises(st.InputError, match=rf"has changed.*{message}.*--out.*--fresh"):
         make(TEXT.replace(old, new)).run(out=partial)
     assert tree(partial) == tree(undisturbed)
+
+
+def test_a_kept_study_that_is_not_utf_8(partial: Path) -> None:
+    (partial / "study.toml").write_bytes(TEXT.encode() + b"# caf\xe9")
+    words = r"cannot read the study file '.*study.toml': .*byte 0xe9.* use --fresh"
+    with pytest.raises(st.InputError, match=words):
+        make().run(out=partial)
+    assert make().run(out=partial, fresh=True).complete
 
 
 def test_comments_do_not_change_a_study_and_fresh_begins_anew(partial: Path) -> None:
@@ -511,6 +535,16 @@ def test_an_unreachable_scheduler_and_bad_engines(tmp_path: Path) -> None:
         make().run(out=tmp_path / "a", address="tcp://127.0.0.1:1")
     with pytest.raises(st.InputError, match="cannot reach a Dask scheduler at 'nonsense"):
         make().run(out=tmp_path / "a", engine="dask", address="nonsense:address")
+    assert not (tmp_path / "a").exists()
+
+
+def test_without_dask_the_directory_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(st.InputError, match="needs Dask; install it with: pip install"):
+        make().run(out=tmp_path / "a", engine="dask")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_worker_with_other_code_is_refused() -> None:

@@ -1,7 +1,10 @@
-"""What several test files share: random problems that are valid by construction."""
+"""What several test files share: random problems that are valid by construction, two threads."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +71,15 @@ def rewritten(path: Path, changes: dict[str, Any]) -> Path:
         content = {key: file[key] for key in file.files} | changes
     np.savez(path, **{key: value for key, value in content.items() if value is not None})
     return path
+
+
+def by_two_threads(work: Callable[[], object]) -> None:
+    """Do the work twice at once, with threads that take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(work) for _ in range(2)]:
+                done.result()
+    finally:
+        sys.setswitchinterval(before)

@@ -143,6 +143,18 @@ def test_the_unstable_set_is_what_eigenvalues_say(kind: str, seed: int) -> None:
     assert c.td_stable == (direct.slowest(0.0) > 0.0)
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_a_mode_that_neither_grows_nor_decays_is_not_stable(size: float) -> None:
+    """A real mode or a pair at 0, in drawn coordinates: rounding gives it either sign."""
+    rng = np.random.default_rng(0)
+    pair = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    for A in (np.diag([0.0, 1.0, 2.0]), pair) * 10:
+        Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        p = thresholds.Pencil(Q=np.eye(3), A0=size * Q @ A @ Q.T, G=size * np.eye(3), b=np.zeros(3))
+        assert p.slowest(0.0) == 0.0 and not p.is_stable(0.0) and not p.unstable_from(0.0)
+        assert p.slowest(1e-6) == pytest.approx(1e-6 * size, rel=1e-8) and p.is_stable(1e-6)
+
+
 def test_an_unstable_set_of_two_pieces() -> None:
     """Two chains that do not meet: the set is the union of theirs, and both methods see it."""
     P, Phi = np.zeros((5, 5)), np.zeros((5, 3))

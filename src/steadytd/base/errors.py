@@ -6,9 +6,20 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from steadytd.base.wording import visible
+
 
 class InputError(ValueError):
-    """Bad input. The message names the thing, the rule, the value received and the remedy."""
+    r"""Bad input. The message names the thing, the rule, the value received and the remedy.
+
+    A name in it may hold anything: what a terminal would obey is written out.
+
+    >>> print(InputError("there is no file '\x1b[31m'."))
+    there is no file '\x1b[31m'.
+    """
+
+    def __str__(self) -> str:
+        return visible(str(self.args[0]) if self.args else "", lines=True)
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> InputError:

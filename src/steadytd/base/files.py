@@ -17,13 +17,15 @@ import hashlib
 import io
 import os
 import re
+import secrets
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ ,.=+()-]{0,78}[A-Za-z0-9_=+()-])?"
 RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])( *\..*)?", re.IGNORECASE)  # Windows
 KEPT = 40  # characters of a name that is not plain
 PARTIAL = ".partial"  # ends the name of a directory whose files are not all there yet
+MOST_UNPACKED = 5e8  # bytes of a compressed archive: a small file must not fill the memory
 LEFT_BEHIND = 86_400.0  # seconds after which such a directory is a killed command's
 
 
@@ -75,9 +78,6 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
 class DiskError(InputError, OSError):
     """What the file system refused. It has the `errno` of the cause."""
 
-    def __str__(self) -> str:
-        return str(self.args[0])
-
 
 def disk_error(error: OSError, place: str | Path, remark: str = "") -> DiskError:
     """The error for `place`, said in one sentence; `remark` says what of the work is kept."""
@@ -95,24 +95,43 @@ def reason(error: OSError) -> str:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it to `path` on success, delete it otherwise."""
+def replacing(path: Path, mode: int = 0o666) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it to `path` on success, delete it otherwise.
+
+    The file has the mode that the user's umask leaves of `mode`, as any file that is opened.
+    """
     prefix = f".{path.stem[:40]}-"  # the longest name that the file system takes may be taken
-    handle, name = tempfile.mkstemp(prefix=prefix, suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f"{prefix}{secrets.token_hex(8)}{path.suffix}")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield temporary
-        temporary.chmod(0o644)
+        _to_disk(temporary)
         temporary.replace(path)
+        _to_disk(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: bytes | str | Callable[[Path], object]) -> Path:
+def _to_disk(path: Path) -> None:
+    """Have a file's bytes, or a directory's names, on the disk before going on.
+
+    A machine that loses power after the renaming has otherwise an empty file of the right name.
+    """
+    directory = path.is_dir()
+    with suppress(OSError) if directory else nullcontext():  # not every system can for a directory
+        handle = os.open(path, os.O_RDONLY if directory else os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_whole(
+    path: Path, content: bytes | str | Callable[[Path], object], mode: int = 0o666
+) -> Path:
     """Write bytes, text, or whatever a function writes to the path it is given."""
     try:
-        with replacing(path) as temporary:
+        with replacing(path, mode) as temporary:
             if isinstance(content, bytes):
                 temporary.write_bytes(content)
             elif isinstance(content, str):
@@ -144,15 +163,18 @@ def filling(directory: str | Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         room = target if target.is_dir() else target.parent
         _sweep(room)
-        prefix = f".{target.name[:40]}-"
-        made = Path(tempfile.mkdtemp(prefix=prefix, suffix=PARTIAL, dir=room))
+        made = room / f".{target.name[:40]}-{secrets.token_hex(8)}{PARTIAL}"
+        made.mkdir()
         try:
             yield made
+            for one in (*made.rglob("*"), made):
+                _to_disk(one)
             if target.exists():
                 _move_together(made, target)
+                _to_disk(target)
             else:
-                made.chmod(0o755)
                 made.rename(target)
+                _to_disk(target.parent)
         finally:
             shutil.rmtree(made, ignore_errors=True)
     except BaseException as error:
@@ -218,7 +240,8 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], *, compressed: bool = Fa
 
     def write(where: Path) -> None:
         with where.open("wb") as file:
-            (np.savez_compressed if compressed else np.savez)(file, **arrays)
+            small = sum(np.asarray(array).nbytes for array in arrays.values()) <= MOST_UNPACKED
+            (np.savez_compressed if compressed and small else np.savez)(file, **arrays)
 
     return write_whole(path, write)
 
@@ -231,7 +254,7 @@ def reading_arrays(path: Path, what: str) -> Iterator[Any]:
     """
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            require_room(f"'{path}', unpacked,", _unpacked(file), f"it is hardly a saved {what}")
+            _require_size(path, what, getattr(file, "zip", None))
             yield file
     except FileNotFoundError:
         raise InputError(f"there is no file '{path}'.") from None
@@ -257,10 +280,18 @@ def require_writable(path: str | Path) -> None:
         )
 
 
-def _unpacked(file: Any) -> float:
-    """How many bytes an archive says that its arrays take; one array alone is what it is."""
-    archive = getattr(file, "zip", None)
-    return 0.0 if archive is None else float(sum(part.file_size for part in archive.infolist()))
+def _require_size(path: Path, what: str, archive: ZipFile | None) -> None:
+    """Refuse an archive by what it says its arrays take; one array alone is what it is."""
+    parts = [] if archive is None else archive.infolist()
+    total = sum(part.file_size for part in parts)
+    require_room(f"'{path}', unpacked,", total, f"it is hardly a saved {what}")
+    packed = sum(part.file_size for part in parts if part.compress_type != ZIP_STORED)
+    if packed > MOST_UNPACKED:
+        raise SizeError(
+            f"'{path}' is compressed and would unpack to {packed / 1e9:,.3g} GB, more than the "
+            f"{MOST_UNPACKED / 1e9:g} GB that a compressed file may; it is hardly a saved {what}. "
+            "If it is yours, write its arrays with numpy.savez, which does not compress."
+        )
 
 
 def output_directory(path: str | Path) -> Path:
@@ -286,6 +317,14 @@ def cache_directory() -> Path:
     return Path(named) if named else Path(platformdirs.user_cache_dir("steadytd")) / "kernels"
 
 
+def made_cache_directory() -> Path:
+    """The same, made for this user alone where it was not there."""
+    directory = cache_directory()
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    return directory
+
+
 def read_kept(name: str, identity: str) -> bytes | None:
     """What is kept under this name, if it has this identity and is whole."""
     try:
@@ -298,12 +337,10 @@ def read_kept(name: str, identity: str) -> bytes | None:
 
 
 def write_kept(name: str, identity: str, rest: bytes) -> None:
-    """Keep something, if the directory can be written to."""
+    """Keep something, if the directory can be written to; nobody else may, whatever the umask."""
     head = (identity + hashlib.sha256(rest).hexdigest()).encode()
     with contextlib.suppress(OSError):
-        cache_directory().parent.mkdir(parents=True, exist_ok=True)
-        cache_directory().mkdir(mode=0o700, exist_ok=True)
-        write_whole(cache_directory() / name, head + rest)
+        write_whole(made_cache_directory() / name, head + rest, 0o644)
 
 
 def kept_arrays(

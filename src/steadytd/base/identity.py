@@ -22,6 +22,7 @@ returns that.
 
 from __future__ import annotations
 
+import copyreg
 import dis
 import hashlib
 import importlib
@@ -304,7 +305,8 @@ def _object(value: Any) -> Parts:
     """Any other object: its class, and its state as `pickle` would read it."""
     kind = type(value)
     try:
-        reduced = value.__reduce_ex__(4)
+        registered = copyreg.dispatch_table.get(kind)
+        reduced = registered(value) if registered else value.__reduce_ex__(4)
     except Exception as error:
         what = f"the state of a {kind.__qualname__} cannot be read ({error})"
         raise UnreadableError(what) from None

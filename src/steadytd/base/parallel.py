@@ -1,4 +1,5 @@
-"""Threads and clusters: one BLAS thread where more get in each other's way, and reaching Dask.
+"""Threads and clusters: one BLAS thread where more get in each other's way, objects that threads
+share, and reaching Dask.
 
 Dask is an extra, asked for by name where it is missing.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from steadytd.base.errors import InputError
 
@@ -15,8 +16,16 @@ if TYPE_CHECKING:
     from distributed import Client
     from threadpoolctl import ThreadpoolController
 
+
+class _Shared(Protocol):
+    """What several threads may call: it has a `threading.RLock`."""
+
+    turn: Any
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S", bound=_Shared)
 TIMEOUT = 10  # seconds
 
 
@@ -29,6 +38,17 @@ def single_threaded(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return limited
+
+
+def in_turn(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """The method of an object with a `turn`: while a thread is in one of them, others wait."""
+
+    @wraps(method)
+    def alone(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.turn:
+            return method(self, *args, **kwargs)
+
+    return alone
 
 
 @cache

@@ -30,6 +30,10 @@ NO_LIMIT = 10_000  # columns of a pipe or a file: nothing is wrapped there
 class Screen(Console):
     """As wide as the terminal, or as COLUMNS says; a pipe or a file has no width."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._width = None  # Rich has read COLUMNS; `size` reads it whenever it is asked
+
     @property
     def size(self) -> ConsoleDimensions:
         """Columns and lines."""

@@ -159,12 +159,12 @@ def _sample(
 ) -> tuple[list[str], float, str]:
     """Make the sample log, say where it is, and with which settings it is read."""
     from steadytd.base.errors import InputError
-    from steadytd.base.files import cache_directory, output_directory
+    from steadytd.base.files import made_cache_directory, output_directory
     from steadytd.logs.example import DISCOUNT, FEATURES, sample_log
 
     if logs:
         raise InputError(f"--sample makes a log of its own; leave out '{logs[0]}', or --sample.")
-    path = sample_log(output_directory(cache_directory().parent) / "sample_log.parquet")
+    path = sample_log(output_directory(made_cache_directory() / "sample") / "log.parquet")
     discount, features = DISCOUNT if discount is None else discount, features or FEATURES
     say(f"steadytd evaluate {path} --discount {discount:g} --features {features}")
     return [str(path)], discount, features

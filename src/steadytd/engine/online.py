@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
 from steadytd.base.numbers import whole
 from steadytd.base.outside.shown import Shown
+from steadytd.base.parallel import in_turn
 from steadytd.base.wording import count
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.choose import make_block
@@ -99,6 +101,7 @@ class OnlineLearner(Shown):
     """A running learner. Feed it transitions with `update`, ask it with `predict`.
 
     An episode ends with a transition of discount 0, or with `end_episode` where it was cut off.
+    Threads may share it: a call waits for that of another thread to end.
 
     >>> import steadytd as st
     >>> a = st.learner("td", alpha=0.5).start(n_features=2)
@@ -110,7 +113,7 @@ class OnlineLearner(Shown):
 
     def __init__(self, learner: Settings, n_features: int, w0: ArrayLike | None = None) -> None:
         learner.require_numbers("a live stream")
-        self.learner = learner
+        self.learner, self.turn = learner, threading.RLock()
         self.n_features = whole("n_features", n_features, 1)
         start = np.zeros(self.n_features) if w0 is None else self._vector("w0", w0)
         self._live = LiveBlock([learner], start)
@@ -125,6 +128,7 @@ class OnlineLearner(Shown):
         return self._live.block
 
     @property
+    @in_turn
     def w(self) -> Floats:
         """The weights of the value function (a copy)."""
         weights: Floats = self.block.shown[:, 0].copy()
@@ -140,11 +144,13 @@ class OnlineLearner(Shown):
         """Whether a weight has left the finite range."""
         return bool(self.block.diverged[0] >= 0)
 
+    @in_turn
     def predict(self, x: ArrayLike) -> float:
         """The value estimate w.x of the observation with features x."""
         with np.errstate(all="ignore"):  # a diverged learner says so in `diverged`
             return float(self._vector("x", x) @ self.block.shown[:, 0])
 
+    @in_turn
     def update(
         self,
         x: ArrayLike,
@@ -185,6 +191,7 @@ class OnlineLearner(Shown):
         )  # fmt: skip
         return float(self._live.take(sparse_rows(features), facts)[0])
 
+    @in_turn
     def end_episode(self) -> None:
         """The episode was cut off after the last update: the next update begins another one.
 
@@ -193,12 +200,14 @@ class OnlineLearner(Shown):
         """
         self._live.cut()
 
+    @in_turn
     def save(self, path: str | Path) -> Path:
         """Save the learner's whole state; `steadytd.load_learner` reads it back."""
         settings = {"learner": str(self.learner), "step": self.step}
         content = {"settings": np.array(json.dumps(settings)), **self._live.state}
         return write_arrays(Path(path), content)
 
+    @in_turn
     def restore(self, state: dict[str, Floats], step: int) -> None:
         """Take over a saved state, whose arrays must have the shapes of this learner's own."""
         self._live.restore(state, step, str(self.learner))

@@ -16,7 +16,7 @@ from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
 from steadytd.base.outside.shown import Shown
-from steadytd.base.wording import count
+from steadytd.base.wording import count, visible
 from steadytd.evaluation.estimate.calibration import LogCalibration
 from steadytd.evaluation.estimate.sensitivity import Sensitivity
 from steadytd.evaluation.judge.decide import (
@@ -91,7 +91,7 @@ class Evaluation(Shown):
                          for d in self.decisions[:SHOWN])  # fmt: skip
         more = f" and {len(self.targets) - SHOWN} more" if len(self.targets) > SHOWN else ""
         log = f"{count(self.log.rows, 'row')}, {count(self.log.episodes, 'episode')}"
-        return f"<evaluation of {said}{more}; {log}>"
+        return visible(f"<evaluation of {said}{more}; {log}>")
 
     @property
     def targets(self) -> list[str]:

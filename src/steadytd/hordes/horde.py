@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.numbers import SizeError, whole
+from steadytd.base.parallel import in_turn
 from steadytd.base.wording import count
 from steadytd.engine.block import group_key
 from steadytd.engine.law import Law
@@ -100,13 +102,17 @@ def _require_memory(predictions: Sequence[HordePrediction], d: int, size: int) -
 
 
 class Horde:
-    """Predictions that learn together; made by `horde`, or read by `load_horde`."""
+    """Predictions that learn together; made by `horde`, or read by `load_horde`.
+
+    Threads may share it: a call waits for that of another thread to end.
+    """
 
     def __init__(
         self, predictions: Sequence[HordePrediction], w0: Floats, dtype: str, threads: int
     ) -> None:
         self.predictions = tuple(predictions)
         self.dtype, self.threads, self.step = dtype, threads, 0
+        self.turn = threading.RLock()
         self._inputs = Inputs(len(w0), predictions, dtype)
         learners = [p.learner for p in predictions]
         self._schedules = list(dict.fromkeys(x.schedule for x in learners))
@@ -150,15 +156,18 @@ class Horde:
         return sum(part.nbytes for part in self._all) + self._health.nbytes
 
     @property
+    @in_turn
     def w(self) -> Floats:
         """The weights [predictions, features], as doubles (a copy)."""
         return np.stack([self.weights(i) for i in range(len(self))])
 
+    @in_turn
     def weights(self, i: int) -> Floats:
         """The weights of prediction i."""
         part, lane = self._find(whole("the number of a prediction", i, 0, len(self) - 1))
         return part.weights(lane)
 
+    @in_turn
     def predict(self, x: Features) -> Floats:
         """The predictions at an observation with features x; one row per observation if many."""
         active = self._inputs.features("x", x)
@@ -168,6 +177,7 @@ class Horde:
         single = active.steps == 1 and not _many(x)
         return out[0] if single else out
 
+    @in_turn
     def update(
         self,
         x: Features,
@@ -196,6 +206,7 @@ class Horde:
         given = GivenFacts(cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, False)
         return np.asarray(self._take(self._inputs.steps(x, x_next, given))[0])
 
+    @in_turn
     def update_many(
         self,
         x: Features,
@@ -224,6 +235,7 @@ class Horde:
         for begin in range(0, steps.x.steps, stretch):
             self._take(steps.part(begin, min(begin + stretch, steps.x.steps)))
 
+    @in_turn
     def end_episode(self) -> None:
         """The episode was cut off after the last step: the next one begins another.
 
@@ -233,15 +245,18 @@ class Horde:
             part.cut()
         self._health.cut()
 
+    @in_turn
     def health(self) -> pl.DataFrame:
         """How each prediction fares; see `docs/horde.md`."""
         return health_frame(self.predictions, self._health, self.step)
 
     @property
+    @in_turn
     def warnings(self) -> list[Finding]:
         """A sentence for each prediction that has diverged or whose error grows or is too large."""
         return warnings_of(self.predictions, self._health, self.step)
 
+    @in_turn
     def save(self, path: str | Path) -> Path:
         """Save the whole state; `steadytd.load_horde` reads it back and goes on, bit for bit."""
         settings = {
@@ -251,6 +266,7 @@ class Horde:
         content = {"settings": np.array(json.dumps(settings)), **self._state()}
         return write_arrays(Path(path), content)
 
+    @in_turn
     def restore(self, state: dict[str, NDArray[Any]], step: int) -> None:
         """Take over a saved state, whose arrays must have the shapes of this Horde's own."""
         own = self._state()

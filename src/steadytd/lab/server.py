@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import socket
 import sys
 import threading
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ADDRESS = "127.0.0.1"
 SECONDS = 10.0  # of silence after which a client is given up
-AT_ONCE = 64  # clients; more are sent away, so that no one can take all threads and files
+AT_ONCE = 64  # clients; for one more the oldest is sent away: a page is sent in a moment
 
 
 class LabServer(ThreadingHTTPServer):
@@ -25,7 +27,8 @@ class LabServer(ThreadingHTTPServer):
         """Listen on a port of 127.0.0.1; 0 takes any free one."""
         self.page = page.encode()
         self.token = secrets.token_urlsafe(16)
-        self.room = threading.Semaphore(AT_ONCE)
+        self.clients: dict[socket.socket, None] = {}  # the oldest first
+        self.changing = threading.Lock()
         super().__init__((ADDRESS, port), _Handler)
 
     @property
@@ -44,18 +47,26 @@ class LabServer(ThreadingHTTPServer):
         return right and host in names
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, while there is room."""
-        if self.room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+        """Answer in a thread of its own.
+
+        Who sends a byte now and then is never silent for long: the oldest of too many goes.
+        """
+        with self.changing:
+            if len(self.clients) >= AT_ONCE:
+                oldest = next(iter(self.clients))
+                del self.clients[oldest]
+                with suppress(OSError):  # it has just gone
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self.clients[request] = None
+        super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer, and make room again."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.room.release()
+            with self.changing:
+                self.clients.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of clients that went away: every page that is loaded again does so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -76,7 +77,7 @@ def resolve(
         raise InputError(
             f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {given!r}."
         )
-    finder = _Finder(file, list(present), dict(given or {}), lists)
+    finder = _Finder(file, present, dict(given or {}), set(lists))
     behavior, is_log = finder.behavior()
     found = Columns(
         episode_id=finder.need("episode_id"),
@@ -101,10 +102,11 @@ def resolve(
 
 class _Finder:
     def __init__(
-        self, file: str, present: list[str], given: dict[str, str | Sequence[str]],
+        self, file: str, names: Sequence[str], given: dict[str, str | Sequence[str]],
         lists: Collection[str],
     ) -> None:  # fmt: skip
-        self.file, self.present, self.given, self.lists = file, present, given, lists
+        self.file, self.given, self.lists = file, given, lists
+        self.present = present = Counter(names)  # in the file's order
         for key, value in given.items():
             if key not in MAPPABLE and not str(key).startswith(BY_TARGET):
                 by_target = [prefix + "<name>" for prefix in BY_TARGET]
@@ -119,7 +121,7 @@ class _Finder:
             for name in many:
                 if name and name not in present and f"{name}_0" not in present:
                     raise self.missing(name, f"the column map says {key}={name}, but ")
-        twice = [name for name in present if present.count(name) > 1]
+        twice = [name for name, times in present.items() if times > 1]
         if twice:
             raise InputError(f"{file}: two columns are named '{twice[0]}'; rename one of them.")
 
@@ -181,10 +183,10 @@ class _Finder:
         names, known = list(optional), {*found.names(), *MAPPABLE}
         nearly = {f"next_{TARGET}{name}": NEXT_WHOLE + name for name in found.whole}
         optional |= {NEXT_WHOLE + name: found.next_whole.get(name) for name in found.whole}
-        for column in self.present:
+        for column in (one for one in self.present if one not in known):
             close = difflib.get_close_matches(column, names, n=1, cutoff=0.88)
             name = nearly.get(column) or next(iter(close), "")
-            if name and column not in known and optional[name] is None and name not in self.given:
+            if name and optional[name] is None and name not in self.given:
                 raise InputError(
                     f"{self.file}: there is a column '{column}' but none named '{name}'; did you "
                     f"mean it? If so rename it or map it: columns={{'{name}': '{column}'}}, or "

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import whole
+from steadytd.base.wording import visible
 from steadytd.logs.ahead import ahead
 from steadytd.logs.batch import Decoded, LogBatch, assemble, remaining
 from steadytd.logs.columns import ColumnMap
@@ -55,7 +56,8 @@ class Log:
         rows = "rows not counted" if self.rows is None else f"{self.rows:,} rows"
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         targets = ", ".join(self.targets) or "none"
-        return f"<log {self.files[0]}{more}: {rows}, {self.n_obs} numbers, targets: {targets}>"
+        size = f"{rows}, {self.n_obs} numbers"
+        return visible(f"<log {self.files[0]}{more}: {size}, targets: {targets}>")
 
     @property
     def targets(self) -> list[str]:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from steadytd.base.arrays import Bools, Floats, Longs, frozen
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import require_room
+from steadytd.base.wording import visible
 from steadytd.engine.learner import Learner
 from steadytd.mdp import checks
 from steadytd.mdp.moments import Moments
@@ -62,7 +63,8 @@ class ActionValues:
 
     def __repr__(self) -> str:
         size = f"{self.problem.n_states} states, {self.problem.n_actions} actions"
-        return f"<action values of {self.problem.name}: {size}, {self.n_features} features>"
+        of = f"<action values of {self.problem.name}: {size}, {self.n_features} features>"
+        return visible(of)
 
     @property
     def name(self) -> str:

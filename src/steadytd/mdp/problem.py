@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from steadytd.base.arrays import Bools, Floats, Longs, frozen
 from steadytd.base.errors import InputError
 from steadytd.base.files import reading_arrays, write_arrays
+from steadytd.base.wording import visible
 from steadytd.mdp import checks
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.sparse import PARTS, from_parts, is_sparse, parts, values_of
@@ -111,7 +112,7 @@ class Problem:
 
     def __repr__(self) -> str:
         size = f"{self.n_states} states, {self.n_actions} actions, {self.n_features} features"
-        return f"<problem {self.name}: {size}>"
+        return visible(f"<problem {self.name}: {size}>")
 
     @property
     def n_states(self) -> int:

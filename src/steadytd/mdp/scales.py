@@ -23,6 +23,7 @@ JUMP = 32.0  # ratio of sizes at which fast modes are parted from slow ones
 PARTINGS = 60  # steps of the equation that parts them
 CLOSE = 1e-15  # relative change at which it is solved
 MODERATE = 1e3  # size of features from which on they do
+ROUNDING = 1e-12  # relative size below which a real part counts as zero
 
 
 class RowSpace(NamedTuple):
@@ -103,10 +104,42 @@ Complexes = NDArray[np.complex128]
 
 
 class Rates(NamedTuple):
-    """The eigenvalues of a graded matrix, and next to which numbers they were rounded."""
+    """The eigenvalues of a mean update, and next to which numbers they were rounded."""
 
     values: Complexes
     next_to: Floats
+
+    @property
+    def real(self) -> Floats:
+        """The real parts, 0 where they are 0 up to rounding: what every verdict on stability asks.
+
+        Processors round differently, so the sign of such a part is no answer.
+        """
+        found = self.values.real
+        return np.where(np.abs(found) <= ROUNDING * self.next_to, 0.0, found)
+
+
+def rates_of(M: Floats, sizes: Floats | None = None, size: float = 0.0) -> Rates:
+    """The eigenvalues of sizes M sizes, or of each of many M: the learner's own steps.
+
+    M may be what is left of larger numbers that cancel, of this `size`.
+    """
+    if sizes is not None:
+        return graded_rates(sizes[:, None] * M * sizes, sizes)
+    next_to = np.abs(M).max(axis=(-2, -1), initial=size)[..., None]
+    return Rates(np.asarray(np.linalg.eigvals(M)), np.asarray(next_to))
+
+
+def slowest(M: Floats, sizes: Floats | None = None, size: float = 0.0) -> float:
+    """The least real part of an eigenvalue of sizes M sizes, 0 up to rounding: stable if above 0.
+
+    Features of very different sizes can make a mode so slow that rounding hides its sign. Then it
+    is that for features of equal size.
+    """
+    found = rates_of(M, sizes, size).real
+    if sizes is not None and not found.all():
+        found = rates_of(M, size=size).real
+    return float(found.min())
 
 
 def graded_rates(M: Floats, sizes: Floats) -> Rates:

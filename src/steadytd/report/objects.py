@@ -121,13 +121,17 @@ def write_page(shown: object, path: Path) -> Path:
 
 
 def write_csv(shown: object, path: Path) -> Path:
-    """Write the main table as CSV. Lists, which CSV has not, are left out."""
+    """Write the main table as CSV. Lists, which CSV has not, are left out.
+
+    A spreadsheet would run a text that begins like a formula: it gets an apostrophe before it.
+    """
     import polars as pl
     import polars.selectors as cs
 
     frame: pl.DataFrame = _showing(shown).frame(shown)
     content = io.BytesIO()
-    pl.DataFrame(frame).select(~cs.nested()).write_csv(content)
+    texts = cs.string().str.replace(r"^([=+@\t\r-])", "'$1")
+    pl.DataFrame(frame).select(~cs.nested()).with_columns(texts).write_csv(content)
     return write_whole(path, content.getvalue())
 
 

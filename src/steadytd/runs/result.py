@@ -15,7 +15,7 @@ from steadytd.base.arrays import Floats, Longs, frozen
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import filling, write_arrays, write_frame
 from steadytd.base.outside.shown import Shown
-from steadytd.base.wording import count
+from steadytd.base.wording import count, visible
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params, plain
 from steadytd.mdp.action_values import ActionValues, Task
@@ -124,7 +124,8 @@ class Result(Shown):
         size = f"{int(self.steps[-1]):,} steps, {count(len(self.seeds), 'seed')}"
         words = [worst(found) for found in self.outcomes]
         counts = ", ".join(f"{words.count(w)} {w}" for w in WORDS if w in words)
-        return f"<result on {self.problem.name}: {count(len(words), 'learner')}, {size}; {counts}>"
+        many = count(len(words), "learner")
+        return visible(f"<result on {self.problem.name}: {many}, {size}; {counts}>")
 
     @property
     def task(self) -> Task:

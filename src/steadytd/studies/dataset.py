@@ -114,8 +114,8 @@ def plain_disk_errors(directory: Path) -> Iterator[None]:
         raise disk_error(error, directory, remark) from error
 
 
-def load(path: Path, block: StudyBlock) -> pa.Table:
-    """A block's rows, checked: `InputError` if the file is not exactly that block's."""
+def read(path: Path) -> pa.Table:
+    """The rows of a file: `InputError` if it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -123,10 +123,17 @@ def load(path: Path, block: StudyBlock) -> pa.Table:
         content = path.read_bytes()
         if not whole(content):
             raise InputError(f"'{path}' is damaged (its bytes are not those that were written)")
-        rows = pq.read_table(pa.BufferReader(content))
+        # in this thread: one of Arrow's may let go of `content` when Python has already ended, and
+        # the process is then aborted
+        return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"'{path}' is damaged ({reason})") from None
+
+
+def load(path: Path, block: StudyBlock) -> pa.Table:
+    """A block's rows, checked: `InputError` if the file is not exactly that block's."""
+    rows = read(path)
     metadata = rows.schema.metadata or {}
     if metadata.get(KEY) != block.fingerprint.encode():
         raise InputError(f"'{path}' is not a result of this study")

@@ -15,7 +15,7 @@ import numpy as np
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.base.outside.shown import Shown
-from steadytd.base.wording import count
+from steadytd.base.wording import count, visible
 from steadytd.engine.learner import Learner
 from steadytd.runs.outcome import Known, ended, known, outcome, worst, zero_error
 from steadytd.studies import dataset
@@ -34,7 +34,7 @@ class StudyResults(Shown):
 
     def __repr__(self) -> str:
         done = f"{len(self.finished)} of {count(len(self.blocks), 'block')}"
-        return f"<results of the study {self.spec.name} in '{self.directory}': {done}>"
+        return visible(f"<results of the study {self.spec.name} in '{self.directory}': {done}>")
 
     @classmethod
     def of(cls, directory: Path, spec: Spec, blocks: list[StudyBlock]) -> StudyResults:

@@ -14,6 +14,7 @@ from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
 from steadytd.base.outside.shown import Shown
+from steadytd.base.wording import visible
 from steadytd.engine.learner import Learner
 from steadytd.studies import dataset, local
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
@@ -65,7 +66,7 @@ class Study(Shown):
 
     def __repr__(self) -> str:
         tasks = ", ".join(task.label for task in self.spec.tasks)
-        return f"<study {self.name}: {self.spec.runs:,} configurations on {tasks}>"
+        return visible(f"<study {self.name}: {self.spec.runs:,} configurations on {tasks}>")
 
     def save(self, path: str | Path) -> Path:
         """Write the study file; `steadytd.study` reads it back."""
@@ -102,14 +103,12 @@ class Study(Shown):
         workers = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
         directory = self._directory(out)
         self._require_usable(directory, fresh)  # before anything is made there
-        output_directory(directory)
-        with _only_run(directory):
-            self._prepare(directory, fresh)
-            meter = _Meter(self.spec, progress)
-            if engine == "dask":
-                with cluster(address, workers) as submit:
-                    return self._stages(directory, meter, say, submit)
-            with local.threads(workers, meter.add) as submit:
+        meter = _Meter(self.spec, progress)
+        on = cluster(address, workers) if engine == "dask" else local.threads(workers, meter.add)
+        with on as submit:  # first: without Dask, or a scheduler, the directory stays as it is
+            output_directory(directory)
+            with _only_run(directory):
+                self._prepare(directory, fresh)
                 return self._stages(directory, meter, say, submit)
 
     def _require_usable(self, directory: Path, fresh: bool) -> None:
@@ -236,7 +235,7 @@ def _ours(directory: Path) -> bool:
 def _require_same(kept: Path, spec: Spec) -> None:
     """Complain, key by key, if the directory's study is another one than `spec`."""
     try:
-        before = parse_spec(kept.read_text(encoding="utf-8"), spec.name, str(kept))
+        before = load_spec(kept)
     except InputError as error:
         raise InputError(f"{error} It cannot be resumed; use --fresh.") from None
     differences = list(_differences(before, spec))

@@ -10,6 +10,7 @@ import numpy as np
 from steadytd.base.errors import InputError
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
+from steadytd.mdp.scales import slowest
 from steadytd.mdp.stationary import chain_period
 from steadytd.theory import dynamics
 
@@ -96,8 +97,8 @@ def _definite(problem: Problem, learner: Learner, policy: int) -> Assumption:
     if not _known(problem, learner, policy):
         return Assumption(4, statement, False, "unknown: the law has no closed-form expectation")
     e = dynamics.reduced(problem, learner, policy)
-    least = float(np.linalg.eigvalsh((e.M + e.M.T) / 2.0)[0])
-    stable = bool((np.linalg.eigvals(e.M).real > 0.0).all())
+    least = slowest((e.M + e.M.T) / 2.0)
+    stable = dynamics.is_stable(problem, learner, policy)
     where = (
         ""
         if problem.moments(policy).row_space.shape[1] == problem.n_features

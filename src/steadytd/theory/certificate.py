@@ -18,6 +18,7 @@ from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.outside.shown import Shown
 from steadytd.base.parallel import single_threaded
+from steadytd.base.wording import visible
 from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem
@@ -69,7 +70,7 @@ class Certificate(Shown, Analysis):
         p = self.problem
         policy = f", policy {self.policy}" if p.n_policies > 1 else ""
         td = "stable" if self.td_stable else f"unstable, with eta > {self.eta_hurwitz:.4g} stable"
-        return f"<certificate of {p.name}{policy}: off-policy TD's mean update is {td}>"
+        return visible(f"<certificate of {p.name}{policy}: off-policy TD's mean update is {td}>")
 
     def save(self, path: str | Path) -> Path:
         """Save problem and policy, from which all else follows; see `load_certificate`."""

@@ -8,6 +8,8 @@ the mean weights are after n steps.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from steadytd.base.arrays import Floats, repeated
@@ -18,10 +20,9 @@ from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.kept import kept
 from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
-from steadytd.mdp.scales import Complexes, Rates, graded_rates, scaled_solution
+from steadytd.mdp.scales import Complexes, Rates, graded_rates, rates_of, scaled_solution
 from steadytd.theory.closed_form import closed_form, numbers_of
 
-ROUNDING = 1e-12  # relative size below which a real part counts as zero
 EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
 TINY = 1e-150  # below it a number's square underflows
 SINGULAR = 1e12  # condition number from which on a matrix counts as singular
@@ -87,10 +88,7 @@ def _rates(problem: Task, learner: Learner, policy: int) -> Rates:
     M, m = reduced(problem, learner, policy).M, problem.moments(policy)
     if m.compact is not None:
         return graded_rates(M, np.tile(m.span.sizes, len(M) // len(m.span.sizes)))
-    values = np.asarray(np.linalg.eigvals(M))
-    # A may be what is left of larger numbers that cancel: as those of G
-    size = max(float(np.abs(values).max()), float(np.abs(m.G).max()))
-    return Rates(values, np.full(len(values), size))
+    return rates_of(M, size=float(np.abs(m.G).max()))
 
 
 def is_stable(problem: Task, learner: Learner, policy: int = 0) -> bool:
@@ -99,12 +97,10 @@ def is_stable(problem: Task, learner: Learner, policy: int = 0) -> bool:
     Features of very different sizes can make a mode so slow that rounding hides its sign. Then the
     verdict is that for features of equal size.
     """
-    rates, next_to = _rates(problem, learner, policy)
-    hidden = np.abs(rates.real) <= ROUNDING * next_to
-    if problem.moments(policy).compact is not None and hidden.any():
-        rates = np.asarray(np.linalg.eigvals(_equal(problem, learner, policy).M))
-        hidden = np.abs(rates.real) <= ROUNDING * np.abs(rates).max()
-    return bool(((rates.real > 0.0) & ~hidden).all())
+    rates = _rates(problem, learner, policy).real
+    if problem.moments(policy).compact is not None and not rates.all():
+        rates = rates_of(_equal(problem, learner, policy).M).real
+    return bool((rates > 0.0).all())
 
 
 def _equal(problem: Task, learner: Learner, policy: int) -> Expectation:
@@ -114,8 +110,7 @@ def _equal(problem: Task, learner: Learner, policy: int) -> Expectation:
 
 def grows(problem: Task, learner: Learner, policy: int = 0) -> bool:
     """Whether a mode of the mean update grows, by more than rounding."""
-    rates, next_to = _rates(problem, learner, policy)
-    return bool((rates.real < -ROUNDING * next_to).any())
+    return bool((_rates(problem, learner, policy).real < 0.0).any())
 
 
 def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -> Floats:
@@ -169,11 +164,14 @@ def best_error(problem: Task, policy: int = 0) -> float:
 def largest_alpha(problem: Task, learner: Learner, policy: int = 0) -> float:
     """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2; 0 if unstable.
 
-    The mean is that over the steps in which the learner updates: skipped steps do not help.
+    The mean is that over the steps in which the learner updates: skipped steps do not help. 0, too,
+    where rounding hides how fast every mode decays.
     """
     if not is_stable(problem, learner, policy):
         return 0.0
     share = problem.moments(policy).share / learner.every
     rates = decay_rates(problem, learner, policy) / share
     known = rates[rates.real > TINY]  # all but modes so slow that rounding hides them
-    return float((2.0 * known.real / np.abs(known) ** 2).min())
+    if not rates.size:  # all features are zero: nothing moves
+        return math.inf
+    return float((2.0 * known.real / np.abs(known) ** 2).min()) if known.size else 0.0

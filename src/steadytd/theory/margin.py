@@ -18,7 +18,7 @@ one per cent down moves the values by at most 0.01 eta/(0.99 eta - eta_pd) <= 0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,8 +28,9 @@ from steadytd.engine.learner import Learner
 from steadytd.mdp.kept import kept
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.problem import Problem
+from steadytd.mdp.scales import slowest
 from steadytd.theory import dynamics
-from steadytd.theory.thresholds import Interval, Pencil, rates_of
+from steadytd.theory.thresholds import Interval, Pencil
 
 MARGIN = 0.1  # of eta: the distance kept from all trouble
 FLOOR = 0.02  # of the largest troublesome penalty: the least such distance
@@ -68,7 +69,11 @@ class PenaltyPath:
         """Whether all eigenvalues of M(eta) have a positive real part."""
         if eta > self.definite + 1e-9 * (1.0 + abs(self.definite)):
             return True
-        return bool((rates_of(self.system(eta)[0], self.pencil.sizes).real > 0.0).all())
+        return self.slowest(eta) > 0.0
+
+    def slowest(self, eta: float) -> float:
+        """The least real part of an eigenvalue of M(eta), 0 up to rounding."""
+        return slowest(self.system(eta)[0], self.pencil.sizes, float(np.abs(self.pencil.G).max()))
 
     def reach(self, eta: float) -> float:
         """How far from eta there must be no trouble."""
@@ -171,21 +176,19 @@ def _scanned(problem: Problem, learner: Learner, policy: int, pencil: Pencil) ->
     def system(eta: float) -> tuple[Floats, Floats]:
         return _system(problem, learner.replace(eta=float(eta)), policy, pencil)
 
-    def slowest(eta: float) -> float:
-        return float(rates_of(system(eta)[0], pencil.sizes).real.min())
-
+    path = PenaltyPath(moments=m, pencil=pencil, system=system, poles=[], unstable=[])
     end = m.operator_norm - 1.0
     unstable: list[Interval] = []
     if end > 0.0:
         from scipy.optimize import brentq
 
         grid = end * np.linspace(0.0, 1.0, SCAN) ** 2
-        rates = [slowest(eta) for eta in grid]
+        rates = [path.slowest(eta) for eta in grid]
         start = 0.0 if rates[0] <= 0.0 else None
         for i in range(SCAN - 1):
             if (rates[i] <= 0.0) is (rates[i + 1] <= 0.0):
                 continue
-            change = float(brentq(slowest, grid[i], grid[i + 1], xtol=1e-12))
+            change = float(brentq(path.slowest, grid[i], grid[i + 1], xtol=1e-12))
             if start is None:
                 start = change
             else:
@@ -193,4 +196,4 @@ def _scanned(problem: Problem, learner: Learner, policy: int, pencil: Pencil) ->
                 start = None
         if start is not None:  # rounding at the very end
             unstable.append((start, end))
-    return PenaltyPath(moments=m, pencil=pencil, system=system, poles=[], unstable=unstable)
+    return replace(path, unstable=unstable)

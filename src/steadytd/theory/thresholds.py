@@ -18,7 +18,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.mdp.kept import kept
 from steadytd.mdp.moments import Moments
-from steadytd.mdp.scales import graded_rates
+from steadytd.mdp.scales import rates_of, slowest
 
 LARGEST_EXACT = 40  # rank up to which all crossings are found exactly, as eigenvalues
 SCAN_POINTS = 48  # penalties looked at beyond that rank, before refining
@@ -26,7 +26,7 @@ REAL = 1e-7  # relative size below which an imaginary part is rounding
 NEAR = 1e-6  # relative distance within which a scan finds the crossing that an eigenvalue is
 SCATTER = 4.0  # times the scatter of a pole: so far from it a scan may see it cross
 EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
-AT = 1e-12  # relative distance from a pole within which a penalty is the pole
+AT = 1e-12  # relative distance from a pole or a crossing within which a penalty is there
 
 Interval = tuple[float, float]
 Complexes = NDArray[np.complex128]
@@ -160,12 +160,12 @@ class Pencil:
         return [c for c in self._scanned() if np.abs(known - c).min() > NEAR * (1.0 + abs(c))]
 
     def slowest(self, eta: float) -> float:
-        """The least real part of an eigenvalue of A(eta): stable if positive."""
-        return float(self.rates(eta).real.min())
+        """The least real part of an eigenvalue of A(eta), 0 up to rounding: stable if above 0."""
+        return slowest(self.A(eta), self.sizes, float(np.abs(self.G).max()))
 
     def rates(self, eta: float) -> Complexes:
         """The eigenvalues of A(eta), by which the learner's steps change its modes."""
-        return rates_of(self.A(eta), self.sizes)
+        return rates_of(self.A(eta), self.sizes).values
 
     def _sums(self, A: Floats) -> Floats:
         """The bialternate sum of sizes^2 A, with rows scaled to about 1 where they differ."""
@@ -205,7 +205,8 @@ class Pencil:
 
     def is_stable(self, eta: float) -> bool:
         """Whether the mean update with penalty eta leads to its fixed point."""
-        inside = any(lo < eta <= hi or lo == eta == 0.0 for lo, hi in self.unstable_from())
+        slack = AT * (1.0 + abs(eta))
+        inside = any(lo - slack <= eta <= hi + slack for lo, hi in self.unstable)
         return not (inside or self.at_pole(eta))
 
     def fixed_point(self, eta: float) -> Floats:
@@ -239,7 +240,7 @@ class Pencil:
         marks = [least, *(p for p in self.poles if least < p < high), high]
         grid = sorted({*even.tolist(), *((a + b) / 2.0 for a, b in pairwise(marks))})
         values = [self.slowest(eta) for eta in grid]
-        change = [i for i in range(len(grid) - 1) if values[i] * values[i + 1] < 0.0]
+        change = [i for i, (a, b) in enumerate(pairwise(values)) if (a > 0.0) is not (b > 0.0)]
         return [float(brentq(self.slowest, grid[i], grid[i + 1], xtol=1e-10)) for i in change]
 
 
@@ -263,13 +264,6 @@ def bounds(m: Moments) -> dict[str, float]:
         "paper": max(largest - 1.0, 0.0),
         "policies": gamma * float(np.sqrt(m.max_ratio)) - 1.0,
     }
-
-
-def rates_of(A: Floats, sizes: Floats | None) -> Complexes:
-    """The eigenvalues of sizes A sizes: the learner's own steps."""
-    if sizes is None:
-        return np.asarray(np.linalg.eigvals(A))
-    return graded_rates(sizes[:, None] * A * sizes, sizes).values
 
 
 def solution(A: Floats, b: Floats) -> Floats:
@@ -336,9 +330,10 @@ def _eigenvalues(A: Floats, G: Floats) -> Complexes:
 
 
 def real_ones(values: Complexes) -> list[float]:
-    """The real ones among complex numbers, up to rounding."""
+    """The real ones among complex numbers, and 0, up to rounding."""
     finite = values[np.isfinite(values)]
-    return [float(v.real) for v in finite if abs(v.imag) <= REAL * (1.0 + abs(v))]
+    real = [float(v.real) for v in finite if abs(v.imag) <= REAL * (1.0 + abs(v))]
+    return [v if abs(v) > AT else 0.0 for v in real]
 
 
 def bialternate(A: Floats) -> Floats:

@@ -142,8 +142,8 @@ class Actions:
         order = np.argsort(known)
         pieces = len(self.taken)
         m = self.span.shape[1]
-        taken = np.array(self.taken).reshape(pieces, MOST_ACTIONS, 2)[:, order]
-        leaning = np.array(self.leaning).reshape(pieces, MOST_ACTIONS, m)[:, order]
+        taken = np.array(self.taken).reshape(pieces, MOST_ACTIONS, 2).take(order, axis=1)
+        leaning = np.array(self.leaning).reshape(pieces, MOST_ACTIONS, m).take(order, axis=1)
         plain = np.array(self.plain).reshape(pieces, m)
 
         def all_of(name: str) -> Floats:

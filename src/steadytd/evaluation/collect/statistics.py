@@ -95,6 +95,8 @@ class Statistics:
         for name in ACTION_SUMS:
             if len(getattr(self, name)) != len(self.block):  # nobody asked for them
                 setattr(self, name, np.zeros((len(self.block), 0)))
+        for name in SUMMED:  # sums from a file have this layout: so have all, to add in one order
+            setattr(self, name, np.ascontiguousarray(getattr(self, name)))
 
     def save(self, path: Path, **extra: NDArray[Any]) -> None:
         """Write all sums to a NumPy archive, whole or not at all."""

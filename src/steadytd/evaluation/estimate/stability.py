@@ -18,6 +18,8 @@ from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.estimate.inverse import divide
 from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator
 from steadytd.evaluation.estimate.sparse.pencil import OneHotPencil
+from steadytd.mdp.scales import ROUNDING as ZERO
+from steadytd.mdp.scales import rates_of
 from steadytd.theory.thresholds import Pencil
 
 RESAMPLED_RANK = 40  # up to here the threshold is found anew in every resample
@@ -28,7 +30,6 @@ CLEAR = 1.25  # times the upper limit of the threshold: the least eta that is tr
 GRID = np.linspace(0.0, 1.0, 40) ** 2
 ALONG = np.linspace(0.0, 1.0, 41) ** 2  # where the value is shown, as shares of the largest eta
 ROUNDING = 1e-7  # of a matrix's largest entry: eigenvalues above are above 0 whatever the rounding
-NEUTRAL = 1e-12  # the same, below 0: the mode neither grows nor decays
 RATIOS = 2.0 ** np.arange(0, 11)
 
 
@@ -42,7 +43,7 @@ class Stability:
     eta_pd: float
     eta_pd_lo: float
     eta_pd_hi: float
-    slowest: float  # the least real part of an eigenvalue of A; 0 also where rounding is below it
+    slowest: float  # the least real part of an eigenvalue of A; 0 where it is 0 up to rounding
     eta: float
     ratio: float
     rank: int
@@ -76,7 +77,8 @@ def span(e: Estimator) -> Floats:
     G = e.gram().toarray() if isinstance(e, SparseEstimator) else e.units.G.sum(axis=0)
     scale = np.sqrt(np.diag(G)) + (np.diag(G) == 0.0)
     Q = np.asarray(np.linalg.qr(G[:, e.kept] / scale[e.kept])[0])
-    if _roots(Q.T @ G @ Q) is not None:
+    root = _roots(Q.T @ G @ Q)
+    if root is not None and (np.diag(root) ** 2 > ZERO * np.diag(root).max() ** 2).all():
         return Q
     # sizes so different that rounding hides the small ones: the kept features alone, of size 1
     return np.asarray(np.eye(e.features)[:, e.kept] / scale[e.kept])
@@ -142,8 +144,6 @@ def assess(e: Estimator, target: int, name: str, drawn: Resampled) -> Stability:
     """The stability of one target."""
     p = quick_pencil(e, target)
     slowest = p.slowest(0.0)
-    if -NEUTRAL * abs(p.A0).max() <= slowest <= 0.0:
-        slowest = 0.0
     limits, share = _threshold(e, target, p, drawn)
     upper = limits.hi if np.isfinite(limits.hi) else p.eta_pd
     calm = slowest > 0.0 and (share is None or share >= SURE)
@@ -188,7 +188,7 @@ def stable(A: Floats, eta_pd: Floats, least: Floats) -> Bools:
     """
     found = np.asarray(-eta_pd * least > ROUNDING * np.abs(A).max(axis=(1, 2)))
     if not found.all():
-        found[~found] = np.linalg.eigvals(A[~found]).real.min(axis=1) > 0.0
+        found[~found] = rates_of(A[~found]).real.min(axis=1) > 0.0
     return found
 
 

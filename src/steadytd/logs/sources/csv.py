@@ -116,7 +116,7 @@ def _open(
 ) -> Any:
     import pyarrow.csv as pc
 
-    chosen = {key: kind for key, kind in types.items() if names is None or key in names}
+    chosen = types if names is None else {one: types[one] for one in names if one in types}
     tab = Path(name).name.lower().removesuffix(".gz").endswith(".tsv")
     try:
         return pc.open_csv(

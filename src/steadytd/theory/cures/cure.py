@@ -18,9 +18,8 @@ from steadytd.engine.law import Value
 from steadytd.engine.learner import Learner
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
+from steadytd.mdp.scales import ROUNDING, Rates, rates_of
 from steadytd.theory.choose import MATTERS, TENFOLD
-from steadytd.theory.dynamics import ROUNDING
-from steadytd.theory.thresholds import Complexes
 
 SAME = 1e-9  # relative difference below which two matrices are the same
 UNBOUNDED = float("inf")
@@ -134,26 +133,26 @@ class Cure:
     chosen: float | None = None
     learner: Callable[[float], Learner] | None = None
     comparable: bool = True
-    _kept: dict[float, tuple[Complexes, Floats | None]] = field(default_factory=dict)
+    _kept: dict[float, tuple[Rates, Floats | None]] = field(default_factory=dict)
 
-    def _at(self, amount: float) -> tuple[Complexes, Floats | None]:
+    def _at(self, amount: float) -> tuple[Rates, Floats | None]:
         """The eigenvalues of M(a), and the fixed point on the row space (None at a pole)."""
         if amount not in self._kept:
             try:
                 M, g = self.system(amount)
             except InputError:  # the mean update has no finite mean at this amount
-                return np.array([-1.0 + 0j]), None
+                return Rates(np.array([-1.0 + 0j]), np.ones(1)), None
             try:
                 w = np.asarray(np.linalg.solve(M, g)[: self.setting.rank])
             except np.linalg.LinAlgError:
                 w = None
-            self._kept[amount] = np.linalg.eigvals(M).astype(np.complex128), w
+            self._kept[amount] = rates_of(M), w
         return self._kept[amount]
 
     def stable(self, amount: float) -> bool:
         """Whether the mean update at this amount leads to its fixed point for small steps."""
         modes, _ = self._at(amount)
-        return bool((modes.real > ROUNDING * np.abs(modes).max()).all())
+        return bool((modes.real > 0.0).all())
 
     def rate(self, amount: float) -> float:
         """How much of the slowest mode a step can take away: its rate times the largest step."""
@@ -165,7 +164,7 @@ class Cure:
     def largest_alpha(self, amount: float) -> float:
         """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2."""
         every = 1 if self.learner is None else self.learner(amount).every
-        modes = self._at(amount)[0] * every / self.setting.m.share
+        modes = self._at(amount)[0].values * every / self.setting.m.share
         return float((2.0 * modes.real / np.abs(modes) ** 2).min()) if self.stable(amount) else 0.0
 
     def is_finite(self, amount: float) -> bool:
@@ -223,11 +222,11 @@ class Iteration(Cure):
 
     def stable(self, amount: float) -> bool:
         """Whether the spectral radius of I - M is below 1."""
-        return bool(np.abs(1.0 - self._at(amount)[0]).max() < 1.0 - ROUNDING)
+        return bool(np.abs(1.0 - self._at(amount)[0].values).max() < 1.0 - ROUNDING)
 
     def rate(self, amount: float) -> float:
         """How much of the slowest mode one of the steps takes away."""
-        radius = float(np.abs(1.0 - self._at(amount)[0]).max())
+        radius = float(np.abs(1.0 - self._at(amount)[0].values).max())
         return max(0.0, 1.0 - float(radius ** (1.0 / amount)))
 
     def largest_alpha(self, amount: float) -> float:

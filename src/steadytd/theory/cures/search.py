@@ -18,8 +18,8 @@ import numpy as np
 import scipy.linalg
 
 from steadytd.base.arrays import Floats
+from steadytd.mdp.scales import ROUNDING
 from steadytd.theory.cures.cure import UNBOUNDED, Cure
-from steadytd.theory.dynamics import ROUNDING
 from steadytd.theory.thresholds import LARGEST_EXACT, NEAR, Eigen, Interval, bialternate, real_ones
 
 SCAN, COARSE = 200, 64  # amounts looked at in a scan; of matrices beyond the largest exact ones

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from steadytd.base.finding import Finding
+from steadytd.mdp.scales import ROUNDING
 from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
 from steadytd.theory.choose import knife_edge, least_penalty
-from steadytd.theory.dynamics import ROUNDING
 from steadytd.theory.margin import STEEP
 from steadytd.theory.thresholds import solution
 from steadytd.theory.words.recommend import off_by_two, recommended
@@ -101,8 +101,7 @@ def _td(c: Analysis) -> Finding:
             numbers={"td_error": error, "best_error": c.best_error},
         )
     rate = max(0.0, -c.pencil.slowest(0.0))
-    grows = rate > ROUNDING * np.linalg.norm(c.pencil.G)
-    mode = f"that grows at rate {rate:.4g} per unit of alpha" if grows else "that does not decay"
+    mode = f"that grows at rate {rate:.4g} per unit of alpha" if rate else "that does not decay"
     return Finding(
         "td_unstable",
         text=f"off-policy TD is unstable: its mean update, which runs with small steps follow, has "

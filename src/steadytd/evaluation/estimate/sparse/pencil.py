@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.mdp.scales import Rates, slowest
 from steadytd.theory.thresholds import Pencil
 
 FEW = 40  # features up to which full matrices are as fast
@@ -66,7 +67,7 @@ class OneHotPencil(Pencil):
         return -self.least[0]
 
     def slowest(self, eta: float) -> float:
-        """The least real part of an eigenvalue of A(eta)."""
+        """The least real part of an eigenvalue of A(eta), 0 up to rounding."""
         from scipy.sparse.linalg import ArpackError, eigs
 
         A = self.A(eta)
@@ -75,10 +76,10 @@ class OneHotPencil(Pencil):
         if self.rank > FEW and down.all() and not positive:
             try:
                 found = eigs(A.tocsc(), 1, sigma=0.0, v0=np.ones(self.rank))[0]
-                return float(found[0].real)
+                return float(Rates(found, np.full(1, max(abs(A).max(), self.G.max()))).real[0])
             except (ArpackError, RuntimeError):  # not settled, or singular
                 pass
-        return float(np.linalg.eigvals(A.toarray()).real.min())
+        return slowest(A.toarray(), size=float(self.G.max()))
 
     def solution(self, eta: float) -> Floats:
         """w(eta); NaN where A(eta) is singular."""
