@@ -167,6 +167,8 @@ def main() -> None:
     half, slow = ROBOT._replace(zero=0.5), ROBOT._replace(moves=0.1)
     line("  half of all ratios 0", half, make(half, usual, "float64"), most)
     line("  one feature in ten changes", slow, make(slow, usual, "float64"), most)
+    one = slow._replace(policies=1)
+    line("  the same, one policy", one, make(one, usual, "float64"), most)
     line("  single", ROBOT, make(ROBOT, usual, "float32"), most)
     line("  double", ROBOT, make(ROBOT, large, "float64"), few, repeats=2)
     line("  single", ROBOT, make(ROBOT, large, "float32"), few, repeats=2)

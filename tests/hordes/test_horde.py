@@ -78,7 +78,7 @@ def test_many_steps_at_once_are_the_steps_one_by_one() -> None:
 def test_alone_as_in_a_crowd_even_beside_one_that_diverges() -> None:
     seen, predictions = stream(200, seed=1), crowd()
     together = fed(st.horde(10, predictions), seen)
-    assert [one.blocks for one in together._parts] == [3, 2]
+    assert [one.blocks for one in together._parts] == [2, 1]
     for i in (0, 1, 3, 33, 68, 69, 397, 398):
         alone = fed(st.horde(10, [predictions[i]]), seen)
         assert np.isfinite(alone.w).all()
@@ -141,18 +141,18 @@ def test_single_precision(text: str) -> None:
 
 
 def test_predictions_that_share_policy_discount_and_lam_share_a_trace() -> None:
-    """The state of 96 predictions of one group is little more than their weights."""
+    """The state of 128 predictions of one group is little more than their weights."""
 
     def state(policies: int, texts: tuple[str, ...] = (TRACED,), dtype: str = "float64") -> int:
         made = [
             st.prediction(texts[i % len(texts)], cumulant=i, policy=i % policies, discount=0.9)
-            for i in range(96)
+            for i in range(128)
         ]
         return st.horde(1000, made, dtype=dtype).nbytes
 
-    weights = 96 * 2 * 1000 * 8
+    weights = 128 * 2 * 1000 * 8
     assert weights < state(1) < 1.05 * weights
-    assert state(96) > 1.5 * weights
+    assert state(128) > 1.5 * weights
     assert 0.5 * weights < state(1, dtype="float32") < 0.55 * weights
     other = TRACED.replace("alpha=0.02", "alpha=0.03")
     assert state(1, (TRACED, other)) == state(1)  # another step size, the same trace
@@ -211,7 +211,7 @@ def test_loading_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         st.load_horde(tmp_path / "less.npz", laws=[own])
     older = json.loads(str(arrays["settings"])) | {"format": 1}
     np.savez(tmp_path / "older.npz", **arrays | {"settings": np.array(json.dumps(older))})
-    with pytest.raises(st.InputError, match=r"older.npz' has format 1, this version reads 3; load"):
+    with pytest.raises(st.InputError, match=r"older.npz' has format 1, this version reads 4; load"):
         st.load_horde(tmp_path / "older.npz", laws=[own])
     with pytest.raises(st.InputError, match=r"not a saved horde"):
         st.load_horde(st.learner("td:alpha=0.1").start(2).save(tmp_path / "learner.npz"))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from textwrap import indent
+
 import numpy as np
 import pytest
 
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.law import arguments
+from steadytd.engine.step.layouts.horde import fits, horde_source
 from steadytd.hordes import part
-from steadytd.hordes.loop import pieces
-from steadytd.hordes.loop.shape import fits, fits_pieces
 from steadytd.learners import algorithm
 from tests.support.draws import thinned
 from tests.support.hordes import Stream, asked, not_compiled, slow_weights, stream
 
+ROOT = Path(__file__).parents[2]
 W0 = np.random.default_rng(7).normal(size=10)
 
 
@@ -57,7 +60,7 @@ def test_every_law_learns_what_the_slow_loop_learns(
     for ours, theirs in zip(w, slow, strict=True):
         assert not np.array_equal(theirs, W0)
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-12)
-        if fits(law, traced, averaged=False) and not traced and not scaled:
+        if fits(law, averaged=False) and not traced and not scaled:
             assert ours.tobytes() == theirs.tobytes()
 
 
@@ -68,7 +71,7 @@ def test_texts_cover_every_structure() -> None:
     assert {len(law.vectors) for law in laws} == {1, 2}
     assert any(law.memory for law in laws)
     assert any("z_z" in arguments(law.update) for law in laws)
-    fast = [x for x in map(st.learner, texts()) if fits(x.law, x.traced, x.averaged)]
+    fast = [x for x in map(st.learner, texts()) if fits(x.law, x.averaged)]
     assert 0.8 * len(texts()) < len(fast) < len(texts())
 
 
@@ -110,7 +113,7 @@ def wild(steps: int, seed: int) -> Stream:
 
 @pytest.mark.parametrize("seed", thinned([0, 1], 2))
 def test_ratios_up_to_a_thousand(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Traces that rise and fall by many orders of magnitude: all generations are written out."""
+    """Traces that rise and fall by many orders of magnitude."""
     monkeypatch.setattr(part, "kernel", not_compiled)
     seen = wild(300, seed)
     w, slow = learned("tdc:alpha=1e-9,ratio=1,lam=1", seen)
@@ -131,7 +134,7 @@ def up_and_down(steps: int) -> Stream:
 
 
 def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many generations begin, and the first entry never decays: all are written out as one."""
+    """The ring turns many times, and the first entry never decays: it moves from row to row."""
     monkeypatch.setattr(part, "kernel", not_compiled)
     w, slow = learned("td:alpha=1e-9,lam=1", up_and_down(80))
     for ours, theirs in zip(w[:3], slow[:3], strict=True):  # the last has a discount of 0.8
@@ -139,75 +142,60 @@ def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(ours, theirs, rtol=1e-11)
 
 
-def in_pieces(monkeypatch: pytest.MonkeyPatch, seen: Stream, text: str | st.Learner) -> int:
-    """See that pieces give the bits of blocks; how many predictions went through pieces."""
-    monkeypatch.setattr(part, "VISITS", 0)
-    monkeypatch.setattr(part, "ACTIVE", 0)
-    found = []
-    for cache in (1000, 1 << 30):  # bytes: a block of ten features leaves only the first
-        monkeypatch.setattr(part, "OWN_CACHE", cache)
-        h = st.horde(seen.x.shape[1], asked(text, 30), w0=W0)
-        h.update_many(seen.x, seen.x_next, **seen.facts(policies=True))
-        found.append(h)
-    states = [{n: a.tobytes() for n, a in h._state().items()} for h in found]
-    assert states[0] == states[1]
-    assert not any(one.in_pieces for one in found[1]._parts)
-    return sum(one.count for one in found[0]._parts if one.in_pieces)
+def test_the_page_shows_the_loop() -> None:
+    page = (ROOT / "docs" / "engine.md").read_text(encoding="utf-8")
+    _, _, rest = page.partition("## A Horde")
+    shown = rest.split("```text\n")[1].split("```")[0]
+    assert indent(shown, "        ") in horde_source(algorithm("tdc"), True)
 
 
-def with_one_trace() -> list[str]:
-    """One text for each law that has a loop in pieces."""
-    found = {}
-    for text in texts():
-        x = st.learner(text)
-        if fits(x.law, x.traced, x.averaged) and fits_pieces(x.law, x.traced, "float64"):
-            found[x.law] = text
-    return list(found.values())
+def in_turn(steps: int, features: int) -> Stream:
+    """One feature in every step, all of them in a drawn order, again and again; all ratios 1."""
+    order = np.random.default_rng(0).permutation(features)
+    x = np.eye(features)[order[np.arange(steps + 1) % features]]
+    never, ones = np.zeros(steps, dtype=bool), np.ones((steps, 3))
+    return stream(steps)._replace(
+        x=x[:-1], x_next=x[1:], discounts=ones[:, :2], terminated=never, truncated=never,
+        pi=ones, mu=ones,
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", thinned(with_one_trace(), 2))
-def test_pieces_have_the_bits_of_blocks(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ring_is_settled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At lam = 0.5 a row is open for 14 steps, and a feature comes back when it is settled.
+
+    So 14 features are due with every row, and at most half of them in one step: no step is long.
+    """
     monkeypatch.setattr(part, "kernel", not_compiled)
-    assert in_pieces(monkeypatch, stream(12, seed=4), text) == 30
+    seen = in_turn(400, 160)
+    one = st.prediction("td:alpha=0.1,lam=0.5", cumulant=0, policy="behavior", discount=1.0)
+    h = st.horde(160, [one])
+    (own,) = h._parts
+    settled = []
+    for t in range(400):
+        before = own.row_of.copy()
+        h.update(seen.x[t], seen.x_next[t], seen.cumulants[t])
+        settled.append(int(((own.row_of != before) & (seen.x[t] == 0.0)).sum()))
+    assert sum(settled) > 200
+    assert max(settled) <= 7
+    slow = slow_weights(one, seen, np.zeros(160))
+    np.testing.assert_allclose(h.w[0], slow, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("room", [pieces.ROOM, 1])
-def test_pieces_where_generations_are_written_out(
-    room: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With little room they stop there, and go on with the rest."""
+def test_a_factor_that_leaves_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vector that shrinks as a whole: its factor goes into the vector every seven steps."""
     monkeypatch.setattr(part, "kernel", not_compiled)
-    monkeypatch.setattr(pieces, "ROOM", room)
-    assert in_pieces(monkeypatch, stream(60, seed=6), "tdc:alpha=0.02,ratio=1,lam=0.1") == 30
-    assert in_pieces(monkeypatch, up_and_down(80), "td:alpha=1e-9,lam=1") == 30
-
-
-@st.law(
-    writes={"w": "z"},
-    traces={"z": lambda rho, gamma, lam, w_x: (rho * gamma * lam, rho / (1.0 + abs(w_x)))},
-    params={"lam": st.Param("trace decay", default=0.0, low=0.0, high=1.0)},
-)
-def leaning(reward, gamma_next, w_x, w_x_next, alpha):  # type: ignore[no-untyped-def]
-    """One trace, which the weights decide."""
-    return alpha * (reward + gamma_next * w_x_next - w_x)
-
-
-def test_a_trace_that_weights_decide_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part, "kernel", not_compiled)
-    monkeypatch.setattr(part, "SHARED", 0)
-    for law in (leaning, odd):
-        assert in_pieces(monkeypatch, stream(5), st.learner(law, alpha=0.05, lam=0.9)) == 0
-
-
-@pytest.mark.slow
-def test_compiled_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert in_pieces(monkeypatch, stream(300, seed=6), "tdc:alpha=0.02,ratio=1,lam=0.8") == 30
+    low, gone, _ = part.LIMITS["float64"]
+    monkeypatch.setitem(part.LIMITS, "float64", (low, gone, 0.5))
+    for lam in (0.0, 0.9):
+        w, slow = learned(st.learner(odd, alpha=0.05, lam=lam), stream(80, seed=3))
+        for ours, theirs in zip(w, slow, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lam", [1.0, 0.3])
-def test_generations_over_many_steps(lam: float) -> None:
-    """With lam = 1 and discount 1 nothing decays; with 0.3 a generation lasts eight steps."""
+def test_the_ring_over_many_steps(lam: float) -> None:
+    """With lam = 1 and discount 1 nothing decays; with 0.3 a row is open for eight steps."""
     calm = stream(700, seed=5)
     never = np.zeros(700, dtype=bool)
     seen = calm._replace(terminated=never, truncated=never, discounts=np.ones((700, 2)),

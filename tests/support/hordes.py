@@ -11,8 +11,7 @@ import steadytd as st
 from steadytd.base.arrays import Bools, Floats
 from steadytd.engine.law import Function, Law
 from steadytd.engine.reference import ReferenceLearner
-from steadytd.engine.step.program import law_functions
-from steadytd.engine.step.vectors import PLAIN
+from steadytd.engine.step.program import growth, law_functions
 
 
 def not_compiled(
@@ -20,13 +19,9 @@ def not_compiled(
 ) -> Function:
     """In place of `engine.step.compile.kernel`: the same source, run by Python."""
     source = write(law, traced, averaged)
-    lines = [
-        x for x in source.splitlines() if not x.startswith("from steadytd.engine.step.vectors")
-    ]
-    plain = "\n".join(lines).replace("from numba import njit", "njit = lambda **_: (lambda f: f)")
+    plain = source.replace("from numba import njit", "njit = lambda **_: (lambda f: f)")
     assert plain != source
-    names: dict[str, Any] = {"disjoint": {}, **law_functions(law)}
-    names |= {name: one.py_func for name, one in PLAIN._asdict().items()}
+    names: dict[str, Any] = {"disjoint": {}, **law_functions(law), "growth": growth}
     exec(plain, names)
 
     def run(*given: Any) -> None:

@@ -23,11 +23,11 @@ from steadytd.engine.block import group_key
 from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import parse_params
+from steadytd.engine.step.layouts.horde import LANES, fits
 from steadytd.hordes.facts import LiveSteps
 from steadytd.hordes.health import CHUNK, Health, HealthColumns, HealthSteps, follow
 from steadytd.hordes.inputs import Features, GivenFacts, Inputs, numbers
-from steadytd.hordes.loop.shape import LANES, fits
-from steadytd.hordes.part import LanePart, LanePlace
+from steadytd.hordes.part import LIMITS, LanePart, LanePlace
 from steadytd.hordes.prediction import HordePrediction, prediction
 from steadytd.hordes.single import WholeBlock
 from steadytd.hordes.spread import spread
@@ -37,7 +37,7 @@ from steadytd.learners import learner as make_learner
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = 3  # of what `save` writes; 3: with the size of cumulants and returns
+FORMAT = 4  # of what `save` writes; 4: traces in rows of a ring, blocks of 128
 STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
 WORTH = 100_000  # multiplications below which a second thread costs more than it brings
 WATCHED = 50_000  # the same for predictions times steps whose health is looked at
@@ -75,8 +75,8 @@ def horde(
     for one in asked:
         if not isinstance(one, HordePrediction):
             raise InputError(f"a horde is made of st.prediction(...), got {type(one).__name__}.")
-    if not isinstance(dtype, str) or dtype not in LANES:
-        raise unknown("dtype of a horde", dtype, LANES)
+    if not isinstance(dtype, str) or dtype not in LIMITS:
+        raise unknown("dtype of a horde", dtype, LIMITS)
     d = whole("n_features", n_features, 1)
     _require_memory(asked, d, np.dtype(dtype).itemsize)
     start = np.zeros(d) if w0 is None else numbers("w0", w0) + 0.0
@@ -126,7 +126,7 @@ class Horde:
         fast: dict[Any, list[int]] = {}
         slow: dict[Any, list[int]] = {}
         for i, x in enumerate(learners):
-            if fits(x.law, x.traced, x.averaged):
+            if fits(x.law, x.averaged):
                 fast.setdefault((x.law, x.traced), []).append(i)
             else:
                 slow.setdefault((group_key(x), places[i]), []).append(i)
@@ -308,7 +308,7 @@ class Horde:
         delta = np.empty((n, len(self)))
         threads = self.threads if len(steps.x.feature) * len(self) > WORTH else 1
         for part in self._parts:
-            out = np.empty((n, part.blocks, part.size))
+            out = np.empty((n, part.blocks, LANES))
 
             def run(low: int, high: int, part: LanePart = part, out: Floats = out) -> None:
                 part.advance(given, out, low, high)

@@ -28,8 +28,6 @@ class Operations(NamedTuple):
     equal: Callable[[Any, Any], Any]
     product: Callable[[Any, Any], Any]
     add_product: Callable[[Any, Any, Any], Any]
-    add_at: Callable[[Any, int, float], Any]
-    ask: Callable[[Any, int], None]
 
 
 class Eight(types.Type):
@@ -149,31 +147,6 @@ def _add_product(_: Any, total: Any, a: Any, b: Any) -> Any:
     return EIGHT(EIGHT, EIGHT, EIGHT), generate
 
 
-@intrinsic
-def _add_at(_: Any, total: Any, at: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        numbers = ir.VectorType(ir.IntType(64), LANES)
-        every = _spread_out(builder, args[1], numbers)
-        here = builder.icmp_signed("==", every, ir.Constant(numbers, list(range(LANES))))
-        nothing = ir.Constant(VECTOR, [0.0] * LANES)
-        return builder.fadd(args[0], builder.select(here, _spread_out(builder, args[2]), nothing))
-
-    return EIGHT(EIGHT, types.intp, types.float64), generate
-
-
-@intrinsic
-def _ask(_: Any, array: Any, at: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        place = builder.bitcast(_place(context, builder, signature.args[0], *args), byte)
-        builder.call(prefetch, [place, *(ir.Constant(number, n) for n in (0, 3, 1))])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate
-
-
 IN_REGISTERS = Operations(
-    _eight, _put, _spread, _same, _least, _most, _equal, _product, _add_product, _add_at, _ask
+    _eight, _put, _spread, _same, _least, _most, _equal, _product, _add_product
 )

@@ -462,7 +462,7 @@ def carried_products(program: Program) -> Program:
                     replace(step, arguments=tuple(alias.get(a, a) for a in step.arguments))
                 )
             case Write():
-                steps += _grown(program, step)
+                steps += growing(program, step)
             case Dot():
                 pass
             case _:
@@ -507,7 +507,7 @@ def _moved(program: Program, left: str, z: str) -> Iterator[Step]:
     yield Keep(name, ((f"decay_{left}", f"old_{name}"), (f"scale_{left}", f"new_{name}")))
 
 
-def _grown(program: Program, write: Write) -> Iterator[Step]:
+def growing(program: Program, write: Write) -> Iterator[Step]:
     """Factors of whole vectors, the products as they will be, and what is written beside."""
     grown = {v: n for v, parts in write.sums for n, basis in parts if basis == v}
     yield from (Call((f"grow_{v}",), "growth", (number,)) for v, number in grown.items())
@@ -536,11 +536,16 @@ def only_active(law: Law) -> bool:
     It cannot where a vector is mapped entry by entry, where a trace forgets what is older than
     so many steps, and where whole vectors are added to or multiplied with other ones.
     """
+    forgets = set(law.windows) & set(law.traces)
+    return bool(law.traces) and at_active_features(law) and not forgets
+
+
+def at_active_features(law: Law) -> bool:
+    """Whether a step of the law writes to active features and multiplies vectors, but no more."""
     across = any(b in law.vectors and b != v for v in law.vectors for b in law.writes[v])
     asked = [pair for name, pair in law.products.items() if name in law.asked]
     squares = any({left, right} <= set(law.vectors) for left, right in asked)
-    odd = across or squares or law.maps or set(law.windows) & set(law.traces)
-    return bool(law.traces) and law.block is None and not odd
+    return law.block is None and not (across or squares or law.maps)
 
 
 # ---- Validation

@@ -5,9 +5,7 @@ Inside a compiled function, `eight(a, i)` is a[i], ..., a[i + 7] of a flat array
 times a[i], `spread(x)` eight times x; `+`, `-`, `*`, `/`, `least`, `most` and `equal` (1 or 0) work
 number by number, and `put(a, i, v)` writes them back. A product may be fused with the sum that
 takes it, but not in `product(u, v)` and `add_product(total, u, v)`, which round after every
-operation. `add_at(total, i, x)` adds x to number i alone, or to none if i is 8; `ask(a, i)`
-has the cache line of a[i] brought, and goes on. The arrays must be contiguous and nothing checks
-their bounds.
+operation. The arrays must be contiguous and nothing checks their bounds.
 
 Where Numba's inside is not what it was (`base.numba_parts`), eight numbers are a small array: the
 same numbers, not fused, and slow.
@@ -70,25 +68,10 @@ def _add_product(total: Floats, a: Floats, b: Floats) -> Any:
     return total + a * b
 
 
-@not_kept
-def _add_at(total: Floats, at: int, x: float) -> Floats:
-    new = total.copy()
-    if at < LANES:
-        new[at] += x
-    return new
-
-
-@not_kept
-def _ask(array: Floats, at: int) -> None:
-    pass
-
-
-PLAIN = Operations(
-    _eight, _put, _spread, _same, _least, _most, _equal, _product, _add_product, _add_at, _ask
-)
+PLAIN = Operations(_eight, _put, _spread, _same, _least, _most, _equal, _product, _add_product)
 OURS = IN_REGISTERS if used("vectors") else PLAIN
-eight, put, spread, same, least, most, equal, product, add_product, add_at, ask = OURS
+eight, put, spread, same, least, most, equal, product, add_product = OURS
 __all__ = [
-    "LANES", "PLAIN", "add_at", "add_product", "ask", "eight", "equal", "least", "most", "product",
+    "LANES", "PLAIN", "add_product", "eight", "equal", "least", "most", "product",
     "put", "same", "spread",
 ]  # fmt: skip

@@ -47,6 +47,8 @@ METHODS = {  # of a layout, by the kind of the steps that it writes
 class Layout:
     """Turns the steps of a program into statements. A layout says how each kind is done."""
 
+    common: frozenset[str] = frozenset((*STEP_FACTS, *CARRIED))  # facts that all lanes share
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.kept = {*program.memory, *("_".join(pair) for pair in program.products)}
@@ -58,7 +60,7 @@ class Layout:
 
     def _uniform(self) -> set[str]:
         """Numbers that are the same for all lanes: facts, and what depends on nothing else."""
-        found = {*self.program.facts, *self.program.carried}
+        found = set(self.common)
         for step in self.program.every:
             if isinstance(step, Dot):
                 found |= {step.name} if step.left in FEATURES else set()
@@ -182,6 +184,10 @@ class Layout:
             If("begin < end", [bind("e", "index(event[end - 1])"), *last]),
         ]  # fmt: skip
 
+    def skips(self, step: Skip, located: bool) -> list[Statement]:
+        """Steps that are left out where rho = 0."""
+        return [If("rho != 0.0", self.steps(step.steps, located))]
+
     def steps(self, steps: Iterable[Step], located: bool = False) -> list[Statement]:
         """All steps in order, the rows of features being found before the first that needs them."""
         found: list[Statement] = []
@@ -189,7 +195,7 @@ class Layout:
             if kind is Skip:
                 (skip,) = some
                 assert isinstance(skip, Skip)
-                found.append(If("rho != 0.0", self.steps(skip.steps, located)))
+                found += self.skips(skip, located)
                 continue
             if kind in (Dot, Move, Write, Outer) and not located:
                 found += self.locate()

@@ -44,6 +44,26 @@ def run({arrays},
 {body}
     return end
 """
+BLOCKS = """@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
+      **disjoint)  # no two of these arrays overlap
+def advance({arrays},
+            {tables}):
+{body}
+
+
+@njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def run(V, Z, row_of, A, I, S, C, M, counts, params, places, starts, begins, limits,
+        {tables}, out, low, high):
+    features, lanes = V.shape[1], V.shape[3]
+    sums = np.zeros(({sums}, lanes), dtype=V.dtype)
+    numbers = np.zeros(({numbers}, lanes))
+    rows = np.zeros(({rows}, I.shape[2], lanes))
+    for b in range(low, high):
+        shape = features, begins[b + 1] - begins[b]
+        cells = slice(begins[b] * features, begins[b + 1] * features)
+        advance({given},
+                {tables})
+"""
 
 
 def printed(statements: Iterable[Statement], depth: int = 1) -> str:
@@ -95,3 +115,18 @@ def driven(arrays: dict[str, str], scratch: int, shown: int, body: str) -> str:
 def called(arrays: Iterable[str], body: str) -> str:
     """A loop that Python calls."""
     return RUN.format(arrays=", ".join(arrays), steps=STEPS, body=body)
+
+
+def blocked(
+    arrays: dict[str, str], tables: Iterable[str], scratch: Iterable[int], body: str
+) -> str:
+    """A loop for one block of a Horde, and a function that goes from block to block with it.
+
+    `arrays` are the arguments of the loop, and how block b finds each; `scratch` is how many
+    arrays of each kind last for one step: sums, numbers, and rows of the ring.
+    """
+    sums, numbers, rows = scratch
+    return BLOCKS.format(
+        arrays=", ".join(arrays), given=", ".join(arrays.values()), tables=", ".join(tables),
+        body=body, sums=sums, numbers=numbers, rows=rows,
+    )  # fmt: skip
