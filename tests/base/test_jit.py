@@ -121,7 +121,7 @@ def test_a_changed_module_is_noticed_by_those_that_use_it(kept: Path) -> None:
     for module, wanted in (
         ("steadytd.engine.step.kernels", (0, 1)),
         ("steadytd.base.arrays", (0, 1)),  # which kernels imports
-        ("steadytd.engine.step.vectors", (1, 0)),  # which kernels does not
+        ("steadytd.evaluation.collect.vectors", (1, 0)),  # which kernels does not
         ("steadytd.evaluation.evaluate", (1, 0)),
     ):
         with changed(module):
@@ -137,7 +137,7 @@ def test_changed_vectors_are_noticed_by_the_loops_made_of_them() -> None:
         return found()
 
     before = stamp()
-    with changed("steadytd.engine.step.vectors"):
+    with changed("steadytd.evaluation.collect.vectors"):
         assert stamp() != before
     with changed("steadytd.engine.step.program"):
         assert stamp() == before

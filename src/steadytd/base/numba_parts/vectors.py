@@ -1,4 +1,4 @@
-"""Eight numbers as one value in a register; `engine.step.vectors` says what they can do."""
+"""Eight numbers as one value in a register; `evaluation.collect.vectors` says what they can do."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
-from steadytd.engine.step.vectors import LANES
 from steadytd.evaluation.collect import scan
 from steadytd.evaluation.collect.action_sums import ActionRows, ActionSums
 from steadytd.evaluation.collect.action_sums import shapes as action_shapes
@@ -29,6 +28,7 @@ from steadytd.evaluation.collect.statistics import (
     Statistics,
     widest,
 )
+from steadytd.evaluation.collect.vectors import LANES
 from steadytd.logs.log import LogBatch
 
 CHUNK_BYTES = 300_000  # of the weighted features of a chunk: they should stay in the cache

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.jit import compiled, compiled_disjoint
 from steadytd.base.random import PROJECTIONS, uniforms
-from steadytd.engine.step.vectors import LANES, add_product, eight, least, most, put, spread
+from steadytd.evaluation.collect.vectors import LANES, add_product, eight, least, most, put, spread
 
 MOST_ACTIONS = 64
 BINS = 10  # of probability, equally wide

@@ -14,11 +14,11 @@ import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.jit import compiled, compiled_disjoint
-from steadytd.engine.step.vectors import LANES, eight, equal, least, most, put, spread
 from steadytd.evaluation.collect.plan import Plan
 from steadytd.evaluation.collect.room import Padded, memory_of
 from steadytd.evaluation.collect.scan import LARGEST
 from steadytd.evaluation.collect.statistics import BINS, LARGEST_OF, RATIO_SUMS
+from steadytd.evaluation.collect.vectors import LANES, eight, equal, least, most, put, spread
 
 AHEAD = 32  # rows whose probabilities are put side by side: eight numbers wait for eight
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.engine.step.vectors import LANES
+from steadytd.evaluation.collect.vectors import LANES
 
 
 class Padded:

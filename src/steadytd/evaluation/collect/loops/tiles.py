@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from steadytd.base.arrays import LANES, Floats
 from steadytd.base.jit import compiled_disjoint, inner_disjoint
-from steadytd.engine.step.vectors import eight, put, same
+from steadytd.evaluation.collect.vectors import eight, put, same
 
 NARROW, WIDE = 4, 6  # columns that are multiplied together
 

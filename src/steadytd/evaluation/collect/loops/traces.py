@@ -11,9 +11,9 @@ import numpy as np
 
 from steadytd.base.arrays import LANES, Bools, Floats, Longs
 from steadytd.base.jit import inner_disjoint
-from steadytd.engine.step.vectors import eight, least, most, put, same, spread
-from steadytd.engine.step.vectors import product as rounded
 from steadytd.evaluation.collect.scan import LARGEST, Weighted
+from steadytd.evaluation.collect.vectors import eight, least, most, put, same, spread
+from steadytd.evaluation.collect.vectors import product as rounded
 
 CHUNK = 72  # rows whose traces, of four features, stay in the first cache
 LONG = CHUNK * LANES  # numbers of the traces of one feature

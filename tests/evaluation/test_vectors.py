@@ -13,7 +13,7 @@ from numba import njit
 
 from steadytd.base.arrays import LANES, Floats
 from steadytd.base.numba_parts.vectors import IN_REGISTERS, Operations
-from steadytd.engine.step.vectors import PLAIN
+from steadytd.evaluation.collect.vectors import PLAIN
 
 NUMBERS = arrays(np.float64, 3 * LANES, elements=some.floats(-1e6, 1e6))
 
