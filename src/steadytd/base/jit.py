@@ -3,7 +3,7 @@
 Machine code is kept under the cache directory, in files named by a hash of all it is made from: the
 text of the function's module and of every module of ours that it imports (`identity.modules`),
 the types of the arguments, the options, the versions of Python, Numba and LLVM, the processor, and
-Numba's settings in the environment. So a change in `evaluation/collect/vectors.py` is noticed by all that
+Numba's settings in the environment. So a change in `engine/step/kernels.py` is noticed by all that
 use it, and by nothing else; stale code cannot be found, whatever the time stamps say.
 
 Machine code from a file is run, so the directory is private: one that others may write to is not
