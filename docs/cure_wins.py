@@ -129,7 +129,10 @@ def measured(directory: Path, spec: Spec) -> pl.DataFrame:
 
 
 def predicted(found: pl.DataFrame, steps: int) -> pl.DataFrame:
-    """Beside every run: is its mean update stable, its variance finite, its end near, its error."""
+    """Beside every run what theory says: stable, variance finite, error of the fixed point.
+
+    `long`: it has five time constants or more of the mode that grows fastest or decays slowest.
+    """
     problems = {seed: st.problem(FAMILY, seed=seed) for seed in found["seed"].unique()}
     certificates = {seed: st.certify(p) for seed, p in problems.items()}
     rows = []
@@ -137,10 +140,10 @@ def predicted(found: pl.DataFrame, steps: int) -> pl.DataFrame:
         p, learner = problems[seed], st.learner(numbers)
         stable = is_stable(p, learner)
         alpha = float(learner.values.get("alpha", np.inf))  # a direct solver is there at once
-        near = alpha * decay_rates(p, learner).real.min() * steps >= LONG_ENOUGH
         c = certificates[seed]
         rows.append({
-            "stable": stable, "near": bool(near) or alpha == np.inf,
+            "stable": stable,
+            "long": bool(alpha * abs(decay_rates(p, learner).real.min()) * steps >= LONG_ENOUGH),
             "finite": c.variance(learner).finite,
             "predicted": c.error(fixed_point(p, learner)) if stable else None,
             "zero": c.error(np.zeros(p.n_features)),
@@ -172,6 +175,7 @@ def wins(directory: Path) -> dict[str, Any]:
             "median_ratio": float(np.median(errors[i] / least)),
             "overflowed": int(np.isinf(errors[i]).sum()),
             "stable": int(part["stable"].sum()),
+            "long": int(part["long"].sum()),
             "finite": int(part["finite"].sum()),
             "predicted": part["predicted"].median(),
         })  # fmt: skip
@@ -203,10 +207,11 @@ def _right(found: pl.DataFrame) -> dict[str, list[int]]:
     near = pl.col("error").is_between(pl.col("predicted") / CLOSE, pl.col("predicted") * CLOSE)
     calm = pl.col("stable") & pl.col("finite")
     cases = {
-        "unstable": (~pl.col("stable"), pl.col("error") > pl.col("zero")),
-        "stable": (calm & pl.col("near"), near),
-        "slow": (calm & ~pl.col("near"), near),
-        "heavy": (pl.col("stable") & ~pl.col("finite"), near),
+        "unstable": (~pl.col("stable") & pl.col("long"), pl.col("error") > pl.col("zero")),
+        "unstable_slow": (~pl.col("stable") & ~pl.col("long"), pl.col("error") > pl.col("zero")),
+        "stable": (calm & pl.col("long"), near),
+        "stable_slow": (calm & ~pl.col("long"), near),
+        "infinite": (pl.col("stable") & ~pl.col("finite"), near),
     }
     return {
         name: [found.filter(which & agrees).height, found.filter(which).height]

@@ -560,6 +560,24 @@ def test_a_mode_that_neither_grows_nor_decays(rewards: float) -> None:
     assert r.outcomes != [["settled"]] and "its mean update grows" not in str(r)
 
 
+ONE_EACH = [(name, None) for name in NAMED[0 if everything() else 2 : 5]]
+DRAWN = [("unstable_mdp", seed) for seed in range(examples(2, 12))]
+
+
+@pytest.mark.parametrize("cures", [False, True])
+@pytest.mark.parametrize(("name", "seed"), [*ONE_EACH, *DRAWN])
+def test_one_learner_is_recommended(name: str, seed: int | None, cures: bool) -> None:
+    """For a reason that is true; and no other sentence says what to use."""
+    c = Certificate(st.problem(name) if seed is None else st.problem(name, seed=seed))
+    *others, use = c.findings(cures=cures)
+    assert use.code == "recommended" and use.text.startswith("use ")
+    recommended(c, Model(c.problem), use)
+    assert use == c.recommended(cures=cures)
+    assert c.to_dict(cures=cures)["advice"][-1] == use.to_dict()
+    text = " ".join(f.text for f in others)
+    assert not re.search(r"(^|[.:;] )[Uu]se |is needed|cheapest|recommend", text)
+
+
 def test_a_complex_crossing_has_no_pole() -> None:
     """Baird's threshold: nothing is said of a pole, and the fixed point beside it is harmless."""
     p = st.problem("baird")
