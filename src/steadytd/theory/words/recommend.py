@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from steadytd.base.finding import Finding
 from steadytd.base.wording import TRILLION, about
@@ -110,13 +111,13 @@ def in_mean_square(c: Analysis, p: Candidate) -> Candidate:
     return replace(p, speed=p.speed * share, bounded=True)
 
 
-def horizon(modes: Complexes, alpha: float) -> float:
+def horizon(modes: ArrayLike, alpha: float) -> float:
     """After how many mean updates the last mode has changed a hundredfold.
 
     A mode at rate l is multiplied by 1 - alpha l. The last one to shrink to a hundredth counts, or
     if some grow, the first one to be a hundred times as large.
     """
-    x = alpha * np.asarray(modes)
+    x = alpha * np.asarray(modes, dtype=np.complex128)
     with np.errstate(divide="ignore"):  # a mode may be gone after one step
         change = float((0.5 * np.log1p(np.abs(x) ** 2 - 2.0 * x.real)).max())
     return max(1.0, float(np.ceil(np.log(HUNDREDFOLD) / abs(change)))) if change else float("inf")
