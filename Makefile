@@ -69,7 +69,7 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/speed.py
 
-# The studies behind docs/results: about three quarters of an hour on two cores. Stop and go on as you like.
+# The studies behind docs/results: about an hour on two cores. Stop and go on as you like.
 results: $(STAMP)
 	for study in paper_stepsizes collision rooms_penalty cures rooms high_variance_rooms; do \
 		$(BIN)/steadytd study studies/$$study.toml && $(BIN)/steadytd report results/$$study || exit; \
