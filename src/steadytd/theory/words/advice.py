@@ -107,7 +107,11 @@ def _td(c: Analysis, alpha: float | None) -> Finding:
     rate = max(0.0, -c.pencil.slowest(0.0))
     grows = rate > ROUNDING * np.linalg.norm(c.pencil.G)
     mode = f"that grows at rate {rate:.4g} per unit of alpha" if grows else "that does not decay"
-    numbers: dict[str, Any] = {"growth_rate": rate, "eta_hurwitz": c.eta_hurwitz, "eta_pd": c.eta_pd}
+    numbers: dict[str, Any] = {
+        "growth_rate": rate,
+        "eta_hurwitz": c.eta_hurwitz,
+        "eta_pd": c.eta_pd,
+    }
     until = ""
     if grows and alpha is not None:
         modes = np.linalg.eigvals(c.pencil.A0)
