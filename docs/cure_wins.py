@@ -25,8 +25,8 @@ from steadytd.theory.dynamics import decay_rates, fixed_point, is_stable
 
 FAMILY = "unstable_mdp"
 LONG_ENOUGH = 5.0  # time constants that an unstable mode of TD has: it grows by e^5 = 148
-AUTO = {"perturbed_td, eta=auto": "perturbed_td:alpha={},eta=auto",
-        "tdc, ratio=auto": "tdc:alpha={},ratio=auto"}  # fmt: skip
+AUTO = {"perturbed_td (eta=auto)": "perturbed_td:alpha={},eta=auto",
+        "tdc (ratio=auto)": "tdc:alpha={},ratio=auto"}  # fmt: skip
 CHOICE, OF_CURES = "the certificate's choice", "the certificate's choice of all cures"
 CLOSE = 1.25  # a measured error within a quarter of the predicted one agrees with it
 COLUMNS = ["problem", "run", "seed", "diverged", "final_value"]
@@ -110,7 +110,7 @@ def measured(directory: Path, spec: Spec) -> pl.DataFrame:
     """The final error of every row on every instance, infinite where a run overflowed.
 
     A learner of the grid is shown at its one setting with the least median over all instances, and
-    so is the step size of the rows with "auto". `own` is the error at its best setting there.
+    so is the step size of the rows with "auto".
     """
     grid = pl.read_parquet(directory / "grid" / "*.parquet", columns=COLUMNS)
     final = pl.when(pl.col("diverged").is_null()).then("final_value").otherwise(float("inf"))
@@ -123,9 +123,8 @@ def measured(directory: Path, spec: Spec) -> pl.DataFrame:
     single = pl.col("learner").is_in([CHOICE, OF_CURES])
     medians = rows.filter(~single).group_by("learner", "run").agg(pl.col("error").median())
     best = medians.sort("error", "run").group_by("learner", maintain_order=True).first()
-    own = rows.group_by("learner", "seed").agg(pl.col("error").min().alias("own"))
     taken = rows.filter(single | pl.col("run").is_in(best["run"].to_list()))
-    return taken.join(own, on=["learner", "seed"]).sort("learner", "seed")
+    return taken.sort("learner", "seed")
 
 
 def predicted(found: pl.DataFrame, steps: int) -> pl.DataFrame:
@@ -160,7 +159,6 @@ def wins(directory: Path) -> dict[str, Any]:
     found = predicted(measured(directory, spec), steps)
     names = found["learner"].unique().sort().to_list()
     errors = found["error"].to_numpy().reshape(len(names), -1)
-    own = found["own"].to_numpy().reshape(errors.shape)
     least = errors.min(axis=0)
     rows = []
     for i, name in enumerate(names):
@@ -169,7 +167,6 @@ def wins(directory: Path) -> dict[str, Any]:
             "learner": name,
             "run": part["run"][0] if part["run"].n_unique() == 1 else "",
             "wins": int((errors.argmin(axis=0) == i).sum()),
-            "wins_at_own_best": int((own.argmin(axis=0) == i).sum()),
             "within_a_tenth": int((errors[i] <= 1.1 * least).sum()),
             "median_error": float(np.median(errors[i])),
             "median_ratio": float(np.median(errors[i] / least)),

@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from steadytd.base.wording import listed
 from steadytd.report.draw import draw_files
 from steadytd.report.live import as_json
 from steadytd.report.study.overview import settings as varied
@@ -33,6 +34,8 @@ STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "room
 LEVELS = ("a tenth", "a hundredth", "a millionth")
 LARGEST = 1_200_000  # characters of a figure that lives: a page has one such and 1 MB of script
 KEEP = "\x00"  # becomes a blank at which no line breaks
+CHOSEN = ("the certificate's choice", "the certificate's choice of all cures",
+          "perturbed_td (eta=auto)")  # fmt: skip
 LEAST = 1e-12  # smaller errors are rounding
 NOTE = (
     "Best of: the number of configurations that the learner was tried with. {errors} {seeds} with "
@@ -166,16 +169,20 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
     problems = found["problems"]
     alone = problems[0]["problem"] if len(problems) == 1 else None
     lines = [f"# {found['title']}", "", f"**{leading(found)}**"]
+    won, path = {}, folder / f"{name}_wins.json"
+    if path.exists():
+        won = json.loads(path.read_text(encoding="utf-8"))
+        lines[-1:] = [f"**{wins_sentence(won)}**", "", leading(found)]
     lines += shown(folder, name, alone or name, "curves" if alone else "leaders")
     lines += ["", found["size"], ""]
     lines += [
         "```",
         f"steadytd study studies/{name}.toml",
         f"steadytd report results/{name}",
+        *([f"python docs/cure_wins.py results/{name}"] if won else []),
         "```",
     ]
-    if (folder / f"{name}_wins.json").exists():
-        won = json.loads((folder / f"{name}_wins.json").read_text(encoding="utf-8"))
+    if won:
         lines += ["", "## Which cure wins how often", "", *wins(won)]
     for problem in problems:
         label = problem["problem"]
@@ -223,7 +230,7 @@ def wins(found: dict[str, Any]) -> list[str]:
             "time constants at the smallest alpha", "at the largest")  # fmt: skip
     lengths = [
         [h["problem"], "stable" if h["stable"] else "unstable", number(h["rate"]),
-         f"{h['steps']:,}", *(f"{h[k]:,.3g}" for k in ("smallest", "largest"))]
+         f"{h['steps']:,}", *(f"{float(f'{h[k]:.2g}'):,g}" for k in ("smallest", "largest"))]
         for h in found["horizons"]
     ]  # fmt: skip
     head = ("learner", "at", "final error", "error / best", "within a tenth of the best", "wins",
@@ -238,13 +245,13 @@ def wins(found: dict[str, Any]) -> list[str]:
         for r in found["rows"]
     ]  # fmt: skip
 
+    short_ones = [r["learner"] for r in found["rows"] if 2 * r["long"] < count]
+
     def of(case: str) -> str:
         agree, runs = right[case]
         return f"{agree:,} of {runs:,}"
 
     return [
-        wins_sentence(found),
-        "",
         "### How long the runs are",
         "",
         "A run must be long beside the modes that it is to show. The rate is that of TD's fastest "
@@ -276,10 +283,14 @@ def wins(found: dict[str, Any]) -> list[str]:
         f"than that of predicting zero. Not long enough: {of('unstable_slow')}.",
         f"- Predicted stable with finite variance, and long enough: {of('stable')} runs end within "
         "a quarter of the error of the fixed point. What is missing is the noise of a constant "
-        "step size, of which the fixed point knows nothing. Not long enough: "
-        f"{of('stable_slow')}.",
+        f"step size, of which the fixed point knows nothing. Not long enough: {of('stable_slow')}.",
         f"- Predicted stable, but with infinite variance: {of('infinite')} runs end within a "
-        "quarter.",
+        "quarter of the error of the fixed point.",
+        "- The certificate knows the model, and with it the true values; the other rows know "
+        "neither. That it does well shows that its numbers are right, not that a learner could "
+        "choose so well from data.",
+        f"- Runs of {listed(short_ones)} are not long enough on most problems: what is unstable "
+        "among them will still grow, and what is stable is not yet at its fixed point.",
     ]
 
 
@@ -289,27 +300,24 @@ def _counted(chosen: dict[str, int]) -> str:
 
 
 def wins_sentence(found: dict[str, Any]) -> str:
-    """The finding, for the page and the README."""
-    rows = {row["learner"]: row for row in found["rows"]}
-    special = ("the certificate's choice", "the certificate's choice of all cures")
-    mine, of_all = (rows[name] for name in special)
-    auto = rows["perturbed_td, eta=auto"]
-    first = min((r for r in rows.values() if r["learner"] not in special),
-                key=lambda r: r["median_error"])  # fmt: skip
-    most = max((r for r in rows.values() if r["learner"] not in special), key=lambda r: r["wins"])
-    count = found["instances"]
+    """The finding, for the page and the README; a row of too short runs has no place in it."""
+    count, rows = found["instances"], {row["learner"]: row for row in found["rows"]}
+    mine, of_all, auto = (rows[name] for name in CHOSEN)
+    others = [r for r in found["rows"] if r["learner"] not in CHOSEN and 2 * r["long"] >= count]
+    first = min(others, key=lambda r: r["median_error"])
+    most = max(others, key=lambda r: r["wins"])
     growth = next(h["smallest"] for h in found["horizons"] if h["steps"] == found["steps"])
     return (
         f"On {count} drawn problems on which TD is unstable, after {found['steps']:,} steps (TD's "
-        f"mode grows by e^{growth:.0f} or more on the median problem), TD's median error is "
-        f"{number(found['td'])}, and that of predicting zero {number(found['zero'])}. With one "
-        f"setting for all problems {first['learner']} has the least, "
-        f"{number(first['median_error'])}; {most['learner']} wins most often, {most['wins']} "
-        f"times. The certificate's choice, made before any run, has {number(mine['median_error'])} "
-        f"({number(of_all['median_error'])} if it chooses among all cures), perturbed_td with "
-        f"eta=auto {number(auto['median_error'])}. They are within a tenth of the best on "
+        f"unstable mode grows by e^{growth:.0f} or more on the median one), TD's median error is "
+        f"{number(found['td'])}, and that of predicting zero {number(found['zero'])}. What the "
+        f"certificate, which knows the model, recommends has {number(mine['median_error'])}, and "
+        f"{number(of_all['median_error'])} if it chooses among all cures; perturbed_td with "
+        f"eta=auto has {number(auto['median_error'])}. They are within a tenth of the best on "
         f"{mine['within_a_tenth']}, {of_all['within_a_tenth']} and {auto['within_a_tenth']} "
-        f"problems, {first['learner']} on {first['within_a_tenth']}."
+        f"problems. With one setting for all problems {first['learner']} has the least error, "
+        f"{number(first['median_error'])}, within a tenth on {first['within_a_tenth']}, and "
+        f"{most['learner']} wins most often, {most['wins']} times."
     )
 
 

@@ -201,7 +201,7 @@ def test_what_is_chosen_for_an_instance_runs_on_the_stream_of_the_study() -> Non
     task = st.study(file).spec.tasks[0]
     rows = cure_wins()._chosen(task, 2, [0.0625])
     assert [row["learner"] for row in rows] == [
-        "perturbed_td, eta=auto", "tdc, ratio=auto",
+        "perturbed_td (eta=auto)", "tdc (ratio=auto)",
         "the certificate's choice", "the certificate's choice of all cures",
     ]  # fmt: skip
     r = st.run("unstable_mdp", rows[0]["numbers"], steps=2000, seeds=[2])
