@@ -168,12 +168,11 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
     """The page of a study, from its JSON document; figures are shown where they are in `folder`."""
     problems = found["problems"]
     alone = problems[0]["problem"] if len(problems) == 1 else None
-    lines = [f"# {found['title']}", "", f"**{leading(found)}**"]
-    won, path = {}, folder / f"{name}_wins.json"
-    if path.exists():
-        won = json.loads(path.read_text(encoding="utf-8"))
-        lines[-1:] = [f"**{wins_sentence(won)}**", "", leading(found)]
+    path = folder / f"{name}_wins.json"
+    won = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    lines = [f"# {found['title']}", "", f"**{wins_sentence(won) if won else leading(found)}**"]
     lines += shown(folder, name, alone or name, "curves" if alone else "leaders")
+    lines += ["", leading(found)] if won else []
     lines += ["", found["size"], ""]
     lines += [
         "```",
