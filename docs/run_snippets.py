@@ -102,31 +102,34 @@ def draw(chart: Any, path: Path) -> None:
     path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
 
 
-def use_style() -> None:
+def style() -> Any:
     """Colours and fonts of the project's figures, for charts that ask for none."""
-    import altair as alt
-
     from steadytd.report.figures import COLOURS, FONT
 
     text = {"labelFont": FONT, "titleFont": FONT, "labelFontSize": 11, "titleFontSize": 12}
-
-    @alt.theme.register("steadytd", enable=True)
-    def style() -> Any:
-        return {
-            "config": {
-                "range": {"category": list(COLOURS)},
-                "axis": {**text, "gridColor": "#e6e6e6", "titleFontWeight": "normal"},
-                "legend": text,
-                "view": {"stroke": "#d0d0d0"},
-                "line": {"strokeWidth": 1.8},
-            }
+    return {
+        "config": {
+            "range": {"category": list(COLOURS)},
+            "axis": {**text, "gridColor": "#e6e6e6", "titleFontWeight": "normal"},
+            "legend": text,
+            "view": {"stroke": "#d0d0d0"},
+            "line": {"strokeWidth": 1.8},
         }
+    }
+
+
+def main(names: list[str]) -> None:
+    """Rewrite the named pages, or all of them."""
+    import altair as alt
+
+    os.chdir(DOCS.parent)
+    alt.theme.register("steadytd", enable=False)(style)
+    given = [Path(name).resolve() for name in names]
+    with alt.theme.enable("steadytd"):
+        for path in given or sorted(p for p in DOCS.rglob("*.md") if snippets(p)):
+            rewrite(path)
+            print(path.relative_to(DOCS))
 
 
 if __name__ == "__main__":
-    os.chdir(DOCS.parent)
-    use_style()
-    given = [Path(name).resolve() for name in sys.argv[1:]]
-    for path in given or sorted(p for p in DOCS.rglob("*.md") if snippets(p)):
-        rewrite(path)
-        print(path.relative_to(DOCS))
+    main(sys.argv[1:])

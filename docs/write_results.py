@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from steadytd.base.wording import listed
 from steadytd.report.draw import draw_files
 from steadytd.report.live import as_json
 from steadytd.report.study.overview import settings as varied
@@ -33,6 +34,8 @@ STUDIES = ("paper_stepsizes", "collision", "rooms", "high_variance_rooms", "room
 LEVELS = ("a tenth", "a hundredth", "a millionth")
 LARGEST = 1_200_000  # characters of a figure that lives: a page has one such and 1 MB of script
 KEEP = "\x00"  # becomes a blank at which no line breaks
+CHOSEN = ("the certificate's choice", "the certificate's choice of all cures",
+          "perturbed_td (eta=auto)")  # fmt: skip
 LEAST = 1e-12  # smaller errors are rounding
 NOTE = (
     "Best of: the number of configurations that the learner was tried with. {errors} {seeds} with "
@@ -165,17 +168,20 @@ def page(name: str, found: dict[str, Any], folder: Path = DOCS) -> str:
     """The page of a study, from its JSON document; figures are shown where they are in `folder`."""
     problems = found["problems"]
     alone = problems[0]["problem"] if len(problems) == 1 else None
-    lines = [f"# {found['title']}", "", f"**{leading(found)}**"]
+    path = folder / f"{name}_wins.json"
+    won = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    lines = [f"# {found['title']}", "", f"**{wins_sentence(won) if won else leading(found)}**"]
     lines += shown(folder, name, alone or name, "curves" if alone else "leaders")
+    lines += ["", leading(found)] if won else []
     lines += ["", found["size"], ""]
     lines += [
         "```",
         f"steadytd study studies/{name}.toml",
         f"steadytd report results/{name}",
+        *([f"python docs/cure_wins.py results/{name}"] if won else []),
         "```",
     ]
-    if (folder / f"{name}_wins.json").exists():
-        won = json.loads((folder / f"{name}_wins.json").read_text(encoding="utf-8"))
+    if won:
         lines += ["", "## Which cure wins how often", "", *wins(won)]
     for problem in problems:
         label = problem["problem"]
@@ -218,52 +224,99 @@ def shown(folder: Path, name: str, label: str, kind: str) -> list[str]:
 
 def wins(found: dict[str, Any]) -> list[str]:
     """Which learner comes first on how many drawn problems; made by docs/cure_wins.py."""
-    count, rows = found["instances"], found["rows"]
-    head = ("learner", "at", "wins", "wins, each at its best there", "within a tenth of the best",
-            "median of error / best", "overflowed", "the certificate's choice")  # fmt: skip
-    cells = [
-        [r["learner"], settings(r["run"]), str(r["wins"]),
-         str(r["wins_at_own_best"]), str(r["within_a_tenth"]), number(r["median_ratio"]),
-         str(r["diverged"]), str(r["predicted"])]
-        for r in rows
+    count, right = found["instances"], found["right"]
+    long = ("problem", "TD's mean update", "rate of its mode", "steps",
+            "time constants at the smallest alpha", "at the largest")  # fmt: skip
+    lengths = [
+        [h["problem"], "stable" if h["stable"] else "unstable", number(h["rate"]),
+         f"{h['steps']:,}", *(f"{float(f'{h[k]:.2g}'):,g}" for k in ("smallest", "largest"))]
+        for h in found["horizons"]
     ]  # fmt: skip
+    head = ("learner", "at", "final error", "error / best", "within a tenth of the best", "wins",
+            "overflowed", "predicted", "stable on", "finite variance on",
+            "long enough on")  # fmt: skip
+    cells = [
+        [r["learner"], settings(r["run"]) if r["run"] else "its own alpha",
+         number(r["median_error"]) if r["overflowed"] <= count / 2 else "overflowed",
+         number(r["median_ratio"]) if r["overflowed"] <= count / 2 else "",
+         *(str(r[k]) for k in ("within_a_tenth", "wins", "overflowed")),
+         number(r["predicted"]) or "unstable", *(str(r[k]) for k in ("stable", "finite", "long"))]
+        for r in found["rows"]
+    ]  # fmt: skip
+
+    short_ones = [r["learner"] for r in found["rows"] if 2 * r["long"] < count]
+
+    def of(case: str) -> str:
+        agree, runs = right[case]
+        return f"{agree:,} of {runs:,}"
+
     return [
-        f"{wins_sentence(found)} The error of the second is "
-        f"{number(found['runner_up_median_ratio'])} times that of the first (median), with each "
-        f"at its best {number(found['runner_up_median_ratio_at_own_best'])} times: several cures "
-        "are nearly as good.",
+        "### How long the runs are",
         "",
-        "There is one run for each setting and instance. The first count takes of every learner "
-        "the one setting with the least median final error over all instances. The second takes "
-        "its best setting on each instance; it chooses and measures on the same run, which "
-        "favours learners that scatter. The second was counted first, and the first was chosen "
-        "after its result had been seen; the two differ in who comes first. Errors in the table "
-        "are those of the first.",
+        "A run must be long beside the modes that it is to show. The rate is that of TD's fastest "
+        "growing mode or, where TD is stable, of its slowest one (median over the instances of a "
+        "family); a time constant multiplies it by e, or divides it. docs/cure_wins.py refuses a "
+        "study with fewer than five time constants of an unstable mode.",
         "",
-        f"Before any run, the certificate's first choice is the winner on {found['agree']} of "
-        f"{count} ({found['agree_at_own_best']} by the second count). It is within a tenth of the "
-        f"best on {found['predicted_within_a_tenth']}, and its error is "
-        f"{number(found['predicted_median_ratio'])} times the best (median). The certificate "
-        "takes the best amount for each instance, a learner here one of four for all; and it "
-        "compares only the cures that it lists, not all learners of the table.",
+        *table(long, lengths),
+        "",
+        "### Every learner on the drawn problems",
+        "",
+        "There is one run for each setting and instance. A learner is shown at the one setting "
+        "with the least median final error over all instances; with eta=auto and ratio=auto the "
+        "amount is chosen for the instance, the step size for all. The certificate's choice is "
+        "what `steadytd certify` recommends for the instance before any run, with the step size "
+        f"that it recommends ({_counted(found['chosen'])}); of all cures: with `--cures` "
+        f"({_counted(found['chosen_of_cures'])}). Errors and ratios are medians over instances. "
+        "Predicted: the error of the fixed point, the median over the instances on which the mean "
+        "update is stable. Long enough: on how many instances a run has five time constants of the "
+        "learner's own fastest growing or slowest mode.",
         "",
         *table(head, cells),
+        "",
+        "### Where the certificate is right, and where it is not",
+        "",
+        "Each row of the table has one run on each instance.",
+        "",
+        f"- Predicted unstable, and long enough: {of('unstable')} runs end with an error larger "
+        f"than that of predicting zero. Not long enough: {of('unstable_slow')}.",
+        f"- Predicted stable with finite variance, and long enough: {of('stable')} runs end within "
+        "a quarter of the error of the fixed point. What is missing is the noise of a constant "
+        f"step size, of which the fixed point knows nothing. Not long enough: {of('stable_slow')}.",
+        f"- Predicted stable, but with infinite variance: {of('infinite')} runs end within a "
+        "quarter of the error of the fixed point.",
+        "- The certificate knows the model, and with it the true values; the other rows know "
+        "neither. That it does well shows that its numbers are right, not that a learner could "
+        "choose so well from data.",
+        f"- Runs of {listed(short_ones)} are not long enough on most problems: what is unstable "
+        "among them will still grow, and what is stable is not yet at its fixed point.",
     ]
 
 
+def _counted(chosen: dict[str, int]) -> str:
+    """How often each learner was taken."""
+    return ", ".join(f"{name} on {times}" for name, times in chosen.items())
+
+
 def wins_sentence(found: dict[str, Any]) -> str:
-    """The finding, for the page and the README."""
-    rows = found["rows"]
-    first = max(rows, key=lambda r: r["wins"])
-    own = max(rows, key=lambda r: r["wins_at_own_best"])
-    chosen = max(rows, key=lambda r: r["predicted"])
+    """The finding, for the page and the README; a row of too short runs has no place in it."""
+    count, rows = found["instances"], {row["learner"]: row for row in found["rows"]}
+    mine, of_all, auto = (rows[name] for name in CHOSEN)
+    others = [r for r in found["rows"] if r["learner"] not in CHOSEN and 2 * r["long"] >= count]
+    first = min(others, key=lambda r: r["median_error"])
+    most = max(others, key=lambda r: r["wins"])
+    growth = next(h["smallest"] for h in found["horizons"] if h["steps"] == found["steps"])
     return (
-        f"On {found['instances']} drawn problems on which TD is unstable no cure wins clearly: "
-        f"with one setting for all, {first['learner']} has the least final error most often "
-        f"({first['wins']} times), with the best setting for each, {own['learner']} "
-        f"({own['wins_at_own_best']} times); {chosen['learner']}, which the certificate names "
-        f"first on {chosen['predicted']}, wins {chosen['wins']} and {chosen['wins_at_own_best']} "
-        "times."
+        f"On {count} drawn problems on which TD is unstable, after {found['steps']:,} steps (TD's "
+        f"unstable mode grows by e^{growth:.0f} or more on the median one), TD's median error is "
+        f"{number(found['td'])}, and that of predicting zero {number(found['zero'])}. What the "
+        f"certificate, which knows the model, recommends has {number(mine['median_error'])}, and "
+        f"{number(of_all['median_error'])} if it chooses among all cures; perturbed_td with "
+        f"eta=auto has {number(auto['median_error'])}. They are within a tenth of the best on "
+        f"{mine['within_a_tenth']}, {of_all['within_a_tenth']} and {auto['within_a_tenth']} "
+        f"problems. With one setting for all problems {first['learner']} has the least error, "
+        f"{number(first['median_error'])}, within a tenth on {first['within_a_tenth']}, and "
+        f"{most['learner']} wins most often, {most['wins']} times."
     )
 
 

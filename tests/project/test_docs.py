@@ -56,7 +56,7 @@ def test_snippets_print_and_draw_what_the_page_shows(page: Path) -> None:
 
 def described(chart: Any) -> Any:
     found = LIVING.described_for_pages(chart)
-    return {**found, "config": None}  # the style is that of `use_style`, which tests do not use
+    return {**found, "config": None}  # the style is the pages' own, which tests do not use
 
 
 def assert_same(made: Any, kept: Any) -> None:

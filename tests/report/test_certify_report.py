@@ -18,8 +18,10 @@ from steadytd.report.certificate.letters import marked
 from steadytd.report.certificate.moves import moves, stop
 from steadytd.report.certificate.page import (
     certificate_page,
+    findings,
     learner_rows,
     threshold_rows,
+    verdict,
     write_certificate,
 )
 from steadytd.report.live import Live
@@ -56,7 +58,8 @@ def test_terminal_page_begins_with_what_to_use(
     text = capsys.readouterr().out
     flat = " ".join(text.split())
     assert flat.startswith(
-        "three_state: use perturbed_td with eta = 0.5143. Off-policy TD's mean update is unstable."
+        "three_state: use perturbed_td with eta = 0.5143, alpha = 0.01. "
+        "Off-policy TD's mean update is unstable."
     )
     assert 0 < flat.index("recommended:") < flat.index("td_unstable:")
     assert "eta = 0.42 is close to the pole at 0.4143" in flat
@@ -135,7 +138,7 @@ def test_the_cures_fit_a_narrow_terminal(
     assert "perturbed_td <0.4143 eta 0.5143 2.548 3.03 0.2682" in lines
     assert "partially_fitted all none none none" in lines
     assert any(line.startswith("td <0.6856* lam 0.9") and line.endswith("inf") for line in lines)
-    assert "cheapest_cure: the cheapest cure is etd_beta with beta = 0.3" in " ".join(text.split())
+    assert "recommended: use perturbed_td with eta = 0.5143" in " ".join(text.split())
 
 
 def ways(html: str) -> str:
@@ -156,12 +159,14 @@ def test_the_page_of_cures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     picture = (tmp_path / "cures.svg").read_text(encoding="utf-8")
     for row in rows:
         assert row["name"] in picture
-    assert picture.count(": cheapest<") == 1
+    assert picture.count(": recommended<") == 1
     assert PALE in picture  # what is not stable
     html = (tmp_path / "certificate.html").read_text(encoding="utf-8")
-    first, *others = re.findall(r"<tr[^>]*><td>([^<]*)(<span class=.badge.>cheapest)?", ways(html))
+    first, *others = re.findall(
+        r"<tr[^>]*><td>([^<]*)(<span class=.badge.>recommended)?", ways(html)
+    )
     assert first[1] and not any(mark for _, mark in others)
-    assert f"the cheapest cure is {first[0].split()[0]}" in shown.text
+    assert f"use {first[0].split()[0]} with" in shown.text
 
 
 def test_the_page_alone_has_no_links_to_files() -> None:
@@ -242,13 +247,38 @@ def test_the_recommended_learner_comes_first(tmp_path: Path) -> None:
     assert names[order.index(min(order))] == choice == "perturbed_td"
 
 
+@pytest.mark.parametrize("cures", [False, True])
+@pytest.mark.parametrize(
+    ("name", "learner"), [("nonmonotone", "perturbed_td"), ("kolter", "truncated_etd")]
+)
+def test_one_learner_is_marked(name: str, learner: str, cures: bool) -> None:
+    """The first line, the table of learners and that of cures name one, the same.
+
+    On kolter a cure that is no learner of the table is better than those without cures.
+    """
+    c = Certificate(st.problem(name))
+    use, *others = findings(c, cures=cures)
+    assert use.code == "recommended" and all(f.code != "recommended" for f in others)
+    first = verdict(c, cures=cures)
+    assert first.startswith(f"{name}: {use.text.partition(':')[0]}. Off-policy TD's mean update")
+    assert first.count("use ") == 1 and "needed" not in first
+    rows = learner_rows(c, cures=cures)
+    starred = [row["learner"] for row in rows if row["recommended"]]
+    if not cures:
+        assert starred == [use.numbers["learner"]] == [rows[0]["learner"]]
+        return
+    chosen = [row["name"] for row in cure_rows(c) if row["recommended"]]
+    assert chosen == [use.numbers["learner"]] == [learner]
+    assert starred == ([learner] if name == "nonmonotone" else [])
+
+
 def test_cures_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(monkeypatch, "certify", "theta2theta", "--cures", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     rows = {row["cure"]: row for row in shown["cures"]}
     assert rows["partially_fitted"]["unstable"] == [[1.0, None]]  # without end
     assert rows["ridge_td"]["stable_from"] == pytest.approx(0.2)
-    assert shown["advice"][-1]["code"] == "cheapest_cure"
+    assert shown["advice"][-1]["code"] == "recommended"
 
 
 @pytest.mark.parametrize(

@@ -249,10 +249,10 @@ def test_the_recommendation_says_both() -> None:
     found = c.mean_square("perturbed_td", eta=c.best_eta)
     assert found is not None
     assert numbers["mean_square_alpha"] == found.largest_alpha
-    assert numbers["spread_alpha"] == 0.01
+    assert numbers["alpha"] == 0.01
     assert numbers["spread"] == found.spread(0.01)
-    assert "its mean square bounded up to alpha = 0.268" in text
-    assert "at alpha = 0.01 the values of a long run are 0.74 away from those of" in text
+    assert "Its mean square is bounded up to alpha = 0.268" in text
+    assert "At alpha = 0.01 the values of a long run are 0.74 away from those of" in text
 
 
 def test_the_recommendation_is_the_fastest_with_bounded_second_moments() -> None:

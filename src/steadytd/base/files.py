@@ -101,7 +101,7 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[Path]:
     The file has the mode that the user's umask leaves of `mode`, as any file that is opened.
     """
     prefix = f".{path.stem[:40]}-"  # the longest name that the file system takes may be taken
-    temporary = path.with_name(f"{prefix}{secrets.token_hex(8)}{path.suffix}")
+    temporary = path.with_name(f"{prefix}{secrets.token_hex(4)}{path.suffix}")
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield temporary

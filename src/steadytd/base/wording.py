@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 JOINERS = "\u200c\u200d"  # invisible, but some scripts and emoji are not written without
+TRILLION = 10**12
 TINY = 1e-10  # numbers below this are shown as such: their digits mean nothing to a reader
 
 
@@ -75,10 +76,21 @@ def large(number: int) -> str:
     >>> large(5_510_000_000), large(30_000_000), large(9_500)
     ('5.51 billion', '30 million', '9,500')
     """
-    for size, name in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+    for size, name in ((TRILLION, "trillion"), (10**9, "billion"), (10**6, "million")):
         if number >= size:
             return f"{number / size:.3g} {name}"
     return f"{number:,}"
+
+
+def about(number: float) -> str:
+    """A number that is known roughly, or need not be known better.
+
+    >>> about(41_234.5), about(3_449_000), about(12.2), about(4e15)
+    ('about 41,000', 'about 3.4 million', 'about 12', 'more than a trillion')
+    """
+    if number > TRILLION:
+        return "more than a trillion"
+    return f"about {large(int(float(f'{number:.2g}')))}"
 
 
 def percent(share: float) -> str:

@@ -181,7 +181,7 @@ def _certify_problem(asked_for: Wanted) -> None:
         runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
         document = c.to_dict(etas, cures=cures) if as_json else {}
         told = [] if as_json else findings(c, etas, cures=cures)
-        learned = [] if as_json else learner_rows(c)
+        learned = [] if as_json else learner_rows(c, cures=cures)
         ways = cure_rows(c) if cures and not as_json else []
         if directory is not None:
             status.update("drawing")
@@ -195,7 +195,7 @@ def _certify_problem(asked_for: Wanted) -> None:
             open_page(page, show)
         return
     colour = "green" if c.td_stable else "yellow"
-    out.print(f"[bold {colour}]{plain(verdict(c))}[/]\n", highlight=False)
+    out.print(f"[bold {colour}]{plain(verdict(c, cures=cures))}[/]\n", highlight=False)
     for finding in told:
         print_finding(f"[bold]{finding.code}[/]", finding.text)
     rows = [(r["name"], r["value"], r["text"]) for r in threshold_rows(c)]

@@ -26,8 +26,8 @@ from steadytd.theory.analysis import Analysis
 from steadytd.theory.cures.table import Treatment, treatments
 from steadytd.theory.proof.make import prove
 from steadytd.theory.words.advice import advise
-from steadytd.theory.words.cures import cheapest_cure
 from steadytd.theory.words.overview import overview
+from steadytd.theory.words.recommend import CODE, recommended
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,8 +79,34 @@ class Certificate(Shown, Analysis):
 
     @cached_property
     def advice(self) -> list[Finding]:
-        """Findings in plain words, each with a code and the numbers behind it."""
+        """Findings in plain words, each with a code and the numbers behind it.
+
+        The last one, `recommended`, is the one learner to use. `docs/theory.md` lists its numbers.
+        """
         return advise(self)
+
+    def recommended(self, *, cures: bool = False) -> Finding | None:
+        """The one learner to use, with its reason; with `cures`, every cure takes part.
+
+        >>> import steadytd as st
+        >>> c = st.certify("three_state")
+        >>> found = c.recommended().numbers
+        >>> found["learner"], found["reason"], found["alpha"], found["decay_steps"]
+        ('perturbed_td', 'least_error', 0.01, 7235)
+        """
+        if cures:
+            return self._of_all_cures
+        return next((finding for finding in self.advice if finding.code == CODE), None)
+
+    @cached_property
+    def _of_all_cures(self) -> Finding | None:
+        return recommended(self, self.treatments)
+
+    def findings(self, *, cures: bool = False) -> list[Finding]:
+        """The advice, its recommendation made among all cures if that is asked for."""
+        use = self.recommended(cures=cures)
+        others = [finding for finding in self.advice if finding.code != CODE]
+        return others if use is None else [*others, use]
 
     def to_dict(self, etas: Sequence[float] = (), *, cures: bool = False) -> dict[str, Any]:
         """The whole certificate for JSON, with the path at the given penalties, and the cures."""
@@ -102,10 +128,9 @@ class Certificate(Shown, Analysis):
             "error_of_zero": self.error(np.zeros(self.problem.n_features)),
             "learners": self.learners,
             "path": self.path(etas).to_dicts() if len(etas) else [],
-            "advice": [finding.to_dict() for finding in self.advice],
+            "advice": [finding.to_dict() for finding in self.findings(cures=cures)],
         }
         if cures:
-            found["advice"].append(self.cheapest_cure.to_dict())
             found["cures"] = [t.row for t in self.treatments]
         return found
 
@@ -174,11 +199,6 @@ class Certificate(Shown, Analysis):
         import polars as pl
 
         return pl.DataFrame([t.row for t in self.treatments], infer_schema_length=None)
-
-    @cached_property
-    def cheapest_cure(self) -> Finding:
-        """The cure whose best amount has the least error, with the reason in a sentence."""
-        return cheapest_cure(self, self.treatments)
 
     def proof(
         self, claim: str = "positive_definite", *, eta: float | str | Fraction

@@ -11,7 +11,7 @@ from steadytd.base.wording import figures
 from steadytd.report.figures import as_text, data_of, styled
 from steadytd.report.palette import GOOD, HUES, INK, PALE, SHADE
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.cures.table import Treatment, equals
+from steadytd.theory.cures.table import Treatment
 
 PANEL, COLUMNS = (250, 150), 3
 PLAIN = HUES[2]
@@ -20,15 +20,16 @@ CLOSE_TO_ZERO = 1e-3  # of the largest error shown
 
 def cure_rows(
     c: Certificate, treatments: Sequence[Treatment] | None = None
-) -> list[dict[str, str]]:
+) -> list[dict[str, Any]]:
     """Each cure: what is unstable, the best amount, and its error, noise and largest step size."""
-    rows = []
+    rows, use = [], recommended(c)
     for t in treatments or c.treatments:
         row = t.row
         alpha = row["mean_square_alpha"]
         rows.append(
             {
                 "name": t.title,
+                "recommended": t is use,
                 "short": _short(t),
                 "unstable": unstable(t),
                 "best": "none" if t.best is None else f"{row['amount']} {t.best:.4g}",
@@ -65,10 +66,27 @@ def unstable(t: Treatment) -> str:
     return (", ".join(parts) or "none") + ("" if t.found.exact else "*")
 
 
+def recommended(c: Certificate) -> Treatment | None:
+    """The cure that is recommended; None if that is a learner without its amount of a cure."""
+    use = c.recommended(cures=True)
+    if use is None:
+        return None
+    params = {k: v for k, v in use.numbers["params"].items() if k != "lam" or v}
+    asked = (use.numbers["learner"], params)
+    return next(
+        (
+            t
+            for t in c.treatments
+            if asked == (t.cure.name, {**t.cure.settings, t.cure.amount: t.best})
+        ),
+        None,
+    )
+
+
 def ordered(c: Certificate) -> list[Treatment]:
-    """The cures as pages show them: the cheapest first."""
-    cheapest = equals(c.treatments)[0]
-    return [cheapest, *(t for t in c.treatments if t is not cheapest)]
+    """The cures as pages show them: the recommended one first."""
+    use = recommended(c)
+    return sorted(c.treatments, key=lambda t: t is not use)
 
 
 def cures_chart(c: Certificate) -> Any:
@@ -77,17 +95,17 @@ def cures_chart(c: Certificate) -> Any:
 
     zero = c.error(np.zeros(c.problem.n_features))
     flat = zero < 1e-12
-    cheapest = equals(c.treatments)[0]
+    use = recommended(c)
     lowest = min([t.error or 0.0 for t in c.treatments if t.best is not None] + [c.best_error])
     high = 5.0 * max(zero, c.best_error)
     low = max(0.7 * lowest, CLOSE_TO_ZERO * high)
     scale = alt.Scale(domain=[-0.1, 1.0]) if flat else alt.Scale(type="log", domain=[low, high])
-    panels = [_panel(t, scale, 0.0 if flat else low, t is cheapest) for t in ordered(c)]
+    panels = [_panel(t, scale, 0.0 if flat else low, t is use) for t in ordered(c)]
     heading = alt.TitleParams(
         "What each cure costs: error of the fixed point over its amount",
         subtitle=[
             "grey: not stable; orange line: stable from here on; dot: the amount to take; "
-            "green: the cheapest cure",
+            "green: the one that is recommended",
             "the true value is zero, so every stable amount is right"
             if flat
             else "errors outside the range are cut off; no dot: no stable amount",
@@ -98,7 +116,7 @@ def cures_chart(c: Certificate) -> Any:
     return styled(alt.concat(*panels, columns=COLUMNS).properties(title=heading))
 
 
-def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
+def _panel(t: Treatment, scale: Any, low: float, recommended: bool) -> Any:
     """One cure. Where the verdict changes the line begins anew."""
     import altair as alt
 
@@ -139,7 +157,7 @@ def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
     ]
     mark: dict[str, Any] = {"clip": True, "strokeWidth": 2.2}
     dots: dict[str, Any] = {"clip": True, "size": 40 if t.cure.whole else 14, "opacity": 1.0}
-    colour = GOOD if cheapest else PLAIN
+    colour = GOOD if recommended else PLAIN
     layers = [
         lines.transform_filter("datum.stable == 0").mark_line(color=PALE, **mark),
         lines.transform_filter("datum.stable == 0").mark_circle(color=PALE, **dots),
@@ -154,6 +172,6 @@ def _panel(t: Treatment, scale: Any, low: float, cheapest: bool) -> Any:
         best = [{"amount": t.best, "error": max(t.error or 0.0, low)}]
         chosen = alt.Chart(data_of(best)).encode(x=x, y=y)
         layers.append(chosen.mark_point(size=110, filled=True, color=colour, opacity=1, clip=False))
-    name = f"{t.title}: cheapest" if cheapest else t.title
-    title = alt.TitleParams(name, fontSize=12, color=GOOD if cheapest else INK)
+    name = f"{t.title}: recommended" if recommended else t.title
+    title = alt.TitleParams(name, fontSize=12, color=GOOD if recommended else INK)
     return alt.layer(*layers).properties(width=width, height=height, title=title)

@@ -22,9 +22,9 @@ from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.words.advice import advise_on, threshold
+from steadytd.theory.words.recommend import CODE
 
 CHARTS = {"path": path_chart, "eigenvalues": eigenvalue_chart, "states": values_chart}
-FIRST = ("recommended", "cheapest_cure")  # what to do stands first
 BOUNDS = {
     "numerical_range": "enough: lambda_max(sym T) - 1; does not use the features",
     "operator_norm": "enough: ||T|| - 1",
@@ -44,12 +44,13 @@ def subject(c: Certificate) -> str:
     return f"{p.name}{policy}{where}"
 
 
-def verdict(c: Certificate) -> str:
+def verdict(c: Certificate, *, cures: bool = False) -> str:
     """What comes first: which learner to use, and whether TD is stable."""
-    use = next((f.text.partition(":")[0] for f in c.advice if f.code == "recommended"), None)
-    first = f"{subject(c)}: off-policy" if use is None else f"{subject(c)}: {use}. Off-policy"
+    found = c.recommended(cures=cures)
+    use = "" if found is None else f" {found.text.partition(':')[0]}."
+    first = f"{subject(c)}:{use} {'Off' if use else 'off'}-policy"
     if c.td_stable:
-        return f"{first} TD's mean update is stable; no penalty is needed for that."
+        return f"{first} TD's mean update is stable."
     if c.moments.v_pi.any():
         choice = f"eta=auto takes {c.best_eta:.4g}."
     else:
@@ -62,9 +63,8 @@ def verdict(c: Certificate) -> str:
 
 def findings(c: Certificate, etas: Sequence[float] = (), *, cures: bool = False) -> list[Finding]:
     """What to do first, then the other general findings, then those about given penalties."""
-    cheapest = [c.cheapest_cure] if cures else []
-    found = [*c.advice, *cheapest, *(finding for eta in etas for finding in advise_on(c, eta))]
-    return sorted(found, key=lambda finding: finding.code not in FIRST)
+    found = [*c.findings(cures=cures), *(f for eta in etas for f in advise_on(c, eta))]
+    return sorted(found, key=lambda finding: finding.code != CODE)
 
 
 def threshold_rows(c: Certificate) -> list[dict[str, str]]:
@@ -87,12 +87,13 @@ def threshold_rows(c: Certificate) -> list[dict[str, str]]:
     return [{"name": name, "value": value, "text": text} for name, value, text in rows]
 
 
-def learner_rows(c: Certificate) -> list[dict[str, Any]]:
+def learner_rows(c: Certificate, *, cures: bool = False) -> list[dict[str, Any]]:
     """Each learner with its parameters, stability, variance, error and largest step size.
 
-    The recommended one stands first.
+    The recommended one stands first. One of the cures, with other parameters, is not among them.
     """
-    choice = next((f.numbers["learner"] for f in c.advice if f.code == "recommended"), None)
+    use = c.recommended(cures=cures)
+    choice = None if use is None else (use.numbers["learner"], use.numbers["params"])
     size = 1e-9 * (1.0 + c.error(0.0 * c.problem.w0))
     rows = []
     for row in c.learners:
@@ -102,7 +103,7 @@ def learner_rows(c: Certificate) -> list[dict[str, Any]]:
         rows.append(
             {
                 "learner": row["learner"],
-                "recommended": row["learner"] == choice,
+                "recommended": (row["learner"], row["params"]) == choice,
                 "name": f"{row['learner']}{f' ({shown})' if shown else ''}",
                 "stable": row["stable"],
                 "variance": "finite" if row["finite_variance"] else "infinite",
@@ -163,11 +164,11 @@ def certificate_page(
         c=c,
         name=c.problem.name,
         summary=c.problem.summary,
-        verdict=verdict(c),
+        verdict=verdict(c, cures=cures),
         findings=said,
-        first=FIRST,
+        first=CODE,
         thresholds=threshold_rows(c),
-        learners=learner_rows(c),
+        learners=learner_rows(c, cures=cures),
         path=path,
         cures=cure_rows(c, ordered(c)) if cures else [],
         figures=shown,

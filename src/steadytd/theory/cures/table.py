@@ -1,6 +1,6 @@
-"""All cures of one problem, what each can do, and which is the cheapest.
+"""All cures of one problem, what each can do, and which come first.
 
-The *cheapest* cure is the one whose best amount has the least error of the fixed point. Errors
+First is the one whose best amount has the least error of the fixed point. Errors
 within 5 % are equal; among equals the fastest at equal noise counts (`Cure.efficiency`), and cures
 whose second moments are not finite, or whose noise is more than 1000 times that without cure (it
 takes a million times as many steps to average it out), count only if no other is there. A target

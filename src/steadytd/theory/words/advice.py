@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from steadytd.base.finding import Finding
+from steadytd.base.wording import TRILLION, about
 from steadytd.mdp.scales import ROUNDING
 from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
 from steadytd.theory.choose import knife_edge, least_penalty
 from steadytd.theory.margin import STEEP
 from steadytd.theory.thresholds import solution
-from steadytd.theory.words.recommend import off_by_two, recommended
+from steadytd.theory.words.recommend import horizon, off_by_two, recommended
 
 _TOO_CLOSE = "too close to a pole or to an unstable one."
 NO_BASIS = 1e8  # condition number of the eigenvectors from which on they are no basis
@@ -22,8 +24,9 @@ MATTERS = 0.1  # a reversed mode counts from this share of the value function's 
 
 def advise(c: Analysis) -> list[Finding]:
     """All findings that apply, the verdict on plain TD first, the recommendation last."""
+    use = recommended(c)
     found = [
-        _td(c),
+        _td(c, None if use is None else use.numbers["alpha"]),
         _sign_reversal(c, c.best_eta),
         _near_pole(c),
         _knife_edge(c),
@@ -33,7 +36,7 @@ def advise(c: Analysis) -> list[Finding]:
         _nearly_dependent(c),
         _nearly_defective(c),
         _no_coverage(c),
-        recommended(c),
+        use,
     ]
     return [finding for finding in found if finding is not None]
 
@@ -84,7 +87,8 @@ def _too_close(c: Analysis, eta: float) -> Finding | None:
     )
 
 
-def _td(c: Analysis) -> Finding:
+def _td(c: Analysis, alpha: float | None) -> Finding:
+    """The verdict on plain TD, with the horizon of its instability at the recommended alpha."""
     if c.td_stable:
         error = zeroed(c.error(c.pencil.fixed_point(0.0)), c.scale)
         least = least_penalty(c.problem, c.penalties, c.policy, clear=False)
@@ -95,20 +99,35 @@ def _td(c: Analysis) -> Finding:
             end = f"perturbed TD with eta=auto, {c.best_eta:.4g}, has {with_penalty:.4g}."
         return Finding(
             "td_stable",
-            text="the mean update of off-policy TD is stable here: no penalty is needed for that. "
-            f"TD's fixed point has error {error:.4g}, "
+            text="the mean update of off-policy TD is stable here. Its fixed point has error "
+            f"{error:.4g}, "
             f"the best linear fit {zeroed(c.best_error, c.scale):.4g}; {end}",
             numbers={"td_error": error, "best_error": c.best_error},
         )
     rate = max(0.0, -c.pencil.slowest(0.0))
     mode = f"that grows at rate {rate:.4g} per unit of alpha" if rate else "that does not decay"
+    numbers: dict[str, Any] = {
+        "growth_rate": rate,
+        "eta_hurwitz": c.eta_hurwitz,
+        "eta_pd": c.eta_pd,
+    }
+    until = ""
+    if rate and alpha is not None:
+        modes = np.linalg.eigvals(c.pencil.A0)
+        steps = horizon(modes[[modes.real.argmin()]], alpha)
+        until = (
+            f"At alpha = {alpha:g} it grows a hundredfold in {about(steps)} steps; a much shorter "
+            "run may not show it. "
+        )
+        known = int(steps) if steps <= TRILLION else None
+        numbers |= {"alpha": alpha, "growth_steps": known}
     return Finding(
         "td_unstable",
         text=f"off-policy TD is unstable: its mean update, which runs with small steps follow, has "
-        f"a mode {mode}. Perturbed TD's mean update is stable for every eta "
+        f"a mode {mode}. {until}Perturbed TD's mean update is stable for every eta "
         f"above {threshold(c.eta_hurwitz)}{_as_far(c)}. Its matrix is positive definite, as the "
         f"theorem asks, from {threshold(c.eta_pd)} on.",
-        numbers={"growth_rate": rate, "eta_hurwitz": c.eta_hurwitz, "eta_pd": c.eta_pd},
+        numbers=numbers,
     )
 
 
@@ -149,8 +168,7 @@ def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
                 text="perturbed TD returns the wrong sign: the part of the value function along "
                 f"one mode ({share:.0%} of its size) is multiplied by {factor:.3g} at "
                 f"eta = {eta:.4g}, and by a negative number at every penalty above "
-                f"{-mode.real:.4g}. {_right_sign(c, float(-mode.real))} Use a learner without "
-                "this bias.",
+                f"{-mode.real:.4g}. {_right_sign(c, float(-mode.real))}",
                 numbers={"mode": float(mode.real), "share": float(share), "factor": factor,
                  "eta": eta},
             )  # fmt: skip

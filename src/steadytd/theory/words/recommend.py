@@ -1,21 +1,39 @@
-"""Which learner to use: finite variance first, then the least error, then speed."""
+"""Which learner to use, for one stated reason: finite variance, then the least error, then speed.
+
+Without the cures it is one of the laws that the certificate compares. With them every cure takes
+part, and the choice is another only where a cure has an error that is lower by more than 5 %.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from steadytd.base.finding import Finding
+from steadytd.base.wording import TRILLION, about
 from steadytd.engine.learner import Learner
 from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
 from steadytd.theory.choose import knife_edge
+from steadytd.theory.cures.cure import Iteration
+from steadytd.theory.cures.table import LOUD, Treatment, equals
 from steadytd.theory.dynamics import decay_rates
+from steadytd.theory.mean_square import MeanSquare
+from steadytd.theory.thresholds import Complexes
+from steadytd.theory.variance import noise
 from steadytd.theory.words.overview import automatic, compared
 
-LIMIT, ALPHA, SPREAD = "mean_square_alpha", "spread_alpha", "spread"
-WELL_BELOW = 10.0  # the spread is told at a power of ten, at least so many times below the limit
-SLOW = 1e-3  # contraction per step from which on steps are so many that solving directly is better
+CODE = "recommended"
+LEAST, FASTEST = "least_error", "fastest"  # the reasons
+WELL_BELOW = 10.0  # alpha is a power of ten, at least so many times below its limit,
+QUIET = 0.1  # and its spread at most this share of the error, or of the values' size
+HUNDREDFOLD = 100.0  # by so much a mode has grown, or shrunk, at the horizon
+LONG = 1e6  # steps to the horizon from which on solving directly is better
+NO_CURE = "No cure of bearable noise that needs a million steps or less is over 5 % better."
+NOISY = 10.0  # times the noise without cure, from which on it is said what that costs
 
 
 @dataclass(frozen=True)
@@ -44,27 +62,38 @@ def candidates(c: Analysis) -> list[Candidate]:
     for law in compared():
         learner = c.resolved(law, **automatic(law))
         if c.is_stable(learner):
-            rates = decay_rates(c.problem, learner, c.policy)
-            hidden = float(np.finfo(float).eps * np.abs(rates).max())  # slower than rounding shows
-            rate = float(rates.real.min()) if (rates.real > 0.0).all() else hidden
             heavy = not c.variance(learner).finite
             error = zeroed(c.error(c.fixed_point(learner)), c.scale)
             counted = c.errors.off(c.best_eta) if knife and "eta" in law.params else error
-            speed = rate * c.largest_alpha(learner)
+            speed = float(_modes(c, learner).real.min()) * c.largest_alpha(learner)
             found.append(Candidate(learner, error, speed, heavy, counted))
     return found
 
 
-def choice(c: Analysis, possible: list[Candidate]) -> Candidate:
-    """The least error; among equally good ones the fastest. Infinite variance only if all have it.
+def _modes(c: Analysis, learner: Learner) -> Complexes:
+    """The rates of a stable learner; what is slower than rounding shows gets the least one."""
+    rates = decay_rates(c.problem, learner, c.policy)
+    least = float(np.finfo(float).eps * np.abs(rates).max())
+    return np.where(rates.real > 0.0, rates, least)
 
-    Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good. Speeds
-    are compared at step sizes with bounded second moments if these are known for all of the
-    equally good ones, else at step sizes with a stable mean.
+
+def equally_good(c: Analysis, possible: list[Candidate]) -> list[Candidate]:
+    """The candidates of least error; those of infinite variance only if all have it.
+
+    Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good.
     """
     calm = [p for p in possible if not p.infinite_variance] or possible
     slack = CLOSE * min(p.counted for p in calm) + SOME * c.scale
-    good = [p for p in calm if p.counted <= slack]
+    return [p for p in calm if p.counted <= slack]
+
+
+def choice(c: Analysis, possible: list[Candidate]) -> Candidate:
+    """Of the equally good ones the fastest.
+
+    Speeds are compared at step sizes with bounded second moments if these are known for all of
+    them, else at step sizes with a stable mean.
+    """
+    good = equally_good(c, possible)
     known: list[Candidate] = []
     for p in good:
         known.append(in_mean_square(c, p))
@@ -82,62 +111,223 @@ def in_mean_square(c: Analysis, p: Candidate) -> Candidate:
     return replace(p, speed=p.speed * share, bounded=True)
 
 
-def recommended(c: Analysis) -> Finding | None:
-    """The choice, or the direct solver with the same fixed point where the choice is slow."""
+def horizon(modes: ArrayLike, alpha: float) -> float:
+    """After how many mean updates the last mode has changed a hundredfold.
+
+    A mode at rate l is multiplied by 1 - alpha l. The last one to shrink to a hundredth counts, or
+    if some grow, the first one to be a hundred times as large.
+    """
+    x = alpha * np.asarray(modes, dtype=np.complex128)
+    with np.errstate(divide="ignore"):  # a mode may be gone after one step
+        change = float((0.5 * np.log1p(np.abs(x) ** 2 - 2.0 * x.real)).max())
+    return max(1.0, float(np.ceil(np.log(HUNDREDFOLD) / abs(change)))) if change else float("inf")
+
+
+class Step(NamedTuple):
+    """A step size well below its limit, with the number of steps to the horizon at it.
+
+    The limit is that of bounded second moments where `moments` are known, else that of the mean.
+    """
+
+    alpha: float
+    horizon: float
+    limit: float
+    moments: MeanSquare | None
+    noise: float
+
+
+@dataclass(frozen=True)
+class Use:
+    """What is recommended, and why.
+
+    A direct solver has no step size: then `step` is of the learner that it is `instead_of`.
+    """
+
+    name: str
+    params: dict[str, Any]
+    error: float
+    reason: str
+    why: str
+    speed: float
+    finite: bool
+    step: Step
+    instead_of: str = ""
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+def recommended(c: Analysis, treatments: tuple[Treatment, ...] = ()) -> Finding | None:
+    """The one learner to use, with its one reason, its step size and its horizon."""
     possible = candidates(c)
     if not possible:
         return None
-    best = choice(c, possible)
-    bounded = _mean_square(c, best)
-    learner, error = best.learner, best.error
-    if best.speed < SLOW:
+    use = _learner(c, choice(c, possible), possible)
+    calm = (t for t in treatments if t.finite and not t.loud and t.cure.comparable)
+    equal = equals(tuple(t for t in calm if _cure_step(c, t, use).horizon <= LONG))
+    if equal and use.error > CLOSE * min(t.error or 0.0 for t in equal) + SOME * c.scale:
+        use = _cure(c, equal, use)
+    elif treatments:
+        use = replace(use, why=f"{use.why} {NO_CURE}")
+    return _finding(c, use, treatments)
+
+
+def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
+    """One of the learners that are compared, or the direct solver with the same fixed point."""
+    good = equally_good(c, possible)
+    learner, error, step = best.learner, best.error, _learner_step(c, best)
+    if step.horizon > LONG:
         same = {k: v for k, v in learner.values.items() if k == "eta"}
         learner = c.resolved(learner.algorithm.standing.solver, **same)
         error = zeroed(c.error(c.fixed_point(learner)), c.scale)  # less rounding
-    why = f"error of the fixed point {error:.4g}"
-    if best.counted > best.error:
-        why += f", {off_by_two(c)}"
-    if learner is not best.learner:
-        why += (
-            f", solved directly, since {best.learner.name} would take {1.0 / best.speed:.2g} steps "
-            "or more to get closer by a factor e"
+    shown = f"{error:.4g}{_off(c, best)}"
+    finite = "" if best.infinite_variance else " with finite variance"
+    if len(good) == 1:
+        why = f"of the learners{finite} its fixed point has the least error, {shown}"
+    else:
+        known = all(in_mean_square(c, p).bounded for p in good)
+        where = "with bounded second moments" if known else "in the mean"
+        why = (
+            f"of the {len(good)} learners{finite} and the least error ({shown}, within 5 %) it is "
+            f"the fastest {where}"
         )
     others = "; ".join(
-        f"{p.learner.name} {p.error:.4g}{', infinite variance' if p.infinite_variance else ''}"
+        f"{p.learner.name} {p.error:.4g}{_off(c, p)}"
+        f"{', infinite variance' if p.infinite_variance else ''}"
         for p in possible
         if p.learner is not best.learner
     )
-    zero = c.error(np.zeros(c.problem.n_features))
     why += f" (others: {others})" if others else ""
-    why += (
-        "; its traces have infinite variance, like those of all others"
-        if best.infinite_variance
-        else ""
-    )
-    why += f"; predicting zero everywhere has {zero:.4g}" if 0.0 < zero <= error else ""
-    if bounded and learner is best.learner:
+    why += "; all have infinite variance" if best.infinite_variance else ""
+    instead = ""
+    if learner is not best.learner:
+        instead = best.learner.name
         why += (
-            f". Its mean is stable, its mean square bounded up to alpha = {bounded[LIMIT]:.3g}: at "
-            f"alpha = {bounded[ALPHA]:g} the values of a long run are {bounded[SPREAD]:.2g} away "
-            "from those of the fixed point, in the root mean square"
+            f". It is solved directly: at alpha = {step.alpha:g}, {instead} would have 1 % of its "
+            f"slowest mode left after {about(step.horizon)} steps"
         )
-    params = {k: v for k, v in learner.values.items() if k in learner.law.params}
-    shown = ", ".join(
-        f"{k} = {v:.4g}" for k, v in params.items() if k != "lam" and not isinstance(v, str)
+    return Use(
+        learner.name, {k: v for k, v in learner.values.items() if k in learner.law.params}, error,
+        LEAST if len(good) == 1 else FASTEST, f"{why}.", best.speed, not best.infinite_variance,
+        step, instead,
+    )  # fmt: skip
+
+
+def _off(c: Analysis, p: Candidate) -> str:
+    return f", {off_by_two(c)}" if p.counted > p.error else ""
+
+
+def _learner_step(c: Analysis, best: Candidate) -> Step:
+    moments = c.mean_square(best.learner)
+    scatter = noise(c.problem, best.learner, c.policy) or 1.0
+    if moments is not None:
+        limit, alpha = moments.largest_alpha, _quiet(c, best.error, moments)
+    else:
+        limit = c.largest_alpha(best.learner)
+        alpha = _well_below(limit, scatter)
+    return Step(alpha, horizon(_modes(c, best.learner), alpha), limit, moments, scatter)
+
+
+def _cure(c: Analysis, equal: list[Treatment], beaten: Use) -> Use:
+    """The first of the cures of least error."""
+    best, *others = equal
+    cure, take, error = best.cure, best.best or 0.0, best.error or 0.0
+    if others:
+        why = (
+            f"of the {len(equal)} cures of bearable noise with the least error ({error:.4g}, "
+            "within 5 %) it is the fastest at equal noise"
+        )
+    else:
+        why = f"of the cures of bearable noise its fixed point has the least error, {error:.4g}"
+    step, plain = _cure_step(c, best, beaten), cure.setting.scatter
+    why += (
+        f" ({beaten.name}: {beaten.error:.4g}). The noise of its updates is {step.noise:.3g}; "
+        f"without cure it is {plain:.3g}."
     )
-    return Finding(
-        "recommended",
-        text=f"use {learner.name}{f' with {shown}' if shown else ''}: {why}.",
-        numbers={
-            "learner": learner.name,
-            "params": params,
-            "error": error,
-            "speed": best.speed,
-            "error_of_zero": zero,
-            "finite_variance": not best.infinite_variance,
-            **bounded,
-        },
+    if step.noise >= NOISY * plain:
+        why += f" To average that out takes {(step.noise / plain) ** 2:.2g} times as many steps."
+    return Use(
+        cure.name, {**cure.settings, cure.amount: take}, error, FASTEST if others else LEAST, why,
+        best.rate or 0.0, bool(best.finite), step,
+        numbers={"noise": step.noise, "equal": [t.title for t in others]},
+    )  # fmt: skip
+
+
+def _cure_step(c: Analysis, t: Treatment, beside: Use) -> Step:
+    """The step size of a cure.
+
+    Where its second moments are not known, it is no larger than that of the learner beside it,
+    times the ratio of the squares of their noise.
+    """
+    cure, take, moments = t.cure, t.best or 0.0, t.moments
+    modes, scatter = np.linalg.eigvals(cure.system(take).M), cure.scatter(take) or 1.0
+    limit = cure.largest_alpha(take)
+    if isinstance(cure, Iteration):  # its step size is fixed, and its matrix is of `take` steps
+        return Step(limit, take * horizon(modes, 1.0), limit, None, scatter)
+    if moments is not None:
+        limit, alpha = moments.largest_alpha, _quiet(c, t.error or 0.0, moments)
+    else:
+        as_quiet = WELL_BELOW * beside.step.alpha * beside.step.noise**2
+        alpha = _well_below(min(limit, as_quiet), scatter)
+    return Step(alpha, horizon(modes, alpha), limit, moments, scatter)
+
+
+def _too_loud(treatments: Sequence[Treatment], error: float) -> str:
+    """The cures that would have less error, if their noise could be borne."""
+    loud = [t for t in treatments if t.finite and t.loud and (t.error or 0.0) < error]
+    names = ", ".join(f"{t.title} {t.error:.4g}" for t in loud)
+    return (
+        f" Not counted, with over {LOUD:g} times the noise without cure: {names}." if loud else ""
     )
+
+
+def _quiet(c: Analysis, error: float, moments: MeanSquare) -> float:
+    """The largest power of ten, well below the limit, at which a long run is quiet."""
+    alpha = _well_below(moments.largest_alpha)
+    loud = QUIET * max(error, c.error(np.zeros(c.problem.n_features))) + SOME * c.scale
+    while moments.spread(alpha) > loud and alpha > SOME * moments.largest_alpha:
+        alpha /= 10.0
+    return alpha
+
+
+def _well_below(limit: float, scatter: float = 1.0) -> float:
+    """A power of ten well below a limit, by the square of the noise where that is not in it."""
+    known = max(1.0, scatter) if np.isfinite(scatter) else 1.0
+    return float(10.0 ** np.floor(np.log10(limit / known**2 / WELL_BELOW)))
+
+
+def _finding(c: Analysis, use: Use, treatments: Sequence[Treatment]) -> Finding:
+    zero, step = c.error(np.zeros(c.problem.n_features)), use.step
+    numbers = {
+        "learner": use.name, "params": use.params, "reason": use.reason, "error": use.error,
+        "error_of_zero": zero, "finite_variance": use.finite, "speed": use.speed,
+        "instead_of": use.instead_of or None, "alpha": step.alpha,
+        "decay_steps": int(step.horizon) if step.horizon <= TRILLION else None,
+        **use.numbers,
+    }  # fmt: skip
+    text = use.why + _too_loud(treatments, use.error)
+    text += f" Predicting zero everywhere has {zero:.4g}." if 0.0 < zero <= use.error else ""
+    said = f" Its mean is stable below alpha = {step.limit:.3g}; its spread is not known."
+    if step.moments is not None:
+        spread = zeroed(step.moments.spread(step.alpha), c.scale)
+        numbers |= {"mean_square_alpha": step.limit, "spread": spread}
+        said = (
+            f" Its mean square is bounded up to alpha = {step.limit:.3g}. At alpha = "
+            f"{step.alpha:g} the values of a long run are {spread:.2g} away from those of the "
+            "fixed point, in the root mean square."
+        )
+    said += (
+        f" At alpha = {step.alpha:g} its mean has 1 % of its slowest mode left after "
+        f"{about(step.horizon)} steps."
+    )
+    shown = [
+        f"{k} = {v if isinstance(v, str) else f'{v:.4g}'}"
+        for k, v in use.params.items()
+        if k != "lam" or v
+    ]
+    if not use.instead_of:
+        shown.append(f"alpha = {step.alpha:g}")
+        text += said
+    with_ = f" with {', '.join(shown)}" if shown else ""
+    return Finding("recommended", text=f"use {use.name}{with_}: {text}", numbers=numbers)
 
 
 def off_by_two(c: Analysis) -> str:
@@ -147,13 +337,3 @@ def off_by_two(c: Analysis) -> str:
         "if eta is half or twice as large" if half
         else "if eta is twice as large (half of it is unstable)"
     )  # fmt: skip
-
-
-def _mean_square(c: Analysis, best: Candidate) -> dict[str, float]:
-    """The largest step size for bounded second moments, and the spread well below it."""
-    found = c.mean_square(best.learner)
-    if found is None or found.largest_alpha == 0.0:
-        return {}
-    alpha = 10.0 ** np.floor(np.log10(found.largest_alpha / WELL_BELOW))
-    spread = zeroed(found.spread(float(alpha)), c.scale)
-    return {LIMIT: found.largest_alpha, ALPHA: float(alpha), SPREAD: spread}
