@@ -40,14 +40,23 @@ def log_of(batch_rows: int = 65_536) -> Log:
     return open_log(table(), discount=None, batch_rows=batch_rows)
 
 
-def outcomes(log: Log, learners: list[Learner], averaging: bool = False) -> list[Followed]:
-    """Where the learners end for the log's two targets."""
-    means, peaks = [averaging] * len(learners), [(1.0, 1.0)] * 2
-    followers = Followers([learners] * 2, means, peaks, log.n_obs, log.rows or 0)
+def outcomes(
+    log: Log, learners: list[Learner], averaging: bool = False, interrupted: bool = False
+) -> list[Followed]:
+    """Where the learners end for the log's two targets; `interrupted` after every batch."""
+
+    def begun() -> Followers:
+        means, peaks = [averaging] * len(learners), [(1.0, 1.0)] * 2
+        return Followers([learners] * 2, means, peaks, log.n_obs, log.rows or 0)
+
+    followers = begun()
     for batch in log.batches():
         rows = Table.of(batch, np.asarray(batch.obs, dtype=np.float64))
         for work in followers.works(rows, batch, shares=2):
             work()
+        if interrupted:
+            saved, followers = followers.state, begun()
+            followers.restore(saved)
     return followers.outcomes()
 
 
@@ -96,6 +105,19 @@ def test_one_of_a_block_diverges() -> None:
                 assert (one.learner, one.target) == (learner, target)
                 assert (one.diverged is not None) == (i == 1) and one.diverged == other.diverged
                 np.testing.assert_array_equal(one.weights, other.weights)
+
+
+@pytest.mark.parametrize("averaging", [False, True])
+def test_a_saved_state_goes_on_to_the_same_bits(averaging: bool) -> None:
+    """Traces, memory, averages, snapshots and schedules are in it; a diverged lane stays so."""
+    texts = ["td:alpha=0.02,lam=0.8", "td:alpha=1e200,lam=0.8", "etd:alpha=0.005,lam=0.5",
+             "td:alpha=0.05,power=0.5,delay=30", "td:alpha=0.02,average=1"]  # fmt: skip
+    learners = [st.learner(text) for text in texts]
+    whole = outcomes(log_of(50), learners, averaging)
+    again = outcomes(log_of(50), learners, averaging, interrupted=True)
+    assert [one.diverged for one in again] == [one.diverged for one in whole]
+    for one, other in zip(again, whole, strict=True):
+        np.testing.assert_array_equal(one.weights, other.weights)
 
 
 def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
