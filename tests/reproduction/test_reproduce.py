@@ -290,16 +290,14 @@ def data_of(chart: dict[str, Any], part: dict[str, Any]) -> list[dict[str, Any]]
 
 def test_a_panel_has_the_authors_axis_beside_a_logarithmic_one(small: Reproduction) -> None:
     chart = drawing(small.figures[1], small)().to_dict(validate=False)
-    left, right = chart["hconcat"]
-    scales = [half["layer"][0]["encoding"]["y"]["scale"] for half in (left, right)]
+    left, right = ({**half, **half["layer"][0]} for half in chart["hconcat"])  # the lines
+    scales = [half["encoding"]["y"]["scale"] for half in (left, right)]
     assert scales[0]["type"] == "linear"
     assert scales[0]["domain"] == [0.0, 20.0]
     assert scales[1]["type"] == "log"
     result = small.results["three_state"]
     for half in (left, right):
-        values = data_of(
-            chart, {**half, **half["layer"][0]}
-        )  # one table for all layers, or its own
+        values = data_of(chart, half)
         ends = {v["label"]: v["mean"] for v in values if v["step"] == SMALL}
         shown = dict(zip([c.label for c in small.figures[1].claims], ends.values(), strict=True))
         mean = result.errors[[str(x) for x in result.learners].index("tdc:alpha=0.001")]
