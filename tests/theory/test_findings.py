@@ -347,7 +347,7 @@ def its_reason(c: Certificate, m: Model, f: Finding) -> None:
         known = all(x.bounded for x in bounded)
         assert f"fastest {'with bounded second moments' if known else 'in the mean'}" in f.text
         speeds = {x.learner.name: x.speed for x in (bounded if known else good)}
-        assert speeds[name] == max(speeds.values())
+        assert speeds[name] >= (1.0 - 1e-9) * max(speeds.values())  # rounding
 
 
 def recommended(c: Certificate, m: Model, f: Finding) -> None:
