@@ -287,7 +287,7 @@ def data_of(chart: dict[str, Any], part: dict[str, Any]) -> list[dict[str, Any]]
 
 def test_a_panel_has_the_authors_axis_beside_a_logarithmic_one(small: Reproduction) -> None:
     chart = figure_chart(small.figures[1], small).to_dict(validate=False)
-    left, right = chart["hconcat"]
+    left, right = ({**half, **half["layer"][0]} for half in chart["hconcat"])  # its lines
     scales = [half["encoding"]["y"]["scale"] for half in (left, right)]
     assert scales[0]["type"] == "linear"
     assert scales[0]["domain"] == [0.0, 20.0]
