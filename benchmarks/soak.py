@@ -45,9 +45,8 @@ from scipy.stats import t as student
 import steadytd as st
 from steadytd.report.certificate.figures import path_chart
 from steadytd.report.certificate.page import certificate_page, write_certificate
-from steadytd.report.draw import drawn
 from steadytd.report.evaluation.page import evaluation_page, write_evaluation
-from steadytd.report.figures import described
+from steadytd.report.figures import described, drawn
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
 

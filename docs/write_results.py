@@ -14,11 +14,10 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from steadytd.base.wording import listed
-from steadytd.report.draw import draw_files
+from steadytd.report.figures import drawn
 from steadytd.report.live import as_json
 from steadytd.report.study.overview import settings as varied
 from steadytd.report.study.page import study_figures
@@ -447,10 +446,7 @@ def main(results: Path) -> None:
     described = {name: as_json(described_for_pages(x)) for name, x in leaders(pages).items()}
     for name, text in described.items():
         (DOCS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-    with TemporaryDirectory() as drawn:
-        draw_files(described, Path(drawn))
-        for name in described:
-            shutil.copyfile(Path(drawn) / f"{name}.svg", DOCS / f"{name}.svg")
+        (DOCS / f"{name}.svg").write_bytes(drawn(text)["svg"])
     for name, found in pages.items():
         (DOCS / f"{name}.md").write_text(page(name, found), encoding="utf-8")
         print(f"docs/results/{name}.md")

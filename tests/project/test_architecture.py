@@ -24,7 +24,7 @@ import steadytd as st
 from steadytd.cli.main import app
 from steadytd.engine.schedule import _kept
 from steadytd.engine.step.compile import kernel
-from steadytd.report import kept, pages
+from steadytd.report import pages
 from steadytd.report.reproduction import page as reproduction_page
 from steadytd.reproduction import reproduce
 from steadytd.reproduction.paper import FIGURES
@@ -193,7 +193,6 @@ def test_walk_of_reproduce(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setattr(reproduce, "FIGURES", (short,))
     monkeypatch.setattr(reproduction_page, "save_figures", lambda *_, **__: None)
     monkeypatch.setattr(pages, "library", lambda: "")
-    monkeypatch.setattr(kept, "warm_up", lambda: None)
     said: list[str] = []
     arguments = ("reproduce", "--figure", "1", "--runs", "2", "--out", str(tmp_path))
     check("reproduce", followed(lambda: said.append(command(*arguments))))

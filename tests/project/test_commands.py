@@ -104,12 +104,13 @@ MADE_BY = {
         "python examples/clinic.py results/clinic_careless.parquet --careless",
     "results/clinic_2600.parquet":
         "python examples/clinic.py results/clinic_2600.parquet --patients 2600",
+    "results/cures": "steadytd study studies/cures.toml",
     "results/mine": "steadytd study mine.toml",
     "results/quick": "steadytd study quick",
 }  # fmt: skip
 SLOW = re.compile(
     r"steadytd reproduce|engine dask|study studies/(?!quick)|report results/(?!quick|mine)"
-    r"|benchmarks/(horde|logs|sizes|soak)|examples/horde|trust.py(?!.*--part)|drl_q|--only traces"
+    r"|benchmarks/(horde|logs|sizes|soak)|examples/horde|trust.py(?!.*--part)|drl_q|--only traces|cure_wins"
 )
 NO_BROWSER = "this benchmark needs Playwright and Chromium; `make test-browser` installs both"
 CLUSTER = "tcp://head:8786"
@@ -150,8 +151,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "my_laws.py").write_text(LAWS)
     st.problem("three_state").save(made / "mine.npz")
     shutil.copy(sample_log(made / "log.parquet"), made / "logs")
-    for name in ("run_snippets.py", "living.py"):
-        shutil.copy(ROOT / "docs" / name, made / "docs")
+    for file in (ROOT / "docs").glob("*.py"):
+        shutil.copy(file, made / "docs")
+    (made / "docs" / "results").mkdir()
     (made / "docs" / "page.md").write_text("```python\n# runs\nprint(1)\n```\n")
     return made
 
@@ -375,10 +377,7 @@ def test_make_reproduce(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_make_results(place: Path) -> None:
     """Two studies, smaller, to documents of its own; commands above run the others."""
-    for file in (ROOT / "docs").glob("*.py"):
-        shutil.copy(file, place / "docs")
-    (place / "docs" / "results").mkdir()
-    make("results", "STUDIES=collision cures", cwd=place)
+    make("results", "STUDIES=collision cures", "MORE=--quick", cwd=place)
     made = {path.stem for path in (place / "docs" / "results").glob("*.md")}
     assert made == {"index", "collision", "cures"}
 

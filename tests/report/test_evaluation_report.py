@@ -21,7 +21,7 @@ from steadytd.evaluation.estimate.quantiles import ReturnLevel
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.result import Evaluation
-from steadytd.report import draw
+from steadytd.report import figures
 from steadytd.report.evaluation import page
 from steadytd.report.evaluation.agreement import agreement_chart
 from steadytd.report.evaluation.chosen import chosen_words, telling
@@ -223,7 +223,7 @@ def test_a_failure_while_drawing_changes_nothing(
             raise RuntimeError("no space left")
         return {"svg": b""}
 
-    monkeypatch.setattr(draw, "drawn", fails_the_second_time)
+    monkeypatch.setattr(figures, "drawn", fails_the_second_time)
     for out in (old, tmp_path / "new"):
         with pytest.raises(RuntimeError, match="no space"):
             write_evaluation(evaluation, out)

@@ -20,11 +20,9 @@ import pytest
 import steadytd as st
 from steadytd.base.wording import figures as in_words
 from steadytd.cli.main import main
-from steadytd.report import figures, kept
-from steadytd.report.figures import FORMATS, described, save_figure
-from steadytd.report.kept import kept_chart
-from steadytd.report.live import live
-from steadytd.report.reproduction.figures import drawing
+from steadytd.report import figures
+from steadytd.report.figures import FORMATS, save_figure
+from steadytd.report.reproduction.figures import figure_chart
 from steadytd.report.reproduction.page import command, write_reproduction
 from steadytd.reproduction import spread, verdict
 from steadytd.reproduction import statements as say
@@ -35,7 +33,6 @@ from steadytd.reproduction.supplement import PANELS
 from steadytd.reproduction.verdict import Theory, judge, predict
 from steadytd.theory.exact import exact_error
 from tests.support.html import read_page
-from tests.support.other_code import changed
 
 SMALL = 20_000  # steps of a panel in the ordinary tests
 
@@ -289,8 +286,8 @@ def data_of(chart: dict[str, Any], part: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def test_a_panel_has_the_authors_axis_beside_a_logarithmic_one(small: Reproduction) -> None:
-    chart = drawing(small.figures[1], small)().to_dict(validate=False)
-    left, right = ({**half, **half["layer"][0]} for half in chart["hconcat"])  # the lines
+    chart = figure_chart(small.figures[1], small).to_dict(validate=False)
+    left, right = ({**half, **half["layer"][0]} for half in chart["hconcat"])  # its lines
     scales = [half["encoding"]["y"]["scale"] for half in (left, right)]
     assert scales[0]["type"] == "linear"
     assert scales[0]["domain"] == [0.0, 20.0]
@@ -305,7 +302,7 @@ def test_a_panel_has_the_authors_axis_beside_a_logarithmic_one(small: Reproducti
 
 
 def test_a_figure_shows_the_likely_range_of_the_mean(small: Reproduction) -> None:
-    chart = drawing(small.figures[0], small)().to_dict(validate=False)
+    chart = figure_chart(small.figures[0], small).to_dict(validate=False)
     (thin,) = [x for x in chart["layer"] if x["encoding"].get("y", {}).get("field") == "end"]
     values = data_of(chart, thin)
     assert {v["label"] for v in values} == {"emphatic TD"}
@@ -416,29 +413,6 @@ def test_an_interrupt_while_running_stops_every_thread() -> None:
     assert max(calls) < 0.01 * updates
 
 
-def test_an_interrupt_while_others_run_stops_them() -> None:
-    """Figure 1 is ready while the runs of figure 2, here a minute of them, have hardly begun."""
-    counts = [(0, 1)]
-
-    def interrupted(part: Reproduction) -> None:
-        assert [f.number for f in part.figures] == [1]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        reproduce([1, 2], 500, progress=lambda *now: counts.append(now), ready=interrupted)
-    done, total = counts[-1]
-    assert total == 500 * 6 * (10_000 + 1_000_000) and done < 0.5 * total
-
-
-def test_what_is_ready_early_is_what_is_returned() -> None:
-    parts: list[Reproduction] = []
-    done = reproduce([1, 3], 2, ready=parts.append)
-    assert [f.number for part in parts for f in part.figures] == [1, 3]
-    assert done.rows == [row for part in parts for row in part.rows]
-    assert done.results == {k: v for part in parts for k, v in part.results.items()}
-    assert [row.figure for row in done.rows] == sorted(row.figure or 0 for row in done.rows)
-
-
 def test_one_run_has_no_standard_error() -> None:
     done = reproduce([1], runs=1, seed=7)
     assert [r.stderr for r in done.rows] == [None] * 6
@@ -489,7 +463,7 @@ def test_a_picture_that_was_drawn_is_not_drawn_again(
     import vl_convert
 
     monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path / "kept"))
-    chart = drawing(small.figures[0], small)()
+    chart = figure_chart(small.figures[0], small)
     svg = save_figure(chart, tmp_path, "one", keep=True)
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda text: "drawn again")
     assert save_figure(chart, tmp_path, "two", keep=True) == svg
@@ -499,34 +473,6 @@ def test_a_picture_that_was_drawn_is_not_drawn_again(
     monkeypatch.setattr(vl_convert, "svg_to_pdf", lambda svg: b"")
     other = chart.properties(title="another")
     assert save_figure(other, tmp_path, "three", keep=True) == "drawn again"
-
-
-def test_a_chart_that_was_put_together_is_kept_by_what_it_shows(
-    small: Reproduction, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path))
-    made: list[object] = []
-
-    def counted(chart: object) -> dict[str, Any]:
-        made.append(chart)
-        return described(chart)
-
-    monkeypatch.setattr(kept, "described", counted)
-    for figure in small.figures:
-        asked = drawing(figure, small)
-        first, whole = kept_chart(asked), described(asked())
-        assert first == (whole, live("", whole))
-        made.clear()
-        assert kept_chart(drawing(figure, small)) == first and made == []
-        with changed("steadytd.report.palette"):
-            kept_chart(asked)
-        assert len(made) == 1
-    result = small.results["three_state"]
-    errors = result.errors.copy()
-    errors[0, 0, 1] += 1e-9  # of a learner in all of them
-    results = {**small.results, "three_state": replace(result, errors=errors)}
-    kept_chart(drawing(small.figures[0], replace(small, results=results)))
-    assert len(made) == 2
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from functools import cache
 
 import pytest
 
-from steadytd.report import draw, pages
+from steadytd.report import figures, pages
 
 DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 
 @pytest.fixture(scope="module", autouse=True)
 def light_pages() -> Iterator[None]:
-    """Every PNG is one pixel, drawn in this process, and what was drawn before is not drawn again.
+    """Every PNG is one pixel, and what was drawn before is not drawn again.
 
     `test_reproduce` draws real ones.
     """
@@ -25,7 +25,6 @@ def light_pages() -> Iterator[None]:
         for name in ("vegalite_to_svg", "svg_to_pdf"):
             patch.setattr(vl_convert, name, cache(getattr(vl_convert, name)))
         patch.setattr(vl_convert, "svg_to_png", lambda svg, scale=1.0: pixel)
-        patch.setattr(draw, "PROCESSES", 1)
         patch.setattr(pages, "library", lambda: "/* the script that draws */")
         yield
 
@@ -33,6 +32,5 @@ def light_pages() -> Iterator[None]:
 def no_pictures(patch: pytest.MonkeyPatch) -> None:
     """Pages whose pictures nobody looks at: none is drawn."""
     drawn = dict.fromkeys(("svg", "png", "pdf"), b"<svg></svg>")
-    patch.setattr(draw, "drawn", lambda text: drawn)
-    patch.setattr(draw, "FEW", 10**6)  # all in this process
+    patch.setattr(figures, "drawn", lambda text: drawn)
     patch.setattr(pages, "library", lambda: "/* the script that draws */")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import nullcontext
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,13 +27,9 @@ from steadytd.cli.console import (
 
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
-    from steadytd.reproduction.reproduce import Reproduction
     from steadytd.reproduction.verdict import Row
     from steadytd.runs.result import Result
 
-# Seconds that a thread keeps Python's lock while others wait. Runs ask for it every few
-# milliseconds, and should not stand still for 5, Python's own choice, beside a thread that draws.
-SWITCH = 0.0005
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Threads = Annotated[
     int | None, typer.Option(**WHOLE, help="Number of threads; default: all processors.")
@@ -72,36 +66,17 @@ def reproduce(
       steadytd reproduce --supplement --out results/supplement
     """
     from steadytd.base.files import require_writable
-    from steadytd.report.kept import nothing_kept, warm_up
     from steadytd.reproduction.reproduce import check_request
     from steadytd.reproduction.reproduce import reproduce as do
 
     check_request(figure or (), runs, seed)
     require_writable(directory)
-    drawn: dict[str, Any] = {}
-
-    def ready(part: Reproduction) -> None:
-        from steadytd.report.reproduction.page import draw  # here: the runs are under way
-
-        warm_up()
-        drawn.update(draw(part))
-
-    if nothing_kept():
-        Thread(target=warm_up, daemon=True).start()
-    sys.setswitchinterval(SWITCH)
     with progress_bar("running") as update:
-        done = do(
-            figure or (),
-            runs=runs,
-            seed=seed,
-            progress=update,
-            supplement=supplement,
-            ready=ready,
-        )
+        done = do(figure or (), runs=runs, seed=seed, progress=update, supplement=supplement)
     from steadytd.report.reproduction.page import write_reproduction
 
     with err.status("drawing figures"):
-        report = write_reproduction(done, directory, pictures=not no_figures, drawn=drawn)
+        report = write_reproduction(done, directory, pictures=not no_figures)
     if as_json:
         print_json([row.to_dict() for row in done.rows])
         open_page(report, show)

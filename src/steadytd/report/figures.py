@@ -7,24 +7,23 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.files import kept_arrays, read_kept, write_whole
+from steadytd.base.files import kept_arrays, write_whole
 from steadytd.base.identity import digest
 from steadytd.base.wording import visible
-from steadytd.report.draw import FORMATS, SHARPNESS, draw_files
 from steadytd.report.palette import DASHES, Look, looks
 from steadytd.report.palette import HUES as COLOURS
 
 __all__ = ["COLOURS", "FORMATS", "Curve", "learning_curves", "save_figure", "save_figures"]
 
+FORMATS = ("svg", "png", "pdf")
+SHARPNESS = 1.5  # pixels per point of a PNG
 POINTS = 250  # per curve: more cannot be told apart on paper
 FLOOR = 1e-16  # the least error shown on a logarithmic axis
 THOUSANDS = (
@@ -211,23 +210,28 @@ def save_figures(charts: Mapping[str, Any], directory: Path, keep: bool = False)
 
     With `keep`, a description that was drawn before is not drawn again.
     """
-    texts = {name: json.dumps(described(chart)) for name, chart in charts.items()}
-    if not keep:
-        draw_files(texts, directory)
-        return
-    installed = metadata.version("vl-convert-python")
-    ids = {name: digest(text, installed, SHARPNESS) for name, text in texts.items()}
-    new = {n: texts[n] for n, i in ids.items() if read_kept(f"figure-{i[:24]}.npz", i) is None}
-    draw_files(new, directory)
-    for name, identity in ids.items():
-        found = kept_arrays("figure", identity, partial(_read, directory, name))
-        for kind in FORMATS:
-            write_whole(directory / f"{name}.{kind}", found[kind].tobytes())
+    for name, chart in charts.items():
+        text = json.dumps(described(chart))
+        for kind, content in (_drawn_once(text) if keep else drawn(text)).items():
+            write_whole(directory / f"{name}.{kind}", content)
 
 
-def _read(directory: Path, name: str) -> dict[str, NDArray[np.uint8]]:
-    """The files of a figure, as bytes."""
-    return {k: np.fromfile(directory / f"{name}.{k}", np.uint8) for k in FORMATS}
+def _drawn_once(text: str) -> dict[str, bytes]:
+    """The files of a description, kept for the next time that they are asked for."""
+    identity = digest(text, metadata.version("vl-convert-python"), SHARPNESS)
+    found = kept_arrays(
+        "figure", identity, lambda: {k: np.frombuffer(x, np.uint8) for k, x in drawn(text).items()}
+    )
+    return {kind: content.tobytes() for kind, content in found.items()}
+
+
+def drawn(text: str) -> dict[str, bytes]:
+    """The files of a description, by their endings."""
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(text)
+    png = vl_convert.svg_to_png(svg, scale=SHARPNESS)
+    return {"svg": svg.encode(), "png": png, "pdf": vl_convert.svg_to_pdf(svg)}
 
 
 def described(chart: Any) -> dict[str, Any]:

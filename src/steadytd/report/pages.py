@@ -8,11 +8,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytd.base.files import kept_arrays
 from steadytd.base.identity import digest
 from steadytd.base.wording import figures, interval, visible
-from steadytd.report.draw import script
 
 if TYPE_CHECKING:
     import jinja2
@@ -69,7 +69,7 @@ def library() -> str:
     It is put together once per version and kept.
     """
     identity = digest("vegaEmbed of Vega-Lite", version("vl-convert-python"))
-    kept = kept_arrays("script", identity, lambda: {"script": np.frombuffer(script(), np.uint8)})
+    kept = kept_arrays("script", identity, _script)
     return (
         kept["script"]
         .tobytes()
@@ -77,6 +77,13 @@ def library() -> str:
         .replace("</script", "<\\/script")
         .replace("<!--", "<\\!--")
     )
+
+
+def _script() -> dict[str, NDArray[np.uint8]]:
+    import vl_convert
+
+    text = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return {"script": np.frombuffer(text.encode(), np.uint8)}
 
 
 def versions() -> dict[str, str]:

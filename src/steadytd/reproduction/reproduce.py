@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from steadytd.base.errors import InputError
@@ -21,7 +20,6 @@ from steadytd.reproduction.spread import RUNS as MANY
 from steadytd.reproduction.spread import spreads
 from steadytd.reproduction.supplement import PANELS
 from steadytd.reproduction.verdict import Row, Theory, judge, predict
-from steadytd.runs.ahead import compile_beside
 from steadytd.runs.result import Result
 from steadytd.runs.run import run
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 POINTS = 1001  # recording points of a curve: every thousandth of the run
-
-Ready = Callable[["Reproduction"], None]
 
 
 @dataclass(frozen=True)
@@ -86,97 +82,63 @@ def reproduce(
     seed: int = 0,
     progress: Progress | None = None,
     supplement: bool = False,
-    ready: Ready | None = None,
 ) -> Reproduction:
-    """Run the learners of the chosen figures (all, and the supplement, by default) and judge.
-
-    `ready` is given what is known of each problem as soon as it is, while others still run.
-    """
+    """Run the learners of the chosen figures (all, and the supplement, by default) and judge."""
     check_request(figures, runs, seed)
     seeds = range(int(seed), int(seed) + int(runs))
-    return reproduce_figures(choose(figures, supplement), seeds, progress, ready=ready)
+    return reproduce_figures(choose(figures, supplement), seeds, progress)
 
 
 def reproduce_figures(
-    chosen: list[Figure],
-    seeds: range,
-    progress: Progress | None = None,
-    many: int = MANY,
-    ready: Ready | None = None,
+    chosen: list[Figure], seeds: range, progress: Progress | None = None, many: int = MANY
 ) -> Reproduction:
     """Run and judge figures, one run per problem: every learner is a lane of the same streams.
 
-    `many` runs say what the runs of a learner with infinite variance look like.
+    `many` runs say what the runs of a learner with infinite variance look like. Theory is worked
+    out in a thread beside the runs: a first call saves the seconds that it takes.
     """
     tasks = [
         _Task(name, make_problem(name), some, _learners(some))
         for name in dict.fromkeys(f.problem for f in chosen)
         if (some := [f for f in chosen if f.problem == name])
     ]
-    cold = compile_beside([learner for task in tasks for learner in task.learners])
-    with shown(progress, "running") as report, _Pools(report) as pools:
-        parts = dict(_parts(tasks, seeds, many, cold, pools, ready))
-    return _joined(chosen, [parts[task.name] for task in tasks])
+    results: dict[str, Result] = {}
+    theories: dict[str, dict[str, Theory]] = {}
+    beside = ThreadPoolExecutor(1)
+    try:
+        predicted = [beside.submit(_predict_all, task) for task in tasks]
+        with shown(progress, "running") as report:
+            count = _Counter(report)
+            for task, theory in zip(tasks, predicted, strict=True):
+                results[task.name] = _run(task, seeds, count.part())
+                wide = spreads(
+                    task.problem, task.learners, task.steps, len(seeds), many, count.part()
+                )
+                theories[task.name] = {
+                    text: one.seen(wide.get(text)) for text, one in theory.result().items()
+                }
+    finally:
+        beside.shutdown(cancel_futures=True)
+    rows = [judge(f, claim, results[f.problem], theories[f.problem])
+            for f in chosen for claim in f.claims]  # fmt: skip
+    return Reproduction(chosen, results, theories, rows, seeds[0])
 
 
-def _parts(
-    tasks: list[_Task], seeds: range, many: int, cold: bool, pools: _Pools, ready: Ready | None
-) -> Iterator[tuple[str, Reproduction]]:
-    """What is known of each problem, the shortest first: it loads the loops for all."""
-    order = sorted(tasks, key=lambda task: task.steps)
-    results = [pools.running.submit(_run, task, seeds, pools.count(task.name)) for task in order]
-    if not cold:  # nothing may keep the long runs from their start; compiling takes longer
-        results[0].result()
-    theories = [pools.beside.submit(_predict_all, task) for task in order]
-    for task, result, theory in zip(order, results, theories, strict=True):
-        found = result.result()
-        count = pools.count(f"many of {task.name}")
-        wide = spreads(task.problem, task.learners, task.steps, len(seeds), many, count)
-        known = {text: one.seen(wide.get(text)) for text, one in theory.result().items()}
-        rows = [judge(f, claim, found, known) for f in task.figures for claim in f.claims]
-        part = Reproduction(task.figures, {task.name: found}, {task.name: known}, rows, seeds[0])
-        if ready is not None:
-            ready(part)
-        yield task.name, part
-
-
-def _joined(chosen: list[Figure], parts: list[Reproduction]) -> Reproduction:
-    """The parts as one, in the order of the figures."""
-    return Reproduction(
-        chosen,
-        {name: result for part in parts for name, result in part.results.items()},
-        {name: theory for part in parts for name, theory in part.theories.items()},
-        [row for f in chosen for part in parts for row in part.rows if row.name == f.name],
-        parts[0].seed,
-    )
-
-
-class _Pools:
-    """A thread for runs and one for theory; in case of an error or interrupt both stop soon."""
+class _Counter:
+    """Reports the updates of several runs as those of one."""
 
     def __init__(self, report: Progress | None) -> None:
-        self.report, self.lock, self.stopped = report, Lock(), False
-        self.counts: dict[str, tuple[int, int]] = {}
-        self.running, self.beside = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self.report = report
+        self.counts: list[tuple[int, int]] = []
 
-    def __enter__(self) -> _Pools:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stopped = error[0] is not None
-        for pool in (self.running, self.beside):
-            pool.shutdown(cancel_futures=True)
-
-    def count(self, what: str) -> Progress:
-        """A progress function for one run: all of them together are reported."""
+    def part(self) -> Progress:
+        """A progress function for the next run."""
+        self.counts.append((0, 0))
 
         def report(now: int, total: int) -> None:
-            if self.stopped:
-                raise InterruptedError
-            with self.lock:
-                self.counts[what] = now, total
-                if self.report is not None:
-                    self.report(*map(sum, zip(*self.counts.values(), strict=True)))
+            self.counts[-1] = now, total
+            if self.report is not None:
+                self.report(*map(sum, zip(*self.counts, strict=True)))
 
         return report
 

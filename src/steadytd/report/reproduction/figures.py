@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,11 @@ from steadytd.reproduction.verdict import ZERO
 from steadytd.theory.dynamics import best_error
 
 
-def drawing(asked: Figure, done: Reproduction) -> partial[Any]:
-    """A figure of the paper, or a panel of its supplement, as a call that draws it."""
-    return figure_drawing(asked, done) if asked.axis is None else panel_drawing(asked, done)
-
-
-def figure_drawing(figure: Figure, done: Reproduction) -> partial[Any]:
-    """One figure of the paper, as a call that draws it."""
+def figure_chart(figure: Figure, done: Reproduction) -> Any:
+    """A figure of the paper, or a panel of its supplement."""
+    if figure.axis is not None:
+        steps = done.results[figure.problem].steps
+        return panel(f"{figure.name}: {figure.title}", steps, _curves(figure, done), figure.axis)
     result = done.results[figure.problem]
     curves = _curves(figure, done)
     unstable = [row for row in done.rows if row.name == figure.name and not row.stable]
@@ -38,8 +35,7 @@ def figure_drawing(figure: Figure, done: Reproduction) -> partial[Any]:
     if any(curve.likely for curve in curves):
         share = f"{100 * (LIKELY[1] - LIKELY[0]):.0f} of 100"
         notes.append(f"thin lines: {share} such means lie between them")
-    return partial(
-        learning_curves,
+    return learning_curves(
         f"{figure.name}: {figure.title}",
         "; ".join(notes),
         result.steps,
@@ -65,10 +61,3 @@ def _curves(figure: Figure, done: Reproduction) -> list[Curve]:
         name = text.partition(":")[0]
         curves.append(Curve(claim.label, result.errors[texts.index(text)], likely, name))
     return curves
-
-
-def panel_drawing(asked: Figure, done: Reproduction) -> partial[Any]:
-    """One panel of the supplement, as a call that draws it."""
-    assert asked.axis is not None
-    steps = done.results[asked.problem].steps
-    return partial(panel, f"{asked.name}: {asked.title}", steps, _curves(asked, done), asked.axis)

@@ -6,48 +6,41 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.files import filling, write_frame, write_whole
-from steadytd.report.figures import save_figures
-from steadytd.report.kept import kept_chart
-from steadytd.report.live import Live
+from steadytd.report.figures import described, save_figures
+from steadytd.report.live import live, untitled
 from steadytd.report.pages import page
-from steadytd.report.reproduction.figures import drawing
+from steadytd.report.reproduction.figures import figure_chart
 from steadytd.reproduction.reproduce import Reproduction, choose
 from steadytd.reproduction.spread import RUNS as MANY
 from steadytd.reproduction.statements import SHOWN_AS_ZERO, TEXT_TOLERANCE
 from steadytd.reproduction.verdict import STANDARD_ERRORS, ZERO
 
-Drawn = dict[str, tuple[dict[str, Any], Live]]  # description and figure in a page, by file name
 
-
-def draw(done: Reproduction) -> Drawn:
-    """The charts of all figures."""
-    return {f.file_name: kept_chart(drawing(f, done)) for f in done.figures}
-
-
-def write_reproduction(
-    done: Reproduction, out: str | Path, *, pictures: bool = True, drawn: Drawn | None = None
-) -> Path:
+def write_reproduction(done: Reproduction, out: str | Path, *, pictures: bool = True) -> Path:
     """Write figures (SVG, PNG, PDF), curves and table (Parquet) and `report.html`; return that.
 
-    Without `pictures` the figures are in the page only. `drawn` is what `draw` gives.
+    Without `pictures` the figures are in the page only.
     """
     with filling(out) as made:
-        _write(done, made, pictures, drawn or draw(done))
+        _write(done, made, pictures)
     return Path(out) / "report.html"
 
 
-def _write(done: Reproduction, directory: Path, pictures: bool, drawn: Drawn) -> None:
+def _write(done: Reproduction, directory: Path, pictures: bool) -> None:
     import polars as pl
+    from altair.utils.schemapi import debug_mode
 
     write_frame(directory / "curves.parquet", done.curves)
     table = pl.DataFrame([row.to_dict() for row in done.rows], infer_schema_length=None)
     write_frame(directory / "table.parquet", table)
+    with debug_mode(False):  # Altair would check every part of every figure
+        drawn = {f.file_name: described(figure_chart(f, done)) for f in done.figures}
     if pictures:
-        save_figures({name: whole for name, (whole, _) in drawn.items()}, directory, keep=True)
+        save_figures(drawn, directory, keep=True)
     shown: list[dict[str, Any]] = [
         {
             "figure": f,
-            "live": drawn[f.file_name][1]._replace(name=f.file_name, title="", files=pictures),
+            "live": untitled(live(f.file_name, drawn[f.file_name], pictures)),
             "rows": [row for row in done.rows if row.name == f.name],
         }
         for f in done.figures
