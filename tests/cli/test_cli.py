@@ -440,7 +440,7 @@ def test_a_large_certificate_says_that_it_is_at_work(
     monkeypatch.setattr(console.err, "status", noted)
     assert call(monkeypatch, "certify", "three_state") == 0
     assert said == ["certifying three_state"]
-    assert "eta=auto takes 0.5143" in capsys.readouterr().out
+    assert "eta=auto takes 0.5143" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_the_documents_say_of_options_is_so() -> None:

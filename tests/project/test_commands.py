@@ -110,7 +110,8 @@ MADE_BY = {
 }  # fmt: skip
 SLOW = re.compile(
     r"steadytd reproduce|engine dask|study studies/(?!quick)|report results/(?!quick|mine)"
-    r"|benchmarks/(horde|logs|sizes|soak)|examples/horde|trust.py(?!.*--part)|drl_q|--only traces|cure_wins"
+    r"|benchmarks/(horde|logs|sizes|soak)|examples/horde|trust.py(?!.*--part)|drl_q|--only traces"
+    r"|cure_wins"
 )
 NO_BROWSER = "this benchmark needs Playwright and Chromium; `make test-browser` installs both"
 CLUSTER = "tcp://head:8786"
