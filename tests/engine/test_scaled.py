@@ -17,6 +17,7 @@ from steadytd.base.arrays import Floats
 from steadytd.engine import scaled_block
 from steadytd.engine.block import Block, Goal
 from steadytd.engine.choose import make_block
+from steadytd.engine.law import Param
 from steadytd.engine.learner import Learner
 from steadytd.engine.scaled_block import MANY, ScaledBlock, active_program, is_scaled
 from steadytd.engine.step.program import only_active
@@ -245,3 +246,22 @@ def test_what_is_carried_along() -> None:
     assert active_program(tdc).pairs == [("w", "z"), ("h", "z")]
     assert active_program(tdc).products == (("h", "z"), ("z", "z"))
     assert set(active_program(htd).products) == {("h", "z"), ("h", "y"), ("z", "z"), ("z", "y")}
+
+
+def test_multiples_that_all_learners_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update of facts alone is computed once for all lanes, and divided by each lane's factor."""
+
+    @st.law(
+        writes={"w": ("z", "w")}, params={"lam": Param("trace decay", 0.0, low=0.0, high=1.0)},
+        traces={"z": lambda rho, gamma, lam: (rho * gamma * lam, rho)},
+    )  # fmt: skip
+    def shared(reward: float, rho: float) -> tuple[float, float]:
+        return 0.01 * reward, -0.001 * rho
+
+    monkeypatch.setattr(scaled_block, "EPOCH", 64)
+    stream = SparseStream(seed=3, steps=150)
+    lanes = [st.learner(shared, alpha=0.1, lam=lam) for lam in (0.3, 0.6, 0.9)]
+    scaled, plain = ScaledBlock(lanes, stream.w0), stream.feed(Block(lanes, stream.w0))
+    scaled.kernel = without_compiler(lanes[0].law)
+    stream.feed(scaled)
+    assert difference(scaled, plain) < CLOSE

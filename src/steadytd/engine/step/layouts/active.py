@@ -198,12 +198,18 @@ class Active(Layout):
         (step,) = steps
         lines: list[Statement] = []
         for v in self.grown:
-            lines += [f"{self.number(n)} /= B_{v}[j]" for n, _ in dict(step.sums)[v]]
+            own = [n for n, _ in dict(step.sums)[v] if n not in self.uniform]
+            lines += [f"{self.number(n)} /= B_{v}[j]" for n in own]
         for v, z in self.program.pairs:
-            lines += [f"S_{v}_{z}[j] += {self.number(step.number(v, z))} * C_{z}[j]"]
+            lines += [f"S_{v}_{z}[j] += {self.multiple(v, step.number(v, z))} * C_{z}[j]"]
         found = lanes(lines)
         for basis in FEATURES:
             found += self.over(basis, lanes(
-                f"{self.cell(v)} += {self.number(n)} * x_k" for v, n in step.on(basis)
+                f"{self.cell(v)} += {self.multiple(v, n)} * x_k" for v, n in step.on(basis)
             ))  # fmt: skip
         return [*found, *([If("wild", ["end = t + 1", "break"])] if self.grown else [])]
+
+    def multiple(self, vector: str, name: str) -> str:
+        """What is added to a vector, over its factor; a number that all lanes share stays as it is."""
+        shared = vector in self.grown and name in self.uniform
+        return f"{self.number(name)} / B_{vector}[j]" if shared else self.number(name)
