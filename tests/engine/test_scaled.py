@@ -249,7 +249,7 @@ def test_what_is_carried_along() -> None:
 
 
 def test_multiples_that_all_learners_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An update of facts alone is computed once for all lanes, and divided by each lane's factor."""
+    """An update of facts alone is computed once; each lane divides it by its own factor."""
 
     @st.law(
         writes={"w": ("z", "w")}, params={"lam": Param("trace decay", 0.0, low=0.0, high=1.0)},

@@ -210,6 +210,6 @@ class Active(Layout):
         return [*found, *([If("wild", ["end = t + 1", "break"])] if self.grown else [])]
 
     def multiple(self, vector: str, name: str) -> str:
-        """What is added to a vector, over its factor; a number that all lanes share stays as it is."""
+        """A number that is added to a vector, over the factor that the vector has."""
         shared = vector in self.grown and name in self.uniform
         return f"{self.number(name)} / B_{vector}[j]" if shared else self.number(name)
