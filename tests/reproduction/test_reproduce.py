@@ -401,6 +401,7 @@ def test_an_interrupt_leaves_only_whole_files(
 
 
 def test_an_interrupt_while_running_stops_every_thread() -> None:
+    """Each thread ends the chunk of 786,432 updates that it is in, and hardly begins another."""
     calls = []
 
     def interrupted(done: int, total: int) -> None:
@@ -410,7 +411,7 @@ def test_an_interrupt_while_running_stops_every_thread() -> None:
     with pytest.raises(KeyboardInterrupt):
         reproduce([2], runs=50, progress=interrupted)
     updates = 50 * 6 * 1_000_000
-    assert max(calls) < 0.01 * updates
+    assert max(calls) < 0.05 * updates
 
 
 def test_one_run_has_no_standard_error() -> None:
