@@ -40,6 +40,6 @@ cd "$place"
 make .venv/.installed-dev
 umask 077
 export STEADYTD_CACHE_DIR=$place/kernels
-odd="NUMBA_CPU_NAME=generic COLUMNS=60 LANG=C LC_ALL=C HOME=/proc"
+odd="NUMBA_CPU_NAME=generic COLUMNS=60 LANG=C LC_ALL= HOME=/proc"
 env $odd make kernels
 run "$odd" "${numerical[@]}" tests/base tests/cli
