@@ -75,6 +75,7 @@ def with_c(measure: Callable[[ctypes.CDLL, Effort], Group], effort: Effort) -> G
 
 
 MEASUREMENTS: dict[str, Callable[..., Group]] = {
+    "start": measurements.start,  # first: a child's peak memory is at least that of its parent
     "c": partial(with_c, measurements.against_c),
     "family": partial(with_c, measurements.family_against_c),
     "numpy": measurements.against_numpy,
@@ -85,7 +86,6 @@ MEASUREMENTS: dict[str, Callable[..., Group]] = {
     "large": traces.over_features,
     "jax": jax_scan.measure,
     "learners": measurements.per_learner,
-    "start": measurements.start,
 }
 
 
