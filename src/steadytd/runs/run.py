@@ -21,7 +21,6 @@ from steadytd.mdp.action_values import ActionValues, Task, require_match
 from steadytd.mdp.problem import Problem
 from steadytd.problems import is_family
 from steadytd.problems import problem as make_problem
-from steadytd.runs.ahead import compile_beside
 from steadytd.runs.lanes import Lane, Outcome, Scene, grouped, lanes_of, run_seed
 from steadytd.runs.result import Result
 from steadytd.theory.closed_form import require_right
@@ -77,7 +76,6 @@ def run(
         "record fewer points, or run fewer learners or seeds",
     )  # fmt: skip
     scene = Scene(found, where, instance=instance)
-    compile_beside(chosen)
     with shown(progress, "running") as report:
         outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, report)
     return Result.collect(found, chosen, asked, numbers, scene.points, outcomes, family or "")
