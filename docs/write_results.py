@@ -302,10 +302,8 @@ def wins_sentence(found: dict[str, Any]) -> str:
     count, rows = found["instances"], {row["learner"]: row for row in found["rows"]}
     mine, of_all, auto = (rows[name] for name in CHOSEN)
     others = [r for r in found["rows"] if r["learner"] not in CHOSEN and 2 * r["long"] >= count]
-    first = min(others, key=lambda r: r["median_error"])
-    most = max(others, key=lambda r: r["wins"])
     growth = next(h["smallest"] for h in found["horizons"] if h["steps"] == found["steps"])
-    return (
+    text = (
         f"On {count} drawn problems on which TD is unstable, after {found['steps']:,} steps (TD's "
         f"unstable mode grows by e^{growth:.0f} or more on the median one), TD's median error is "
         f"{number(found['td'])}, and that of predicting zero {number(found['zero'])}. What the "
@@ -313,7 +311,14 @@ def wins_sentence(found: dict[str, Any]) -> str:
         f"{number(of_all['median_error'])} if it chooses among all cures; perturbed_td with "
         f"eta=auto has {number(auto['median_error'])}. They are within a tenth of the best on "
         f"{mine['within_a_tenth']}, {of_all['within_a_tenth']} and {auto['within_a_tenth']} "
-        f"problems. With one setting for all problems {first['learner']} has the least error, "
+        "problems."
+    )
+    if not others:
+        return text
+    first = min(others, key=lambda r: r["median_error"])
+    most = max(others, key=lambda r: r["wins"])
+    return text + (
+        f" With one setting for all problems {first['learner']} has the least error, "
         f"{number(first['median_error'])}, within a tenth on {first['within_a_tenth']}, and "
         f"{most['learner']} wins most often, {most['wins']} times."
     )

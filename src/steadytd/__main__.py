@@ -4,6 +4,7 @@ What is imported here is little, so that an interruption while the libraries loa
 without a word of Python's.
 """
 
+import atexit
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ def main() -> None:
     heeded = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN  # not if started by nohup
     if heeded:
         signal.signal(signal.SIGINT, _stop)
+        # at its very end Python gives up our handler, and the signal would kill what is done
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     from steadytd.cli import fault
     from steadytd.cli.main import main as run
 

@@ -204,7 +204,7 @@ def test_loops_give_the_same_bits_without_any_part(monkeypatch: pytest.MonkeyPat
 
 PROCESS = """
 import numpy as np
-from steadytd.engine.step import vectors
+from steadytd.evaluation.collect import vectors
 from steadytd.evaluation.collect.products import Across, Eightfold, multiply
 
 assert vectors.eight is vectors.PLAIN.eight
