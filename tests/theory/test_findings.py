@@ -39,7 +39,13 @@ SEEDS = range(examples(2, 8))
 ASKED = (0.0, 0.05, 0.3, 0.42, 1.0)
 NAMED = ("theta2theta", "baird", "three_state", "kolter", "nonmonotone", "collision")
 NEARLY = [(seed, power) for seed in range(3) for power in (7.5, 9, 10.5)]
-CURED = ("off_policy", "transition", "named", "made")  # whose cures `make test` looks at
+CURED = (
+    "off_policy",
+    "transition",
+    "named",
+    "made",
+    "nearly_dependent",
+)  # whose cures `make test` looks at
 MORE = {"off_policy": (15, 58), "chain": (10, 30), "off_policy_wide": (137,)}
 
 

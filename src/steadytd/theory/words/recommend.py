@@ -161,7 +161,7 @@ def recommended(c: Analysis, treatments: tuple[Treatment, ...] = ()) -> Finding 
     if not possible:
         return None
     use = _learner(c, choice(c, possible), possible)
-    calm = (t for t in treatments if t.finite and not t.loud and t.cure.comparable)
+    calm = (t for t in treatments if t.rate and t.finite and not t.loud)
     equal = equals(tuple(t for t in calm if _cure_step(c, t, use).horizon <= LONG))
     if equal and use.error > CLOSE * min(t.error or 0.0 for t in equal) + SOME * c.scale:
         use = _cure(c, equal, use)
