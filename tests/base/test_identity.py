@@ -22,9 +22,9 @@ import numpy as np
 import pytest
 
 import steadytd as st
+from steadytd.base import source
 from steadytd.base.identity import digest, modules
-from steadytd.base.outside import source
-from steadytd.base.outside.source import UnreadableError, closure
+from steadytd.base.source import UnreadableError, closure
 from steadytd.mdp.problem import ARRAYS, LATER, TEXTS
 from tests.support.draws import thinned
 from tests.support.other_code import changed

@@ -20,7 +20,7 @@ import numba.core.compiler
 import numpy as np
 import pytest
 
-from steadytd.base import files, jit, numba_parts
+from steadytd.base import files, jit, numba_internals
 from steadytd.engine.step import kernels
 from steadytd.engine.step.compile import kernel
 from steadytd.learners import algorithm
@@ -71,7 +71,7 @@ def kept(own_cache: Path) -> Path:
 
 def test_this_version_of_numba_has_what_is_needed() -> None:
     """If this fails, Numba has changed: adapt `_OnDisk`, or all starts become slow."""
-    assert numba_parts.can_keep(kernels.uniform)
+    assert numba_internals.can_keep(kernels.uniform)
     assert type(vars(kernels.uniform)["_cache"]) is jit._OnDisk
 
 
@@ -286,10 +286,10 @@ def test_another_numba_compiles_without_keeping(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(numba.core.compiler.CompileResult, "_rebuild")
-    numba_parts._say_missing.cache_clear()
+    numba_internals._say_missing.cache_clear()
     with pytest.warns(UserWarning, match=r"has changed in .*\(cache\): results stay right"):
         function = fresh()
-    assert not numba_parts.can_keep(function)
+    assert not numba_internals.can_keep(function)
     assert function(*STREAM) == RIGHT
     assert not own_cache.exists()
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from steadytd.base.outside import progress
+from steadytd.base import progress
 
 
 class Terminal(io.StringIO):

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from numba import njit
 
 from steadytd.base.arrays import LANES, Floats
-from steadytd.base.numba_parts.vectors import IN_REGISTERS, Operations
+from steadytd.base.numba_vectors import IN_REGISTERS, Operations
 from steadytd.evaluation.collect.vectors import PLAIN
 
 NUMBERS = arrays(np.float64, 3 * LANES, elements=some.floats(-1e6, 1e6))

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import steadytd as st
-from steadytd.base.outside.shown import Shown
+from steadytd.base.display import Shown
 from steadytd.report.certificate.page import findings, verdict
 from steadytd.report.evaluation.words import decision_lines, verdicts
 from steadytd.report.figures import data_of, described

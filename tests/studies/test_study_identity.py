@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import steadytd as st
-from steadytd.base.outside.source import closure
+from steadytd.base.source import closure
 from steadytd.engine.law import Law
 from steadytd.mdp.problem import ARRAYS, LATER, Problem
 from steadytd.studies import dataset

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from steadytd.base import identity
-from steadytd.base.outside import source
+from steadytd.base import identity, source
 
 CACHED = (identity._modules, source.closure, source.imports_of)
 

@@ -48,8 +48,8 @@ from typing import Any
 
 import numpy as np
 
-from steadytd.base.outside import source
-from steadytd.base.outside.source import PACKAGE, UnreadableError, closure, versions
+from steadytd.base import source
+from steadytd.base.source import PACKAGE, UnreadableError, closure, versions
 
 CODE = (
     "co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags",

@@ -11,7 +11,7 @@ used, and what is damaged is thrown away and compiled again. Both are said once.
 has used for long are removed, and the oldest where there are too many.
 
 Numba's own cache looks at one file only. This one takes its place through an attribute that is not
-part of Numba's public interface (`numba_parts`): where a version of Numba lacks what is needed,
+part of Numba's public interface (`numba_internals`): where a version of Numba lacks what is needed,
 functions are compiled anew in every process, and nothing else changes.
 """
 
@@ -33,11 +33,11 @@ import llvmlite
 import numba
 from numba import njit
 
-from steadytd.base import numba_parts
+from steadytd.base import numba_internals
 from steadytd.base.files import cache_directory, read_kept, write_kept
 from steadytd.base.identity import digest, modules
-from steadytd.base.outside.progress import watched
-from steadytd.base.outside.source import PACKAGE
+from steadytd.base.progress import watched
+from steadytd.base.source import PACKAGE
 
 F = TypeVar("F", bound=Callable[..., object])
 DAY = 86_400.0  # seconds
@@ -57,7 +57,7 @@ def compiled(function: F) -> F:
 def compiled_disjoint(function: F) -> F:
     """As `compiled`, for a function whose arrays never overlap."""
     disjoint = njit(
-        nogil=True, error_model="numpy", no_cfunc_wrapper=True, **numba_parts.disjoint()
+        nogil=True, error_model="numpy", no_cfunc_wrapper=True, **numba_internals.disjoint()
     )  # fmt: skip
     return _kept_as_module(disjoint(function))
 
@@ -78,7 +78,7 @@ def inner(function: F) -> F:
 
 def inner_disjoint(function: F) -> F:
     """As `inner`, for a function whose arrays never overlap."""
-    return _inner(numba_parts.disjoint())(function)
+    return _inner(numba_internals.disjoint())(function)
 
 
 def _inner(options: dict[str, Any]) -> Callable[[F], F]:
@@ -92,8 +92,8 @@ def keep(dispatcher: F, stamp: Callable[[], str]) -> F:
 
     The stamp is asked for when the function is first compiled, not when it is defined.
     """
-    if numba_parts.can_keep(dispatcher):
-        numba_parts.set_cache(dispatcher, _OnDisk(dispatcher, stamp))
+    if numba_internals.can_keep(dispatcher):
+        numba_internals.set_cache(dispatcher, _OnDisk(dispatcher, stamp))
     return dispatcher
 
 
@@ -175,7 +175,7 @@ class _OnDisk:
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """The compiled function for these types of arguments, or None."""
-        mark = self._mark(signature, numba_parts.made_for(context))
+        mark = self._mark(signature, numba_internals.made_for(context))
         file = cache_directory() / self._file(mark)
         try:
             there = _usable(file.parent) and _private(file)
@@ -187,7 +187,7 @@ class _OnDisk:
                 if time.time() - file.stat().st_mtime > DAY:
                     os.utime(file)  # it was used: `tidy` goes by that
             with contextlib.suppress(Exception):  # whatever it is, compiling anew mends it
-                return numba_parts.unpack(context, rest)
+                return numba_internals.unpack(context, rest)
         if there:
             with contextlib.suppress(OSError):
                 file.unlink()
@@ -198,10 +198,10 @@ class _OnDisk:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a compiled function, if it can be kept and the directory can be written to."""
-        packed = numba_parts.pack(signature, result)
+        packed = numba_internals.pack(signature, result)
         if packed is None:
             return
-        mark = self._mark(signature, numba_parts.made_for(None, result))
+        mark = self._mark(signature, numba_internals.made_for(None, result))
         directory = cache_directory()
         with contextlib.suppress(OSError):
             if not directory.exists() or _usable(directory):
@@ -219,7 +219,7 @@ class _OnDisk:
         settings = {k: v for k, v in os.environ.items() if k.startswith("NUMBA_")}
         return digest(
             self.stamp(), function.__module__, function.__qualname__, str(signature), names,
-            *numba_parts.options(self.dispatcher), processor, sys.version,
+            *numba_internals.options(self.dispatcher), processor, sys.version,
             numba.__version__, llvmlite.__version__, sorted(settings.items()),
         )  # fmt: skip
 

@@ -17,10 +17,10 @@ from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from steadytd.base import progress
 from steadytd.base.errors import InputError
 from steadytd.base.json import json_text
 from steadytd.base.numbers import from_text
-from steadytd.base.outside import progress
 from steadytd.base.wording import visible
 from steadytd.report import text
 

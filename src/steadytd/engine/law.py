@@ -33,8 +33,8 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, Protocol
 
 from steadytd.base.arrays import Floats
+from steadytd.base.declared import by_name, require_functions
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.outside.declared import by_name, require_functions
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 
 Function = Callable[..., Any]

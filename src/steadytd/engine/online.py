@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steadytd.base.arrays import Floats
+from steadytd.base.display import Shown
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
 from steadytd.base.numbers import whole
-from steadytd.base.outside.shown import Shown
 from steadytd.base.parallel import in_turn
 from steadytd.base.wording import count
 from steadytd.engine.block import Block, Transitions

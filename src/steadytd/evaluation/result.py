@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from steadytd.base.display import Shown
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
-from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import count, visible
 from steadytd.evaluation.estimate.calibration import LogCalibration
 from steadytd.evaluation.estimate.sensitivity import Sensitivity

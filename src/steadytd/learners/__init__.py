@@ -1,6 +1,6 @@
 """The algorithms, one file each. The registry is the directory: `name.py` holds the law `name`.
 
-Other packages add theirs by the entry point `steadytd.laws` (see `base.outside.plugins`).
+Other packages add theirs by the entry point `steadytd.laws` (see `base.registry`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from pathlib import Path
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays
 from steadytd.base.numbers import whole
-from steadytd.base.outside.package import make_callable
-from steadytd.base.outside.plugins import plugins
+from steadytd.base.registry import make_callable, plugins
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params
 from steadytd.engine.online import OnlineLearner

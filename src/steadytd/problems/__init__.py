@@ -4,7 +4,7 @@ A file with `FAMILY = True` describes a family: `make(seed)` is a new instance f
 instances differ in the features `Phi` only. So the stream, the values and the start weights are
 those of all instances alike.
 
-Other packages add theirs by the entry point `steadytd.problems` (see `base.outside.plugins`).
+Other packages add theirs by the entry point `steadytd.problems` (see `base.registry`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from functools import cache
 from types import ModuleType
 
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.outside.package import make_callable
-from steadytd.base.outside.plugins import plugins
+from steadytd.base.registry import make_callable, plugins
 from steadytd.mdp.problem import Problem
 
 

@@ -1,7 +1,7 @@
 """How results show themselves: `print`, notebooks, `plot`, `report`, `to_csv` of every one of them.
 
 One entry per kind: its words (those of the command line, from the same functions), its chart, its
-page, its main table. `base.outside.shown` sends results here.
+page, its main table. `base.display` sends results here.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import one_seed, whole
-from steadytd.base.outside.progress import Progress, shown
 from steadytd.base.parallel import single_threaded
+from steadytd.base.progress import Progress, shown
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.problem import Problem

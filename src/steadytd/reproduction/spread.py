@@ -14,7 +14,7 @@ import numpy as np
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.files import kept_arrays
 from steadytd.base.identity import digest, modules
-from steadytd.base.outside.progress import Progress
+from steadytd.base.progress import Progress
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.reproduction.statements import Spread

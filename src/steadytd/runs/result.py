@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs, frozen
+from steadytd.base.display import Shown
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import filling, write_arrays, write_frame
-from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import count, visible
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params, plain

@@ -13,7 +13,7 @@ import numpy as np
 from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import all_seeds, require_room, whole
-from steadytd.base.outside.progress import Progress, shown
+from steadytd.base.progress import Progress, shown
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner

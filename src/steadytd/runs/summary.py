@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from steadytd.base.outside.shown import Shown
+from steadytd.base.display import Shown
 
 
 class Summary(pl.DataFrame):

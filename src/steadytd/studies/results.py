@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.display import Shown
 from steadytd.base.errors import InputError
-from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import count, visible
 from steadytd.engine.learner import Learner
 from steadytd.runs.outcome import Known, ended, known, outcome, worst, zero_error

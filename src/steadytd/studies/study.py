@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from steadytd.base.display import Shown
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
-from steadytd.base.outside.shown import Shown
 from steadytd.base.wording import visible
 from steadytd.engine.learner import Learner
 from steadytd.studies import dataset, local

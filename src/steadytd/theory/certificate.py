@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steadytd.base.display import Shown
 from steadytd.base.errors import InputError
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
-from steadytd.base.outside.shown import Shown
 from steadytd.base.parallel import single_threaded
 from steadytd.base.wording import visible
 from steadytd.mdp.action_values import ActionValues

@@ -18,7 +18,7 @@ from typing import Any
 
 from steadytd.base.files import file_name
 from steadytd.base.identity import digest, modules
-from steadytd.base.outside.source import UnreadableError
+from steadytd.base.source import UnreadableError
 from steadytd.engine.law import Function, Law
 from steadytd.engine.step.layouts.lanes import loop_source
 from steadytd.engine.step.program import growth, law_functions
@@ -57,14 +57,14 @@ def kernel(
 
     A source with `enter` is called by the driver; one with `run` brings a driver of its own.
     """
-    from steadytd.base import jit, numba_parts
+    from steadytd.base import jit, numba_internals
 
     functions = {**law_functions(law), "growth": growth}
     source = write(law, traced, averaged)
     stamp = _stamp(source, functions)
     module = _module(law.name, source, stamp or digest(source))
     vars(module).update({name: jit.inner(f) for name, f in functions.items()})
-    vars(module)["disjoint"] = numba_parts.disjoint()
+    vars(module)["disjoint"] = numba_internals.disjoint()
     exec(compile(source, str(module.__file__), "exec"), vars(module))
     own = getattr(module, "run", None)
     if stamp is None:

@@ -2,7 +2,7 @@
 
 It is compiled once for all laws: it gets the loop as the address of its machine code, so a new law
 compiles its own few lines and nothing else. Where a version of Numba lacks what that needs
-(`base.numba_parts`), the loop is given as it is, and this is compiled with it.
+(`base.numba_internals`), the loop is given as it is, and this is compiled with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from steadytd.base import numba_parts
+from steadytd.base import numba_internals
 from steadytd.base.jit import compiled
 from steadytd.engine.law import Function
 from steadytd.engine.step.kernels import (
@@ -43,7 +43,7 @@ ENTRY = (*_STATE, *_STEPS, types.int64, types.int64, types.int64)  # what `enter
 
 def address(enter: Any) -> int | None:
     """Where the machine code of a loop lies, compiled or taken from disk; None if not known."""
-    return numba_parts.address(enter, ENTRY)
+    return numba_internals.address(enter, ENTRY)
 
 
 def call(loop: Any, given: Any) -> None:
@@ -58,7 +58,7 @@ def _call(loop: Any, given: Any) -> Function:
     return lambda loop, given: loop(*given)
 
 
-_call_address = numba_parts.caller(ENTRY)  # another type is an error, never a wrong read
+_call_address = numba_internals.caller(ENTRY)  # another type is an error, never a wrong read
 
 
 # Where a lane has left the finite range since the last stop, the driver goes back and repeats that

@@ -7,8 +7,8 @@ number by number, and `put(a, i, v)` writes them back. A product may be fused wi
 takes it, but not in `product(u, v)` and `add_product(total, u, v)`, which round after every
 operation. The arrays must be contiguous and nothing checks their bounds.
 
-Where Numba's inside is not what it was (`base.numba_parts`), eight numbers are a small array: the
-same numbers, not fused, and slow.
+Where Numba has changed inside (`base.numba_internals`), eight numbers are a small array: the same
+numbers, not fused, and slow.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from steadytd.base.arrays import LANES, Floats
 from steadytd.base.jit import not_kept
-from steadytd.base.numba_parts import used
-from steadytd.base.numba_parts.vectors import IN_REGISTERS, Operations
+from steadytd.base.numba_internals import used
+from steadytd.base.numba_vectors import IN_REGISTERS, Operations
 
 
 @not_kept

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from steadytd.base.errors import InputError
 from steadytd.base.files import output_directory, reading_arrays, write_arrays
 from steadytd.base.identity import digest, modules
-from steadytd.base.outside.source import UnreadableError
 from steadytd.base.parallel import connect, require_dask, single_threaded
+from steadytd.base.source import UnreadableError
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.checks import Checked, Checks
 from steadytd.evaluation.collect.plan import Plan

@@ -26,7 +26,7 @@ from steadytd.base.errors import InputError
 from steadytd.base.files import read_kept, write_kept
 
 PACKAGE = __name__.partition(".")[0]
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 NUMERICAL = ("numpy", "scipy", "numba", "llvmlite")
 MOST = 2000  # texts whose imports are kept
 

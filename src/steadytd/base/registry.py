@@ -1,4 +1,6 @@
-"""What other packages add: laws and problems, announced by their entry points.
+"""Registries of laws and problems: a package that lists what is in it, and what others add.
+
+Other packages announce theirs by entry points:
 
     [project.entry-points."steadytd.laws"]
     my_td = "my_package:my_td"
@@ -9,9 +11,11 @@ works as if it were not there.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Collection
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 
 
 def plugins(
@@ -45,3 +49,25 @@ def _warn(group: str, point: EntryPoint, error: Exception) -> None:
         "Update or remove the package.",
         stacklevel=2,
     )
+
+
+class CallablePackage(ModuleType):
+    """A package with a registry, and the function of the same name, as one object.
+
+    `st.problems` and `st.learners` are functions by contract, and importing the packages gives
+    `steadytd` attributes of the same names. As one object each is both, in whatever order things
+    are imported.
+    """
+
+    listing: Callable[[], dict[str, str]]
+
+    def __call__(self) -> dict[str, str]:
+        """Every name with its one-line description."""
+        return self.listing()
+
+
+def make_callable(name: str, listing: Callable[[], dict[str, str]]) -> None:
+    """Let the package `name`, which is being imported, be called."""
+    package = sys.modules[name]
+    package.__class__ = CallablePackage
+    vars(package)["listing"] = listing

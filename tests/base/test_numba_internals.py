@@ -1,6 +1,6 @@
 """What is private to Numba: there, with its effect, in one module, and not needed for the results.
 
-If the first tests fail after an update of Numba, `base/numba_parts` has to follow it. Until then
+If the first tests fail after an update of Numba, `base/numba_internals` has to follow. Until then
 everything still works, but slower.
 """
 
@@ -20,7 +20,7 @@ import pytest
 from numba import njit, types
 
 import steadytd
-from steadytd.base import jit, numba_parts
+from steadytd.base import jit, numba_internals
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.engine.block import Block
@@ -40,9 +40,9 @@ PRIVATE = {  # attributes of Numba's objects that no other module may touch
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("part", numba_parts.NEEDED)
+@pytest.mark.parametrize("part", numba_internals.NEEDED)
 def test_this_numba_has_every_part(part: str) -> None:
-    assert numba_parts.there(part) and numba_parts.used(part)
+    assert numba_internals.there(part) and numba_internals.used(part)
 
 
 def add(a: Floats, b: Floats) -> None:
@@ -53,7 +53,7 @@ def add(a: Floats, b: Floats) -> None:
 def test_disjoint_arrays_are_not_tested_for_overlap() -> None:
     both = types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C")
     found = []
-    for options in ({}, numba_parts.disjoint()):
+    for options in ({}, numba_internals.disjoint()):
         function: Any = njit(error_model="numpy", **options)(add)
         function.compile(both)
         (text,) = function.inspect_llvm().values()
@@ -73,8 +73,8 @@ def test_the_newest_numba_that_is_allowed_is_the_one_tested() -> None:
 
 def test_machine_code_is_entered_by_its_address() -> None:
     kinds = types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C")
-    place = numba_parts.address(njit()(add), kinds)
-    call = numba_parts.caller(kinds)
+    place = numba_internals.address(njit()(add), kinds)
+    call = numba_internals.caller(kinds)
 
     @njit()
     def through(at: int, a: Floats, b: Floats) -> None:
@@ -91,11 +91,11 @@ def test_kept_code_survives_packing() -> None:
     kinds = (types.Array(types.float64, 1, "C"),) * 2
     function.compile(kinds)
     (result,) = function.overloads.values()
-    packed = numba_parts.pack(kinds, result)
+    packed = numba_internals.pack(kinds, result)
     assert packed is not None
-    again = numba_parts.unpack(function.targetctx, packed)
+    again = numba_internals.unpack(function.targetctx, packed)
     assert again.signature == result.signature
-    assert numba_parts.pack((types.Dispatcher(function),), result) is None  # known by its place
+    assert numba_internals.pack((types.Dispatcher(function),), result) is None  # known by its place
 
 
 def private_uses(path: Path) -> list[str]:
@@ -119,10 +119,10 @@ def test_no_other_module_leans_on_numbas_inside() -> None:
     found = {
         str(path.relative_to(SOURCE)): uses
         for path in SOURCE.rglob("*.py")
-        if path.parent.name != "numba_parts" and (uses := private_uses(path))
+        if path.parent.name != "numba_internals" and (uses := private_uses(path))
     }
     assert found == {"base/identity.py": ["targetoptions"]}  # which does without, if it is gone
-    assert len(set(private_uses(SOURCE / "base" / "numba_parts" / "__init__.py"))) > 10
+    assert len(set(private_uses(SOURCE / "base" / "numba_internals" / "__init__.py"))) > 10
 
 
 @pytest.mark.parametrize(
@@ -139,32 +139,32 @@ def test_a_part_that_is_gone_is_noticed(
     name: str, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(f"numba.core.{name}")
-    numba_parts._say_missing.cache_clear()
+    numba_internals._say_missing.cache_clear()
     with pytest.warns(UserWarning, match=rf"\({part}\): results stay right"):
-        assert not numba_parts.used(part)
+        assert not numba_internals.used(part)
 
 
 def test_a_module_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba.core.serialize", None)
-    assert not numba_parts.there("cache")
+    assert not numba_internals.there("cache")
 
 
 def test_parts_are_switched_off_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(numba_parts.WITHOUT, "noalias, vectors")
-    assert [part for part in numba_parts.NEEDED if numba_parts.used(part)] == [
+    monkeypatch.setenv(numba_internals.WITHOUT, "noalias, vectors")
+    assert [part for part in numba_internals.NEEDED if numba_internals.used(part)] == [
         "cache", "address",
     ]  # fmt: skip
-    assert numba_parts.disjoint() == {}
-    monkeypatch.setenv(numba_parts.WITHOUT, "noalais")
+    assert numba_internals.disjoint() == {}
+    monkeypatch.setenv(numba_internals.WITHOUT, "noalais")
     with pytest.raises(InputError, match="'noalais'; did you mean 'noalias'"):
-        numba_parts.used("noalias")
+        numba_internals.used("noalias")
 
 
 def test_the_switch_is_part_of_the_name_of_kept_code(monkeypatch: pytest.MonkeyPatch) -> None:
     function: Any = jit.compiled(kernels.uniform.py_func)  # type: ignore[attr-defined]
     marks = []
     for without in ("", "vectors", "noalias"):
-        monkeypatch.setenv(numba_parts.WITHOUT, without)
+        monkeypatch.setenv(numba_internals.WITHOUT, without)
         marks.append(vars(function)["_cache"]._mark((types.int64,), "processor"))
     assert len(set(marks)) == 3
 
@@ -174,7 +174,7 @@ def test_without_an_address_the_loop_itself_is_called(monkeypatch: pytest.Monkey
         def compile(self, kinds: object) -> None:
             assert kinds == driver.ENTRY
 
-    monkeypatch.setenv(numba_parts.WITHOUT, "address")
+    monkeypatch.setenv(numba_internals.WITHOUT, "address")
     assert driver.address(Loop()) is None
 
 
@@ -195,7 +195,7 @@ def test_loops_give_the_same_bits_without_any_part(monkeypatch: pytest.MonkeyPat
     texts = "tdc:alpha=0.01,ratio=2", "td:alpha=0.001,lam=0.8"
     usual = weights(*texts)
     kernel.cache_clear()
-    monkeypatch.setenv(numba_parts.WITHOUT, "all")
+    monkeypatch.setenv(numba_internals.WITHOUT, "all")
     assert weights(*texts) == usual and len(usual) == 3
     loop = Block([learner(texts[0])], np.zeros(2)).kernel
     assert loop.loop is loop.enter  # not by its address
@@ -218,5 +218,5 @@ np.testing.assert_allclose(C.reshape(12, 8), right, rtol=1e-13, atol=1e-13)
 
 @pytest.mark.slow
 def test_sums_over_a_log_are_the_same_without_vectors(tmp_path: Path) -> None:
-    env = {**os.environ, "STEADYTD_CACHE_DIR": str(tmp_path), numba_parts.WITHOUT: "vectors"}
+    env = {**os.environ, "STEADYTD_CACHE_DIR": str(tmp_path), numba_internals.WITHOUT: "vectors"}
     subprocess.run([sys.executable, "-c", PROCESS], env=env, check=True)

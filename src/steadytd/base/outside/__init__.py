@@ -1,1 +1,0 @@
-"""What meets the outside: results that show themselves, progress, callable and plugged packages."""
