@@ -8,6 +8,12 @@ half were set aside before any log of either was graded.
 `docs/decisions/0018-trust.md` says what was measured.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchmarks.worlds import continuous_development, continuous_set_aside
 from benchmarks.worlds.development import DEVELOPMENT
 from benchmarks.worlds.drawn_families import DRAWN
 from benchmarks.worlds.drawn_kept import DRAWN_KEPT
@@ -17,11 +23,36 @@ from benchmarks.worlds.later import LATER
 from benchmarks.worlds.reserved import RESERVED
 from benchmarks.worlds.sealed import SEALED
 from benchmarks.worlds.set_aside import SET_ASIDE
+from benchmarks.worlds.simulated import Simulated
 from benchmarks.worlds.unended import UNENDED
 from benchmarks.worlds.unseen import UNSEEN
 from benchmarks.worlds.world import World
 
 __all__ = [
-    "DEVELOPMENT", "DRAWN", "DRAWN_KEPT", "FRESH", "LAST", "LATER", "RESERVED", "SEALED",
-    "SET_ASIDE", "UNENDED", "UNSEEN", "World",
+    "DEVELOPMENT", "DRAWN", "DRAWN_KEPT", "FRESH", "LAST", "LATER", "PARTS", "RESERVED", "SEALED",
+    "SET_ASIDE", "UNENDED", "UNSEEN", "Simulated", "World", "get",
 ]  # fmt: skip
+
+PARTS: dict[str, dict[str, Mapping[str, Callable[[], Any]]]] = {
+    "development": {
+        "finite": DEVELOPMENT,
+        "continuous": continuous_development.CONTINUOUS,
+        "one-step": continuous_development.ONE_STEP,
+    },
+    "set aside": {
+        "finite": {
+            **SET_ASIDE, **FRESH, **LATER, **LAST, **UNENDED, **UNSEEN, **SEALED, **RESERVED,
+        },
+        "continuous": continuous_set_aside.CONTINUOUS,
+        "one-step": continuous_set_aside.ONE_STEP,
+    },
+}  # fmt: skip
+
+
+def get(name: str) -> Any:
+    """The world of a name: of any part, but not a drawn one."""
+    for kinds in PARTS.values():
+        for worlds in kinds.values():
+            if name in worlds:
+                return worlds[name]()
+    raise KeyError(name)
