@@ -43,12 +43,14 @@ class Stock(Simulated):
         gap = level - x[0] - x[1]
         return soft(*(-sharp * (gap - 4.0 * a) ** 2 / 30.0 for a in range(4)), explore=0.1)
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.order_up_to(x, 10.0, 0.7)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.order_up_to(x, 10.0, 0.7)
         follows_demand = self.order_up_to(x, 11.0 * np.exp(x[2]), 1.0)
-        return {"demand": mixed(0.4, mu, follows_demand), "lean": self.order_up_to(x, 8.0, 0.8)}
+        return {
+            "behavior": mu,
+            "demand": mixed(0.4, mu, follows_demand),
+            "lean": self.order_up_to(x, 8.0, 0.8),
+        }
 
 
 class Heating(Simulated):
@@ -73,15 +75,13 @@ class Heating(Simulated):
         )
         return (room, weather, sin, cos), reward, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         cold = 20.0 - x[0]
-        return soft(-0.3 * cold, 0.3, 0.3 * cold, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-0.3 * cold, 0.3, 0.3 * cold, explore=0.15)
         ahead = 20.5 - x[0] - 0.1 * x[1] - 0.5 * x[2]
         thrifty = soft(0.5 - 0.3 * (19.0 - x[0]), 0.3, 0.3 * (19.0 - x[0]), explore=0.15)
         keen = soft(-0.6 * ahead, 0.5, 0.6 * ahead, explore=0.1)
-        return {"ahead": mixed(0.4, mu, keen), "thrifty": mixed(0.4, mu, thrifty)}
+        return {"behavior": mu, "ahead": mixed(0.4, mu, keen), "thrifty": mixed(0.4, mu, thrifty)}
 
 
 class Dosing(Simulated):
@@ -113,11 +113,9 @@ class Dosing(Simulated):
         miss = sharp * (level - 0.5 * x[0] - 0.5 * 0.65 * x[1] * x[2])
         return soft(-miss, 0.5, miss, explore=0.1)
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.aim(x, 2.3, 1.0)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        return {"sharp": self.aim(x, 2.5, 1.8), "high": self.aim(x, 3.1, 1.0)}
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.aim(x, 2.3, 1.0)
+        return {"behavior": mu, "sharp": self.aim(x, 2.5, 1.8), "high": self.aim(x, 3.1, 1.0)}
 
 
 class Checkout(Simulated):
@@ -137,13 +135,11 @@ class Checkout(Simulated):
         rush = 0.9 * rush + 0.2 * rng.standard_normal(len(a))
         return (line, rush), reward, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         press = 0.25 * (x[0] - 4.0)
-        return soft(-press, 0.2, press, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-press, 0.2, press, explore=0.2)
         early = 0.25 * (x[0] - 2.0) + 1.0 * x[1]
-        return {"early": mixed(0.5, mu, soft(-early, 0.2, early, explore=0.1))}
+        return {"behavior": mu, "early": mixed(0.5, mu, soft(-early, 0.2, early, explore=0.1))}
 
 
 class Browsing(Simulated):
@@ -166,14 +162,12 @@ class Browsing(Simulated):
         leaves = rng.random(len(a)) < sigmoid(tired - 0.3 * fit - 3.2)
         return (taste, purse, tired, fame), price * buys, leaves
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.4 * x[0], 0.4 + 0.3 * x[1], 0.2 * x[0], explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.5, 0.4 * x[0], 0.4 + 0.3 * x[1], 0.2 * x[0], explore=0.2)
         offered = np.array([-1.5, -0.5, 0.5, 1.5])[:, None]
         fitting = soft(*(0.8 * -((x[0] - offered) ** 2)), explore=0.1)
         dear = soft(-0.5, 0.0, 0.5, 1.0, explore=0.1)
-        return {"fitting": mixed(0.5, mu, fitting), "dear": mixed(0.4, mu, dear)}
+        return {"behavior": mu, "fitting": mixed(0.5, mu, fitting), "dear": mixed(0.4, mu, dear)}
 
 
 class Epidemic(Simulated):
@@ -195,14 +189,16 @@ class Epidemic(Simulated):
         weary = np.clip(0.95 * weary + 0.06 * a, 0.0, 1.0)
         return (well - new, ill_next, weary, strain), reward, ill_next < 0.004
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         alarm = 20.0 * (x[1] - 0.05)
-        return soft(-alarm, 0.3, alarm - 1.0 * x[2], explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-alarm, 0.3, alarm - 1.0 * x[2], explore=0.2)
         alarm = 30.0 * (x[1] - 0.02) + 2.0 * (x[0] - 0.6)
         wary = soft(-alarm, 0.8, alarm - 1.0 * x[2], explore=0.1)
-        return {"wary": mixed(0.3, mu, wary), "lax": mixed(0.15, mu, soft(1.0, 0.3, -1.0))}
+        return {
+            "behavior": mu,
+            "wary": mixed(0.3, mu, wary),
+            "lax": mixed(0.15, mu, soft(1.0, 0.3, -1.0)),
+        }
 
 
 class Battery(Simulated):
@@ -226,15 +222,13 @@ class Battery(Simulated):
         state = (charge + flow, spread, sin * c + cos * d, cos * c - sin * d)
         return state, reward, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         dear = 0.4 * (2.0 * x[2] + x[1])
-        return soft(-dear, 0.3, dear, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-dear, 0.3, dear, explore=0.2)
         dear = 0.8 * (2.0 * x[2] + x[1]) + 0.3 * (x[0] - 2.0)
         keen = soft(-dear, 0.0, dear, explore=0.1)
         idle = soft(0.0, 1.5, 0.0)
-        return {"keen": mixed(0.4, mu, keen), "idle": mixed(0.4, mu, idle)}
+        return {"behavior": mu, "keen": mixed(0.4, mu, keen), "idle": mixed(0.4, mu, idle)}
 
 
 class Irrigation(Simulated):
@@ -257,14 +251,16 @@ class Irrigation(Simulated):
         rain = rng.gamma(1.0, 0.06, len(a)) * (0.5 + 0.5 * (rain > 0.05))
         return (soil, crop, rain, week), -0.15 * a + 3.0 * crop * ends, ends
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         dry = 4.0 * (0.5 - x[0])
-        return soft(-dry, 0.4, dry, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-dry, 0.4, dry, explore=0.2)
         dry = 6.0 * (0.6 - x[0] - x[2])
         timed = soft(-dry, 0.4, dry - 0.3 * np.abs(x[3] - 9.0) + 1.0, explore=0.1)
-        return {"timed": mixed(0.5, mu, timed), "flood": mixed(0.25, mu, soft(0.0, 1.0, 2.0))}
+        return {
+            "behavior": mu,
+            "timed": mixed(0.5, mu, timed),
+            "flood": mixed(0.25, mu, soft(0.0, 1.0, 2.0)),
+        }
 
 
 class Machine(Simulated):
@@ -284,13 +280,11 @@ class Machine(Simulated):
         load = 0.8 * load + 0.6 * rng.standard_normal(len(a))
         return (wear, load, make), reward, rng.random(len(a)) < 0.02
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(2.0 - 0.6 * x[0], 0.5, 0.4 * x[0] - 1.5, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(2.0 - 0.6 * x[0], 0.5, 0.4 * x[0] - 1.5, explore=0.1)
         by_wear = soft(2.5 - 1.0 * x[0], 1.2 * x[0] * x[2] - 1.0, 0.8 * x[0] - 3.0, explore=0.05)
         never = soft(3.0, -0.5, -2.0, explore=0.1)
-        return {"by_wear": mixed(0.4, mu, by_wear), "never": mixed(0.4, mu, never)}
+        return {"behavior": mu, "by_wear": mixed(0.4, mu, by_wear), "never": mixed(0.4, mu, never)}
 
 
 class Steering(Simulated):
@@ -313,11 +307,9 @@ class Steering(Simulated):
         z = by_place * x[0] + by_speed * x[1]
         return soft(z, 0.0, -z, explore=0.1)
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.turn(x, 0.6, 1.0)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        return {"firm": self.turn(x, 0.75, 1.5), "loose": self.turn(x, 0.55, 0.8)}
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.turn(x, 0.6, 1.0)
+        return {"behavior": mu, "firm": self.turn(x, 0.75, 1.5), "loose": self.turn(x, 0.55, 0.8)}
 
 
 class Harbour(Simulated):
@@ -338,13 +330,15 @@ class Harbour(Simulated):
         lost = rng.random(len(a)) < 0.008 + 0.03 * (np.abs(y) > 3.0)
         return (x, y), 1.0 * arrives, arrives | lost
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.25 * (3.0 - x[0]), -0.3 * x[1], 0.3 * x[1], 0.2 * x[0] - 0.6, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.25 * (3.0 - x[0]), -0.3 * x[1], 0.3 * x[1], 0.2 * x[0] - 0.6, explore=0.2)
         straight = soft(0.4 * (3.0 - x[0]), -0.8 * x[1], 0.8 * x[1], -1.0, explore=0.1)
         aimless = soft(0.3, 0.0, 0.0, 0.0)
-        return {"straight": mixed(0.4, mu, straight), "aimless": mixed(0.3, mu, aimless)}
+        return {
+            "behavior": mu,
+            "straight": mixed(0.4, mu, straight),
+            "aimless": mixed(0.3, mu, aimless),
+        }
 
 
 class Collections(Simulated):
@@ -377,13 +371,11 @@ class Collections(Simulated):
         ends = (debt < 0.1) | (rng.random(len(a)) < 0.04 * sigmoid(late - 3.0) + 0.01)
         return (debt, late, means, temper, plan), paid - np.array([0.0, 0.02, 0.1, 0.05])[a], ends
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.5, 0.2 * x[1], 0.2 * x[0] - 0.5, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.5, 0.5, 0.2 * x[1], 0.2 * x[0] - 0.5, explore=0.2)
         plans = soft(0.3 + 2.0 * x[4], 0.0, 0.5 * x[2], 1.0 + 0.8 * x[3] - 3.0 * x[4], explore=0.1)
         waits = soft(2.5, 0.3, -1.0, -1.5, explore=0.1)
-        return {"plans": mixed(0.4, mu, plans), "waits": mixed(0.4, mu, waits)}
+        return {"behavior": mu, "plans": mixed(0.4, mu, plans), "waits": mixed(0.4, mu, waits)}
 
 
 class Tutoring(Simulated):
@@ -408,12 +400,14 @@ class Tutoring(Simulated):
         mark = np.clip(5.0 + 2.0 * skill + rng.standard_normal(len(a)), 0.0, 10.0)
         return (done, guess, lately, skill, pace), mark * ends, ends
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3 - 0.5 * x[1], 0.4, 0.5 * x[1] - 0.3, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3 - 0.5 * x[1], 0.4, 0.5 * x[1] - 0.3, explore=0.15)
         apt = soft(*(-0.8 * (h - x[1] - 0.4) ** 2 for h in (-1.0, 0.5, 2.0)), explore=0.1)
-        return {"apt": mixed(0.5, mu, apt), "easy": mixed(0.3, mu, soft(2.0, 0.3, -1.0))}
+        return {
+            "behavior": mu,
+            "apt": mixed(0.5, mu, apt),
+            "easy": mixed(0.3, mu, soft(2.0, 0.3, -1.0)),
+        }
 
 
 class Bidding(Simulated):
@@ -434,14 +428,12 @@ class Bidding(Simulated):
         market = 0.9 * market + 0.2 * rng.standard_normal(len(a))
         return (money, day, market, rng.beta(2.0, 5.0, len(a))), sale, (day < 0.01) | (money < 0.3)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.2, 0.4, 0.5, 0.1 * x[0] - 0.6, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.2, 0.4, 0.5, 0.1 * x[0] - 0.6, explore=0.2)
         good = 5.0 * (x[3] - 0.28)
         choosy = soft(-good, 0.0, good, 1.2 * good, explore=0.1)
         blind = soft(0.0, 0.3, 0.8, 1.4, explore=0.1)
-        return {"choosy": mixed(0.35, mu, choosy), "blind": mixed(0.4, mu, blind)}
+        return {"behavior": mu, "choosy": mixed(0.35, mu, choosy), "blind": mixed(0.4, mu, blind)}
 
 
 class Lights(Simulated):
@@ -465,13 +457,12 @@ class Lights(Simulated):
         r, p = sigmoid(red), sigmoid(strong)
         return np.stack([(1 - p) * r, (1 - p) * (1 - r), p * r, p * (1 - r)])
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.colours(x, 0.5 * x[1], 0.5 * x[1] - 0.3)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.colours(x, 0.5 * x[1], 0.5 * x[1] - 0.3)
         strong = 0.5 * x[1] - 0.3
         dim = 0.8 * x[1] - 0.5 + 2.0 * (0.4 - x[0])
         return {
+            "behavior": mu,
             "colour": self.colours(x, 0.5 * x[1] + 0.8, strong),
             "dim": self.colours(x, 0.5 * x[1], dim),
         }
@@ -493,14 +484,16 @@ class Clusters(OneStep):
     def reward(self, rng: Random, x: Floats, a: Ints) -> Column:
         return 1.0 * (x[6] == a)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(*(0.35 * self.weights.T @ x), explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(*(0.35 * self.weights.T @ x), explore=0.2)
         nearest = soft(
             *(0.8 * self.centres.T @ x - 0.4 * (self.centres**2).sum(0)[:, None]), explore=0.1
         )
-        return {"nearest": mixed(0.5, mu, nearest), "even": mixed(0.5, mu, np.full(mu.shape, 0.2))}
+        return {
+            "behavior": mu,
+            "nearest": mixed(0.5, mu, nearest),
+            "even": mixed(0.5, mu, np.full(mu.shape, 0.2)),
+        }
 
 
 class Clicks(OneStep):
@@ -515,12 +508,14 @@ class Clicks(OneStep):
         z = np.stack([0.5 * x[0], -0.5 * x[0], x[1] - 0.2, 0.5 * x[2] - 0.7])
         return 1.0 * (rng.random(len(a)) < sigmoid(np.take_along_axis(z, a[None], 0)[0] - 4.2))
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.2 * x[0], 0.3 * x[1], 0.0, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.5, 0.2 * x[0], 0.3 * x[1], 0.0, explore=0.2)
         keen = soft(x[0], -x[0], 1.5 * x[1], x[2] - 1.0, explore=0.1)
-        return {"keen": mixed(0.6, mu, keen), "third": mixed(0.5, mu, soft(0.0, 0.0, 2.0, 0.0))}
+        return {
+            "behavior": mu,
+            "keen": mixed(0.6, mu, keen),
+            "third": mixed(0.5, mu, soft(0.0, 0.0, 2.0, 0.0)),
+        }
 
 
 class PriceTest(OneStep):
@@ -535,13 +530,12 @@ class PriceTest(OneStep):
         price = np.array([4.0, 6.0, 8.0, 11.0])[a]
         return price * (rng.random(len(a)) < sigmoid(2.2 * x[0] + 0.7 * x[1] - 0.5 * price + 1.0))
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.8 + 0.0 * x[0], 0.5, 0.2, -0.5, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.8 + 0.0 * x[0], 0.5, 0.2, -0.5, explore=0.1)
         best = 4.4 * x[0] + 1.4 * x[1] + 1.0
         by_income = soft(*(-0.1 * (p - best) ** 2 for p in (4.0, 6.0, 8.0, 11.0)), explore=0.1)
         return {
+            "behavior": mu,
             "by_income": mixed(0.6, mu, by_income),
             "cheap": mixed(0.4, mu, soft(3.0, 0.0, 0.0, 0.0)),
         }
@@ -559,12 +553,14 @@ class Spending(OneStep):
         buys = rng.random(len(a)) < sigmoid(0.4 * x[0] + 0.5 * a - 2.0)
         return buys * (rng.lognormal(0.5 + 0.3 * x[1] + 0.2 * x[2], 1.1) - 1.5 * a)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.3 * x[0], 0.2 * x[2], explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.5, 0.3 * x[0], 0.2 * x[2], explore=0.2)
         rich = soft(-x[1] - 0.5 * x[0], 0.0, 1.5 * (x[1] + 0.4 * x[0] - 0.6), explore=0.1)
-        return {"rich": mixed(0.6, mu, rich), "none": mixed(0.5, mu, soft(2.0, 0.0, -1.0))}
+        return {
+            "behavior": mu,
+            "rich": mixed(0.6, mu, rich),
+            "none": mixed(0.5, mu, soft(2.0, 0.0, -1.0)),
+        }
 
 
 class ManyArticles(OneStep):
@@ -580,12 +576,10 @@ class ManyArticles(OneStep):
     def reward(self, rng: Random, x: Floats, a: Ints) -> Column:
         return (self.tastes[a] * x.T).sum(axis=1) + self.common[a] + rng.standard_normal(len(a))
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(*(0.4 * self.common[:, None] + 0.2 * self.tastes @ x), explore=0.3)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(*(0.4 * self.common[:, None] + 0.2 * self.tastes @ x), explore=0.3)
         apt = soft(*(self.common[:, None] + self.tastes @ x), explore=0.1)
-        return {"apt": mixed(0.4, mu, apt), "even": np.full(mu.shape, 1.0 / 30.0)}
+        return {"behavior": mu, "apt": mixed(0.4, mu, apt), "even": np.full(mu.shape, 1.0 / 30.0)}
 
 
 class TopSlot(OneStep):
@@ -604,12 +598,14 @@ class TopSlot(OneStep):
         best = liked.argmax(axis=0)
         return 1.0 / np.take_along_axis(ranks, best[None], 0)[0]
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(*(0.2 * self.weights @ x + 0.1 * np.arange(6)[:, None]), explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(*(0.2 * self.weights @ x + 0.1 * np.arange(6)[:, None]), explore=0.2)
         liked = soft(*(0.6 * self.weights @ x), explore=0.1)
-        return {"liked": mixed(0.5, mu, liked), "last": mixed(0.3, mu, soft(0, 0, 0, 0, 0, 2.0))}
+        return {
+            "behavior": mu,
+            "liked": mixed(0.5, mu, liked),
+            "last": mixed(0.3, mu, soft(0, 0, 0, 0, 0, 2.0)),
+        }
 
 
 class Fee(OneStep):
@@ -629,13 +625,12 @@ class Fee(OneStep):
         p = sigmoid(left)
         return np.concatenate([p * fee, (1.0 - p) * fee])
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.fees(x, soft(0.3 * x[1], 0.2, 0.3 * x[0], explore=0.1), 0.5 * x[2])
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.fees(x, soft(0.3 * x[1], 0.2, 0.3 * x[0], explore=0.1), 0.5 * x[2])
         fee, z = mu[:3] + mu[3:], self.beta @ x
         able = soft(-z, 0.0, z, explore=0.1)
         return {
+            "behavior": mu,
             "window": self.fees(x, fee, 0.5 * x[2] + 1.0),
             "able": self.fees(x, able, 0.5 * x[2]),
         }

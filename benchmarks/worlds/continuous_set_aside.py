@@ -49,14 +49,16 @@ class Glucose(Simulated):
         cost = np.log(sugar / 1.2) ** 2 + 3.0 * (sugar < 0.7)
         return (sugar, insulin, meal, past), -cost, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         high = 1.2 * (x[0] - 1.6) - 0.5 * x[1]
-        return soft(-high, 0.2, high, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-high, 0.2, high, explore=0.15)
         high = 1.8 * (x[0] + 0.8 * x[2] - 1.5 * x[1] - 1.2)
         keen = soft(0.5 - high, 0.2, high - 0.5, explore=0.1)
-        return {"meals": mixed(0.35, mu, keen), "strong": mixed(0.08, mu, soft(-1.0, 0.0, 1.0))}
+        return {
+            "behavior": mu,
+            "meals": mixed(0.35, mu, keen),
+            "strong": mixed(0.08, mu, soft(-1.0, 0.0, 1.0)),
+        }
 
 
 class Fishing(Simulated):
@@ -77,14 +79,13 @@ class Fishing(Simulated):
         reward = 10.0 * caught * np.exp(price) - 0.15 * a
         return (fish, price), reward, fish < 0.08
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = 1.5 * (x[0] - 0.5)
-        return soft(-z, 0.3, 0.2 + 0.5 * z, z, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, 0.3, 0.2 + 0.5 * z, z, explore=0.15)
         z = 4.0 * (x[0] - 0.55) + 1.0 * x[1]
         escape = soft(-z, 0.0, 0.5 * z, z, explore=0.1)
         return {
+            "behavior": mu,
             "escape": mixed(0.4, mu, escape),
             "greedy": mixed(0.3, mu, soft(0.0, 0.3, 0.8, 1.5)),
         }
@@ -115,14 +116,16 @@ class Crossing(Simulated):
         cost = 0.1 * (north + east) + 0.01 * (north**1.5 + east**1.5)
         return (north, east, np.where(moved, green, -green)), -cost, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         wants = 0.2 * (x[1] - x[0]) * x[2]
-        return soft(1.0 - wants, wants, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(1.0 - wants, wants, explore=0.1)
         served, other = np.where(x[2] > 0, x[0], x[1]), np.where(x[2] > 0, x[1], x[0])
         clears = soft(0.8 * (served - 1.0), 0.3 * other - 0.5, explore=0.05)
-        return {"clears": mixed(0.5, mu, clears), "even": mixed(0.1, mu, soft(0.0, 0.0))}
+        return {
+            "behavior": mu,
+            "clears": mixed(0.5, mu, clears),
+            "even": mixed(0.1, mu, soft(0.0, 0.0)),
+        }
 
 
 class Flight(Simulated):
@@ -146,14 +149,13 @@ class Flight(Simulated):
         state = (seats - sold, days, signal, demand)
         return state, price * sold, (days < 0.01) | (seats - sold < 1.0)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         scarce = 0.15 * (20.0 * x[1] - x[0])
-        return soft(0.2 - scarce, 0.4, 0.3, scarce - 0.2, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(0.2 - scarce, 0.4, 0.3, scarce - 0.2, explore=0.2)
         scarce = 0.3 * (24.0 * x[1] - x[0]) + x[2]
         yields = soft(-scarce, 0.2, 0.4, scarce, explore=0.1)
         return {
+            "behavior": mu,
             "yields": mixed(0.4, mu, yields),
             "cheap": mixed(0.12, mu, soft(2.0, 0.5, 0.0, -1.0)),
         }
@@ -181,14 +183,16 @@ class Subscribers(Simulated):
         churns = rng.random(len(a)) < sigmoid(-0.8 * content + 0.15 * recent - 3.3)
         return (content, recent, habit, bother), spent, churns
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.15 * x[1], 0.2 * x[1] - 0.6, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.5, 0.15 * x[1], 0.2 * x[1] - 0.6, explore=0.2)
         care = soft(
             0.8 + 0.5 * x[3], 0.1 * x[1] - 0.3, 0.7 * np.log(x[2]) + 0.2 * x[1] - 0.4, explore=0.1
         )
-        return {"care": mixed(0.5, mu, care), "push": mixed(0.4, mu, soft(-1.0, 0.2, 1.2))}
+        return {
+            "behavior": mu,
+            "care": mixed(0.5, mu, care),
+            "push": mixed(0.4, mu, soft(-1.0, 0.2, 1.2)),
+        }
 
 
 class Pole(Simulated):
@@ -215,13 +219,15 @@ class Pole(Simulated):
         )
         return state, np.ones(len(a)), (np.abs(state[2]) > 0.4) | (np.abs(state[0]) > 2.4)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = 6.0 * x[2] + 1.0 * x[3]
-        return soft(-z, z, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, z, explore=0.2)
         z = 8.0 * x[2] + 2.0 * x[3] + 0.4 * x[0] + 0.6 * x[1]
-        return {"steady": mixed(0.3, mu, soft(-z, z)), "numb": mixed(0.15, mu, soft(0.0, 0.0))}
+        return {
+            "behavior": mu,
+            "steady": mixed(0.3, mu, soft(-z, z)),
+            "numb": mixed(0.15, mu, soft(0.0, 0.0)),
+        }
 
 
 class Dam(Simulated):
@@ -248,14 +254,15 @@ class Dam(Simulated):
         state = (level, flow, sin * c + cos * d, cos * c - sin * d)
         return state, reward, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = 0.3 * (x[0] - 5.0)
-        return soft(-z, 0.2, 0.2 + 0.4 * z, z, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, 0.2, 0.2 + 0.4 * z, z, explore=0.15)
         z = 0.5 * (x[0] - 5.0 + x[1]) - 0.5 * x[2]
-        return {"ready": mixed(0.35, mu, soft(-z, 0.2, 0.4 * z, z, explore=0.1)),
-                "hoards": mixed(0.12, mu, soft(1.0, 0.5, 0.0, -0.5))}  # fmt: skip
+        return {
+            "behavior": mu,
+            "ready": mixed(0.35, mu, soft(-z, 0.2, 0.4 * z, z, explore=0.1)),
+            "hoards": mixed(0.12, mu, soft(1.0, 0.5, 0.0, -0.5)),
+        }
 
 
 class Trading(Simulated):
@@ -275,12 +282,11 @@ class Trading(Simulated):
         swing = np.exp(0.9 * np.log(swing) + 0.15 * rng.standard_normal(len(a)))
         return (signal, swing, holds), reward, rng.random(len(a)) < 0.02
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.8 * x[2] * -1.0 - 0.3 * x[0], 0.5, 0.8 * x[2] + 0.3 * x[0], explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.8 * x[2] * -1.0 - 0.3 * x[0], 0.5, 0.8 * x[2] + 0.3 * x[0], explore=0.1)
         z = 1.2 * x[0] / x[1] + 1.0 * x[2]
         return {
+            "behavior": mu,
             "follows": mixed(0.3, mu, soft(-z, 0.5, z)),
             "flat": mixed(0.2, mu, soft(0.0, 2.0, 0.0)),
         }
@@ -306,12 +312,14 @@ class Ferment(Simulated):
         reward = np.where((a == 2) & ~spoils, 4.0 * product, -0.1 * feed - 0.05)
         return (cells + grown - 0.03 * cells, sugar, product), reward, ends
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3 * x[1], 1.0 - 0.4 * x[1], 1.2 * x[2] - 3.0, explore=0.02)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3 * x[1], 1.0 - 0.4 * x[1], 1.2 * x[2] - 3.0, explore=0.02)
         patient = soft(0.8 * (x[1] - 1.0), 0.8 * (1.2 - x[1]), 2.0 * x[2] - 5.0)
-        return {"patient": mixed(0.5, mu, patient), "hasty": mixed(0.04, mu, soft(-5.0, -5.0, 0.0))}
+        return {
+            "behavior": mu,
+            "patient": mixed(0.5, mu, patient),
+            "hasty": mixed(0.04, mu, soft(-5.0, -5.0, 0.0)),
+        }
 
 
 class Servers(Simulated):
@@ -337,14 +345,15 @@ class Servers(Simulated):
             np.zeros(len(a), dtype=bool),
         )
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = 2.0 * (x[1] / x[0] - 0.8)
-        return soft(-z, 0.5, z, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, 0.5, z, explore=0.15)
         z = 4.0 * ((x[1] + 2.0 * x[2]) / x[0] - 0.75)
-        return {"trend": mixed(0.5, mu, soft(-z, 0.5, z, explore=0.1)),
-                "still": mixed(0.4, mu, soft(0.0, 2.0, 0.0))}  # fmt: skip
+        return {
+            "behavior": mu,
+            "trend": mixed(0.5, mu, soft(-z, 0.5, z, explore=0.1)),
+            "still": mixed(0.4, mu, soft(0.0, 2.0, 0.0)),
+        }
 
 
 class Landing(Simulated):
@@ -364,14 +373,15 @@ class Landing(Simulated):
         reward = lands * (6.0 - 12.0 * np.minimum(np.abs(speed), 1.5)) - 0.3 * burn - 5.0 * lost
         return (np.maximum(height, 0.0), speed, fuel - burn), reward, lands | lost
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = -2.0 * (x[1] + 0.55)
-        return soft(-z, 0.3, z, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, 0.3, z, explore=0.2)
         z = -4.0 * (x[1] + 0.25 + 0.08 * x[0])
-        return {"soft": mixed(0.4, mu, soft(-z, 0.3, z, explore=0.1)),
-                "late": mixed(0.3, mu, soft(1.0, 0.3, -0.5))}  # fmt: skip
+        return {
+            "behavior": mu,
+            "soft": mixed(0.4, mu, soft(-z, 0.3, z, explore=0.1)),
+            "late": mixed(0.3, mu, soft(1.0, 0.3, -0.5)),
+        }
 
 
 class Ward(Simulated):
@@ -394,14 +404,12 @@ class Ward(Simulated):
         dies, leaves = u < sigmoid(1.5 * ill - 7.5), u > 1.0 - sigmoid(-1.2 * ill)
         return list(after), 1.0 * leaves - 1.0 * dies, dies | leaves
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.4, 0.3 * x[0], -0.2 * x[1], 0.2 * x[2], explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.4, 0.3 * x[0], -0.2 * x[1], 0.2 * x[2], explore=0.2)
         ahead = (self.couple @ x)[:4, None] + self.push[:4, :, None] * np.tanh(x[:1])
         apt = soft(*(-0.5 * (ahead**2).sum(axis=0)), explore=0.1)
         worst = soft(*(0.5 * (ahead**2).sum(axis=0)), explore=0.1)
-        return {"apt": mixed(0.4, mu, apt), "inapt": mixed(0.25, mu, worst)}
+        return {"behavior": mu, "apt": mixed(0.4, mu, apt), "inapt": mixed(0.25, mu, worst)}
 
 
 class Reminders(Simulated):
@@ -427,13 +435,14 @@ class Reminders(Simulated):
         p, q = sigmoid(often), sigmoid(first)
         return np.stack([1.0 - p, p * q, p * (1.0 - q)])
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.words(0.4 * x[2] - 0.8, 0.3 * x[1])
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.words(0.4 * x[2] - 0.8, 0.3 * x[1])
         spaced = 0.9 * x[2] - 1.8 + 0.3 * x[1]
-        return {"wording": self.words(0.4 * x[2] - 0.8, 0.3 * x[1] + 0.8),
-                "spaced": self.words(spaced, 0.3 * x[1])}  # fmt: skip
+        return {
+            "behavior": mu,
+            "wording": self.words(0.4 * x[2] - 0.8, 0.3 * x[1] + 0.8),
+            "spaced": self.words(spaced, 0.3 * x[1]),
+        }
 
 
 class Rings(OneStep):
@@ -449,12 +458,14 @@ class Rings(OneStep):
         far = np.hypot(*x) + 0.25 * rng.standard_normal(len(a))
         return 1.0 * (np.clip(np.floor(far), 0, 2) == a)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(-0.3 * np.abs(x[0]), 0.0, 0.3 * np.abs(x[1]), explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(-0.3 * np.abs(x[0]), 0.0, 0.3 * np.abs(x[1]), explore=0.2)
         near = soft(*(-1.5 * np.abs(np.hypot(*x) - ring) for ring in (0.5, 1.5, 2.5)), explore=0.1)
-        return {"near": mixed(0.5, mu, near), "middle": mixed(0.4, mu, soft(0.0, 2.0, 0.0))}
+        return {
+            "behavior": mu,
+            "near": mixed(0.5, mu, near),
+            "middle": mixed(0.4, mu, soft(0.0, 2.0, 0.0)),
+        }
 
 
 class Routing(OneStep):
@@ -470,12 +481,14 @@ class Routing(OneStep):
         minutes = 3.0 + 8.0 * np.abs(x[0] - skill) + 1.5 * np.maximum(x[1], 0.0) * (a % 2)
         return -rng.gamma(2.0, minutes / 2.0)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.4 - 0.4 * x[0], 0.3, 0.0, 0.4 * x[0], explore=0.3)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.4 - 0.4 * x[0], 0.3, 0.0, 0.4 * x[0], explore=0.3)
         apt = soft(*(-5.0 * np.abs(x[0] - skill) for skill in (0.1, 0.4, 0.7, 0.9)), explore=0.1)
-        return {"apt": mixed(0.5, mu, apt), "third": mixed(0.4, mu, soft(0.0, 0.0, 2.0, 0.0))}
+        return {
+            "behavior": mu,
+            "apt": mixed(0.5, mu, apt),
+            "third": mixed(0.4, mu, soft(0.0, 0.0, 2.0, 0.0)),
+        }
 
 
 class Treatment(OneStep):
@@ -492,12 +505,14 @@ class Treatment(OneStep):
         gain = 0.8 * x[0] + 0.6 * (x[1] > 0.5) - 0.4
         return 1.0 * (rng.random(len(a)) < sigmoid(0.5 + self.beta @ x + a * gain))
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3, 0.5 * x[2] + 0.2 * x[0], explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3, 0.5 * x[2] + 0.2 * x[0], explore=0.1)
         gain = 0.8 * x[0] + 0.6 * (x[1] > 0.5) - 0.4
-        return {"gain": soft(0.0, 2.0 * gain, explore=0.1), "harm": mixed(0.4, mu, soft(gain, 0.0))}
+        return {
+            "behavior": mu,
+            "gain": soft(0.0, 2.0 * gain, explore=0.1),
+            "harm": mixed(0.4, mu, soft(gain, 0.0)),
+        }
 
 
 class Donations(OneStep):
@@ -513,11 +528,10 @@ class Donations(OneStep):
         gives = rng.random(len(a)) < sigmoid(taken(z, a) - 3.9)
         return gives * 5.0 * (1.0 + rng.pareto(2.6, len(a))) - 0.02 * (a == 2)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3, 0.2 * x[0], 0.0, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3, 0.2 * x[0], 0.0, explore=0.1)
         return {
+            "behavior": mu,
             "apt": mixed(0.7, mu, soft(0.0, 1.5 * x[0], x[1] - 0.8)),
             "same": mixed(0.5, mu, soft(2.0, 0.0, 0.0)),
         }
@@ -539,12 +553,14 @@ class Catalogue(OneStep):
     def reward(self, rng: Random, x: Floats, a: Ints) -> Column:
         return 2.0 * taken(self.liking(x), a) + 0.5 * rng.standard_normal(len(a))
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(*(0.02 * np.arange(50)[:, None] + 0.5 * self.liking(x)), explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(*(0.02 * np.arange(50)[:, None] + 0.5 * self.liking(x)), explore=0.2)
         apt = soft(*(2.0 * self.liking(x)), explore=0.1)
-        return {"apt": mixed(0.4, mu, apt), "old": mixed(0.5, mu, soft(*(-0.02 * np.arange(50))))}
+        return {
+            "behavior": mu,
+            "apt": mixed(0.4, mu, apt),
+            "old": mixed(0.5, mu, soft(*(-0.02 * np.arange(50)))),
+        }
 
 
 class Auction(OneStep):
@@ -561,13 +577,15 @@ class Auction(OneStep):
         reserve = np.array([0.2, 0.6, 1.0, 1.5, 2.2])[a]
         return np.where(first > reserve, np.maximum(second, reserve), 0.0)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3, 0.4, 0.3 + 0.3 * x[0], 0.3 * x[0], -0.5, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3, 0.4, 0.3 + 0.3 * x[0], 0.3 * x[0], -0.5, explore=0.1)
         sizes = np.array([0.2, 0.6, 1.0, 1.5, 2.2])[:, None]
         apt = soft(*(-3.0 * (np.log(sizes) - x[0]) ** 2), explore=0.1)
-        return {"apt": mixed(0.6, mu, apt), "high": mixed(0.4, mu, soft(0.0, 0.0, 0.0, 1.0, 2.0))}
+        return {
+            "behavior": mu,
+            "apt": mixed(0.6, mu, apt),
+            "high": mixed(0.4, mu, soft(0.0, 0.0, 0.0, 1.0, 2.0)),
+        }
 
 
 class Credit(OneStep):
@@ -587,13 +605,15 @@ class Credit(OneStep):
         fails = rng.random(len(a)) < sigmoid(-3.2 - 0.8 * x[0] + 0.5 * x[1] * x[2] + 0.3 * (a == 2))
         return np.array([0.0, 1.0, 3.0])[a] * np.where(fails, -1.0, 0.12)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.2 - 0.3 * x[0], 0.4, 0.3 * x[0], explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.2 - 0.3 * x[0], 0.4, 0.3 * x[0], explore=0.15)
         risk = 0.5 * x[1] * x[2] - 0.8 * x[0]
         apt = soft(risk, 0.3, -risk, explore=0.1)
-        return {"apt": mixed(0.6, mu, apt), "bold": mixed(0.3, mu, soft(-1.0, 0.0, 1.5))}
+        return {
+            "behavior": mu,
+            "apt": mixed(0.6, mu, apt),
+            "bold": mixed(0.3, mu, soft(-1.0, 0.0, 1.5)),
+        }
 
 
 CONTINUOUS: dict[str, Callable[[], Simulated]] = {
