@@ -11,6 +11,7 @@ half were set aside before any log of either was graded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from benchmarks.worlds import continuous_development, continuous_set_aside
@@ -29,30 +30,69 @@ from benchmarks.worlds.unseen import UNSEEN
 from benchmarks.worlds.world import World
 
 __all__ = [
-    "DEVELOPMENT", "DRAWN", "DRAWN_KEPT", "FRESH", "LAST", "LATER", "PARTS", "RESERVED", "SEALED",
-    "SET_ASIDE", "UNENDED", "UNSEEN", "Simulated", "World", "get",
+    "DEVELOPMENT",
+    "DRAWN",
+    "DRAWN_KEPT",
+    "FRESH",
+    "KINDS",
+    "LAST",
+    "LATER",
+    "PARTS",
+    "RESERVED",
+    "SEALED",
+    "SET_ASIDE",
+    "UNENDED",
+    "UNSEEN",
+    "Simulated",
+    "World",
+    "get",
 ]  # fmt: skip
 
-PARTS: dict[str, dict[str, Mapping[str, Callable[[], Any]]]] = {
-    "development": {
-        "finite": DEVELOPMENT,
-        "continuous": continuous_development.CONTINUOUS,
-        "one-step": continuous_development.ONE_STEP,
-    },
-    "set aside": {
-        "finite": {
-            **SET_ASIDE, **FRESH, **LATER, **LAST, **UNENDED, **UNSEEN, **SEALED, **RESERVED,
-        },
-        "continuous": continuous_set_aside.CONTINUOUS,
-        "one-step": continuous_set_aside.ONE_STEP,
-    },
+KINDS = ("finite", "continuous", "one-step", "endless", "drawn")
+
+
+def _by_kind(finite: dict[str, Callable[[], World]], more: Any, drawn: Any) -> dict[str, Any]:
+    """Worlds by kind; the names of endless worlds say that they are."""
+    found = {**finite, **more.CONTINUOUS}
+    one_step = {name: make for name, make in finite.items() if name.split()[0] in BANDITS}
+    endless = {name: make for name, make in found.items() if "endless" in name.split()}
+    other = one_step.keys() | endless.keys()
+    return {
+        "finite": {k: v for k, v in finite.items() if k not in other},
+        "continuous": {k: v for k, v in more.CONTINUOUS.items() if k not in other},
+        "one-step": {**one_step, **more.ONE_STEP},
+        "endless": endless,
+        "drawn": drawn,
+    }
+
+
+BANDITS = (
+    "bandit",
+    "slots",
+    "ratios",
+    "contextual",
+    "prizes",
+    "news",
+    "trials",
+    "adverts",
+    "scratch",
+)
+PARTS: dict[str, dict[str, Mapping[str, Callable[..., Any]]]] = {
+    "development": _by_kind(DEVELOPMENT, continuous_development, DRAWN),
+    "set aside": _by_kind(
+        {**SET_ASIDE, **FRESH, **LATER, **LAST, **UNENDED, **UNSEEN, **SEALED, **RESERVED},
+        continuous_set_aside, DRAWN_KEPT,
+    ),
 }  # fmt: skip
 
 
-def get(name: str) -> Any:
-    """The world of a name: of any part, but not a drawn one."""
-    for kinds in PARTS.values():
-        for worlds in kinds.values():
-            if name in worlds:
-                return worlds[name]()
-    raise KeyError(name)
+@lru_cache(maxsize=8)
+def _made(part: str, kind: str, name: str) -> Any:
+    return PARTS[part][kind][name]()
+
+
+def get(part: str, kind: str, name: str, seed: int = 0) -> Any:
+    """A world; of those that are drawn, that of a seed."""
+    if kind == "drawn":
+        return PARTS[part][kind][name](seed)
+    return _made(part, kind, name)

@@ -59,6 +59,16 @@ class World:
         """What `evaluate` is told."""
         return "estimate" if self.estimated else None
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `st.evaluate` is told besides the log."""
+        return {"discount": self.discount, "features": self.features, "behavior": self.behavior}
+
+    @property
+    def truths(self) -> dict[str, float]:
+        """What each target is worth."""
+        return {"pi": self.truth}
+
     def values(self, policy: Floats) -> Floats:
         """The value of every state under a policy, by solving Bellman's equation."""
         d = self.dynamics
