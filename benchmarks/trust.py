@@ -215,9 +215,9 @@ def tables(rows: list[Row], before: dict[Any, Row] | None) -> Iterator[Table]:
         sums.add_row(f"{part}: {kind}", *cells(of_kind))
         yield table
     for part in PARTS:
-        some = [row for row in rows if row["part"] == part]
-        if some:
-            sums.add_row(part, *cells(some), end_section=True)
+        whole = [row for row in rows if row["part"] == part]
+        if whole:
+            sums.add_row(part, *cells(whole), end_section=True)
     yield sums
 
 
