@@ -74,31 +74,6 @@ def bandit(rng: Generator) -> Dynamics:
     return d._replace(noise=1.0 if how == 1 else 0.0)
 
 
-def chain(rng: Generator) -> Dynamics:
-    """Left, right or stay on a line with two ends; rewards normal, skewed, or at few steps."""
-    n, A = int(rng.integers(3, 20)), int(rng.integers(2, 4))
-    slip = rng.uniform(0.0, 0.4)
-    S = n + 2
-    place = {-1: S - 2, n: S - 1}
-    P = np.zeros((S, A, S))
-    for s, a in product(range(n), range(A)):
-        for move, p in ((-1, slip / 2), (1, slip / 2), ((-1, 1, 0)[a], 1.0 - slip)):
-            P[s, a, place.get(s + move, s + move)] += p
-    how = int(rng.integers(3))
-    if how == 0:
-        r = rng.standard_normal(S)
-    elif how == 1:
-        r = rng.exponential(size=S) ** 2 * rng.choice([-1.0, 1.0])
-    else:
-        r = rng.uniform(1.0, 10.0, size=S) * (rng.random(S) < 0.2) - 0.1
-    ends = rng.choice([0.0, 1.0, 10.0], size=2)
-    r = np.append(r[:n], ends)
-    first = [int(rng.integers(n))] if rng.random() < 0.5 else list(range(n))
-    obs = np.arange(n, dtype=float)[:, None]
-    d = _ended(P, np.broadcast_to(r, P.shape).copy(), first, obs, 2)
-    return d._replace(noise=float(rng.choice([0.0, 0.5])))
-
-
 def prizes(rng: Generator) -> Dynamics:
     """Places where one can pass, try, or try hard; up to four prizes, the larger the rarer."""
     n, kinds = int(rng.integers(1, 9)), int(rng.integers(1, 5))
@@ -190,26 +165,6 @@ def session(rng: Generator) -> Dynamics:
     return d._replace(noise=float(rng.choice([0.0, 0.4])))
 
 
-def ladder(rng: Generator) -> Dynamics:
-    """Rungs: climb, rest or leave; one may fall; what a rung pays has a long tail."""
-    n = int(rng.integers(3, 16))
-    rises, falls = rng.uniform(0.3, 0.9), rng.uniform(0.02, 0.2)
-    pays = np.sort(rng.pareto(rng.uniform(1.2, 4.0), size=n)) * rng.uniform(0.2, 1.0)
-    S = n + 2  # fallen, left
-    P, r = np.zeros((S, 3, S)), np.zeros((S, 3, S))
-    for s in range(n):
-        up = min(s + 1, n - 1)
-        P[s, 0, -2], P[s, 1, -2], P[s, 2, -1] = falls, falls / 4.0, 1.0
-        P[s, 0, up] += (1.0 - falls) * rises
-        P[s, 0, s] += (1.0 - falls) * (1.0 - rises)
-        P[s, 1, s] += (1.0 - falls / 4.0) * 0.9
-        P[s, 1, -1] += (1.0 - falls / 4.0) * 0.1
-        r[s, 0], r[s, 1], r[s, 2] = -0.05, 0.2 * pays[s], pays[s]
-        r[s, :, -2] = -rng.uniform(0.0, 2.0)
-    d = _ended(P, r, [0], np.arange(n, dtype=float)[:, None], 2)
-    return d._replace(noise=float(rng.choice([0.0, 0.2])))
-
-
 def hazards(rng: Generator) -> Dynamics:
     """A way of several stages: careful, usual or fast; a rare loss, as large as the stage says."""
     n = int(rng.integers(2, 13))
@@ -259,12 +214,12 @@ def season(rng: Generator) -> Dynamics:
 
 # the numbers are part of the seeds
 DEVELOPMENT: Worlds = families({
-    ("garnet", 100): garnet, ("queue", 102): queue, ("bandit", 103): bandit, ("chain", 104): chain,
+    ("garnet", 100): garnet, ("queue", 102): queue, ("bandit", 103): bandit,
     ("prizes", 106): prizes, ("endless-garnet", 107): partial(garnet, ends=False),
     ("endless-queue", 108): partial(queue, ends=False),
 })  # fmt: skip
 SET_ASIDE: Worlds = families({
     ("layers", 200): layers, ("stock", 202): stock, ("session", 203): session,
-    ("ladder", 204): ladder, ("hazards", 206): hazards,
+    ("hazards", 206): hazards,
     ("endless-stock", 207): partial(stock, ends=False), ("endless-season", 208): season,
 })  # fmt: skip

@@ -34,47 +34,35 @@ def table(
     the first states, evenly or with weights; an observation is the state's numbers times `scale`.
     """
     states = list(states)
+    weights = first if isinstance(first, Mapping) else dict.fromkeys(first, 1.0)
+
+    def dynamics(moves: Callable[[Any, int], Moves]) -> Dynamics:
+        listed = [
+            (s, a, p, reward if to is None else to, to is None, reward)
+            for s in states
+            for a in range(actions)
+            for p, to, reward in moves(s, a)
+            if p
+        ]
+        ends = sorted({to for *_, to, end, _ in listed if end})
+        at = {(False, s): i for i, s in enumerate(states)}
+        at |= {(True, reward): len(states) + i for i, reward in enumerate(ends)}
+        S = len(at)
+        P, total = np.zeros((S, actions, S)), np.zeros((S, actions, S))
+        for s, a, p, to, end, reward in listed:
+            P[at[False, s], a, at[end, to]] += p
+            total[at[False, s], a, at[end, to]] += p * reward
+        r = np.divide(total, P, out=np.zeros(P.shape), where=P > 0.0)
+        P[np.arange(len(states), S), :, np.arange(len(states), S)] = 1.0
+        start = np.array([weights.get(s, 0.0) for s in states] + [0.0] * len(ends))
+        obs = scale * np.array([np.atleast_1d(s) for s in states], dtype=float)
+        obs = np.vstack([obs, np.full((len(ends), obs.shape[1]), -1.0)])
+        return Dynamics(P, r, np.arange(S) >= len(states), start / start.sum(), obs, noise)
 
     def decorated(moves: Callable[..., Moves]) -> Callable[..., Dynamics]:
-        @cache
-        def dynamics(**more: float) -> Dynamics:
-            return _table(partial(moves, **more), states, actions, first, noise, scale)
-
-        return dynamics
+        return cache(lambda **more: dynamics(partial(moves, **more)))
 
     return decorated
-
-
-def _table(
-    moves: Callable[[Any, int], Moves],
-    states: list[Any],
-    actions: int,
-    first: Iterable[Any] | Mapping[Any, float],
-    noise: float,
-    scale: float,
-) -> Dynamics:
-    listed = [
-        (s, a, p, reward if to is None else to, to is None, reward)
-        for s in states
-        for a in range(actions)
-        for p, to, reward in moves(s, a)
-        if p
-    ]
-    ends = sorted({to for *_, to, end, _ in listed if end})
-    at = {(False, s): i for i, s in enumerate(states)}
-    at |= {(True, reward): len(states) + i for i, reward in enumerate(ends)}
-    S = len(at)
-    P, total = np.zeros((S, actions, S)), np.zeros((S, actions, S))
-    for s, a, p, to, end, reward in listed:
-        P[at[False, s], a, at[end, to]] += p
-        total[at[False, s], a, at[end, to]] += p * reward
-    r = np.divide(total, P, out=np.zeros(P.shape), where=P > 0.0)
-    P[np.arange(len(states), S), :, np.arange(len(states), S)] = 1.0
-    weights = first if isinstance(first, Mapping) else dict.fromkeys(first, 1.0)
-    start = np.array([weights.get(s, 0.0) for s in states] + [0.0] * len(ends))
-    obs = scale * np.array([np.atleast_1d(s) for s in states], dtype=float)
-    obs = np.vstack([obs, np.full((len(ends), obs.shape[1]), -1.0)])
-    return Dynamics(P, r, np.arange(S) >= len(states), start / start.sum(), obs, noise)
 
 
 def closing(d: Dynamics, end: float) -> Dynamics:

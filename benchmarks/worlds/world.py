@@ -1,13 +1,13 @@
 """A world with exact truth: finite dynamics, two policies, and how its logs are made.
 
-All of these worlds are finite, so the truth is solved, not sampled: v = (I - discount P_pi)^-1 r_pi.
+The truth is solved, not sampled: v = (I - discount P_pi)^-1 r_pi.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Probabilities = Literal["right", "estimated", "wrong"]
 NOISE = 7.0  # standard deviations: no log has a reward beyond
 
 
@@ -44,13 +43,6 @@ class World:
     endless: bool = False
     logged: Floats | None = None
     estimated: bool = False
-
-    @property
-    def probabilities(self) -> Probabilities:
-        """Right, estimated from the log, or wrong."""
-        if self.estimated:
-            return "estimated"
-        return "right" if self.logged is None else "wrong"
 
     @property
     def behavior(self) -> str | None:
