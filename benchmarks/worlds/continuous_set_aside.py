@@ -258,33 +258,6 @@ class Dam(Simulated):
         }
 
 
-class Trading(Simulated):
-    """Short, flat or long on a weak signal; costs of turning, returns with fat tails."""
-
-    discount, episodes, length = 0.99, 400, 60
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return rng.normal(0, 1, n), np.exp(0.3 * rng.standard_normal(n)), np.zeros(n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        signal, swing, held = s
-        holds = a - 1.0
-        change = 0.25 * signal + swing * rng.standard_t(4.0, len(a))
-        reward = holds * change - 0.25 * np.abs(holds - held)
-        signal = 0.9 * signal + 0.4 * rng.standard_normal(len(a))
-        swing = np.exp(0.9 * np.log(swing) + 0.15 * rng.standard_normal(len(a)))
-        return (signal, swing, holds), reward, rng.random(len(a)) < 0.02
-
-    def policies(self, x: Floats) -> dict[str, Floats]:
-        mu = soft(0.8 * x[2] * -1.0 - 0.3 * x[0], 0.5, 0.8 * x[2] + 0.3 * x[0], explore=0.1)
-        z = 1.2 * x[0] / x[1] + 1.0 * x[2]
-        return {
-            "behavior": mu,
-            "follows": mixed(0.3, mu, soft(-z, 0.5, z)),
-            "flat": mixed(0.2, mu, soft(0.0, 2.0, 0.0)),
-        }
-
-
 class Ferment(Simulated):
     """Feed a fermenter slowly or fast, or harvest it: the action harvest ends the batch."""
 
@@ -585,7 +558,7 @@ class Credit(OneStep):
 
 CONTINUOUS: dict[str, Callable[[], Simulated]] = {
     "glucose": Glucose, "fishing": Fishing, "subscribers": Subscribers, "pole": Pole,
-    "swing": Swing, "dam": Dam, "trading": Trading, "ferment": Ferment, "landing": Landing,
+    "swing": Swing, "dam": Dam, "ferment": Ferment, "landing": Landing,
     "ward": Ward, "reminders": Reminders, "crossing endless": Crossing,
     "servers endless": Servers,
 }  # fmt: skip

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from itertools import product
 
 import numpy as np
-from benchmarks.worlds.finite import (
+from benchmarks.worlds.world import (
+    Dynamics,
     Moves,
+    World,
     closing,
     even,
     powered,
@@ -16,8 +18,7 @@ from benchmarks.worlds.finite import (
     swapped,
     table,
     worlds,
-)  # fmt: skip
-from benchmarks.worlds.world import Dynamics, World
+)
 from scipy.stats import binom
 
 AROUND = ((-1, 0), (0, 1), (1, 0), (0, -1))
