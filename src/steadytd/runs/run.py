@@ -13,7 +13,7 @@ import numpy as np
 from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import all_seeds, require_room, whole
-from steadytd.base.progress import Progress, shown
+from steadytd.base.progress import Progress, reporting
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
@@ -57,7 +57,7 @@ def run(
     if not isinstance(problem, str | Problem | ActionValues):
         from steadytd.runs.gym_run import run_gym
 
-        with shown(progress, "running") as report:
+        with reporting(progress, "running") as report:
             return run_gym(
                 problem, _learners(learners), all_seeds(seeds), _points(steps, points),
                 _threads(threads), report,
@@ -76,7 +76,7 @@ def run(
         "record fewer points, or run fewer learners or seeds",
     )  # fmt: skip
     scene = Scene(found, where, instance=instance)
-    with shown(progress, "running") as report:
+    with reporting(progress, "running") as report:
         outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, report)
     return Result.collect(found, chosen, asked, numbers, scene.points, outcomes, family or "")
 
