@@ -21,7 +21,7 @@ from steadytd.mdp.action_values import ActionValues, Task, require_match
 from steadytd.mdp.problem import Problem
 from steadytd.problems import is_family
 from steadytd.problems import problem as make_problem
-from steadytd.runs.lanes import Lane, Outcome, Scene, grouped, lanes_of, run_seed
+from steadytd.runs.lanes import Lane, Scene, SeedResult, grouped, lanes_of, run_seed
 from steadytd.runs.result import Result
 from steadytd.theory.closed_form import require_right
 
@@ -147,7 +147,7 @@ def _execute(
     seeds: list[int],
     workers: int,
     progress: Progress | None,
-) -> list[Outcome]:
+) -> list[SeedResult]:
     """All seeds and parts over threads. An interrupt stops every thread at its next chunk."""
     groups = grouped(lanes, scene.problem.n_features)
     parts = min(len(groups), max(1, -(-2 * workers // len(seeds))))
