@@ -11,9 +11,7 @@ import pytest
 
 from steadytd import InputError
 from steadytd.base.arrays import Floats
-from steadytd.base.errors import unknown
 from steadytd.base.files import (
-    DiskError,
     cached_arrays,
     filling,
     output_directory,
@@ -41,14 +39,6 @@ def test_write_whole(tmp_path: Path, content: Any, expected: bytes) -> None:
     path = tmp_path / "a.txt"
     assert write_whole(path, content) == path
     assert path.read_bytes() == expected
-    assert names(tmp_path) == ["a.txt"]
-
-
-def test_write_whole_replaces(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("something much longer than what follows")
-    write_whole(path, "new")
-    assert path.read_text() == "new"
     assert names(tmp_path) == ["a.txt"]
 
 
@@ -159,23 +149,7 @@ def test_a_directory_in_the_way_of_a_file(tmp_path: Path) -> None:
     assert names(tmp_path / "a") == ["kept"]
 
 
-def test_a_missing_directory_is_not_made(tmp_path: Path) -> None:
-    place = tmp_path / "missing" / "a.txt"
-    with pytest.raises(DiskError, match=r"No such file or directory\. To go on, name another"):
-        write_whole(place, "x")
-    assert names(tmp_path) == []
-
-
 # Output directories
-
-
-def test_output_directory(tmp_path: Path) -> None:
-    wanted = tmp_path / "a" / "b"
-    assert output_directory(str(wanted)) == wanted
-    assert wanted.is_dir()
-    (wanted / "kept").touch()
-    assert output_directory(wanted) == wanted
-    assert names(wanted) == ["kept"]
 
 
 def unusable(path: Path) -> str:
@@ -209,21 +183,6 @@ def test_a_directory_that_may_not_be_written_to(
 
 
 # "Did you mean"
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("biard", "unknown thing 'biard'; did you mean 'baird'? Known: baird, other."),
-        ("zzz", "unknown thing 'zzz'. Known: baird, other."),
-        ("", "unknown thing ''. Known: baird, other."),
-    ],
-)
-def test_did_you_mean(name: str, message: str) -> None:
-    error = unknown("thing", name, {"other": 1, "baird": 2})
-    assert isinstance(error, InputError)
-    assert isinstance(error, ValueError)
-    assert str(error) == message
 
 
 @pytest.mark.parametrize("compressed", [False, True])
