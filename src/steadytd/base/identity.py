@@ -195,16 +195,16 @@ def _callable(value: Any) -> Parts | None:
 def _function(function: FunctionType) -> list[Any]:
     """Code, defaults, attributes, closure, and all that the code may read from elsewhere."""
     codes = list(_codes(function.__code__))
-    scope, wanted = function.__globals__, _globals(codes)
+    scope, used_names = function.__globals__, _globals(codes)
     if str(function.__module__).partition(".")[0] != PACKAGE:
-        for name in sorted((wanted & OPAQUE) - scope.keys()):
+        for name in sorted((used_names & OPAQUE) - scope.keys()):
             raise UnreadableError(
                 f"the function {function.__qualname__} calls {name}, and its outcome is not known "
                 "before it runs"
             )
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     taken = {f"closed {name}": _content(cell) for name, cell in cells}
-    taken |= {name: scope[name] for name in sorted(wanted & scope.keys())}
+    taken |= {name: scope[name] for name in sorted(used_names & scope.keys())}
     taken |= {f"import {module.__name__}": module for module in _late(function, codes)}
     names = {name for code in codes for name in code.co_names}
     reached = {

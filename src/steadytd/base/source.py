@@ -34,7 +34,7 @@ def closure(name: str) -> tuple[str, ...]:
     """A module of ours and all modules of ours that it imports, directly or not, sorted.
 
     Late imports count, those for type checkers do not. A package counts where something is imported
-    from it, not where it only stands above a module.
+    from it, not where it only contains a module.
 
     >>> closure("steadytd.base.arrays")
     ('steadytd.base.arrays',)

@@ -273,7 +273,7 @@ class Inputs:
         matrix = csr_array(parts, shape=(n, self.n_features))
         matrix.sum_duplicates()
         if matrix.nnz < indices.size:
-            raise InputError(f"an index of {name} stands twice in one step; add its values up.")
+            raise InputError(f"an index of {name} occurs twice in one step; add its values up.")
         return matrix
 
 

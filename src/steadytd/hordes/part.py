@@ -59,13 +59,13 @@ class LanePart:
     """
 
     def __init__(
-        self, members: Sequence[int], learners: Sequence[Settings], places: Sequence[Columns],
+        self, members: Sequence[int], learners: Sequence[Settings], columns: Sequence[Columns],
         w0: Floats, dtype: str,
     ) -> None:  # fmt: skip
         self.law: Law = learners[members[0]].law
         self.traced = learners[members[0]].traced
         self.program = horde_program(self.law, self.traced)
-        keys = self._keys(members, learners, places)
+        keys = self._keys(members, learners, columns)
         found = {key: n for n, key in enumerate(dict.fromkeys(keys))}
         ranked = sorted(range(len(members)), key=lambda n: (found[keys[n]], n))
         blocks = -(-len(members) // LANES)
@@ -74,8 +74,8 @@ class LanePart:
         self.order: Longs = np.array([members[n] for n in ranked], dtype=np.int64)
         self.rank = np.argsort(self.order[: self.count])  # the lane of each member
         self._group(np.array([found[keys[n]] for n in ranked]).reshape(blocks, LANES))
-        columns = np.array([places[i] for i in self.order], dtype=np.int64)
-        by_block = columns.reshape(blocks, LANES, len(Columns._fields)).transpose(0, 2, 1)
+        table = np.array([columns[i] for i in self.order], dtype=np.int64)
+        by_block = table.reshape(blocks, LANES, len(Columns._fields)).transpose(0, 2, 1)
         self.places = np.concatenate([by_block, self.group_of[:, None]], axis=1)
         self._allocate([learners[i] for i in self.order], w0, dtype, blocks)
         fixed = self.params, self.places, self.starts, self.begins, np.array(LIMITS[dtype])
@@ -83,25 +83,25 @@ class LanePart:
         self.kernel = kernel(self.law, self.traced, False, horde_source)
 
     def _keys(
-        self, members: Sequence[int], learners: Sequence[Settings], places: Sequence[Columns]
+        self, members: Sequence[int], learners: Sequence[Settings], columns: Sequence[Columns]
     ) -> list[tuple[Any, ...]]:
         """Predictions with the same key have the same traces."""
         if not self.traced:
             return [()] * len(members)
-        asked, own = asked_by_traces(self.program), traces_are_own(self.program)
-        params = [name for name in self.program.params if name in asked]
+        used, own = asked_by_traces(self.program), traces_are_own(self.program)
+        params = [name for name in self.program.params if name in used]
         return [
             (
-                places[i].policy, places[i].discount,
-                places[i].cumulant if "reward" in asked else -1,
-                places[i].schedule if "alpha" in asked else -1,
+                columns[i].policy, columns[i].discount,
+                columns[i].cumulant if "reward" in used else -1,
+                columns[i].schedule if "alpha" in used else -1,
                 *(learners[i].values[name] for name in params), i if own else -1,
             )
             for i in members
         ]  # fmt: skip
 
     def _group(self, group: NDArray[Any]) -> None:
-        """Where the groups of each block begin; a group that spans two blocks stands in both."""
+        """Where the groups of each block begin; a group that spans two blocks counts in both."""
         new = np.ones(group.shape, dtype=bool)
         new[:, 1:] = group[:, 1:] != group[:, :-1]
         self.begins = np.concatenate([[0], np.cumsum(new.sum(axis=1))]).astype(np.int64)

@@ -21,7 +21,7 @@ from steadytd.runs.gym_stream import GymStream
 from steadytd.runs.lanes import Lane, SeedResult, grouped, lanes_of
 from steadytd.runs.result import Result
 
-CHUNK = 4096  # steps made at a time: their features are held in memory
+CHUNK = 4096  # steps at a time, whose features are in memory
 
 
 def run_gym(

@@ -91,7 +91,7 @@ def _threads(threads: float | None) -> int:
 
 def recording_points(steps: int, points: int) -> Longs:
     """At most `points` step numbers from 0 to `steps`, evenly spaced."""
-    count = min(points, steps + 1)  # more cannot be told apart
+    count = min(points, steps + 1)  # there are no more steps
     require_room(f"{count:,} recording points", 24.0 * count, "record fewer points")
     return np.unique(np.rint(np.linspace(0, steps, count)).astype(np.int64))
 
