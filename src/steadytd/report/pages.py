@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.files import kept_arrays
+from steadytd.base.files import cached_arrays
 from steadytd.base.identity import digest
 from steadytd.base.wording import figures, interval, visible
 
@@ -69,7 +69,7 @@ def library() -> str:
     It is put together once per version and kept.
     """
     identity = digest("vegaEmbed of Vega-Lite", version("vl-convert-python"))
-    kept = kept_arrays("script", identity, _script)
+    kept = cached_arrays("script", identity, _script)
     return (
         kept["script"]
         .tobytes()
