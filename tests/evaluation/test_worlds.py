@@ -19,7 +19,7 @@ SIMULATED = [
 ]
 
 
-@pytest.mark.parametrize("name", ["bandit", "short queue raw", "depot raw", "oven ends raw"])
+@pytest.mark.parametrize("name", ["bandit", "short queue onehot", "depot raw", "oven ends raw"])
 def test_returns_of_development_logs_have_the_solved_value(name: str) -> None:
     assert abs(off(DEVELOPMENT[name](), range(3))) < 4.0
 
