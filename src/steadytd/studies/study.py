@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+import tomli_w
 
 from steadytd.base.display import Shown
 from steadytd.base.errors import InputError, unknown
@@ -16,14 +19,12 @@ from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
 from steadytd.base.wording import visible
 from steadytd.engine.learner import Learner
-from steadytd.studies import dataset, local
+from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
-from steadytd.studies.cluster import Address, cluster
-from steadytd.studies.local import Submit
+from steadytd.studies.engines import Address, Submit, cluster
+from steadytd.studies.engines import threads as over_threads
 from steadytd.studies.results import StudyResults, choose_best, load_study
-from steadytd.studies.source import load_spec
-from steadytd.studies.spec import Spec, parse_spec
-from steadytd.studies.toml import toml
+from steadytd.studies.spec import Spec, load_spec, parse_spec
 
 ENGINES = ("local", "dask")
 LOCK = ".lock"
@@ -43,7 +44,7 @@ def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
     <study mine: 2 configurations on baird>
     """
     if isinstance(source, Mapping):
-        return Study(parse_spec(toml(source), name or "study", "the study"))
+        return Study(parse_spec(_toml(source), name or "study", "the study"))
     if not isinstance(source, str | Path):
         raise InputError(
             "a study is the path of a file, a name such as 'quick', or a dictionary, got "
@@ -51,6 +52,28 @@ def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
         )
     spec = load_spec(source)
     return Study(replace(spec, name=name) if name else spec)
+
+
+def _toml(content: Mapping[str, object]) -> str:
+    """A dictionary as the text of a study file, in which axes that are ranges come last."""
+    try:
+        return tomli_w.dumps(_plain(content))
+    except (TypeError, AttributeError) as error:
+        raise InputError(
+            "a study's keys must be texts, and its values numbers, texts, lists or dictionaries "
+            f"({error}), got {content!r:.80}."
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, ranges, tuples and paths as TOML has them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple | range):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +127,7 @@ class Study(Shown):
         directory = self._directory(out)
         self._require_usable(directory, fresh)  # before anything is made there
         meter = _Meter(self.spec, progress)
-        on = cluster(address, workers) if engine == "dask" else local.threads(workers, meter.add)
+        on = cluster(address, workers) if engine == "dask" else over_threads(workers, meter.add)
         with on as submit:  # first: without Dask, or a scheduler, the directory stays as it is
             output_directory(directory)
             with _only_run(directory):
@@ -144,7 +167,7 @@ class Study(Shown):
     def _stage(
         self, directory: Path, blocks: list[StudyBlock], meter: _Meter, say: Say, submit: Submit
     ) -> None:
-        finished, remarks = dataset.standing(directory, blocks)
+        finished, remarks = dataset.finished_blocks(directory, blocks)
         for remark in remarks:
             say(remark)
         if finished:
