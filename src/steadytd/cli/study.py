@@ -16,7 +16,7 @@ LONG = 10_000_000  # learner-updates that take longer than a person likes to wai
 
 def study_names(incomplete: str) -> list[str]:
     """The studies of the package, for the shell's completion."""
-    from steadytd.studies.source import studies
+    from steadytd.studies.spec import studies
 
     return [name for name in studies() if name.startswith(incomplete)]
 
