@@ -9,7 +9,7 @@ decides its numbers (`base.identity`), from the problem's arrays to the law and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -57,6 +57,12 @@ class Numbers:
     errors: Floats
     means: Floats
     diverged: Longs
+
+
+def updates(spec: Spec, block: StudyBlock) -> int:
+    """The learner-updates of a block."""
+    task = spec.tasks[block.task]
+    return len(block.learners) * len(block.seeds) * task.problem.n_policies * task.steps
 
 
 def grid_blocks(spec: Spec) -> list[StudyBlock]:
@@ -148,12 +154,7 @@ def _scene(spec: Spec, index: int) -> Scene:
     return Scene(task.problem, task.points, spec.measures, instance)
 
 
-def compute(
-    spec: Spec,
-    block: StudyBlock,
-    stop: threading.Event | None = None,
-    report: Callable[[int], None] = lambda updates: None,
-) -> Numbers | None:
+def compute(spec: Spec, block: StudyBlock, stop: threading.Event | None = None) -> Numbers | None:
     """Run a block. None if `stop` was set on the way."""
     halt = stop or threading.Event()
     scene = _scene(spec, block.task)
@@ -163,7 +164,7 @@ def compute(
     errors, diverged = np.empty(shape), np.empty(shape[:2], dtype=np.int64)
     never = np.iinfo(np.int64).max
     for i, seed in enumerate(block.seeds):
-        outcome = run_seed(scene, seed, groups, halt, report)
+        outcome = run_seed(scene, seed, groups, halt, lambda updates: None)
         if halt.is_set():
             return None
         order = np.argsort(outcome.numbers)

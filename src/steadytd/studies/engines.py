@@ -27,21 +27,16 @@ Address = Any  # "tcp://...", a Dask Client, a cluster object, or None
 PER_WORKER = 3  # blocks handed out per thread of the cluster: enough that none waits
 
 
-def block_file(
-    spec: Spec,
-    block: StudyBlock,
-    stop: threading.Event | None = None,
-    report: Callable[[int], None] = lambda updates: None,
-) -> bytes:
+def block_file(spec: Spec, block: StudyBlock, stop: threading.Event | None = None) -> bytes:
     """Run a block and return the content of its file."""
-    numbers = compute(spec, block, stop, report)
+    numbers = compute(spec, block, stop)
     if numbers is None:
         raise InterruptedError
     return dataset.to_bytes(dataset.table(block, numbers, spec.measures))
 
 
 @contextmanager
-def threads(workers: int, report: Callable[[int], None]) -> Iterator[Submit]:
+def threads(workers: int) -> Iterator[Submit]:
     """Run blocks over threads. Leaving, for whatever reason, stops every thread at its chunk."""
     stop = threading.Event()
     with ThreadPoolExecutor(workers) as pool:
@@ -51,7 +46,7 @@ def threads(workers: int, report: Callable[[int], None]) -> Iterator[Submit]:
             running: dict[Future[bytes], StudyBlock] = {}
             while True:
                 for block in waiting:
-                    running[pool.submit(block_file, spec, block, stop, report)] = block
+                    running[pool.submit(block_file, spec, block, stop)] = block
                     if len(running) > 2 * workers:
                         break
                 if not running:

@@ -10,7 +10,7 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.sources.source import Chunk, cannot_read
+from steadytd.logs.sources.source import Chunk, LogSource, cannot_read
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 BLOCK = 1 << 22  # bytes parsed at a time
@@ -22,7 +22,7 @@ CONVERSION = re.compile(
 
 
 @dataclass(frozen=True)
-class CsvSource:
+class CsvSource(LogSource):
     """One or many CSV files with a header; observations stand in numbered columns.
 
     Rows are counted from 0 after the header, without empty lines.
@@ -31,13 +31,16 @@ class CsvSource:
     files: tuple[str, ...]
     schemas: tuple[Any, ...]
     types: Mapping[str, Any] = field(default_factory=dict)
-    rows: int | None = None
 
     @classmethod
     def of(cls, paths: Sequence[Path]) -> CsvSource:
         """Read the headers, and guess the types from each file's first block."""
         names = tuple(map(str, paths))
         return cls(names, tuple(_schema(name) for name in names))
+
+    @property
+    def rows(self) -> None:
+        """Not known before reading."""
 
     def with_types(self, columns: Columns) -> CsvSource:
         """Types from what the columns mean: a number that looks whole at first may not stay so."""

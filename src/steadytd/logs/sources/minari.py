@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
-from steadytd.logs.columns import Columns
-from steadytd.logs.sources.source import Chunk
+from steadytd.logs.sources.source import Chunk, LogSource
 
 
 def minari_source(data: Any) -> MinariSource:
@@ -41,7 +40,7 @@ def minari_source(data: Any) -> MinariSource:
 
 
 @dataclass(frozen=True)
-class MinariSource:
+class MinariSource(LogSource):
     """A data set, read episode by episode.
 
     The columns are `episode_id`, `t`, `obs`, `next_obs`, `action`, `reward`, `terminated`,
@@ -67,15 +66,6 @@ class MinariSource:
         first = _table(next(iter(data.iterate_episodes(indices[:1]))), 0, label)
         return cls(data, (label,), lengths, (first.schema,))
 
-    @property
-    def rows(self) -> int:
-        """Number of steps over all episodes."""
-        return sum(self.lengths)
-
-    def with_types(self, columns: Columns) -> MinariSource:
-        """Types are the data set's own."""
-        return self
-
     def units(self) -> list[int]:
         """The episodes."""
         return list(self.lengths)
@@ -87,7 +77,7 @@ class MinariSource:
         import pyarrow as pa
 
         label = self.files[0]
-        last = self.rows if end is None else end
+        last = sum(self.lengths) if end is None else end
         starts = np.cumsum([0, *self.lengths])
         chosen = [
             i for i, n in enumerate(self.lengths) if starts[i] < last and starts[i] + n > begin
