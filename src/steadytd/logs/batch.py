@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,10 +104,10 @@ def decode(
         rows=row + np.arange(len(ids)),
         probs=probs,
     )
-    lost = int(np.count_nonzero(ahead.unknown))
-    if lost == len(batch):
-        return None, cursor, lost
-    return _without(batch, ahead.unknown) if lost else batch, cursor, lost
+    left_out = int(np.count_nonzero(ahead.unknown))
+    if left_out == len(batch):
+        return None, cursor, left_out
+    return _without(batch, ahead.unknown) if left_out else batch, cursor, left_out
 
 
 def _observations(chunk: Chunk, schema: LogSchema) -> Matrix:
@@ -235,18 +235,16 @@ def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
     order = np.concatenate([keep, np.setdiff1d(row_next, keep)])
     position = np.empty(len(batch.obs), dtype=np.int32)
     position[order] = np.arange(len(order))
-    return LogBatch(
+    per_row = ("reward", "discount", "behavior_prob", "episode", "first", "action", "rows")
+    fields: dict[str, Any] = {name: getattr(batch, name) for name in per_row}
+    fields = {name: None if array is None else array[keep] for name, array in fields.items()}
+    return replace(
+        batch,
         obs=batch.obs[order],
         row_next=position[row_next],
-        reward=batch.reward[keep],
-        discount=batch.discount[keep],
-        behavior_prob=None if batch.behavior_prob is None else batch.behavior_prob[keep],
         target_prob=np.ascontiguousarray(batch.target_prob[:, keep]),
-        episode=batch.episode[keep],
-        first=batch.first[keep],
-        action=None if batch.action is None else batch.action[keep],
-        rows=batch.rows[keep],
         probs=None if batch.probs is None else batch.probs[order],
+        **fields,
     )
 
 

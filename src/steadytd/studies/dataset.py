@@ -44,12 +44,12 @@ def table(block: StudyBlock, numbers: Numbers, measures: tuple[str, ...]) -> pa.
 
     runs, seeds, _, points = numbers.errors.shape
     rows = runs * seeds
-    gone = numbers.diverged.reshape(rows)
+    diverged = numbers.diverged.reshape(rows)
     columns: dict[str, Any] = {
         "problem": pa.array([block.label] * rows),
         "run": pa.array([str(x) for x in block.learners for _ in block.seeds]),
         "seed": pa.array(np.tile(np.array(block.seeds, dtype=np.int64), runs)),
-        "diverged": pa.array(gone, mask=gone < 0),
+        "diverged": pa.array(diverged, mask=diverged < 0),
     }
     for i, measure in enumerate(measures):
         curve = numbers.errors[:, :, i].reshape(rows, points)

@@ -241,8 +241,8 @@ class Spec:
     @property
     def fresh_seeds(self) -> int:
         """How many seeds the best configurations are run on again."""
-        wanted = self.file.confirm.seeds
-        return self.file.seeds if wanted is None else wanted
+        seeds = self.file.confirm.seeds
+        return self.file.seeds if seeds is None else seeds
 
     @property
     def fresh_updates(self) -> int:

@@ -133,10 +133,10 @@ class Study(Shown):
 
     def _require_usable(self, directory: Path, fresh: bool) -> None:
         """Complain if the directory is not empty, and not this study's."""
-        kept = directory / "study.toml"
-        if kept.exists():
+        saved = directory / "study.toml"
+        if saved.exists():
             if not fresh:
-                _require_same(kept, self.spec)
+                _require_same(saved, self.spec)
         elif directory.is_dir() and not _ours(directory):
             raise InputError(
                 f"'{directory}' holds other files and no study; name an empty or new directory."
@@ -215,16 +215,16 @@ def _ours(directory: Path) -> bool:
     )
 
 
-def _require_same(kept: Path, spec: Spec) -> None:
+def _require_same(saved: Path, spec: Spec) -> None:
     """Complain, key by key, if the directory's study is another one than `spec`."""
     try:
-        before = load_spec(kept)
+        before = load_spec(saved)
     except InputError as error:
         raise InputError(f"{error} It cannot be resumed; use --fresh.") from None
     differences = list(_differences(before, spec))
     if differences:
         raise InputError(
-            f"the study has changed since '{kept.parent}' was begun: {'; '.join(differences)}. "
+            f"the study has changed since '{saved.parent}' was begun: {'; '.join(differences)}. "
             "Its results do not fit together: name another directory with --out, or discard the "
             "old results with --fresh."
         )

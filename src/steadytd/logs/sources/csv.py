@@ -142,9 +142,9 @@ def _explain(name: str, header: Sequence[str], error: Exception) -> InputError:
     if found is None or int(found[1]) >= len(header):
         return cannot_read(name, error)
     row = f"row {int(found[2]) - 2} (counted from 0)" if found[2] else "in one of its rows"
-    wanted = {"int64": "a whole number", "bool": "true or false", "double": "a number"}
+    expected = {"int64": "a whole number", "bool": "true or false", "double": "a number"}
     return InputError(
         f"{name}: column '{header[int(found[1])]}', {row}: must be "
-        f"{wanted.get(found[3], 'of type ' + found[3])}, got '{found[4].strip()}'; correct it, or "
-        "name another column in the column map."
+        f"{expected.get(found[3], 'of type ' + found[3])}, got '{found[4].strip()}'; correct it, "
+        "or name another column in the column map."
     )

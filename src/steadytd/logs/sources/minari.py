@@ -113,16 +113,17 @@ def _table(episode: Any, number: int, label: str) -> Any:
     import pyarrow as pa
 
     n = len(episode.rewards)
-    seen = _plain(episode.observations, "observations", label)
-    if len(seen) != n + 1:
+    observations = _plain(episode.observations, "observations", label)
+    if len(observations) != n + 1:
         raise InputError(
-            f"{label}: episode {number} has {len(seen)} observations for {n} steps, not {n + 1}."
+            f"{label}: episode {number} has {len(observations)} observations for {n} steps, not "
+            f"{n + 1}."
         )
     columns = {
         "episode_id": np.full(n, number),
         "t": np.arange(n),
-        "obs": _column(seen[:-1], flat=True),
-        "next_obs": _column(seen[1:], flat=True),
+        "obs": _column(observations[:-1], flat=True),
+        "next_obs": _column(observations[1:], flat=True),
         "action": _column(_plain(episode.actions, "actions", label), flat=False),
         "reward": np.asarray(episode.rewards, dtype=np.float64),
         "terminated": np.asarray(episode.terminations, dtype=np.bool_),

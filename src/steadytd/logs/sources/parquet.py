@@ -101,18 +101,18 @@ def _read_file(
     name: str, groups: Sequence[int], names: Sequence[str], low: int, high: int, batch_rows: int
 ) -> Iterator[Chunk]:
     """Rows low, ..., high - 1 of one file."""
-    wanted: list[int] = []
+    chosen: list[int] = []
     row = end = 0
     for number, rows in enumerate(groups):
         if end + rows > low and end < high and rows:
-            row = end if not wanted else row
-            wanted.append(number)
+            row = end if not chosen else row
+            chosen.append(number)
         end += rows
-    expected = sum(groups[number] for number in wanted)
+    expected = sum(groups[number] for number in chosen)
     file = _open(name)
     try:
         batches = file.iter_batches(
-            batch_rows, row_groups=wanted, columns=list(names), use_threads=False
+            batch_rows, row_groups=chosen, columns=list(names), use_threads=False
         )
         while True:
             try:

@@ -193,8 +193,8 @@ def _chapter(
     )
     configurations = settings.join(means, on="run", how="inner")
     points = results.points(task.label)
-    some = str(configurations["run"][0])
-    start = float(results.curves(task.label, some, confirm.measure)[1][:, 0].mean())
+    first_run = str(configurations["run"][0])
+    start = float(results.curves(task.label, first_run, confirm.measure)[1][:, 0].mean())
     again, seeds_again = Counter([] if fresh is None else fresh["run"]), results.spec.fresh_seeds
     whole = bool(again) and all(again[str(x)] == seeds_again for x in learners)
     stage = "confirm" if whole else "grid"  # with a part of the rerun, some learners would miss
