@@ -189,14 +189,11 @@ def _probabilities(
         logged, everything = schema.wants(policy, fields)
         entries = None
         if policy.uses_whole(logged, everything):
+            assert action is not None and schema.columns.action is not None
             if taken is None:
-                taken = _taken(chunk, schema, action)
-            if everything:
-                probs = _whole(policy, chunk, following, schema, ahead)
-                whole.append(probs)
-            else:
-                probs = policy.whole_at(chunk, obs, schema.n_actions)
-            entries = np.take_along_axis(probs[: len(obs)], taken[:, None], axis=1)[:, 0]
+                taken = action_indices(action, schema.columns.action, chunk, schema.n_actions)
+            whole.append(_whole(policy, chunk, following, schema, ahead))
+            entries = np.take_along_axis(whole[-1][: len(obs)], taken[:, None], axis=1)[:, 0]
         if logged:
             name = policy.logged_name
             found = policy.logged_at(chunk, obs, action, entries, most)
@@ -204,12 +201,8 @@ def _probabilities(
                 behavior = values.behavior_probabilities(found, name, chunk, targets, most)
             else:
                 targets[policy.target] = values.target_probabilities(found, name, chunk, most)
-    return targets, behavior, np.stack(whole, axis=1) if whole else None
-
-
-def _taken(chunk: Chunk, schema: LogSchema, action: Numbers | None) -> Longs:
-    assert action is not None and schema.columns.action is not None
-    return action_indices(action, schema.columns.action, chunk, schema.n_actions)
+    every = np.stack(whole, axis=1) if whole and "probs" in fields else None
+    return targets, behavior, every
 
 
 def _whole(
