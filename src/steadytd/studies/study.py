@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import tomli_w
 
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class Study(Shown):
+class Study(Displayable):
     """A checked study: `run` it, then read its `results`."""
 
     spec: Spec
