@@ -18,7 +18,7 @@ from steadytd.report.certificate.moves import Move, stop
 from steadytd.report.figures import channels, data_of, dotted, edge_signs, styled
 from steadytd.report.palette import GOOD, INK, RAMP, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.words.overview import compared
+from steadytd.theory.recommend import compared
 
 NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines
