@@ -51,8 +51,8 @@ from steadytd.runs.gym_stream import gym_stream as gym_stream
 from steadytd.runs.nonlinear import Curves as Curves
 from steadytd.runs.nonlinear import nonlinear as nonlinear
 from steadytd.runs.result import Result as Result
+from steadytd.runs.result import load_result as load_result
 from steadytd.runs.run import run as run
-from steadytd.runs.saved import load_result as load_result
 from steadytd.streams.gymnasium_log import gym_log as gym_log
 from steadytd.streams.rollouts import Truth as Truth
 from steadytd.studies.grid import grid as grid

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from steadytd.base.wording import figures
-from steadytd.report.figures import as_text, data_of, styled
+from steadytd.base.numbers import number
+from steadytd.report.figures import data_of, heading, styled
 from steadytd.report.palette import GOOD, HUES, INK, PALE, SHADE
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.cure import Cure
@@ -30,10 +31,10 @@ def cure_rows(c: Certificate, treatments: Sequence[Cure] | None = None) -> list[
                 "recommended": t is use,
                 "short": _short(t),
                 "unstable": unstable(t),
-                "best": "none" if t.best is None else f"{row['amount']} {t.best:.4g}",
-                "error": "none" if t.best is None else figures(row["error"]),
+                "best": "none" if t.best is None else f"{row['amount']} {number(t.best)}",
+                "error": "none" if t.best is None else number(row["error"]),
                 "noise": _noise(row["noise"]) if t.best is not None else "none",
-                "alpha": "" if alpha is None else figures(alpha),
+                "alpha": number(alpha),
             }
         )
     return rows
@@ -46,9 +47,7 @@ def _short(t: Cure) -> str:
 
 
 def _noise(noise: float | None) -> str:
-    if noise is None:
-        return "not known"
-    return "inf" if noise == float("inf") else f"{noise:.3g}" if noise < 1e5 else f"{noise:.0e}"
+    return "not known" if noise is None else "infinite" if noise == inf else number(noise, 3)
 
 
 def unstable(t: Cure) -> str:
@@ -56,11 +55,11 @@ def unstable(t: Cure) -> str:
     end, parts = t.high, []
     for lo, hi in t.unstable:
         if hi >= end:
-            parts.append("all" if lo == t.low else f"from {lo:.4g}")
+            parts.append("all" if lo == t.low else f"from {number(lo)}")
         elif lo == t.low:
-            parts.append(f"<{hi + 1.0 if t.whole else hi:.4g}")
+            parts.append(f"below {number(hi + 1.0 if t.whole else hi)}")
         else:
-            parts.append(f"{lo:.4g}" if lo == hi else f"{lo:.4g} to {hi:.4g}")
+            parts.append(f"{number(lo)}" if lo == hi else f"{number(lo)} to {number(hi)}")
     return (", ".join(parts) or "none") + ("" if t.exact else "*")
 
 
@@ -95,19 +94,15 @@ def cures_chart(c: Certificate) -> Any:
     low = max(0.7 * lowest, CLOSE_TO_ZERO * high)
     scale = alt.Scale(domain=[-0.1, 1.0]) if flat else alt.Scale(type="log", domain=[low, high])
     panels = [_panel(t, scale, 0.0 if flat else low, t is use) for t in ordered(c)]
-    heading = alt.TitleParams(
-        "What each cure costs: error of the fixed point over its amount",
-        subtitle=[
-            "grey: not stable; orange line: stable from here on; dot: the amount to take; "
-            "green: the one that is recommended",
-            "the true value is zero, so every stable amount is right"
-            if flat
-            else "errors outside the range are cut off; no dot: no stable amount",
-        ],
-        anchor="start",
-        offset=12,
-    )
-    return styled(alt.concat(*panels, columns=COLUMNS).properties(title=heading))
+    notes = [
+        "grey: not stable; orange line: stable from here on; dot: the best amount; "
+        "green: the one that is recommended",
+        "the true value is zero, so every stable amount is right"
+        if flat
+        else "errors outside the range are cut off; no dot: no stable amount",
+    ]
+    title = heading("What each cure costs: error of the fixed point over its amount", notes)
+    return styled(alt.concat(*panels, columns=COLUMNS).properties(title=title))
 
 
 def _panel(t: Cure, scale: Any, low: float, recommended: bool) -> Any:
@@ -142,7 +137,7 @@ def _panel(t: Cure, scale: Any, low: float, recommended: bool) -> Any:
         axis=alt.Axis(grid=False, tickCount=4, format=".3~r", labelOverlap=True),
     )
     y = alt.Y("error:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
-    lines = alt.Chart(as_text(rows)).encode(x=x, y=y, detail="piece:N")
+    lines = alt.Chart(data_of(rows)).encode(x=x, y=y, detail="piece:N")
     good = lines.transform_filter("datum.stable == 1")
     says = [
         alt.Tooltip("amount:Q", title=t.amount, format=".4~g"),

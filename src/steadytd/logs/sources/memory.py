@@ -8,7 +8,6 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.faults import Place
 from steadytd.logs.sources.source import Chunk
 
 UNIT = 65_536
@@ -64,5 +63,5 @@ class MemorySource:
         row = begin
         part = self.table.select(list(names)).slice(begin, last - begin)
         for batch in part.to_batches(max_chunksize=batch_rows):
-            yield Chunk(Place(self.files[0], row), batch)
+            yield Chunk(self.files[0], row, batch)
             row += batch.num_rows
