@@ -35,7 +35,7 @@ WELL_BELOW = 10.0  # alpha is a power of ten, at least so many times below its l
 QUIET = 0.1  # and its spread at most this share of the error, or of the values' size
 HUNDREDFOLD = 100.0  # by so much a mode has grown, or shrunk, at the horizon
 LONG = 1e6  # steps to the horizon from which on solving directly is better
-NO_CURE = "No cure within a million steps and acceptable noise has an error lower by 5 %."
+NO_CURE = "No cure with acceptable noise lowers the error by more than 5 % within a million steps."
 NOISY = 10.0  # times TD's noise, from which on the text says what that costs
 
 
