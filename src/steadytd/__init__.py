@@ -61,17 +61,24 @@ _ROOMS = {
     "theory.assumptions": ("Assumption",),
     "theory.certificate": ("Certificate", "certify", "load_certificate"),
     "theory.closed_form": ("LawCheck", "check"),
-    "theory.cures.table": ("Treatment",),
+    "theory.cure": ("Cure",),
     "theory.mean_square": ("MeanSquare",),
     "theory.thresholds": ("Pencil",),
     "theory.variance": ("Variance",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_RENAMED = {"Treatment": "Cure"}
 
 __all__ = sorted(_HOME)  # noqa: PLE0605 (one list is enough)
 
 
 def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        import warnings
+
+        new = _RENAMED[name]
+        warnings.warn(f"st.{name} is now called st.{new}", DeprecationWarning, stacklevel=2)
+        return __getattr__(new)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     room = _importlib.import_module(f"{__name__}.{_HOME[name]}")

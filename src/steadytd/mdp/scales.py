@@ -24,6 +24,23 @@ ITERATIONS = 60  # of the equation that splits them
 CLOSE = 1e-15  # relative change at which it is solved
 MODERATE = 1e3  # size above which, or below its inverse, features need scaling
 ROUNDING = 1e-12  # relative size below which a real part counts as zero
+SAME = 1e-9  # relative difference below which two errors or two matrices are the same
+
+
+def zeroed(value: float, scale: float, share: float = SAME) -> float:
+    """The value, or 0 where it is rounding next to `scale`.
+
+    >>> zeroed(1e-11, 1.0), zeroed(1e-11, 1e-6), zeroed(-1e-11, 1.0, ROUNDING)
+    (0.0, 1e-11, -1e-11)
+    """
+    return value if abs(value) > share * scale else 0.0
+
+
+def same(one: Floats, other: Floats) -> bool:
+    """Whether two arrays are of the same shape and differ by rounding only."""
+    return one.shape == other.shape and bool(
+        np.abs(one - other).max(initial=0.0) <= SAME * np.abs(other).max(initial=0.0)
+    )
 
 
 class RowSpace(NamedTuple):
