@@ -23,8 +23,8 @@ import steadytd
 from steadytd.base import jit, numba_internals
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
+from steadytd.engine.active import ActiveBlock
 from steadytd.engine.block import Block
-from steadytd.engine.scaled_block import ScaledBlock
 from steadytd.engine.step import driver, kernels
 from steadytd.engine.step.compile import kernel
 from steadytd.learners import learner
@@ -183,7 +183,7 @@ def weights(*learners: str) -> list[bytes]:
     stream = RandomStream(seed=3, steps=300)
     found = []
     for text in learners:
-        for kind in (Block, ScaledBlock)[: 1 + ("lam" in text)]:
+        for kind in (Block, ActiveBlock)[: 1 + ("lam" in text)]:
             block = kind([learner(text)], stream.w0)
             block.advance(stream.events, np.ones(300), stream.transitions, stream.rows)
             found.append(block.w.tobytes())

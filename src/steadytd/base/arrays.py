@@ -36,11 +36,11 @@ def repeated(block: Floats, times: int) -> Floats:
     return found.reshape(times * rows, times * columns)
 
 
-def on_cache_line(shape: tuple[int, ...]) -> Floats:
+def on_cache_line(shape: tuple[int, ...], dtype: str = "float64") -> NDArray[Any]:
     """Zeros that begin on a cache line: a vector load that crosses two lines costs two loads."""
     size = math.prod(shape)
-    room = np.zeros(size + 8)
-    begin = -room.ctypes.data % 64 // 8
+    room = np.zeros(size + 64, dtype=dtype)
+    begin = -room.ctypes.data % 64 // room.itemsize
     return room[begin : begin + size].reshape(shape)
 
 

@@ -19,11 +19,12 @@ from steadytd.base.finding import Finding
 from steadytd.base.numbers import SizeError, whole
 from steadytd.base.parallel import in_turn
 from steadytd.base.wording import count
+from steadytd.engine.active import fits
 from steadytd.engine.block import group_key
 from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import parse_params
-from steadytd.engine.step.layouts.horde import LANES, fits
+from steadytd.engine.step.layouts.horde import LANES
 from steadytd.hordes.facts import LiveSteps
 from steadytd.hordes.health import CHUNK, Health, HealthColumns, HealthSteps, follow
 from steadytd.hordes.inputs import Features, GivenFacts, Inputs, numbers
@@ -37,7 +38,7 @@ from steadytd.learners import learner as make_learner
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = 4  # of what `save` writes; 4: traces in rows of a ring, blocks of 128
+FORMAT = 5  # of what `save` writes
 STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
 WORTH = 100_000  # multiplications below which a second thread costs more than it brings
 WATCHED = 50_000  # the same for predictions times steps whose health is looked at
@@ -126,7 +127,7 @@ class Horde:
         fast: dict[Any, list[int]] = {}
         slow: dict[Any, list[int]] = {}
         for i, x in enumerate(learners):
-            if fits(x.law, x.averaged):
+            if fits(x):
                 fast.setdefault((x.law, x.traced), []).append(i)
             else:
                 slow.setdefault((group_key(x), places[i]), []).append(i)

@@ -23,7 +23,7 @@ from steadytd.engine.law import Function, Law
 from steadytd.engine.step.layouts.lanes import loop_source
 from steadytd.engine.step.program import growth, law_functions
 
-USED = "steadytd.engine.step.driver", "steadytd.engine.step.history"  # by the loops
+USED = ("steadytd.engine.step.driver",)  # by the loops
 
 
 class Kernel:
