@@ -61,7 +61,7 @@ from steadytd.engine.step.targets import numba
 
 ROWS = 8  # of the ring
 NONE = ROWS  # the row of a feature whose traces are 0
-TURN = 8  # steps in which the oldest row is settled, about
+TURN = 8  # steps in which the features of the oldest row are found
 HIGH = 4.0  # the largest C
 COUNTS = ("open_row", "many", "swept", "kept", "filled")  # of a group; see `Active.moves`
 LIMITS = {  # least C, least I (below it a trace is forgotten), least B, by the type of V
@@ -297,8 +297,12 @@ class Active(Layout):
             *(f"{c} *= {self.number(s.decay)}" for c, s in zip(scales, steps, strict=True)),
             bind("due", " | ".join(late)), bind("turns", "due & (filled[g] != 0)"),
             bind("now", "open_row[g]"), bind("oldest", f"(now + 1) % {ROWS}"),
-            bind("until", f"min(many[g], swept[g] + many[g] // {ROWS * TURN} + 1)"),
-            If("due", [If("turns", [bind("until", "many[g]")], [bind("until", "swept[g]")])]),
+            bind("until", f"min(many[g], swept[g] + many[g] // {TURN} + 1)"),
+            bind("left", f"many[g] // {TURN * ROWS // 2} + 1"),
+            If("due", [
+                bind("until", "swept[g]"),
+                If("turns", [bind("until", "many[g]"), bind("left", "many[g]")]),
+            ]),
             *self.settle(),
             If("due", [*folded, If("turns", turned), *fresh]),
             bind("j", "starts[g]"),
@@ -311,9 +315,12 @@ class Active(Layout):
         return " | ".join(f"(add_{z}[g] != 0.0)" for z in self.program.traces)
 
     def settle(self) -> list[Statement]:
-        """Listed features of the oldest row, up to `until`, move to the open one, or to none."""
+        """Listed features of the oldest row, up to `until`, move to the open one, or to none.
+
+        At most `left` of them in this step: a sweep may meet many of them one after the other.
+        """
         traces = self.program.traces
-        lines: list[Statement] = []
+        lines: list[Statement] = [If("left == 0", [bind("until", "i"), "break"]), "left -= 1"]
         for z in traces:
             added = [
                 f"{self.cell(v)} += z_k * A_{v}_{z}[index(oldest), j]"
