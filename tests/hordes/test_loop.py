@@ -12,6 +12,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.active import fits
 from steadytd.engine.law import arguments
+from steadytd.engine.step.layouts import active as layout
 from steadytd.engine.step.layouts.horde import horde_source
 from steadytd.hordes import part
 from steadytd.learners import algorithm
@@ -170,7 +171,7 @@ def test_the_ring_is_settled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = in_turn(400, 160)
     one = st.prediction("td:alpha=0.1,lam=0.5", cumulant=0, policy="behavior", discount=1.0)
     h = st.horde(160, [one])
-    (own,) = h._parts
+    (own,) = h._lanes
     settled = []
     for t in range(400):
         before = own.lanes.row_of.copy()
@@ -185,8 +186,8 @@ def test_the_ring_is_settled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_factor_that_leaves_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vector that shrinks as a whole: its factor goes into the vector every seven steps."""
     monkeypatch.setattr(part, "kernel", not_compiled)
-    low, gone, _ = part.LIMITS["float64"]
-    monkeypatch.setitem(part.LIMITS, "float64", (low, gone, 0.5))
+    low, gone, _ = layout.LIMITS["float64"]
+    monkeypatch.setitem(layout.LIMITS, "float64", (low, gone, 0.5))
     for lam in (0.0, 0.9):
         w, slow = learned(st.learner(odd, alpha=0.05, lam=lam), stream(80, seed=3))
         for ours, theirs in zip(w, slow, strict=True):

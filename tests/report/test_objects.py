@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from steadytd.report.run.figures import run_chart
+from steadytd.report.study.axes import interval_ends
 
 import steadytd as st
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.report.certificate.page import findings, verdict
 from steadytd.report.evaluation.words import decision_lines, verdicts
 from steadytd.report.figures import data_of, described
 from steadytd.report.live import live
 from steadytd.report.palette import look
 from steadytd.report.run import words as run_words
-from steadytd.report.run.figures import run_chart
-from steadytd.report.study.axes import interval_ends
 from tests.support.commands import call
 from tests.support.light_pages import no_pictures
 
@@ -91,7 +91,7 @@ class Page(HTMLParser):
 
 
 def test_everything_shows_itself(
-    thing: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    thing: Displayable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not isinstance(thing, st.OnlineLearner):  # of one kind the pictures are drawn, too
         no_pictures(monkeypatch)
