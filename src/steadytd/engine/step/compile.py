@@ -33,11 +33,11 @@ class Kernel:
         self.enter, self.layout = module.enter, (module.SCRATCH, module.SHOWN)
 
     @cached_property
-    def loop(self) -> object:
+    def loop(self) -> int:
         """The loop as the driver takes it."""
         from steadytd.engine.step.driver import address
 
-        return address(self.enter) or self.enter
+        return address(self.enter)
 
     def __call__(self, *given: object) -> None:
         """Take steps; see `driver.run`."""
