@@ -15,7 +15,7 @@ called), so it does not matter what was imported before.
 
 import importlib as _importlib
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ROOMS = {
     "base.errors": ("InputError",),
