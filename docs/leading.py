@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from steadytd.report.study.leaders import leaders_chart, leaders_words
+
 from steadytd.studies.analysis.tables import short
 
 ALT = {

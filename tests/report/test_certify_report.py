@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from steadytd.report.certificate.letters import marked
+from steadytd.report.certificate.moves import moves, stop
 
 import steadytd as st
 from steadytd.base.wording import figures
 from steadytd.report.certificate.cures import cure_rows
 from steadytd.report.certificate.figures import largest_eta, path_chart, values_chart
-from steadytd.report.certificate.letters import marked
-from steadytd.report.certificate.moves import moves, stop
 from steadytd.report.certificate.page import (
     certificate_page,
     findings,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from steadytd.report.run.figures import run_chart
 
 import steadytd as st
 from steadytd.report.figures import described, edge_signs
-from steadytd.report.run.figures import run_chart
 
 
 def signs(chart: Any) -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from steadytd.report.run.figures import run_chart
+from steadytd.report.study.axes import interval_ends
 
 import steadytd as st
 from steadytd.base.display import Displayable
@@ -21,8 +23,6 @@ from steadytd.report.figures import data_of, described
 from steadytd.report.live import live
 from steadytd.report.palette import look
 from steadytd.report.run import words as run_words
-from steadytd.report.run.figures import run_chart
-from steadytd.report.study.axes import interval_ends
 from tests.support.commands import call
 from tests.support.light_pages import no_pictures
 

@@ -15,6 +15,10 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.stats
+from steadytd.report.study.axes import shelf, spread
+from steadytd.report.study.leaders import leaders_words
+from steadytd.report.study.overview import overview_chart
+from steadytd.report.study.sensitivity import envelope, grid_axes, sensitivity_chart
 from typer.testing import CliRunner
 
 from steadytd.base.errors import InputError
@@ -27,12 +31,8 @@ from steadytd.report.figures import described, ticks
 from steadytd.report.live import live
 from steadytd.report.study import figures as study_figures
 from steadytd.report.study import page as study_report
-from steadytd.report.study.axes import shelf, spread
 from steadytd.report.study.figures import _band, curves_chart, curves_shown
-from steadytd.report.study.leaders import leaders_words
-from steadytd.report.study.overview import overview_chart
 from steadytd.report.study.page import study_document, summary_table, write_study_report
-from steadytd.report.study.sensitivity import envelope, grid_axes, sensitivity_chart
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study

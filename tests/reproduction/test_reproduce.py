@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from steadytd.report.reproduction.figures import figure_chart
+from steadytd.report.reproduction.page import command, write_reproduction
 
 import steadytd as st
 from steadytd.base.wording import figures as in_words
 from steadytd.cli.main import main
 from steadytd.report import figures
 from steadytd.report.figures import FORMATS, save_figure
-from steadytd.report.reproduction.figures import figure_chart
-from steadytd.report.reproduction.page import command, write_reproduction
 from steadytd.reproduction import spread, verdict
 from steadytd.reproduction import statements as say
 from steadytd.reproduction.paper import AS_DEFINED, FIGURES, NO_RATIO, WITH_PI, Claim

@@ -11,7 +11,9 @@ import typer
 
 from steadytd.cli.console import (
     WHOLE,
+    Json,
     Open,
+    Threads,
     command_line,
     err,
     open_page,
@@ -22,7 +24,6 @@ from steadytd.cli.console import (
     require_page,
     say,
 )
-from steadytd.cli.experiments import Json, Threads
 
 if TYPE_CHECKING:
     from steadytd.logs.log import Log
