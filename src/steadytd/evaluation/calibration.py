@@ -89,7 +89,8 @@ class ProbabilitySums:
         code = self._codes(table)
         if code is not None:
             inverse = np.zeros(n)
-            np.divide(1.0, table.behavior, out=inverse, where=table.behavior > 0.0)
+            mu = table.behavior_prob
+            np.divide(1.0, mu, out=inverse, where=mu > 0.0)
             F = np.empty((n, 0)) if self.whole else self._functions(table.X[:n])
             lean(block, code, inverse, F, self.taken, self.leaning, self.plain, self.span)
         if self.whole:

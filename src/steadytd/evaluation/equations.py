@@ -12,6 +12,7 @@ from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.evaluation.rows import FOLDS, GROUPS, Division, Where
 from steadytd.evaluation.scores import Pair
 from steadytd.evaluation.sums import Sums
+from steadytd.theory.thresholds import Pencil
 
 
 class Form(NamedTuple):
@@ -38,6 +39,7 @@ class Equations:
     counts: Floats  # [groups, 2]: rows and episodes
     where: Where
     division: Division
+    pencils: dict[int, Pencil] = field(default_factory=dict, repr=False)  # found so far
     _solved: dict[tuple[int, Form], Pair | None] = field(default_factory=dict, repr=False)
     _cross_fitted: dict[int, list[Pair | None]] = field(default_factory=dict, repr=False)
 
@@ -126,14 +128,19 @@ class Equations:
         fold = self.division.fold(np.arange(GROUPS))
         return [fold == f for f in range(FOLDS)]
 
+    @cached_property
+    def other_folds(self) -> list[Floats]:
+        """For every fold the groups of all others (its own where it is the only one)."""
+        found = []
+        for mine in self.folds:
+            others = ~mine & (self.rows > 0.0)
+            found.append((others if others.any() else mine).astype(np.float64))
+        return found
+
     def cross_fitted(self, target: int) -> list[Pair | None]:
-        """For every fold w and beta of lstd from the others (from itself if it is the only one)."""
+        """For every fold w and beta of lstd from the others."""
         if target not in self._cross_fitted:
-            found = []
-            for mine in self.folds:
-                others = ~mine & (self.rows > 0.0)
-                use = others if others.any() else mine
-                found.append(self.solve(target, LSTD, use.astype(np.float64)))
+            found = [self.solve(target, LSTD, use) for use in self.other_folds]
             self._cross_fitted[target] = found
         return self._cross_fitted[target]
 

@@ -28,6 +28,7 @@ class RatioSums:
     `counts`       [groups, 2]      rows and episodes
     `cut`          [2]              episodes that were cut off, and the discount left there
     `extent`       [4]              least and largest reward, largest discount, longest episode
+    `last`         [1]              the largest number of an episode
     `rows`         [blocks]         rows
     `rho`          [T, blocks]      sums of ratios
     `totals`       [T, 4]           sums of rho^2, of rho = 0, of products over episodes, squared
@@ -43,6 +44,7 @@ class RatioSums:
     counts: Floats
     cut: Floats
     extent: Floats
+    last: Floats
     rows: Floats
     rho: Floats
     totals: Floats
@@ -57,7 +59,7 @@ class RatioSums:
         """No rows yet."""
         return RatioSums(
             np.zeros((GROUPS, 2)), np.zeros(2), np.array([np.inf, -np.inf, 0.0, 0.0]),
-            np.zeros(BLOCKS), np.zeros((targets, BLOCKS)), np.zeros((targets, 4)),
+            np.zeros(1), np.zeros(BLOCKS), np.zeros((targets, BLOCKS)), np.zeros((targets, 4)),
             np.tile([0.0, -1.0], (targets, 1)), np.zeros((targets, BINS)),
             np.zeros((targets, 3, HORIZON)), np.zeros(targets),
             np.full((targets, FIRST_ROWS), -1),
@@ -65,7 +67,6 @@ class RatioSums:
 
     def add(self, table: RowTable, division: Division, products: Floats) -> None:
         """Add a table; `products` [T, n] becomes rho_0 ... rho_t, from that of the last row on."""
-        n = len(table)
         self.counts += np.stack(
             [np.bincount(table.group, some, GROUPS) for some in (None, table.first)], axis=1
         )
@@ -75,6 +76,7 @@ class RatioSums:
             table.reward.min(), table.reward.max(), table.discount.max(), table.step.max() + 1.0
         )  # fmt: skip
         self.extent = widest(self.extent, np.array(seen))
+        self.last = np.maximum(self.last, table.episode[-1])
         block = division.block(table.unit)
         self.rows += np.bincount(block, minlength=BLOCKS)
         along = Along(
@@ -85,18 +87,19 @@ class RatioSums:
             highest, place = ratios(along, rho, rho.view(np.int64), sums, products[t])
             if highest > self.largest[t, 0]:
                 self.largest[t] = highest, table.number[place]
-        if table.impossible is not None:
-            self.violations += table.impossible.sum(axis=1)
-            for t, found in enumerate(table.impossible):
+        if table.behavior_prob.min() <= 0.0:
+            impossible = (table.target_prob > 0.0) & (table.behavior_prob <= 0.0)
+            self.violations += impossible.sum(axis=1)
+            for t, found in enumerate(impossible):
                 rows = table.number[np.flatnonzero(found)[:FIRST_ROWS]]
                 self.violating[t] = _first_rows(np.append(self.violating[t], rows))
-        assert n == products.shape[1]
 
     def merge(self, other: RatioSums) -> None:
         """Add the sums of the next part of the log."""
         larger = other.largest[:, 0] > self.largest[:, 0]
         self.largest[larger] = other.largest[larger]
         self.extent = widest(self.extent, other.extent)
+        self.last = np.maximum(self.last, other.last)
         for t, rows in enumerate(other.violating):
             self.violating[t] = _first_rows(np.append(self.violating[t], rows))
         added = ("counts", "cut", "rows", "rho", "totals", "histogram", "by_step", "violations")

@@ -8,7 +8,9 @@ tables of a log that fits into memory are kept between the passes; a larger log 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,9 @@ from steadytd.evaluation.action_equations import ActionEquations
 from steadytd.evaluation.calibration import ProbabilitySums
 from steadytd.evaluation.equations import Equations
 from steadytd.evaluation.overlap import RatioSums
-from steadytd.evaluation.rows import Division, RowTable, Where, is_sparse, tables
+from steadytd.evaluation.rows import GROUPS, Division, RowTable, Where, is_sparse, tables
 from steadytd.evaluation.sample import EpisodeSample
+from steadytd.evaluation.scores import RowSums, Units, add_rows
 from steadytd.evaluation.sums import TD, DenseSums, SparseSums, Sums, System
 from steadytd.features import FeatureMap
 from steadytd.logs.log import Log, LogBatch
@@ -114,6 +117,17 @@ class FirstPass:
             by_action,
         )
 
+    def add_ratios(self, table: RowTable, plan: Plan, products: Floats) -> None:
+        """Add what needs no features; `products` [T, n] become those of the ratios."""
+        self.ratios.add(table, plan.division, products)
+        self.sample.add(table, products)
+
+    def add_actions(self, table: RowTable, plan: Plan) -> None:
+        """Add what is known of actions."""
+        self.probabilities.add(table, plan.division)
+        if self.by_action is not None:
+            self.by_action.add(table)
+
     def equations(self, plan: Plan) -> Equations:
         """The equations of all rows."""
         return Equations(self.sums, self.ratios.counts, plan.where, plan.division)
@@ -158,22 +172,21 @@ class FirstPass:
 
 
 def first_pass(
-    part: Log, plan: Plan, also: Callable[[RowTable], None] = lambda table: None
+    part: Log,
+    plan: Plan,
+    also: Callable[[RowTable], Sequence[Callable[[], None]]] = lambda table: (),
+    pool: ThreadPoolExecutor | None = None,
 ) -> FirstPass:
-    """Go over a part of a log; `also` is called with every table."""
+    """Go over a part of a log; what `also` makes of every table is done side by side."""
     found = FirstPass.of(plan, part.n_obs)
     keep = plan.keeps(part.n_obs)
     before = np.ones((len(plan.targets), 1))
     for table in read_tables(part, plan):
         products = np.empty((len(plan.targets), len(table)))
         products[:, :1] = before
-        found.ratios.add(table, plan.division, products)
-        found.sums.add(table)
-        found.probabilities.add(table, plan.division)
-        found.sample.add(table, products)
-        if found.by_action is not None:
-            found.by_action.add(table)
-        also(table)
+        works = [partial(found.add_ratios, table, plan, products), *also(table)]
+        works += [partial(found.sums.add, table), partial(found.add_actions, table, plan)]
+        side_by_side(works, pool)
         before = products[:, -1:].copy()
         if keep:
             found.tables.append(table)
@@ -181,10 +194,31 @@ def first_pass(
     return found
 
 
+def side_by_side(works: Sequence[Callable[[], None]], pool: ThreadPoolExecutor | None) -> None:
+    """Do works that share nothing; all are done at the end."""
+    if pool is None:
+        for work in works:
+            work()
+    else:
+        for future in [pool.submit(work) for work in works]:
+            future.result()
+
+
+def sweep_tables(
+    tables: Iterable[RowTable],
+    programs: Sequence[RowSums],
+    units: Units,
+    pool: ThreadPoolExecutor | None = None,
+    shares: int = 1,
+) -> None:
+    """The second pass: let all programs add up all rows, in shares side by side."""
+    some = [programs[i::shares] for i in range(min(shares, len(programs)))]
+    for table in tables:
+        side_by_side([partial(add_rows, table, one, units) for one in some], pool)
+
+
 def sums_of(tables: Iterable[RowTable], sums: Sums) -> tuple[Sums, Floats]:
     """The sums of tables that are in memory, and rows and episodes by group."""
-    from steadytd.evaluation.rows import GROUPS
-
     counts = np.zeros((GROUPS, 2))
     for table in tables:
         sums.add(table)

@@ -84,8 +84,8 @@ class RowTable:
     `episode`       [n]           running number of the episode in the log
     `number`        [n]           number of the row in the log
     `rho`           [T, n]        ratios pi/mu; 0 where mu = 0
-    `impossible`    [T, n]        pi > 0 and mu = 0; None where that is so nowhere
-    `behavior`      [n]           mu of the logged action
+    `behavior_prob` [n]           mu of the logged action
+    `target_prob`   [T, n]        pi of the logged action
     `action`        [n], [n, k]   as logged; None if the log has no numeric actions
     `probs`         [m, p, a]     probabilities of all actions, as in `LogBatch`
     =============== ============= ============================================================
@@ -107,8 +107,8 @@ class RowTable:
     episode: Longs
     number: Longs
     rho: Floats
-    behavior: Floats
-    impossible: Bools | None = None
+    behavior_prob: Floats
+    target_prob: Floats
     action: NDArray[Any] | None = None
     probs: Floats | None = None
     X: Any = None
@@ -130,16 +130,17 @@ class RowTable:
         both = np.concatenate([rows, self.row_next[rows]])
         found: dict[str, Any] = {name: getattr(self, name)[rows] for name in BY_ROW}
         found |= {name: getattr(self, name)[both] for name in ("obs", "fold")}
-        for name, where in (("impossible", (slice(None), rows)), ("action", rows), ("probs", both)):
+        found |= {name: getattr(self, name)[:, rows] for name in ("rho", "target_prob")}
+        for name, where in (("action", rows), ("probs", both)):
             own = getattr(self, name)
             found[name] = None if own is None else own[where]
         ahead = np.arange(len(rows), len(both), dtype=np.int32)
-        return RowTable(row_next=ahead, rho=self.rho[:, rows], **found)
+        return RowTable(row_next=ahead, **found)
 
 
 BY_ROW = (
     "reward", "discount", "gamma", "discounted", "returned", "step", "first", "last", "unit",
-    "group", "episode", "number", "behavior",
+    "group", "episode", "number", "behavior_prob",
 )  # fmt: skip
 
 
@@ -155,6 +156,8 @@ def joined(parts: Sequence[RowTable]) -> RowTable:
         name: np.concatenate([getattr(one, name) for one in parts]) for name in BY_ROW
     }
     n = len(found["reward"])
+    for name in ("rho", "target_prob"):
+        found[name] = np.concatenate([getattr(one, name) for one in parts], axis=1)
     if all(one.action is not None for one in parts):
         found["action"] = np.concatenate([one.action for one in parts if one.action is not None])
     if all(one.probs is not None for one in parts):
@@ -163,7 +166,6 @@ def joined(parts: Sequence[RowTable]) -> RowTable:
         obs=both("obs"),
         fold=both("fold"),
         row_next=np.arange(n, 2 * n, dtype=np.int32),
-        rho=np.concatenate([one.rho for one in parts], axis=1),
         **found,
     )
 
@@ -212,13 +214,11 @@ def _table(batch: LogBatch, last: Bools, division: Division, state: Floats) -> R
     step = np.empty(n, dtype=np.int64)
     follow(batch.first, batch.discount, batch.reward, state, along, step)
     rho = np.empty(batch.target_prob.shape)
-    impossible = None
     if mu.min() > 0.0:
         np.divide(batch.target_prob, mu, out=rho)
     else:
         rho[:] = 0.0
         np.divide(batch.target_prob, mu, out=rho, where=mu > 0.0)
-        impossible = (batch.target_prob > 0.0) & (mu <= 0.0)
     unit = division.units(batch)
     group = division.group(unit)
     fold = np.empty(len(batch.obs), dtype=np.int64)
@@ -236,7 +236,7 @@ def _table(batch: LogBatch, last: Bools, division: Division, state: Floats) -> R
         obs=obs, row_next=row_next, reward=batch.reward, discount=batch.discount,
         gamma=along[0], discounted=along[1], returned=along[2], step=step, first=batch.first,
         last=last, unit=unit, group=group, fold=fold, episode=batch.episode, number=batch.rows,
-        rho=rho, behavior=mu, impossible=impossible, action=batch.action, probs=probs,
+        rho=rho, behavior_prob=mu, target_prob=batch.target_prob, action=batch.action, probs=probs,
     )  # fmt: skip
 
 

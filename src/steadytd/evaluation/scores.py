@@ -86,13 +86,12 @@ class RowSums(ABC):
                 own += other[name]
 
 
-def sweep(tables: Iterable[RowTable], programs: Sequence[RowSums], units: Units) -> None:
-    """Let all programs add up all rows: one product of features and weights for many of them."""
-    for rows in tables:
-        steps = Steps.of(rows, units)
-        for some in _together(programs, len(rows.obs)):
-            with np.errstate(all="ignore"):
-                _add(some, rows, steps)
+def add_rows(rows: RowTable, programs: Sequence[RowSums], units: Units) -> None:
+    """Let programs add up the rows of a table: one product of features and weights for many."""
+    steps = Steps.of(rows, units)
+    for some in _together(programs, len(rows.obs)):
+        with np.errstate(all="ignore"):
+            _add(some, rows, steps)
 
 
 def _together(programs: Sequence[RowSums], observations: int) -> Iterable[Sequence[RowSums]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from steadytd.evaluation.estimate.quantiles import ReturnLevel
-from steadytd.evaluation.estimate.sensitivity import MOST, Sensitivity
+from steadytd.evaluation.quantiles import ReturnLevel
+from steadytd.evaluation.sensitivity import MOST, Sensitivity
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.words import limits, number, penalties, verdicts, worth
 

@@ -9,11 +9,18 @@ from typing import Literal
 from steadytd.base.errors import InputError, unknown
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner, parse_params
-from steadytd.evaluation.collect.plan import TD, System
-from steadytd.evaluation.estimate.baselines import CORRECTED, DEFAULT, NAMED, REFERENCE, RENAMED
-from steadytd.evaluation.estimate.closed_form import FixedPoint, fixed_point
-from steadytd.evaluation.estimate.estimators import Form
-from steadytd.evaluation.estimate.methods.by_action import BY_ACTION, parsed
+from steadytd.evaluation.closed_form import FixedPoint, fixed_point
+from steadytd.evaluation.estimators import (
+    DEFAULT,
+    RENAMED,
+    ActionEstimator,
+    Estimator,
+    named,
+    registered,
+)
+from steadytd.evaluation.estimators.drl import Drl
+from steadytd.evaluation.estimators.solved import Solved
+from steadytd.evaluation.sums import TD, System
 from steadytd.learners import EVALUATED, algorithm, names
 
 CHOSEN = ("eta", "ratio")  # that the data can choose
@@ -22,7 +29,10 @@ Kind = Literal["solved", "online", "sampling", "action"]
 
 @dataclass(frozen=True)
 class Request:
-    """One learner as asked for. `fixed_point` is its equations, where the sums give them."""
+    """One learner as asked for. `fixed_point` is its equations, where the sums give them.
+
+    `estimator` is there where it is an estimator of the evaluation itself.
+    """
 
     name: str
     kind: Kind
@@ -30,8 +40,7 @@ class Request:
     learner: Learner | None = None
     fixed_point: FixedPoint | None = None
     auto_alpha: bool = False
-    form: Form | None = None  # of an estimator that is no learner
-    lam: float | None = None  # of an estimator of kind "action" that has one
+    estimator: Estimator | None = None
 
     @property
     def automatic(self) -> list[str]:
@@ -70,18 +79,18 @@ def requests(asked: Sequence[str | Law | Learner] | str | None) -> list[Request]
 
 def with_drl(asked: list[Request]) -> list[Request]:
     """Plain `drl` is always there: it is what the decision rests on."""
-    there = any(one.label == CORRECTED.name for one in asked)
-    return asked if there else [*asked, _estimator(CORRECTED.name)]
+    asks = any(one.label == Drl.name for one in asked)
+    return asked if asks else [*asked, _request(Drl.name)]
 
 
 def _request(asked: str | Law | Learner) -> Request:
-    by_action = parsed(asked) if isinstance(asked, str) else None
-    if by_action is not None:
-        return Request(by_action[0], "action", "".join(str(asked).split()), lam=by_action[1])
-    auto_alpha = False
     text = "".join(asked.split()) if isinstance(asked, str) else asked.name
-    if isinstance(asked, str) and text.partition(":")[0] in (*NAMED, *RENAMED):
-        return _estimator(text)
+    estimator = named(text) if isinstance(asked, str) else None
+    if estimator is not None:
+        kind: Kind = "action" if isinstance(estimator, ActionEstimator) else "sampling"
+        label = estimator.label if kind == "sampling" else text
+        return Request(estimator.name, kind, label, estimator=estimator)
+    auto_alpha = False
     if isinstance(asked, Learner):
         learner, text = asked, str(asked)
     else:
@@ -107,8 +116,8 @@ def _request(asked: str | Law | Learner) -> Request:
             )
     solved = learner.law.block is not None and found is not None
     reference = solved and found == FixedPoint(TD)
-    taken = (*NAMED, *RENAMED, *BY_ACTION)
-    if text in taken or (text == REFERENCE.name and not reference):
+    taken = (*registered(), *RENAMED)
+    if text in taken or (text == Solved.name and not reference):
         raise InputError(
             f"a law of your own cannot be named {text}: an evaluation has an estimator of that "
             "name; rename the law."
@@ -116,38 +125,10 @@ def _request(asked: str | Law | Learner) -> Request:
     return Request(learner.name, "solved" if solved else "online", text, learner, found, auto_alpha)
 
 
-def _estimator(text: str) -> Request:
-    """An estimator of the evaluation itself; only `drl` has a number, its lam."""
-    name, _, rest = text.partition(":")
-    if name in RENAMED:
-        raise InputError(
-            f"{name} is now {RENAMED[name]}; plain drl chooses lam from the data. Ask for one of "
-            "the two."
-        )
-    form, given = NAMED[name].form, parse_params(name, rest)
-    for param in given:
-        if param != "lam" or form.kind != "drl":
-            raise InputError(f"{name} has no parameter '{param}'; only drl has one, lam.")
-    if given:
-        form = form._replace(lam=_lam(given["lam"]))
-        text = f"{name}:lam={form.lam:g}"
-    return Request(name, "sampling", text, form=form)
-
-
-def _lam(written: object) -> float:
-    try:
-        lam = float(str(written))
-    except ValueError:
-        lam = float("nan")
-    if not 0.0 <= lam <= 1.0:
-        raise InputError(f"drl: lam must be a number from 0 to 1, got {written}.")
-    return lam
-
-
 def _parsed(asked: str | Law) -> tuple[Law, dict[str, object]]:
     if isinstance(asked, Law):
         return asked, {}
     name, _, rest = asked.partition(":")
     if name.strip() not in names():
-        raise unknown("learner", name.strip(), [*names(), *NAMED, *BY_ACTION])
+        raise unknown("learner", name.strip(), [*names(), *registered()])
     return algorithm(name.strip()), dict(parse_params(name.strip(), rest))

@@ -7,7 +7,6 @@ value: it says what the log could not show, and is held against limits.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,10 +15,8 @@ import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.jit import compiled
-from steadytd.evaluation.collect.outcomes import ACTION, DISCOUNT, RATIOS, RETURN, REWARD, Sampled
-from steadytd.evaluation.estimate.estimators import LSTD, Estimator
-
-ERRORS = 2.0  # standard errors of omega that are taken for noise
+from steadytd.evaluation.evidence import Evidence
+from steadytd.evaluation.sample import RETURN
 
 
 class RowValues(NamedTuple):
@@ -33,23 +30,26 @@ class RowValues(NamedTuple):
 class RowWeights:
     """The sampled rows of a log; none where no whole episode could be sampled."""
 
-    sample: Sampled
-    e: Estimator
+    log: Evidence
 
     @property
     def number(self) -> int:
         """How many rows there are."""
-        return len(self.sample.rows)
+        return 0 if self.log.sampled is None else len(self.log.sampled)
 
     @property
     def each(self) -> float:
         """How many rows of the log each of them stands for."""
-        return float(self.e.units.counts[:, 0].sum()) / max(self.number, 1)
+        return float(self.log.rows.sum()) / max(self.number, 1)
+
+    def _column(self, name: str) -> Floats:
+        rows = self.log.sampled
+        return np.empty(0) if rows is None else np.asarray(getattr(rows, name), dtype=np.float64)
 
     @cached_property
     def reward(self) -> Floats:
         """The rewards."""
-        return self.sample.rows[:, REWARD].astype(np.float64)
+        return self._column("reward")
 
     @cached_property
     def kinds(self) -> int:
@@ -59,22 +59,28 @@ class RowWeights:
     @cached_property
     def discount(self) -> Floats:
         """The discounts of the next states."""
-        return self.sample.rows[:, DISCOUNT].astype(np.float64)
+        return self._column("discount")
 
     @cached_property
     def first(self) -> Bools:
         """Whether the row begins an episode."""
-        episode = self.sample.marks[:, 1]
-        return np.append(True, episode[1:] != episode[:-1])[: self.number]
+        return self._column("first") > 0.0
+
+    def _ratio(self, target: int) -> Floats:
+        rows = self.log.sampled
+        return np.empty(0) if rows is None else np.asarray(rows.rho[target])
 
     @cached_property
     def _features(self) -> tuple[Floats, Floats]:
-        d, rows = self.e.features, self.sample.rows
-        return np.ascontiguousarray(rows[:, -2 * d : -d]), np.ascontiguousarray(rows[:, -d:])
+        rows = self.log.sampled
+        if rows is None:
+            none = np.empty((0, self.log.equations.features))
+            return none, none
+        return rows.X[: len(rows)], rows.X[rows.row_next]
 
     def _same(self, target: int, *more: Floats) -> tuple[Longs, Longs]:
         """Rows of the same features and ratio, and `more`: the set of each row, and their sizes."""
-        ratio = self.sample.rows[:, RATIOS + target]
+        ratio = self._ratio(target)
         both = np.column_stack([self._features[0], ratio, *more]).astype(np.float32)
         both += np.float32(0.0)  # -0 is 0
         rows = both.view(np.dtype((np.void, both.dtype.itemsize * both.shape[1]))).ravel()
@@ -91,9 +97,10 @@ class RowWeights:
 
         0 where actions are not known.
         """
-        action = self.sample.marks[:, ACTION]
+        rows = self.log.sampled
+        action = None if rows is None else rows.action
         apart = self.reward - self.reward.mean()
-        if not self.number or np.isnan(action).any() or not apart.any():
+        if action is None or action.ndim != 1 or not apart.any():
             return 0.0
         place, number = self._same(target, action)
         usual = np.bincount(place, apart) / number
@@ -109,38 +116,20 @@ class RowWeights:
 
     @property
     def _every(self) -> float:
-        return 1.0 if self.e.where == "states" else 0.0
+        return 1.0 if self.log.equations.where == "states" else 0.0
 
     def weights(self, target: int, lam: float) -> Floats | None:
         """U rho of every row; None where the equations of the log have no solution."""
-        pair = self.e.solution(target, LSTD)
+        pair = self.log.equations.solution(target)
         if pair is None:
             return None
-        rho = self.sample.rows[:, RATIOS + target].astype(np.float64)
+        rho = self._ratio(target)
         return self._followed(self._features[0] @ pair.beta, rho, lam)
-
-    def negative(self, target: int) -> float:
-        """Of the marginal ratio over the rows, the share that is negative beyond its noise.
-
-            sum max(-omega - 2 s, 0) / sum |omega|,     s^2 = (K - 1) / K sum_k (omega_k - mean)^2
-
-        with omega_k from all folds but k of K. 0 if not known.
-        """
-        pair = self.e.solution(target, LSTD)
-        held = [one.pair for one in self.e.cross_fitted(target)]
-        betas = [one.beta for one in held if one is not None]
-        if pair is None or len(betas) < len(held):
-            return 0.0
-        X, B = self._features[0], np.stack(betas)
-        omega, apart = X @ pair.beta, X @ (B - B.mean(axis=0)).T
-        noise = np.sqrt((1.0 - 1.0 / len(B)) * (apart**2).sum(axis=1))
-        beyond = np.maximum(-omega - ERRORS * noise, 0.0)
-        return float(beyond.sum() / max(float(np.abs(omega).sum()), 1e-300))
 
     @cached_property
     def furthest(self) -> float:
         """Of all distances of returns from their median, the share of the largest twentieth."""
-        returns = self.sample.outcomes[:, RETURN]
+        returns = self.log.first.sample.outcomes[:, RETURN]
         if not len(returns):
             return 0.0
         apart = np.sort(np.abs(returns - np.median(returns)))[::-1]
@@ -157,45 +146,11 @@ class RowWeights:
 
     def values(self, target: int) -> RowValues | None:
         """V of the rows' states and of the next ones."""
-        pair = self.e.solution(target, LSTD)
+        pair = self.log.equations.solution(target)
         if pair is None:
             return None
         here, ahead = (x @ pair.w for x in self._features)
         return RowValues(here, self.discount * ahead)
-
-    def beyond(self, target: int, lam: float) -> float:
-        """The mean per start of U rho gamma' V(s') where episodes are cut off; NaN if not known.
-
-        Nothing in the log checks these values.
-        """
-        if self._none_cut:
-            return 0.0
-        return self._at_cuts(self.weights(target, lam), target)
-
-    @cached_property
-    def _last(self) -> Bools:
-        """Whether the row ends an episode."""
-        return np.append(self.first[1:], True)[: self.number]
-
-    @cached_property
-    def _none_cut(self) -> bool:
-        """There are rows, and none of them has anything beyond its episode's end."""
-        return self.number > 0 and not bool((self.discount[self._last] > 0.0).any())
-
-    @cached_property
-    def own_beyond(self) -> float:
-        """The same of the policy that made the log."""
-        return self._at_cuts(self.own, self.e.behavior)
-
-    def _at_cuts(self, weights: Floats | None, target: int) -> float:
-        if self._none_cut:
-            return 0.0
-        last = self._last
-        values = self.values(target) if self.number else None
-        if weights is None or values is None:
-            return math.nan
-        starts = self.number if self._every else int(self.first.sum())
-        return float(weights[last] @ values.ahead[last] / starts)
 
 
 @compiled

@@ -22,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.collect.outcomes import LEFT, PRODUCTS, RETURN, Sampled
-from steadytd.evaluation.estimate.bootstrap import student
-from steadytd.evaluation.estimate.sandwich import effective_number
+from steadytd.evaluation.intervals import effective_number, student
+from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 0.1  # the share of returns that CVaR is the mean of
@@ -57,9 +56,8 @@ class Spreads(NamedTuple):
     text: str
 
 
-def spreads(sample: Sampled, target: int, name: str, continuing: bool) -> Spreads:
+def spreads(outcomes: Floats, target: int, name: str, continuing: bool) -> Spreads:
     """Quantiles and CVaR by weighted episodes, where enough of them are like the target's."""
-    outcomes = sample.outcomes
     G, W = outcomes[:, RETURN], outcomes[:, PRODUCTS + target]
     n, cut = len(G), int((outcomes[:, LEFT] > 0.0).sum())
     squares = float(W @ W)

@@ -43,16 +43,8 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.parallel import single_threaded
-from steadytd.evaluation.collect.outcomes import (
-    DISCOUNT,
-    LEFT,
-    PRODUCTS,
-    RATIOS,
-    RETURN,
-    REWARD,
-    STEPS,
-    Sampled,
-)
+from steadytd.evaluation.rows import RowTable
+from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN, STEPS
 
 CURVE = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0)
 MOST = 100.0  # the largest factor that is looked at
@@ -141,21 +133,20 @@ class EpisodeRows(NamedTuple):
     start: Floats
 
 
-def rows_of(sample: Sampled, kept: Longs, start: Floats) -> Callable[[int], EpisodeRows]:
-    """The sampled rows with the features `kept`, for any target: all but the ratios are shared."""
-    d = len(start)
-    before = sample.rows.shape[1] - 2 * d  # numbers of a row before its features
-    reward, discount = sample.rows[:, [REWARD, DISCOUNT]].T.astype(np.float64)
-    x = sample.rows[:, before + kept].astype(np.float64)
-    ahead = discount[:, None] * sample.rows[:, before + d + kept].astype(np.float64)
-    rho = np.ascontiguousarray(sample.rows[:, RATIOS:before].T)
-    shared = EpisodeRows(x, ahead - x, reward, reward, start[kept])
-    return lambda target: shared._replace(rho=rho[target].astype(np.float64))
+def rows_of(table: RowTable | None, kept: Longs, start: Floats, target: int) -> EpisodeRows:
+    """The sampled rows of a target with the features `kept`."""
+    if table is None:
+        none = np.empty((0, len(kept)))
+        return EpisodeRows(none, none, np.empty(0), np.empty(0), start[kept])
+    X = table.X[:, kept]
+    here = X[: len(table)]
+    change = table.discount[:, None] * X[table.row_next] - here
+    return EpisodeRows(here, change, table.reward, table.rho[target], start[kept])
 
 
-def one_step(sample: Sampled) -> bool:
+def one_step(outcomes: Floats) -> bool:
     """Whether every sampled episode has one step, after which nothing comes."""
-    return bool(((sample.outcomes[:, STEPS] == 1.0) & (sample.outcomes[:, LEFT] == 0.0)).all())
+    return bool(((outcomes[:, STEPS] == 1.0) & (outcomes[:, LEFT] == 0.0)).all())
 
 
 class BySorting:
@@ -193,13 +184,13 @@ class ByFeatures:
         return float(self.rows.start @ w)
 
 
-def ranges(sample: Sampled, target: int, rows: EpisodeRows) -> tuple[Value | None, bool]:
+def ranges(outcomes: Floats, target: int, rows: EpisodeRows) -> tuple[Value | None, bool]:
     """The least and the largest value over Lambda, and whether they are sharp."""
     n, d = rows.X.shape
     if not rows.rho.any():
         return None, False
-    if one_step(sample):
-        returns, weights = sample.outcomes[:, RETURN], sample.outcomes[:, PRODUCTS + target]
+    if one_step(outcomes):
+        returns, weights = outcomes[:, RETURN], outcomes[:, PRODUCTS + target]
         if not weights.sum() > 0.0:
             return None, False
         if n < PER_FEATURE * d or not rows.rho.sum() > 0.0:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats
 from steadytd.engine.law import GENERAL
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.plan import System
+from steadytd.evaluation.sums import System
 from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import slowest

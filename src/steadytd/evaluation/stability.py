@@ -13,18 +13,18 @@ import numpy as np
 
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.parallel import single_threaded
-from steadytd.evaluation.estimate.bootstrap import NONE, Interval, interval, student
-from steadytd.evaluation.estimate.estimators import Estimator
-from steadytd.evaluation.estimate.inverse import divide
-from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator
-from steadytd.evaluation.estimate.sparse.pencil import OneHotPencil
+from steadytd.evaluation.equations import Equations
+from steadytd.evaluation.intervals import NONE, Interval, resampled, student
+from steadytd.evaluation.onehot_pencil import OneHotPencil
+from steadytd.evaluation.rows import GROUPS
+from steadytd.evaluation.sums import DenseSums, SparseSums
 from steadytd.mdp.scales import ROUNDING as ZERO
 from steadytd.mdp.scales import rates_of
 from steadytd.theory.thresholds import Pencil
 
 RESAMPLED_RANK = 40  # up to here the threshold is found anew in every resample
 EIGENVALUE_RANK = 100  # up to here stability is looked at along the whole path
-FEWER = 200  # resamples for the threshold
+RESAMPLES = 200
 SURE = 0.95  # share of resamples in which TD has to be stable for eta = 0 to be chosen
 CLEAR = 1.25  # times the upper limit of the threshold: the least eta that is tried
 GRID = np.linspace(0.0, 1.0, 40) ** 2
@@ -53,28 +53,25 @@ class Stability:
         return asdict(self)
 
 
-def pencil(e: Estimator, target: int, counts: Floats | None = None) -> Pencil:
-    """A_0, G and b of a target (or of one resample of the units), as means over rows."""
-    c = np.ones(e.n_units) if counts is None else counts
-    Q, rows = span(e), float(c @ e.units.counts[:, 0])
-    if isinstance(e, SparseEstimator):
-        (A, b), gram = e.total(target, 0, c), e.gram(c).toarray()
-        return Pencil(Q=Q, A0=Q.T @ (A @ Q) / rows, G=Q.T @ gram @ Q / rows, b=Q.T @ b / rows)
-    sums = np.tensordot(c, e.units.systems[:, target, 0], axes=1) / rows
-    G = e.mean_gram if counts is None else np.tensordot(c, e.units.G, axes=1) / rows
-    if e.rank == e.features:  # Q is the identity
-        return Pencil(Q=Q, A0=sums[:, :-1], G=G, b=sums[:, -1])
-    return Pencil(Q=Q, A0=Q.T @ sums[:, :-1] @ Q, G=Q.T @ G @ Q, b=Q.T @ sums[:, -1])
+def pencil(e: Equations, target: int, use: Floats | None = None) -> Pencil:
+    """A_0, G and b of a target (from groups that count as often as `use` says), means over rows."""
+    use = np.ones(GROUPS) if use is None else use
+    sums, column, Q = e.sums, e.sums.column(target), span(e)
+    rows = float(use @ e.rows)
+    A, G = sums.matrix(column, use) @ Q, sums.gram(use) @ Q
+    b = use @ sums.b[:, column]
+    return Pencil(Q=Q, A0=Q.T @ A / rows, G=Q.T @ G / rows, b=Q.T @ b / rows)
 
 
-def span(e: Estimator) -> Floats:
+def span(e: Equations) -> Floats:
     """A basis [d, rank] of the weights that the features can tell apart: orthonormal, if it can be.
 
     It is the range of G, found from the features that are independent: their columns of G span it.
     """
     if e.rank == e.features:
         return np.eye(e.rank)
-    G = e.gram().toarray() if isinstance(e, SparseEstimator) else e.units.G.sum(axis=0)
+    G = e.sums.gram(np.ones(GROUPS))
+    G = G.toarray() if hasattr(G, "toarray") else G
     scale = np.sqrt(np.diag(G)) + (np.diag(G) == 0.0)
     Q = np.asarray(np.linalg.qr(G[:, e.kept] / scale[e.kept])[0])
     root = _roots(Q.T @ G @ Q)
@@ -84,53 +81,53 @@ def span(e: Estimator) -> Floats:
     return np.asarray(np.eye(e.features)[:, e.kept] / scale[e.kept])
 
 
-def quick_pencil(e: Estimator, target: int) -> Pencil:
+def quick_pencil(e: Equations, target: int) -> Pencil:
     """The pencil of all units, found once: for one-hot features a sparse one."""
     if target not in e.pencils:
-        if isinstance(e, SparseEstimator) and e.diagonal:
-            rows, kept = float(e.units.counts[:, 0].sum()), e.kept
-            e.pencils[target] = OneHotPencil.of_sums(*e.total(target), e.gram(), kept, rows)
+        if isinstance(e.sums, SparseSums) and e.sums.diagonal:
+            use, column = np.ones(GROUPS), e.sums.column(target)
+            A, b, G = e.sums.matrix(column, use), use @ e.sums.b[:, column], e.sums.gram(use)
+            e.pencils[target] = OneHotPencil.of_sums(A, b, G, e.kept, float(e.rows.sum()))
         else:
             e.pencils[target] = pencil(e, target)
     return e.pencils[target]
 
 
-def dense_pencil(e: Estimator, target: int) -> Pencil:
+def dense_pencil(e: Equations, target: int) -> Pencil:
     """The pencil of all units with dense matrices."""
     p = quick_pencil(e, target)
     return pencil(e, target) if isinstance(p, OneHotPencil) else p
 
 
 class Resampled(NamedTuple):
-    """Resamples of the units, and what they say of the features, for every target alike."""
+    """Resamples of the groups, and what they say of the features, for every target alike."""
 
-    counts: Floats  # [resamples, units]
+    counts: Floats  # [resamples, groups]
     rows: Floats  # [resamples, 1, 1]
     G: Floats  # [resamples, rank, rank]
     L: Floats | None  # G = L L'; None where one of them is not positive definite
     least: Floats  # [resamples], the least eigenvalues of G
 
     @staticmethod
-    def of(e: Estimator, counts: Floats) -> Resampled:
-        """From how often each resample has each unit."""
-        c, none = counts[:FEWER], np.empty((0, 0, 0))
-        if not _resampled(e):
-            return Resampled(c, none, none, None, none)
-        rows = (c @ e.units.counts[:, 0])[:, None, None]
-        G = _spanned(e, np.tensordot(c, e.units.G, axes=1)) / rows
-        return Resampled(c, rows, G, _roots(G), np.asarray(np.linalg.eigvalsh(G)[:, 0]))
+    def of(e: Equations, seed: int) -> Resampled:
+        """So many groups as have rows, drawn with replacement."""
+        n, none = len(e.groups), np.empty((0, 0, 0))
+        counts = np.zeros((RESAMPLES, GROUPS))
+        drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES)
+        counts[:, e.groups] = drawn
+        if not (isinstance(e.sums, DenseSums) and n > 1 and e.rank <= RESAMPLED_RANK):
+            return Resampled(counts[:0], none, none, None, none)
+        rows = (counts @ e.rows)[:, None, None]
+        G = _spanned(e, np.tensordot(counts, e.sums.G, axes=1)) / rows
+        return Resampled(counts, rows, G, _roots(G), np.asarray(np.linalg.eigvalsh(G)[:, 0]))
 
 
-def _spanned(e: Estimator, M: Floats) -> Floats:
+def _spanned(e: Equations, M: Floats) -> Floats:
     """Q'MQ of many matrices, with Q the basis of the features' span."""
     if e.rank == e.features:
         return M
     Q = span(e)
     return np.asarray(Q.T @ M @ Q)
-
-
-def _resampled(e: Estimator) -> bool:
-    return e.n_units > 1 and e.rank <= RESAMPLED_RANK and not isinstance(e, SparseEstimator)
 
 
 def _roots(G: Floats) -> Floats | None:
@@ -140,7 +137,7 @@ def _roots(G: Floats) -> Floats | None:
         return None
 
 
-def assess(e: Estimator, target: int, name: str, drawn: Resampled) -> Stability:
+def assess(e: Equations, target: int, name: str, drawn: Resampled) -> Stability:
     """The stability of one target."""
     p = quick_pencil(e, target)
     slowest = p.slowest(0.0)
@@ -162,22 +159,22 @@ def assess(e: Estimator, target: int, name: str, drawn: Resampled) -> Stability:
 
 
 def _threshold(
-    e: Estimator, target: int, p: Pencil, drawn: Resampled
+    e: Equations, target: int, p: Pencil, drawn: Resampled
 ) -> tuple[Interval, float | None]:
     """The interval of eta_pd, and the share of resamples in which TD is stable.
 
-    With many features by the first-order change of the eigenvalue: with y its eigenvector, unit u
-    moves it by y'(H_u - l G_u)y.
+    With many features by the first-order change of the eigenvalue: with y its eigenvector, group g
+    moves it by y'(H_g - l G_g)y.
     """
-    if e.n_units < 2:
+    if len(e.groups) < 2:
         return NONE, None
-    if not _resampled(e):
+    if not len(drawn.counts) or not isinstance(e.sums, DenseSums):
         return _first_order(e, target, p), None
-    sums = np.tensordot(drawn.counts, e.units.systems[:, target, 0, :, :-1], axes=1)
+    sums = np.tensordot(drawn.counts, e.sums.A[:, e.sums.column(target)], axes=1)
     A = _spanned(e, sums) / drawn.rows
     found = thresholds(A, drawn.G, drawn.L)
     share = float(np.mean(stable(A, found, drawn.least)))
-    return interval(p.eta_pd, found, e.n_units), share
+    return resampled(p.eta_pd, found, len(e.groups)), share
 
 
 def stable(A: Floats, eta_pd: Floats, least: Floats) -> Bools:
@@ -201,10 +198,8 @@ def thresholds(A: Floats, G: Floats, L: Floats | None = None) -> Floats:
     L = _roots(G) if L is None else L
     if L is None:
         return np.array([_threshold_of(h, g) for h, g in zip(H, G, strict=True)])
-    divide(L, H)
-    H = H.swapaxes(1, 2).copy()
-    divide(L, H)
-    return np.asarray(-np.linalg.eigvalsh(H)[:, 0])
+    half = np.linalg.solve(L, H)
+    return np.asarray(-np.linalg.eigvalsh(np.linalg.solve(L, half.swapaxes(1, 2)))[:, 0])
 
 
 def _threshold_of(H: Floats, G: Floats) -> float:
@@ -216,7 +211,7 @@ def _threshold_of(H: Floats, G: Floats) -> float:
         return float("nan")
 
 
-def _first_order(e: Estimator, target: int, p: Pencil) -> Interval:
+def _first_order(e: Equations, target: int, p: Pencil) -> Interval:
     import scipy.linalg
 
     if isinstance(p, OneHotPencil):
@@ -226,30 +221,30 @@ def _first_order(e: Estimator, target: int, p: Pencil) -> Interval:
         values, vectors = scipy.linalg.eigh(H, p.G, subset_by_index=[0, 0])
         value, vector = values[0], vectors[:, 0]
     y = np.asarray(p.Q @ vector)
-    rows = e.units.counts[:, 0]
-    moved = (e.quadratic(target, y) - value * e.squares(y, y)) / rows.mean()
-    n = e.n_units
+    n, sums = len(e.groups), e.sums
+    moved = sums.quadratic(sums.column(target), y) - value * sums.squares(y, y)
+    moved = moved[e.groups] / e.rows[e.groups].mean()
     error = float(np.sqrt(moved.var(ddof=1) / n))
     reach = student(0.975, n - 1) * error
     return Interval(p.eta_pd - reach, p.eta_pd + reach)
 
 
-def automatic_eta(e: Estimator, target: int, p: Pencil, upper: float) -> float:
+def automatic_eta(e: Equations, target: int, p: Pencil, upper: float) -> float:
     """The stable eta of least held-out projected Bellman error.
 
     Tried are penalties from 1.25 times the threshold's upper limit to the larger of 1 and four
-    times that limit: just above the threshold the fixed point has a pole. Each half of the units is
+    times that limit: just above the threshold the fixed point has a pole. Each half of the groups is
     solved, and its residual b - A w is measured on the other half, in the norm of G^-1.
     """
     upper = max(upper, 0.0)
     low, high = CLEAR * upper + 1e-3, max(1.0, 4.0 * upper)
     grid = low + GRID * (high - low)
-    even = np.arange(e.n_units) % 2 == 0
-    if e.n_units < 4:
-        even = np.ones(e.n_units, dtype=bool)
+    all_groups, even = (e.rows > 0.0).astype(np.float64), np.zeros(GROUPS)
+    even[e.groups[::2]] = 1.0
+    halves = (even, all_groups - even) if len(e.groups) >= 4 else (all_groups,) * 2
     errors = np.zeros(len(grid))
-    for learn, judge in ((even, ~even), (~even, even)) if not even.all() else ((even, even),):
-        a, b = pencil(e, target, learn * 1.0), pencil(e, target, judge * 1.0)
+    for learn, test in (halves, halves[::-1]):
+        a, b = pencil(e, target, learn), pencil(e, target, test)
         weights = _solutions(a, grid).T
         left = b.b[:, None] - b.A0 @ weights
         errors += np.einsum("ij,ij->j", left, np.linalg.lstsq(p.G, left, rcond=None)[0])
@@ -304,7 +299,7 @@ class OverEta(NamedTuple):
         return rows
 
 
-def path(e: Estimator, target: int, stability: Stability) -> OverEta:
+def path(e: Equations, target: int, stability: Stability) -> OverEta:
     """The path of a target."""
     p = quick_pencil(e, target)
     return OverEta(p, np.asarray(p.Q.T @ e.start_mean), stability)
