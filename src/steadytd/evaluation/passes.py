@@ -7,6 +7,7 @@ tables of a log that fits into memory are kept between the passes; a larger log 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -132,8 +133,8 @@ class FirstPass:
         """The equations of all rows."""
         return Equations(self.sums, self.ratios.counts, plan.where, plan.division)
 
-    def merge(self, other: FirstPass) -> None:
-        """Add the next part of the log."""
+    def merged(self, other: FirstPass) -> FirstPass:
+        """This part of the log, to which the next one is added."""
         self.sums.restore(other.sums.arrays())
         self.ratios.merge(other.ratios)
         self.probabilities.merge(other.probabilities)
@@ -141,7 +142,7 @@ class FirstPass:
         if self.by_action is not None and other.by_action is not None:
             self.by_action.merge(other.by_action)
         self.left_out += other.left_out
-        self.tables += other.tables
+        return self
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it by name, for a file."""
@@ -176,10 +177,13 @@ def first_pass(
     plan: Plan,
     also: Callable[[RowTable], Sequence[Callable[[], None]]] = lambda table: (),
     pool: ThreadPoolExecutor | None = None,
+    keep: bool = False,
 ) -> FirstPass:
-    """Go over a part of a log; what `also` makes of every table is done side by side."""
+    """Go over a part of a log; what `also` makes of every table is done side by side.
+
+    With `keep` the tables stay in memory.
+    """
     found = FirstPass.of(plan, part.n_obs)
-    keep = plan.keeps(part.n_obs)
     before = np.ones((len(plan.targets), 1))
     for table in read_tables(part, plan):
         products = np.empty((len(plan.targets), len(table)))
@@ -204,17 +208,25 @@ def side_by_side(works: Sequence[Callable[[], None]], pool: ThreadPoolExecutor |
             future.result()
 
 
-def sweep_tables(
+def part_sums(
     tables: Iterable[RowTable],
     programs: Sequence[RowSums],
     units: Units,
     pool: ThreadPoolExecutor | None = None,
     shares: int = 1,
-) -> None:
-    """The second pass: let all programs add up all rows, in shares side by side."""
-    some = [programs[i::shares] for i in range(min(shares, len(programs)))]
+) -> dict[str, NDArray[Any]]:
+    """The second pass of a part: what copies of all programs add up, in shares side by side."""
+    copies = copy.deepcopy(list(programs))
+    some = [copies[i::shares] for i in range(min(shares, len(copies)))]
     for table in tables:
         side_by_side([partial(add_rows, table, one, units) for one in some], pool)
+    return {f"{i}/{k}": v for i, one in enumerate(copies) for k, v in one.arrays().items()}
+
+
+def merge_sums(programs: Sequence[RowSums], found: dict[str, NDArray[Any]]) -> None:
+    """Add the sums of a part to those of the programs."""
+    for i, one in enumerate(programs):
+        one.merge({name: found[f"{i}/{name}"] for name in one.arrays()})
 
 
 def sums_of(tables: Iterable[RowTable], sums: Sums) -> tuple[Sums, Floats]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from steadytd.evaluation.passes import (
     FirstPass,
     Plan,
     first_pass,
+    merge_sums,
+    part_sums,
     read,
     read_tables,
-    sweep_tables,
 )
 from steadytd.evaluation.requests import Request
 from steadytd.evaluation.rows import RowTable, features_of, is_sparse
@@ -53,6 +55,7 @@ class LocalPasses:
     first: FirstPass = field(init=False)
     online: list[Followed] = field(init=False)
     _done: int = 0
+    _tables: list[list[RowTable]] = field(default_factory=list)
 
     @property
     def _shares(self) -> int:
@@ -71,33 +74,27 @@ class LocalPasses:
                 return ()
             return followers.works(Table.of(table, table.X, sparse), table, self._shares)
 
-        found: FirstPass | None = None
         with ThreadPoolExecutor(self._shares) as pool:
             own = pool if self._shares > 1 else None
-            for part in self.work.parts:
-                one = first_pass(part, plan, also, own)
-                if found is None:
-                    found = one
-                else:
-                    found.merge(one)
-        if found is None or not found.ratios.n_rows:
+            found = [first_pass(part, plan, also, own, kept) for part in self.work.parts]
+        self._tables = [one.tables for one in found] if kept else []
+        self.first = reduce(FirstPass.merged, found)
+        if not self.first.ratios.n_rows:
             raise InputError("the log has no row that can be learned from.")
-        self.first, self.online = found, followers.outcomes()
+        self.online = followers.outcomes()
 
     def sweep(self, programs: Sequence[RowSums], units: Units) -> None:
         """Make the second pass: over the tables that were kept, else over the log once more."""
         with ThreadPoolExecutor(self._shares) as pool:
             own = pool if self._shares > 1 else None
-            sweep_tables(self._tables(), programs, units, own, self._shares)
+            for tables in self._tables or map(self._read, self.work.parts):
+                found = part_sums(tables, programs, units, own, self._shares)
+                merge_sums(programs, found)
 
-    def _tables(self) -> Iterator[RowTable]:
-        if self.first.tables:
-            yield from self.first.tables
-            return
-        for part in self.work.parts:
-            for table in read_tables(part, self.work.plan):
-                self._tell(len(table), False)
-                yield table
+    def _read(self, part: Log) -> Iterator[RowTable]:
+        for table in read_tables(part, self.work.plan):
+            self._tell(len(table), False)
+            yield table
 
     def _tell(self, rows: int, kept: bool) -> None:
         """Say how far it is: a log that is read twice is half done after the first time."""
