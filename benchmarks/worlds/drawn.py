@@ -9,8 +9,7 @@ probabilities are wrong (one of ten) are drawn anew for each seed. Features are 
     grouped    one-hot of groups of states
     many       more than needed: half as many normal numbers again as states, tiles, monomials
 
-Half of the families are for development, half (`drawn_kept.py`) were set aside before any rule was
-graded on either.
+Half of the families are for development, half were set aside before any rule was graded.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from benchmarks.worlds.policies import best_values, mixed, powered, shifted, soft, swapped
+from benchmarks.worlds.finite import best_values, mixed, powered, shifted, soft, swapped
 from benchmarks.worlds.world import Dynamics, Floats, World
 from numpy.random import Generator
 
@@ -33,17 +32,16 @@ Family = Callable[[Generator], Dynamics]
 Worlds = dict[str, Callable[[int], World]]
 
 
-def families(found: dict[str, Family], first: int) -> Worlds:
-    """By name of family and features: a world of a seed. The families count from `first`."""
-    pairs = product(enumerate(found.items(), first), FEATURES)
+def families(found: dict[tuple[str, int], Family]) -> Worlds:
+    """By name of family and features: a world of a seed."""
     return {
-        f"{name} {kind}": partial(draw, (number, f), kind) for (number, (name, f)), kind in pairs
+        f"{name} {kind}": partial(draw, dynamics, number, kind)
+        for ((name, number), dynamics), kind in product(found.items(), FEATURES)
     }
 
 
-def draw(family: tuple[int, Family], kind: str, seed: int) -> World:
+def draw(dynamics: Family, number: int, kind: str, seed: int) -> World:
     """The first drawn world whose episodes end soon enough."""
-    number, dynamics = family
     rng = np.random.default_rng([seed, number, FEATURES.index(kind)])
     while True:
         d = dynamics(rng)

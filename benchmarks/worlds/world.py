@@ -1,12 +1,11 @@
 """A world with exact truth: finite dynamics, two policies, and how its logs are made.
 
-All worlds are finite, also those that look continuous (their observations are points of a grid), so
-the truth is solved, not sampled: v = (I - discount P_pi)^-1 r_pi.
+All of these worlds are finite, so the truth is solved, not sampled: v = (I - discount P_pi)^-1 r_pi.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Probabilities = Literal["right", "estimated", "wrong"]
-BLUR = 0.4  # of the distance to the next observation
 NOISE = 7.0  # standard deviations: no log has a reward beyond
 
 
@@ -58,6 +56,23 @@ class World:
     def behavior(self) -> str | None:
         """What `evaluate` is told."""
         return "estimate" if self.estimated else None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `st.evaluate` is told besides the log."""
+        return {"discount": self.discount, "features": self.features, "behavior": self.behavior}
+
+    def without_probabilities(self) -> World:
+        """The log states no probabilities; the target knows no more than the log shows."""
+        obs = self.dynamics.obs
+        same = (obs[:, None] == obs).all(axis=2)
+        pi = same @ self.pi / same.sum(axis=1, keepdims=True)
+        return replace(self, estimated=True, logged=None, pi=pi)
+
+    @property
+    def truths(self) -> dict[str, float]:
+        """What each target is worth."""
+        return {"pi": self.truth}
 
     def values(self, policy: Floats) -> Floats:
         """The value of every state under a policy, by solving Bellman's equation."""
@@ -108,20 +123,11 @@ class World:
         d = self.dynamics
         return np.cumsum(self.weights), np.cumsum(self.mu, axis=1), np.cumsum(d.P, axis=2)
 
-    def log(self, seed: int, whole: bool = False, blur: bool = False) -> Any:
-        """A log as an Arrow table; `whole`: with the probabilities of every action.
-
-        `blur` moves every observation by chance, by less than half the way to the next one, so that
-        none comes again; what a state is can still be seen.
-        """
+    def log(self, seed: int, whole: bool = False) -> Any:
+        """A log as an Arrow table; `whole`: with the probabilities of every action."""
         c = self.columns(seed)
         d, s, a = self.dynamics, c["s"], c["action"]
         obs, after = d.obs[s], d.obs[c["s_next"]]
-        if blur:
-            rng, apart = np.random.default_rng([seed, 7412]), BLUR * distances(d.obs)
-            obs, after = (x + apart * rng.uniform(-1.0, 1.0, x.shape) for x in (obs, after))
-            goes_on = np.flatnonzero(c["episode_id"][1:] == c["episode_id"][:-1])
-            after[goes_on] = obs[goes_on + 1]
         stated = self.mu if self.logged is None else self.logged
         cut = c["truncated"]
         table = {
@@ -153,13 +159,6 @@ class World:
             "episode_id": episode, "t": t, "s": s, "action": a, "reward": reward, "s_next": after,
             "terminated": terminated, "truncated": last & ~terminated,
         }  # fmt: skip
-
-
-def distances(obs: Floats) -> Floats:
-    """By number of an observation, the least distance of two states that differ in it; else 1."""
-    return np.array(
-        [np.diff(np.unique(x)).min(initial=np.inf) if np.ptp(x) else 1.0 for x in obs.T]
-    )
 
 
 def lists(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> Any:

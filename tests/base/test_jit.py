@@ -184,7 +184,7 @@ def test_damaged_and_exchanged_files_are_made_again(own_cache: Path, kept: Path)
 def test_what_cannot_be_rebuilt_is_compiled(kept: Path) -> None:
     """The file is whole, but it names what is not there: as after another version of a library."""
     rest = pickle.dumps("no machine code")
-    mark = kept.read_bytes()[: files.MARK]
+    mark = kept.read_bytes()[: files.HASH]
     kept.write_bytes(mark + hashlib.sha256(rest).hexdigest().encode() + rest)
     with pytest.warns(UserWarning, match="was damaged; it is compiled again"):
         assert fresh()(*STREAM) == RIGHT
@@ -253,7 +253,7 @@ def test_old_files_go(own_cache: Path, kept: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", ["a/b", "../../x", "x./tmp/escaped", "x" * 300, QUOTES, "td"])
 def test_the_name_of_a_law_is_no_path(own_cache: Path, name: str) -> None:
     run: Any = kernel(replace(algorithm("td"), name=name), False)
-    file = vars(run.enter)["_cache"]._file("0" * files.MARK)
+    file = vars(run.enter)["_cache"]._file("0" * files.HASH)
     assert (own_cache / file).parent == own_cache and len(file) < 144
     file.encode("ascii")
     if name == "td":

@@ -15,7 +15,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import steadytd as st
@@ -70,16 +69,6 @@ def flipped(content: bytes, place: int, bit: int) -> bytes:
     bad = bytearray(content)
     bad[place] ^= 1 << bit
     return bytes(bad)
-
-
-def test_a_block_is_read_as_it_was_written(
-    content: bytes, block: StudyBlock, tmp_path: Path
-) -> None:
-    path = write_whole(tmp_path / block.file, content)
-    rows = dataset.load(path, block)
-    assert rows.num_rows == 6 and dataset.whole(content)
-    assert pq.read_table(path).equals(rows)  # an ordinary Parquet file for everybody else
-    assert dataset.to_bytes(rows) == dataset.to_bytes(rows)
 
 
 @pytest.mark.parametrize("bits", [[5], pytest.param(range(8), marks=pytest.mark.slow)])
@@ -207,14 +196,6 @@ def test_a_command_that_is_killed_at_any_moment(
             break
     else:
         raise AssertionError("there is no end")
-
-
-def test_a_directory_in_the_way_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "z.svg").mkdir()
-    (tmp_path / "a.svg").write_text("old a")
-    with pytest.raises(DiskError, match=r"z\.svg' is a directory.*None of the command's files"):
-        fill(tmp_path)
-    assert tree(tmp_path) == {"a.svg": b"old a"}
 
 
 def test_what_killed_commands_left_is_swept(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_the_ring_is_settled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = in_turn(400, 160)
     one = st.prediction("td:alpha=0.1,lam=0.5", cumulant=0, policy="behavior", discount=1.0)
     h = st.horde(160, [one])
-    (own,) = h._parts
+    (own,) = h._lanes
     settled = []
     for t in range(400):
         before = own.row_of.copy()

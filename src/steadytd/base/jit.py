@@ -34,7 +34,7 @@ import numba
 from numba import njit
 
 from steadytd.base import numba_internals
-from steadytd.base.files import cache_directory, read_kept, write_kept
+from steadytd.base.files import cache_directory, read_cached, write_cached
 from steadytd.base.identity import digest, modules
 from steadytd.base.progress import watched
 from steadytd.base.source import PACKAGE
@@ -181,7 +181,7 @@ class _OnDisk:
             there = _usable(file.parent) and _private(file)
         except OSError:
             there = False
-        rest = read_kept(file.name, mark) if there else None
+        rest = read_cached(file.name, mark) if there else None
         if rest is not None:
             with contextlib.suppress(OSError):
                 if time.time() - file.stat().st_mtime > DAY:
@@ -205,7 +205,7 @@ class _OnDisk:
         directory = cache_directory()
         with contextlib.suppress(OSError):
             if not directory.exists() or _usable(directory):
-                write_kept(self._file(mark), mark, packed)
+                write_cached(self._file(mark), mark, packed)
                 _tidy_once(directory)
 
     def _file(self, mark: str) -> str:

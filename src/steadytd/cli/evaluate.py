@@ -11,8 +11,10 @@ import typer
 
 from steadytd.cli.console import (
     WHOLE,
+    Json,
     NoFigures,
     Open,
+    Threads,
     command_line,
     err,
     open_page,
@@ -23,7 +25,6 @@ from steadytd.cli.console import (
     require_page,
     say,
 )
-from steadytd.cli.experiments import Json, Threads
 
 if TYPE_CHECKING:
     from steadytd.logs.log import Log
@@ -129,7 +130,7 @@ def evaluate(
     bar = progress_bar("reading", unit="rows", then="solving")
     with _unused(checkpoint), bar as update:
         e = do(
-            log, discount=discount, features=features or "raw", learners=learner,
+            log, discount=discount, features=features or "auto", learners=learner,
             behavior="estimate" if estimate else None, reward_range=ranged(reward_range),
             horizon=horizon, nothing_hidden=nothing_hidden, engine=engine, address=address,
             checkpoint=checkpoint, threads=threads, seed=seed, progress=update,

@@ -19,7 +19,7 @@ from steadytd.evaluation.behavior.opened import check_hidden, opened
 from steadytd.evaluation.estimators import OWN, ActionEstimator
 from steadytd.evaluation.estimators.action_values import FEW
 from steadytd.evaluation.estimators.drl import Drl, grid
-from steadytd.evaluation.evidence import gather
+from steadytd.evaluation.evidence import gather, second_curves
 from steadytd.evaluation.follow.local import LocalPasses, Progress, Work
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.intervals import mean_of
@@ -44,9 +44,10 @@ from steadytd.evaluation.sums import TD
 from steadytd.evaluation.values import lines, wanted
 from steadytd.evaluation.visits import visits
 from steadytd.features import FeatureMap, feature_map
+from steadytd.features.auto import Observed, automatic, second_map
 from steadytd.logs.columns import ColumnMap
-from steadytd.logs.decode.meaning import Policy
 from steadytd.logs.log import Log
+from steadytd.logs.policies import Policy
 
 if TYPE_CHECKING:
     from steadytd.evaluation.follow.cluster import ClusterPasses
@@ -64,7 +65,7 @@ def evaluate(
     *,
     discount: float | None = None,
     targets: Sequence[str] | Mapping[str, Policy] | None = None,
-    features: object = "raw",
+    features: object = "auto",
     learners: Sequence[str | Law | Learner] | str | None = None,
     columns: ColumnMap | None = None,
     behavior: Any = None,
@@ -84,7 +85,7 @@ def evaluate(
     """Evaluate target policies from a log; see `docs/evaluate.md`.
 
     `source` is what `open_log` takes, or an open log. `features` is the text form of a feature map,
-    a map, or a scikit-learn transformer. `targets` are names of the log's targets (default: all),
+    a map, or a scikit-learn transformer; "auto" chooses by the observations. `targets` are names of the log's targets (default: all),
     or functions of observations that return the probabilities of all actions. `learners` are names
     or text forms of learners, also `drl`, `snpdis`, `pdis` and `mis`, and where the probabilities
     of all actions are known `lstdq`, `fqe` and `drl_q`; numbers that are not given (alpha, eta,
@@ -121,7 +122,12 @@ def evaluate(
         raise InputError(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
         )
-    fitted = _fitted(features, log, seed)
+    sample = log.sample(SAMPLE, seed)
+    seen = Observed.of(sample, log.rows if log.rows is not None else len(sample))
+    chosen = automatic(seen) if features == "auto" else None
+    made = feature_map(features if chosen is None else chosen.spec, seed)
+    fitted = made if made.fitted else made.fit(sample)
+    second = feature_map(second_map(fitted, seen), seed).fit(sample)
     asked = _with_action_values(asked, log, fitted, usual=learners is None)
     log = _in_batches(log, fitted)
     plan = _plan(log, asked, fitted, value_at, seed)
@@ -138,6 +144,8 @@ def evaluate(
     settings = {
         "discount": discount,
         "features": str(fitted.spec),
+        "features_reason": "as asked for" if chosen is None else chosen.reason,
+        "second_features": second.spec,
         "n_features": fitted.n_features,
         "learners": [one.label for one in asked],
         "engine": engine,
@@ -148,12 +156,7 @@ def evaluate(
         "nothing_hidden": nothing_hidden,
     }
     check_stated(log, passes.first.ratios.extent, stated, plan.where == "start")
-    return conclude(log, work, passes, stated, nothing_hidden, settings)
-
-
-def _fitted(features: Any, log: Log, seed: int) -> FeatureMap:
-    made = feature_map(features, seed)
-    return made if made.fitted else made.fit(log.sample(SAMPLE, seed))
+    return conclude(log, work, passes, second, stated, nothing_hidden, settings)
 
 
 def _in_batches(log: Log, features: FeatureMap) -> Log:
@@ -180,7 +183,7 @@ def _plan(
         tuple(log.targets), features, Division(rows, episodes < ENOUGH_EPISODES),
         "states" if states else "start", tuple(systems),
         grid(lam for lam in lams if lam is not None), seed, by_action,
-        log.n_actions if log.meaning.behavior_whole else 0,
+        log.n_actions if log.schema.behavior.whole else 0,
     )  # fmt: skip
 
 
@@ -208,10 +211,10 @@ def _with_action_values(
 ) -> list[Request]:
     """The learners asked for, checked; the usual ones that value actions where they are cheap."""
     exact = [one.label for one in asked if one.learner and one.learner.law.needs_policies]
-    if exact and log.meaning.densities:
+    if exact and log.schema.densities:
         raise InputError(
             f"{exact[0]} needs probabilities of actions, not only their ratio, and actions that "
-            f"are fractions or lists (column '{log.meaning.columns.action}') have densities; "
+            f"are fractions or lists (column '{log.schema.columns.action}') have densities; "
             f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
         )
     names = [one.label for one in asked if one.kind == "action"]
@@ -233,6 +236,7 @@ def conclude(
     log: Log,
     work: Work,
     passes: LocalPasses | ClusterPasses,
+    second: FeatureMap,
     stated: Stated | None,
     nothing_hidden: bool,
     settings: dict[str, Any],
@@ -248,6 +252,7 @@ def conclude(
     asked = {t: lines(e, plan, t, work.asked, ended[t], stabilities[t]) for t in targets}
     estimators = {t: wanted(asked[t], plan.where == "start") for t in targets}
     whole = gather(plan, first, e, estimators, passes.sweep)
+    whole.second = second_curves(whole, second)
     evidence = whole.joined()
     estimated = bool(getattr(log, "behavior_estimated", False))
     facts = LogFacts.of(evidence, _calibration(log) if estimated else None, stated)

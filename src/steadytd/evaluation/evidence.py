@@ -17,7 +17,7 @@ from steadytd.evaluation.estimators.base import Estimator
 from steadytd.evaluation.estimators.importance_sampling import step_means
 from steadytd.evaluation.estimators.solved import Solved
 from steadytd.evaluation.intervals import Estimate, correlation, mean_of
-from steadytd.evaluation.passes import FirstPass, Plan
+from steadytd.evaluation.passes import FirstPass, Plan, sums_of
 from steadytd.evaluation.rows import RowTable
 from steadytd.evaluation.scores import (
     CurveSums,
@@ -27,7 +27,10 @@ from steadytd.evaluation.scores import (
     SampledReturns,
     SolvedSums,
     Units,
+    add_rows,
 )
+from steadytd.evaluation.sums import TD
+from steadytd.features import FeatureMap
 
 MOST_UNITS = 20_000  # more episodes are joined, neighbours together
 SCORE_BYTES = 200e6  # of the scores of all targets
@@ -35,6 +38,7 @@ FEWEST_UNITS = 200
 FEWEST_JOINED = 10  # stretches that are left however they are correlated
 NOISE = 2.0  # standard errors of omega that are taken for noise
 SAMPLE_ROWS, SAMPLE_BYTES = 10_000, 32e6  # of the rows that are looked at one by one
+SECOND_OPERATIONS, FEWEST_SECOND = 4e9, 5000  # of the second map: about a second, but some rows
 
 Sweep = Callable[[Sequence[RowSums], Units], None]
 
@@ -64,6 +68,7 @@ class Evidence:
     curves: dict[int, Curve] = field(default_factory=dict)
     returns: dict[int, Any] = field(default_factory=dict)
     through_weights: dict[tuple[int, float], Floats] = field(default_factory=dict)
+    second: dict[int, Curve] = field(default_factory=dict)  # with the second feature map
     own: Floats = field(default_factory=lambda: np.empty(0))  # the behaviour's scores
     own_at_cuts: float = 0.0
     starts: Floats = field(default_factory=lambda: np.empty(0))
@@ -199,6 +204,35 @@ def gather(
     if gradients:
         _through_weights(log, gradients, sweep, used)
     return log
+
+
+def second_curves(log: Evidence, features: FeatureMap) -> dict[int, Curve]:
+    """The curves of all targets with a second feature map, made from sampled whole episodes.
+
+    Of a large log these are a part. Then a curve is the first one, moved by the difference of both
+    maps on the same rows. None for one-step logs, whose products of ratios rest on no features.
+    """
+    plan, first, d = log.plan, log.first, features.n_features
+    most = SECOND_OPERATIONS / (2.0 * d * d * (len(plan.targets) + 2))
+    table = first.sample.fewer(int(max(most, FEWEST_SECOND)))
+    if table is None or first.ratios.extent[3] <= 1.0:
+        return {}
+    own, other = table.with_features(plan.features), table.with_features(features)
+    sums, counts = sums_of([other], plan.new_sums(features, (TD,)))
+    second = Equations(sums, counts, plan.where, plan.division)
+    found = {}
+    for t, curve in log.curves.items():
+        values = []
+        for e, rows in ((log.equations, own), (second, other)):
+            pairs = _all(e.cross_fitted(t))
+            if pairs is not None:
+                program = CurveSums(t, pairs, plan.lams, log.units)
+                add_rows(rows, [program], log.units)
+                values.append(program.sum_scores.sum(axis=1) / second.starts.sum())
+        if len(values) == 2:
+            apart = (values[1] - values[0])[:, None]
+            found[t] = replace(curve, scores=curve.scores + apart * curve.starts)
+    return found
 
 
 def _all(pairs: list[Pair | None]) -> list[Pair] | None:

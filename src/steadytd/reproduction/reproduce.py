@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import one_seed, whole
 from steadytd.base.parallel import single_threaded
-from steadytd.base.progress import Progress, shown
+from steadytd.base.progress import Progress, reporting
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.problem import Problem
@@ -107,7 +107,7 @@ def reproduce_figures(
     beside = ThreadPoolExecutor(1)
     try:
         predicted = [beside.submit(_predict_all, task) for task in tasks]
-        with shown(progress, "running") as report:
+        with reporting(progress, "running") as report:
             count = _Counter(report)
             for task, theory in zip(tasks, predicted, strict=True):
                 results[task.name] = _run(task, seeds, count.part())

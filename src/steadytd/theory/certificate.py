@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
@@ -23,7 +23,8 @@ from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem
 from steadytd.theory.analysis import Analysis
-from steadytd.theory.cures.table import Treatment, treatments
+from steadytd.theory.cure import Cure
+from steadytd.theory.cures import cures_of
 from steadytd.theory.proof.make import prove
 from steadytd.theory.words.advice import advise
 from steadytd.theory.words.overview import overview
@@ -63,7 +64,7 @@ def load_certificate(path: str | Path) -> Certificate:
     return certify(load_problem(path), policy)
 
 
-class Certificate(Shown, Analysis):
+class Certificate(Displayable, Analysis):
     """What is certain about learning on this problem. Made by `certify`."""
 
     def __repr__(self) -> str:
@@ -175,9 +176,9 @@ class Certificate(Shown, Analysis):
     # Cures
 
     @property
-    def treatments(self) -> tuple[Treatment, ...]:
+    def treatments(self) -> tuple[Cure, ...]:
         """Every cure on this problem; computed when first asked for."""
-        return treatments(self.problem, self.policy)
+        return cures_of(self.problem, self.policy)
 
     @cached_property
     def cures(self) -> pl.DataFrame:

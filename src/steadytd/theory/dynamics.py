@@ -9,24 +9,25 @@ the mean weights are after n steps.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from steadytd.base.arrays import Floats, repeated
 from steadytd.base.errors import InputError
+from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.kept import kept
-from steadytd.mdp.moments import Expectation
+from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
-from steadytd.mdp.scales import Complexes, Rates, graded_rates, rates_of, scaled_solution
+from steadytd.mdp.scales import Complexes, Rates, graded_rates, rates_of, same, scaled_solution
 from steadytd.theory.closed_form import closed_form, numbers_of
 
 EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
 TINY = 1e-150  # below it a number's square underflows
 SINGULAR = 1e12  # condition number from which on a matrix counts as singular
-SAME = 1e-9  # relative difference below which two matrices are the same
 
 
 def expectation(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
@@ -36,20 +37,24 @@ def expectation(problem: Task, learner: Learner, policy: int = 0) -> Expectation
 
 
 def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
-    """The mean update on the row space of Phi; weights outside it never change the values.
+    """The mean update on the row space of Phi; weights outside it never change the values."""
+    require_match(problem, learner, policy)
+    return reduced_form(learner.law, problem.moments(policy), numbers_of(learner))
+
+
+def reduced_form(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectation:
+    """The mean update of a law on the row space.
 
     Where features differ much in size, the law is asked for its mean update with the features
     Phi Q (`Moments.compact`), unless its steps depend on more than inner products of features.
     """
-    full = expectation(problem, learner, policy)
-    m = problem.moments(policy)
-    blocks = repeated(m.row_space, len(full.g) // problem.n_features)
+    full = closed_form(law, m, numbers)
+    blocks = repeated(m.row_space, len(full.g) // m.n_features)
     e = Expectation(M=blocks.T @ full.M @ blocks, g=blocks.T @ full.g)
     if m.compact is None:
         return e
-    own = closed_form(learner.law, m.compact, numbers_of(learner))
-    same = own.M.shape == e.M.shape and np.abs(own.M - e.M).max() <= SAME * np.abs(e.M).max()
-    return own if same else e
+    own = closed_form(law, m.compact, numbers)
+    return own if same(own.M, e.M) else e
 
 
 def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:

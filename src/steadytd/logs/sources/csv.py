@@ -10,7 +10,6 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.faults import Place
 from steadytd.logs.sources.source import Chunk, cannot_read
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -44,12 +43,10 @@ class CsvSource:
         """Types from what the columns mean: a number that looks whole at first may not stay so."""
         import pyarrow as pa
 
-        single = (columns.reward, columns.discount, columns.behavior, *columns.targets.values())
-        numbers = (*columns.obs, *columns.next_obs, *columns.distributions(), *single)
-        types = {name: pa.float64() for name in numbers if name is not None}
-        types |= {name: pa.int64() for name in (columns.episode_id, columns.t)}
-        flags = (columns.terminated, columns.truncated)
-        types |= {name: pa.bool_() for name in flags if name is not None}
+        numbers = (*columns.numbers(), *(name for names in columns.wide() for name in names))
+        types = dict.fromkeys(numbers, pa.float64())
+        types |= dict.fromkeys(columns.whole_numbers(), pa.int64())
+        types |= dict.fromkeys(columns.flags(), pa.bool_())
         schemas = tuple(
             pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
             for schema in self.schemas
@@ -70,12 +67,12 @@ class CsvSource:
         """Parse from the beginning and pass on the rows asked for."""
         row = 0
         for file in self.files:
-            for place, batch in self._file(file, names):
+            for _, at, batch in self._file(file, names):
                 low = max(begin - row, 0)
                 high = batch.num_rows if end is None else min(end - row, batch.num_rows)
                 for i in range(low, high, batch_rows):
                     part = batch.slice(i, min(batch_rows, high - i))
-                    yield Chunk(Place(file, place.row + i), part)
+                    yield Chunk(file, at + i, part)
                 row += batch.num_rows
                 if end is not None and row >= end:
                     return
@@ -93,7 +90,7 @@ class CsvSource:
                 return
             except Exception as error:
                 raise _explain(name, header, error) from error
-            yield Chunk(Place(name, row), batch)
+            yield Chunk(name, row, batch)
             row += batch.num_rows
 
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.faults import Place
 from steadytd.logs.sources.source import Chunk
 
 
@@ -114,7 +113,7 @@ class MinariSource:
                     raise InputError(f"{label}: episodes differ in their types: {error}") from error
                 at = min(row, last) - joined.num_rows
                 for batch in joined.combine_chunks().to_batches(max_chunksize=batch_rows):
-                    yield Chunk(Place(label, at), batch)
+                    yield Chunk(label, at, batch)
                     at += batch.num_rows
                 waiting = []
 

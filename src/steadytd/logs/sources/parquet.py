@@ -9,7 +9,6 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.faults import Place
 from steadytd.logs.sources.source import Chunk, cannot_read
 from steadytd.logs.write import SEAL, names_digest
 
@@ -136,7 +135,7 @@ def _read_file(
             expected -= batch.num_rows
             begin, end = max(low - row, 0), min(high - row, batch.num_rows)
             if begin < end:
-                yield Chunk(Place(name, row + begin), batch.slice(begin, end - begin))
+                yield Chunk(name, row + begin, batch.slice(begin, end - begin))
             row += batch.num_rows
             if row >= high:
                 return

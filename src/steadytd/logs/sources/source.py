@@ -8,14 +8,18 @@ from typing import Any, NamedTuple, Protocol
 
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.faults import Place
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows as an Arrow record batch, and where they stand."""
+    """Consecutive rows as an Arrow record batch, and where they are: file, first row in it."""
 
-    place: Place
+    file: str
+    row: int
     batch: Any
+
+    def first(self) -> Chunk:
+        """The first row alone."""
+        return self._replace(batch=self.batch.slice(0, 1))
 
 
 class LogSource(Protocol):

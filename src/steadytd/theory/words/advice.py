@@ -9,10 +9,9 @@ import numpy as np
 
 from steadytd.base.finding import Finding
 from steadytd.base.wording import TRILLION, about
-from steadytd.mdp.scales import ROUNDING
-from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
-from steadytd.theory.choose import knife_edge, least_penalty
-from steadytd.theory.margin import STEEP
+from steadytd.mdp.scales import ROUNDING, SAME, zeroed
+from steadytd.theory.analysis import Analysis
+from steadytd.theory.cure import CLOSE, STEEP
 from steadytd.theory.thresholds import solution
 from steadytd.theory.words.recommend import horizon, off_by_two, recommended
 
@@ -69,7 +68,7 @@ def _too_close(c: Analysis, eta: float) -> Finding | None:
         return None
     move = path.steepness(eta)
     if move > STEEP:
-        pole = next((p for p in path.poles if path.near(eta, (p, p))), None)
+        pole = next((p for p in path.poles if path.is_near(eta, (p, p))), None)
         where = "on a steep stretch" if pole is None else f"close to the pole at {pole:.4g}"
         return Finding(
             "near_pole",
@@ -91,7 +90,7 @@ def _td(c: Analysis, alpha: float | None) -> Finding:
     """The verdict on plain TD, with the horizon of its instability at the recommended alpha."""
     if c.td_stable:
         error = zeroed(c.error(c.pencil.fixed_point(0.0)), c.scale)
-        least = least_penalty(c.problem, c.penalties, c.policy, clear=False)
+        least = c.penalties.automatic(clear=False)
         with_penalty = c.error(c.pencil.fixed_point(c.best_eta))
         lower = c.error(c.pencil.fixed_point(least)) < error / CLOSE
         end = "no penalty up to the theorem's bound lowers that by more than 5 %."
@@ -159,10 +158,10 @@ def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
     reached = solution(pencil.A(eta), pencil.b)
     parts = np.linalg.lstsq(vectors, np.stack([wanted, reached], axis=1).astype(complex))[0]
     for mode, vector, (true, learned) in zip(modes, vectors.T, parts, strict=True):
-        real = abs(mode.imag) <= SOME * (1.0 + abs(mode)) and -eta < mode.real < 0.0
+        real = abs(mode.imag) <= SAME * (1.0 + abs(mode)) and -eta < mode.real < 0.0
         share = abs(true) * c.norm(np.abs(m.Phi @ pencil.Q @ vector)) / size
         factor = float((learned / true).real) if share >= MATTERS else 0.0
-        if real and factor < -SOME:
+        if real and factor < -SAME:
             return Finding(
                 "sign_reversal",
                 text="perturbed TD returns the wrong sign: the part of the value function along "
@@ -179,7 +178,7 @@ def _right_sign(c: Analysis, end: float) -> str:
     """Whether some stable penalty below `end`, where the sign is right, could be taken."""
     low, found = 0.0, []
     for left, right in [*c.unstable_etas, (end, end)]:
-        if min(left, end) - low > SOME * (1.0 + end):
+        if min(left, end) - low > SAME * (1.0 + end):
             found.append(f"{low:.4g} and {min(left, end):.4g}")
         low = max(low, right)
     if found:
@@ -225,12 +224,12 @@ def _near_pole(c: Analysis) -> Finding | None:
 
 def _knife_edge(c: Analysis) -> Finding | None:
     """The penalty of least error, where it must be known exactly to be of any use."""
-    eta = knife_edge(c.problem, c.penalties, c.policy)
+    eta = c.penalties.knife_edge
     if eta is None:
         return None
     found = _balanced(c, eta)
     assert found is not None
-    chosen, off = c.errors.at(c.best_eta), c.errors.off(c.best_eta)
+    chosen, off = c.penalties.error(c.best_eta), c.penalties.off_by_two(c.best_eta)
     return replace(
         found,
         text=f"{found.text} eta=auto takes {c.best_eta:.4g}, with error {chosen:.4g}, "
@@ -242,18 +241,18 @@ def _knife_edge(c: Analysis) -> Finding | None:
 
 def _balanced(c: Analysis, eta: float) -> Finding | None:
     """Whether a stable penalty is on a knife edge."""
-    if not c.errors.knife_edge(eta):
+    if not c.penalties.on_knife_edge(eta):
         return None
     beside = [
-        f"{word} it has {c.errors.at(e):.4g}"
+        f"{word} it has {c.penalties.error(e):.4g}"
         for word, e in (("half of", eta / 2.0), ("twice", 2.0 * eta))
-        if c.penalties.is_stable(e)
+        if c.penalties.stable(e)
     ]
     return Finding(
         "knife_edge",
-        text=f"eta = {eta:.4g} is on a knife edge: its error is {c.errors.at(eta):.4g}, but "
+        text=f"eta = {eta:.4g} is on a knife edge: its error is {c.penalties.error(eta):.4g}, but "
         f"{' and '.join(beside)}.",
-        numbers={"eta": eta, "error": c.errors.at(eta), "off": c.errors.off(eta)},
+        numbers={"eta": eta, "error": c.penalties.error(eta), "off": c.penalties.off_by_two(eta)},
     )
 
 
@@ -262,18 +261,18 @@ def _bias(c: Analysis) -> Finding | None:
     if size == 0.0:
         return None
     error = zeroed(c.error(c.pencil.fixed_point(c.best_eta)), c.scale)
-    eta = least_penalty(c.problem, c.penalties, c.policy, clear=False)
+    eta = c.penalties.automatic(clear=False)
     least = c.error(c.pencil.fixed_point(eta))
     text = (
         f"with the penalty that eta=auto takes, {c.best_eta:.4g}, perturbed TD's fixed point is "
         f"{error:.4g} away from v_pi, whose size is {size:.4g}; no weights come closer than "
         f"{zeroed(c.best_error, c.scale):.4g}."
     )
-    if error > CLOSE * least + SOME * c.scale:
+    if error > CLOSE * least + SAME * c.scale:
         shorter = (f"{eta:.{digits}g}" for digits in range(6, 17))
         short = next(  # as many digits as the verdict and the error need
-            (s for s in shorter if c.penalties.is_stable(x := float(s))
-             and c.errors.at(x) <= 1.0001 * least), str(eta),
+            (s for s in shorter if c.penalties.stable(x := float(s))
+             and c.penalties.error(x) <= 1.0001 * least), str(eta),
         )  # fmt: skip
         text += f" At eta = {short} it would be {least:.4g}, but that penalty is " + (
             "on a knife edge." if c.penalties.is_clear(eta) else _TOO_CLOSE

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from steadytd.base.finding import Finding
 from steadytd.base.wording import TRILLION, about
 from steadytd.engine.learner import Learner
-from steadytd.theory.analysis import CLOSE, SOME, Analysis, zeroed
-from steadytd.theory.choose import knife_edge
-from steadytd.theory.cures.cure import Iteration
-from steadytd.theory.cures.table import LOUD, Treatment, equals
+from steadytd.mdp.scales import SAME, zeroed
+from steadytd.theory.analysis import Analysis
+from steadytd.theory.cure import CLOSE, Cure, Iteration
+from steadytd.theory.cures import LOUD, best_first, is_loud
 from steadytd.theory.dynamics import decay_rates
 from steadytd.theory.mean_square import MeanSquare
 from steadytd.theory.thresholds import Complexes
@@ -57,14 +57,14 @@ class Candidate:
 
 def candidates(c: Analysis) -> list[Candidate]:
     """The stable ones among the laws that are compared, with automatic parameters."""
-    knife = knife_edge(c.problem, c.penalties, c.policy) is not None
+    knife = c.penalties.knife_edge is not None
     found = []
     for law in compared():
         learner = c.resolved(law, **automatic(law))
         if c.is_stable(learner):
             heavy = not c.variance(learner).finite
             error = zeroed(c.error(c.fixed_point(learner)), c.scale)
-            counted = c.errors.off(c.best_eta) if knife and "eta" in law.params else error
+            counted = c.penalties.off_by_two(c.best_eta) if knife and "eta" in law.params else error
             speed = float(_modes(c, learner).real.min()) * c.largest_alpha(learner)
             found.append(Candidate(learner, error, speed, heavy, counted))
     return found
@@ -83,7 +83,7 @@ def equally_good(c: Analysis, possible: list[Candidate]) -> list[Candidate]:
     Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good.
     """
     calm = [p for p in possible if not p.infinite_variance] or possible
-    slack = CLOSE * min(p.counted for p in calm) + SOME * c.scale
+    slack = CLOSE * min(p.counted for p in calm) + SAME * c.scale
     return [p for p in calm if p.counted <= slack]
 
 
@@ -155,15 +155,15 @@ class Use:
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
-def recommended(c: Analysis, treatments: tuple[Treatment, ...] = ()) -> Finding | None:
+def recommended(c: Analysis, treatments: tuple[Cure, ...] = ()) -> Finding | None:
     """The one learner to use, with its one reason, its step size and its horizon."""
     possible = candidates(c)
     if not possible:
         return None
     use = _learner(c, choice(c, possible), possible)
-    calm = (t for t in treatments if t.rate and t.finite and not t.loud)
-    equal = equals(tuple(t for t in calm if _cure_step(c, t, use).horizon <= LONG))
-    if equal and use.error > CLOSE * min(t.error or 0.0 for t in equal) + SOME * c.scale:
+    calm = (t for t in treatments if t.row["rate"] and t.row["finite_variance"] and not is_loud(t))
+    equal = best_first([t for t in calm if _cure_step(c, t, use).horizon <= LONG])
+    if equal and use.error > CLOSE * min(t.best_error or 0.0 for t in equal) + SAME * c.scale:
         use = _cure(c, equal, use)
     elif treatments:
         use = replace(use, why=f"{use.why} {NO_CURE}")
@@ -226,10 +226,10 @@ def _learner_step(c: Analysis, best: Candidate) -> Step:
     return Step(alpha, horizon(_modes(c, best.learner), alpha), limit, moments, scatter)
 
 
-def _cure(c: Analysis, equal: list[Treatment], beaten: Use) -> Use:
+def _cure(c: Analysis, equal: list[Cure], beaten: Use) -> Use:
     """The first of the cures of least error."""
     best, *others = equal
-    cure, take, error = best.cure, best.best or 0.0, best.error or 0.0
+    cure, take, error = best, best.best or 0.0, best.best_error or 0.0
     if others:
         why = (
             f"of the {len(equal)} cures of bearable noise with the least error ({error:.4g}, "
@@ -237,7 +237,7 @@ def _cure(c: Analysis, equal: list[Treatment], beaten: Use) -> Use:
         )
     else:
         why = f"of the cures of bearable noise its fixed point has the least error, {error:.4g}"
-    step, plain = _cure_step(c, best, beaten), cure.setting.scatter
+    step, plain = _cure_step(c, best, beaten), cure.setting.td_noise
     why += (
         f" ({beaten.name}: {beaten.error:.4g}). The noise of its updates is {step.noise:.3g}; "
         f"without cure it is {plain:.3g}."
@@ -246,34 +246,38 @@ def _cure(c: Analysis, equal: list[Treatment], beaten: Use) -> Use:
         why += f" To average that out takes {(step.noise / plain) ** 2:.2g} times as many steps."
     return Use(
         cure.name, {**cure.settings, cure.amount: take}, error, FASTEST if others else LEAST, why,
-        best.rate or 0.0, bool(best.finite), step,
+        best.row["rate"] or 0.0, bool(best.row["finite_variance"]), step,
         numbers={"noise": step.noise, "equal": [t.title for t in others]},
     )  # fmt: skip
 
 
-def _cure_step(c: Analysis, t: Treatment, beside: Use) -> Step:
+def _cure_step(c: Analysis, t: Cure, beside: Use) -> Step:
     """The step size of a cure.
 
     Where its second moments are not known, it is no larger than that of the learner beside it,
     times the ratio of the squares of their noise.
     """
-    cure, take, moments = t.cure, t.best or 0.0, t.moments
-    modes, scatter = np.linalg.eigvals(cure.system(take).M), cure.scatter(take) or 1.0
+    cure, take, moments = t, t.best or 0.0, t.moments
+    modes, scatter = cure.rates(take), cure.noise(take) or 1.0
     limit = cure.largest_alpha(take)
     if isinstance(cure, Iteration):  # its step size is fixed, and its matrix is of `take` steps
         return Step(limit, take * horizon(modes, 1.0), limit, None, scatter)
     if moments is not None:
-        limit, alpha = moments.largest_alpha, _quiet(c, t.error or 0.0, moments)
+        limit, alpha = moments.largest_alpha, _quiet(c, t.best_error or 0.0, moments)
     else:
         as_quiet = WELL_BELOW * beside.step.alpha * beside.step.noise**2
         alpha = _well_below(min(limit, as_quiet), scatter)
     return Step(alpha, horizon(modes, alpha), limit, moments, scatter)
 
 
-def _too_loud(treatments: Sequence[Treatment], error: float) -> str:
+def _too_loud(treatments: Sequence[Cure], error: float) -> str:
     """The cures that would have less error, if their noise could be borne."""
-    loud = [t for t in treatments if t.finite and t.loud and (t.error or 0.0) < error]
-    names = ", ".join(f"{t.title} {t.error:.4g}" for t in loud)
+    loud = [
+        t
+        for t in treatments
+        if t.row["finite_variance"] and is_loud(t) and (t.best_error or 0.0) < error
+    ]
+    names = ", ".join(f"{t.title} {t.best_error:.4g}" for t in loud)
     return (
         f" Not counted, with over {LOUD:g} times the noise without cure: {names}." if loud else ""
     )
@@ -282,8 +286,8 @@ def _too_loud(treatments: Sequence[Treatment], error: float) -> str:
 def _quiet(c: Analysis, error: float, moments: MeanSquare) -> float:
     """The largest power of ten, well below the limit, at which a long run is quiet."""
     alpha = _well_below(moments.largest_alpha)
-    loud = QUIET * max(error, c.error(np.zeros(c.problem.n_features))) + SOME * c.scale
-    while moments.spread(alpha) > loud and alpha > SOME * moments.largest_alpha:
+    loud = QUIET * max(error, c.error(np.zeros(c.problem.n_features))) + SAME * c.scale
+    while moments.spread(alpha) > loud and alpha > SAME * moments.largest_alpha:
         alpha /= 10.0
     return alpha
 
@@ -294,7 +298,7 @@ def _well_below(limit: float, scatter: float = 1.0) -> float:
     return float(10.0 ** np.floor(np.log10(limit / known**2 / WELL_BELOW)))
 
 
-def _finding(c: Analysis, use: Use, treatments: Sequence[Treatment]) -> Finding:
+def _finding(c: Analysis, use: Use, treatments: Sequence[Cure]) -> Finding:
     zero, step = c.error(np.zeros(c.problem.n_features)), use.step
     numbers = {
         "learner": use.name, "params": use.params, "reason": use.reason, "error": use.error,
@@ -332,7 +336,7 @@ def _finding(c: Analysis, use: Use, treatments: Sequence[Treatment]) -> Finding:
 
 def off_by_two(c: Analysis) -> str:
     """The error of the automatic penalty if it is off by a factor of two, where that is stable."""
-    worst, half = c.errors.off(c.best_eta), c.penalties.is_stable(c.best_eta / 2.0)
+    worst, half = c.penalties.off_by_two(c.best_eta), c.penalties.stable(c.best_eta / 2.0)
     return f"up to {worst:.4g} " + (
         "if eta is half or twice as large" if half
         else "if eta is twice as large (half of it is unstable)"
