@@ -17,8 +17,7 @@ from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
 from steadytd.base.wording import count, visible
-from steadytd.evaluation.estimate.calibration import LogCalibration
-from steadytd.evaluation.estimate.sensitivity import Sensitivity
+from steadytd.evaluation.calibration import LogCalibration
 from steadytd.evaluation.judge.decide import (
     BestTarget,
     Counted,
@@ -34,6 +33,7 @@ from steadytd.evaluation.judge.silence import Unseen
 from steadytd.evaluation.judge.values import Judged
 from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.records import decode, encode
+from steadytd.evaluation.sensitivity import Sensitivity
 from steadytd.evaluation.value_function import ValueFunction
 from steadytd.evaluation.visits import Visits
 from steadytd.features import FeatureMap

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from steadytd.base.finding import Finding
-from steadytd.evaluation.estimate.methods.by_action import Answer
 from steadytd.evaluation.judge.values import Judged
+from steadytd.evaluation.values import Iterated
 
 UNSEEN = 0.01  # share of the target's probability on actions that the log never shows
 
@@ -54,14 +54,14 @@ def _iterated(j: Judged) -> list[Finding]:
     assert j.actions is not None
     return [
         _not_settled(j.name, name, a)
-        for name, a in j.actions.answers.items()
-        if a.radius is not None and (a.radius >= 1.0 or not a.settled)
+        for name, a in j.actions.iterated.items()
+        if a.radius >= 1.0 or not a.settled
     ]
 
 
-def _not_settled(target: str, name: str, a: Answer) -> Finding:
+def _not_settled(target: str, name: str, a: Iterated) -> Finding:
     factor = f"{a.radius:.6g} in the long run, the spectral radius of G^-1 C of its sums"
-    if a.radius is not None and a.radius >= 1.0:
+    if a.radius >= 1.0:
         text = f"{name} is unstable: each regression multiplies errors by {factor}."
     else:
         text = f"{name} has not settled: each regression multiplies errors only by {factor}."

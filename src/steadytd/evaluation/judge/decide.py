@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from steadytd.base.wording import beside, count, decimals, listed
-from steadytd.evaluation.estimate.sandwich import SAME, Estimate
+from steadytd.evaluation.intervals import SAME, Estimate
 from steadytd.evaluation.judge.rule import UNSEEN, Reaches, Ruled, largest, noise
 from steadytd.evaluation.judge.unseen import Tries
 

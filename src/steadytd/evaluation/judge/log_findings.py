@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from steadytd.base.errors import InputError
 from steadytd.base.finding import Finding, Level
 from steadytd.base.wording import count
-from steadytd.evaluation.estimate.estimators import Estimator
+from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.judge.stated import Stated
 
 FEW_EPISODES, FEW_ROWS = 20, 1000  # rows count where there are no episodes
-LEAST = 1e-30  # of the largest reward
 MUCH_LEFT = 0.05  # discount left where episodes are cut, on average
 
 
@@ -38,33 +36,26 @@ class LogFacts:
     nothing_hidden: bool = False  # stated: the policy looked at the logged observations only
 
     @staticmethod
-    def of(
-        e: Estimator, left_out: int, behavior: dict[str, Any] | None, stated: Stated | None
-    ) -> LogFacts:
-        """From the sums; `behavior` has numbers of the estimated policy, None: it was logged."""
-        u = e.units
-        truncated, left = u.counts[:, 2:].sum(axis=0)
-        largest = max(abs(float(u.extent[0])), abs(float(u.extent[1])))
-        if 0.0 < largest < LEAST:
-            raise InputError(
-                f"no reward of the log is larger than {largest:.2g}; samples in single precision "
-                f"cannot hold that. Use another unit, in which the largest is at least {LEAST:g}."
-            )
+    def of(log: Evidence, behavior: dict[str, Any] | None, stated: Stated | None) -> LogFacts:
+        """From the passes; `behavior` has numbers of the estimated policy, None: it was logged."""
+        ratios = log.first.ratios
+        truncated, left = ratios.cut.tolist()
+        least, most, discount, longest = ratios.extent.tolist()
         return LogFacts(
-            rows=u.rows,
-            episodes=u.episodes,
-            units=e.n_units,
+            rows=ratios.n_rows,
+            episodes=ratios.n_episodes,
+            units=log.n_units,
             truncated=int(truncated),
             discount_left=float(left / truncated) if truncated else 0.0,
-            left_out=left_out,
-            continuing=e.where == "states",
-            divided=bool(u.continues[1:].any()),
+            left_out=log.first.left_out,
+            continuing=log.equations.where == "states",
+            divided=log.stretches,
             behavior_estimated=behavior is not None,
             behavior_numbers=behavior or {},
-            unit_rows=u.rows / e.n_units,
-            rewards=(float(u.extent[0]), float(u.extent[1])),
-            largest_discount=float(u.extent[2]),
-            longest=int(u.extent[3]),
+            unit_rows=ratios.n_rows / log.n_units,
+            rewards=(least, most),
+            largest_discount=discount,
+            longest=int(longest),
             stated=stated,
         )
 

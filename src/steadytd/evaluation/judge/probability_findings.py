@@ -8,15 +8,15 @@ import numpy as np
 
 from steadytd.base.finding import Finding
 from steadytd.base.wording import count
-from steadytd.evaluation.estimate.calibration import (
+from steadytd.evaluation.calibration import (
     ActionCalibration,
     ByBin,
     Leaning,
     LogCalibration,
 )
-from steadytd.evaluation.estimate.sensitivity import Sensitivity
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.values import Judged
+from steadytd.evaluation.sensitivity import Sensitivity
 
 ALIKE = 1.001  # up to this factor, target and behaviour are worth the same
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.finding import Finding
-from steadytd.evaluation.estimate.baselines import CORRECTED
 from steadytd.evaluation.judge.values import Judged
+from steadytd.evaluation.values import SELECTED
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def recommend(j: Judged, findings: list[Finding]) -> Recommendation:
 
 
 def _choice(j: Judged) -> tuple[str, str]:
-    drl, rule = CORRECTED.name, j.rule
+    drl, rule = SELECTED, j.rule
     if rule.known:
         if rule.carried:
             return drl, f"of all lam that the log carries, {rule.lam:g} has the shortest interval"

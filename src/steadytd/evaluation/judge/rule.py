@@ -52,15 +52,16 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.estimate.bootstrap import Interval, student
-from steadytd.evaluation.estimate.sandwich import (
+from steadytd.evaluation.intervals import (
     SAME,
     Estimate,
+    Interval,
     effective_number,
-    neighbours,
     nothing,
-    spread_of,
+    student,
 )
+from steadytd.evaluation.intervals import correlation as neighbours
+from steadytd.evaluation.intervals import standard_error as spread_of
 from steadytd.evaluation.judge.unseen import BENDS, Bend, Tries
 
 MEMORY = 0.9  # of a step's error, what is left in the next

@@ -8,8 +8,6 @@ import numpy as np
 
 from steadytd.base.finding import Finding
 from steadytd.base.wording import count
-from steadytd.evaluation.estimate.baselines import CORRECTED, DOUBLY_ROBUST, REFERENCE, SAMPLING
-from steadytd.evaluation.estimate.estimators import PDIS
 from steadytd.evaluation.judge.action_findings import about_actions
 from steadytd.evaluation.judge.log_findings import LogFacts
 from steadytd.evaluation.judge.online_findings import about_online
@@ -24,6 +22,7 @@ from steadytd.evaluation.judge.silence import (
 )
 from steadytd.evaluation.judge.unseen import BENDS
 from steadytd.evaluation.judge.values import Difference, Judged, Value
+from steadytd.evaluation.values import DOUBLY_ROBUST, REFERENCE, SELECTED
 
 LOW_ROWS, LOW_EPISODES = 0.05, 30.0  # share of rows, number of episodes: below is low overlap
 LOW_PRODUCT = 0.6  # mean product of an episode's ratios: below, the log misses what matters
@@ -194,7 +193,7 @@ def checkable(j: Judged, f: LogFacts) -> bool:
 
 def features_poor(j: Judged, f: LogFacts) -> Difference | None:
     """The difference between lstd and drl where the features are the reason for it."""
-    d = _apart(j, REFERENCE.name, DOUBLY_ROBUST.name)
+    d = _apart(j, REFERENCE, DOUBLY_ROBUST)
     if d is None or d.agree is not False or not checkable(j, f):
         return None
     return d if _matters(j, d) else None
@@ -219,7 +218,7 @@ def _features_poor(j: Judged, f: LogFacts) -> Finding | None:
         f"value{_all_rows(f)} it would be chance alone. Intervals of the learners that trust the "
         "features do not cover this bias.",
         "Use richer features (rbf:300, tiles, poly), or drl, whose interval allows for a bias.",
-        {REFERENCE.name: lstd, DOUBLY_ROBUST.name: drl, "difference": d.difference, "lo": d.lo,
+        {REFERENCE: lstd, DOUBLY_ROBUST: drl, "difference": d.difference, "lo": d.lo,
          "hi": d.hi},
     )  # fmt: skip
 
@@ -251,7 +250,7 @@ def _unchecked(j: Judged, f: LogFacts) -> Finding | None:
     width = j.reference[1].width
     if not f.continuing and not checkable(j, f):
         return None  # unlike_target says so already
-    d = None if f.continuing else _apart(j, REFERENCE.name, DOUBLY_ROBUST.name)
+    d = None if f.continuing else _apart(j, REFERENCE, DOUBLY_ROBUST)
     bound = float("nan") if d is None else max(abs(d.lo), abs(d.hi))
     if bound <= UNCHECKED * width / 2.0:
         return None
@@ -275,7 +274,7 @@ def _out_of_range(j: Judged, f: LogFacts) -> list[Finding]:
     room = TINY * max(abs(limit) for limit in (low, high, 0.0) if np.isfinite(limit))
     return [
         Finding(
-            "value_range", j.name, "warning" if v.learner == CORRECTED.name else "note",
+            "value_range", j.name, "warning" if v.learner == SELECTED else "note",
             f"{v.learner} finds {v.value:.4g}, but rewards between {least:.4g} and "
             f"{most:.4g}, as they {how}, with discounts up to "
             f"{f.largest_discount:.4g}, allow values between {low:.4g} and {high:.4g} only.",
@@ -292,7 +291,7 @@ def _within(j: Judged, v: Value, low: float, high: float) -> str:
     fixed = v.fixed_point
     if v.kind == "online" and fixed is not None and low <= fixed <= high:
         return "It has not reached its fixed point, which is allowed: use the solved form."
-    if j.forms.get(v.learner) == PDIS:
+    if v.learner == "pdis":
         return "Its weights do not add up to 1; those of snpdis do. Look at the ratios."
     without = j.without_penalty.get(v.learner, math.nan)
     if v.eta and low <= without <= high:
@@ -325,10 +324,10 @@ def _beyond_cuts(j: Judged, f: LogFacts) -> Finding | None:
 def _disagree(j: Judged, f: LogFacts) -> Finding | None:
     """Two learners whose values both should be right, and cannot both be."""
     trusted = {v.learner for v in j.values if not _biased(j, v) and v.kind != "sampling"}
-    trusted |= {REFERENCE.name}
+    trusted |= {REFERENCE}
     if checkable(j, f):
         whole = f.discount_left * f.truncated == 0.0
-        trusted |= {one.name for one in SAMPLING if whole or one.past_cuts}
+        trusted |= {"pdis", "snpdis", DOUBLY_ROBUST} if whole else {DOUBLY_ROBUST}
     worst: Difference | None = None
     for d in j.differences:
         both = {d.learner, d.other} <= trusted

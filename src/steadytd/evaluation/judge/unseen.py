@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.estimate.methods.row_weights import RowWeights
-from steadytd.evaluation.estimate.sandwich import effective_number
+from steadytd.evaluation.intervals import effective_number
+from steadytd.evaluation.judge.row_weights import RowWeights
 from steadytd.evaluation.judge.stated import Stated
 
 LEVEL = 0.95
@@ -270,7 +270,7 @@ def tries(
     rows: RowWeights, target: int, lam: float, stated: Stated | None, fewer: Fewer
 ) -> Tries | None:
     """Of the sampled rows, or of one that stands for all; None where there is no solution."""
-    discount = float(rows.e.units.extent[2])
+    discount = float(rows.log.first.ratios.extent[2])
     if not rows.number:
         if stated is None or not math.isfinite(fewer.largest):
             return None

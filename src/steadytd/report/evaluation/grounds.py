@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from steadytd.evaluation.estimate.calibration import ERROR, LogCalibration
+from steadytd.evaluation.calibration import ERROR, LogCalibration
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation.panels import BEHAVIOR, TARGET, data, framed, says
 from steadytd.report.palette import GOOD, INK, PALE, SHADE, SOFT

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from steadytd.base.numbers import number, rounded
-from steadytd.evaluation.estimate.quantiles import ReturnLevel
-from steadytd.evaluation.estimate.sensitivity import MOST, Sensitivity
+from steadytd.evaluation.quantiles import ReturnLevel
 from steadytd.evaluation.result import Evaluation
+from steadytd.evaluation.sensitivity import MOST, Sensitivity
 from steadytd.report.evaluation.words import estimate_text, interval_text, penalties
 
 LOGGED = "(as logged)"  # the policy that made the log, in tables of policies

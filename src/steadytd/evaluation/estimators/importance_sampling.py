@@ -1,0 +1,63 @@
+"""Per-decision importance sampling, plain and self-normalised; neither rests on features.
+
+`pdis` is the mean over episodes of sum_t g_t c_t r_t, with g_t the product of the discounts before
+step t and c_t = rho_0 ... rho_t. `snpdis` divides by weights in place of episodes,
+
+    J = sum_t N_t / D_t,    N_t = sum over episodes of g_t c_t r_t,    D_t = that of c_t;
+
+an episode that has ended keeps its last c, and from step 1,000 on all steps share one normaliser.
+Unit u moves it by sum_t (N_tu - D_tu N_t / D_t) / D_t. Only what was logged is valued: where an
+episode is cut off, so is its return. Without episodes there is no value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.evaluation.estimators.base import Estimator
+from steadytd.evaluation.intervals import Estimate, mean_of, nothing
+from steadytd.evaluation.overlap import RatioSums
+
+if TYPE_CHECKING:
+    from steadytd.evaluation.evidence import Evidence
+
+
+class Pdis(Estimator):
+    """Per-decision importance sampling."""
+
+    name = "pdis"
+    summary = "per-decision importance sampling"
+    past_cuts = False
+    continuing = False
+
+    def estimate(self, log: Evidence, target: int) -> Estimate:
+        """The mean with its influences: a unit's sum less its share."""
+        if log.equations.where == "states":
+            return nothing(log.n_units)
+        return mean_of(log.returns[target].pdis, log.starts)
+
+
+class Snpdis(Estimator):
+    """Self-normalised per-decision importance sampling."""
+
+    name = "snpdis"
+    summary = "self-normalised per-decision importance sampling"
+    past_cuts = False
+    continuing = False
+
+    def estimate(self, log: Evidence, target: int) -> Estimate:
+        """The sum of the steps' means, with its influences by the delta method."""
+        if log.equations.where == "states":
+            return nothing(log.n_units)
+        means, _ = step_means(log.first.ratios, target)
+        return Estimate(float(means.sum()), log.returns[target].snpdis)
+
+
+def step_means(ratios: RatioSums, target: int) -> tuple[Floats, Floats]:
+    """N_t / D_t and 1 / D_t by step; 0 where no product is above 0."""
+    N, D = ratios.normalisers(target)
+    inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0.0)
+    return N * inverse, inverse
