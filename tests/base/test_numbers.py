@@ -1,4 +1,4 @@
-"""Whole numbers and seeds: one rule, wherever they are given."""
+"""Whole numbers and seeds: one rule, wherever they are given. Results: digits by uncertainty."""
 
 from __future__ import annotations
 
@@ -7,9 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 import steadytd as st
-from steadytd.base.numbers import all_seeds, from_text, one_seed, whole
+from steadytd.base.numbers import (
+    all_seeds,
+    count,
+    from_text,
+    interval,
+    number,
+    one_seed,
+    whole,
+    with_error,
+)
+
+SIZES = some.floats(1e-8, 1e8) | some.floats(-1e8, -1e-8)
 
 
 @pytest.mark.parametrize("value", [7, 7.0, np.int32(7), np.uint8(7), np.float32(7), np.float64(7)])
@@ -75,3 +88,43 @@ def test_steps_as_a_user_writes_them(of: Any) -> None:
     assert of(1e2).tolist() == of(100).tolist() == of(np.int64(100)).tolist()
     with pytest.raises(st.InputError, match=r"steps must be a whole number >= 1, got 1\.5\."):
         of(1.5)
+
+
+def parsed(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+@given(SIZES, some.floats(1e-8, 1e8))
+def test_a_value_and_its_error_are_shown_to_the_same_digit(value: float, stderr: float) -> None:
+    text, _, power = with_error(value, stderr).removeprefix("(").partition(")e")
+    scale = 10.0 ** int(power or 0)
+    shown, error = text.split(" ± ")
+    assert parsed(error) * scale == pytest.approx(stderr, rel=0.17)
+    if "e" not in text and parsed(shown) != 0.0 and stderr > 1e-6 * abs(value) > 1e-9 * stderr:
+        assert len(error.replace(".", "").replace(",", "").strip("0")) <= 2
+        if abs(value) > stderr:
+            assert shown.partition(".")[2].__len__() == error.partition(".")[2].__len__()
+    assert parsed(shown) * scale == pytest.approx(value, rel=1e-5, abs=0.5 * stderr)
+
+
+@given(SIZES, SIZES)
+def test_the_ends_of_an_interval_stay_apart(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    ends = [parsed(end) for end in interval(low, high).split(" to ")]
+    width = high - low
+    assert ends[0] == pytest.approx(low, rel=1e-3, abs=0.3 * width)
+    assert ends[-1] == pytest.approx(high, rel=1e-3, abs=0.3 * width)
+    assert len(ends) == 2 or width <= 2e-3 * max(abs(low), abs(high))
+
+
+@given(SIZES)
+def test_a_number_has_four_digits_and_its_sign(value: float) -> None:
+    assert parsed(number(value)) == pytest.approx(value, rel=6e-4)
+
+
+@given(some.integers(0, 10**15))
+def test_a_count_is_exact_below_a_million_and_short_above(n: int) -> None:
+    amount, _, scale = count(n).partition(" ")
+    sizes = {"": 1, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+    assert parsed(amount) * sizes[scale] == pytest.approx(n, rel=0.0 if n < 10**6 else 6e-3)
+    assert len(amount) <= 7 and (n < 10**6) is not bool(scale)

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import steadytd as st
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.report.certificate.page import findings, verdict
 from steadytd.report.evaluation.words import decision_lines, verdicts
 from steadytd.report.figures import data_of, described
@@ -91,7 +91,7 @@ class Page(HTMLParser):
 
 
 def test_everything_shows_itself(
-    thing: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    thing: Displayable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not isinstance(thing, st.OnlineLearner):  # of one kind the pictures are drawn, too
         no_pictures(monkeypatch)

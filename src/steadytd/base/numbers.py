@@ -1,10 +1,12 @@
-"""Whole numbers, seeds and sizes as users ask for them: one rule for library and command line.
+"""Numbers from users and for users: whole numbers and sizes are checked, results are formatted.
 
-Sizes are counted before anything is built: too large a wish gets a sentence.
+Library, command line and pages share both: one rule for what a number of steps is, and one for how
+many digits of a result are shown.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from itertools import islice
@@ -100,6 +102,189 @@ def require_room(what: str, size: float, remedy: str) -> None:
     most = most_bytes()
     if size > most:
         raise SizeError(
-            f"{what} would take {size / 1e9:,.3g} GB, more than the {most / 1e9:,.3g} GB that it "
-            f"may take on this machine; {remedy}."
+            f"{what} would take {memory(size)}, more than the {memory(most)} that it may take on "
+            f"this machine; {remedy}."
         )
+
+
+# Numbers for reading. Every text, table and page shows its numbers through these functions.
+
+TINY = 1e-10  # below this the digits of a number mean nothing to a reader
+NO_BREAK = "\N{NO-BREAK SPACE}"
+SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number whose uncertainty is not known: to `digits` significant digits.
+
+    >>> number(2.98633), number(72190.4), number(1.3997e12), number(0.5), number(2e-5)
+    ('2.986', '72,190', '1.4e12', '0.5', '2e-5')
+    >>> number(2.2e-40), number(-2.2e-40), number(0.0), number(float("inf")), number(None)
+    ('< 1e-10', '0', '0', '∞', '')
+    """
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else "∞" if value > 0.0 else "-∞"
+    if abs(value) < TINY:
+        return f"< {_power(TINY, 1)}" if value > 0.0 else "0"
+    if not 1e-3 <= abs(value) < 1e6:
+        return _power(value, digits)
+    return _plain(value, digits - 1 - _exponent(value), trim=True)
+
+
+def with_error(value: float | None, stderr: float | None) -> str:
+    """A number with its standard error, both to the digits that the error leaves.
+
+    The error has two significant digits where it begins with 1 or 2, else one.
+
+    >>> with_error(2.98021, 0.009), with_error(0.01356, 0.011), with_error(143.5, 134.9)
+    ('2.980 ± 0.009', '0.014 ± 0.011', '140 ± 130')
+    >>> with_error(8.2281e8, 2.479e8), with_error(2.5, 3e-12), with_error(2e-40, 1e-40)
+    ('(8.2 ± 2.5)e8', '2.5 ± 3e-12', '< 1e-10')
+    """
+    if value is None or stderr is None or not math.isfinite(value):
+        return number(value)
+    if not math.isfinite(stderr) or stderr <= 0.0:
+        return f"{number(value)} ± {number(abs(stderr))}"
+    if max(abs(value), stderr) < TINY:
+        return number(abs(value))
+    if stderr < 1e-6 * abs(value):
+        return f"{number(value, 6)} ± {_power(stderr, 2)}"
+    power = _exponent(max(abs(value), stderr))
+    if -3 <= power < 6:
+        return f"{rounded(value, stderr)} ± {rounded(stderr, stderr)}"
+    small = 10.0**-power
+    return f"({with_error(small * value, small * stderr)})e{power}"
+
+
+def interval(low: float, high: float) -> str:
+    """Two ends to the digits that half their distance leaves; one number if they look the same.
+
+    >>> interval(1.3555, 1.4542), interval(0.004, 2.0), interval(1.937, 5881.2), interval(3, 3)
+    ('1.36 to 1.45', '0.004 to 2.0', '2 to 5,900', '3')
+    >>> interval(0, 1e-94), interval(6.813, 5.37e7), interval(0.5, float("inf"))
+    ('< 1e-10', '6.813 to 5.37e7', '0.5 to ∞')
+    """
+    if max(abs(low), abs(high)) < TINY:
+        return number(max(abs(low), abs(high)))
+    half = (high - low) / 2.0
+    plain = 1e-4 <= half < math.inf and max(abs(low), abs(high)) < 1e6
+    ends = [rounded(x, half) if plain else number(x) for x in (low, high)]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+def rounded(value: float, uncertainty: float) -> str:
+    """A number to the last digit of its uncertainty; what is not 0 does not look like 0.
+
+    >>> rounded(0.61324, 0.035), rounded(12345.6, 210.0), rounded(0.004, 1.0), rounded(-1e-15, 1.0)
+    ('0.61', '12,350', '0.004', '0.0')
+    """
+    if not (math.isfinite(value) and math.isfinite(uncertainty) and uncertainty > 0.0):
+        return number(value)
+    leading = float(f"{uncertainty:.1e}".partition("e")[0])
+    text = _plain(value, (1 if leading < 3.0 else 0) - _exponent(uncertainty))
+    if float(text.replace(",", "")) == 0.0 and abs(value) > 1e-9 * uncertainty:
+        return number(value, 1)
+    return text
+
+
+def count(amount: float, noun: str = "", plural: str = "") -> str:
+    """How many: in full below a million, then to three digits.
+
+    >>> count(1, "seed"), count(5510, "configuration"), count(2, "policy", "policies")
+    ('1 seed', '5,510 configurations', '2 policies')
+    >>> count(2_947_799_935, "step"), count(30_000_000), count(9_500)
+    ('2.95 billion steps', '30 million', '9,500')
+    """
+    text = f"{amount:,.0f}"
+    if round(amount) >= SCALES[-1][0]:
+        amount = float(f"{amount:.3g}")
+        size, name = next((size, name) for size, name in SCALES if amount >= size)
+        text = f"{number(amount / size, 3)} {name}"
+    if not noun:
+        return text
+    return f"{text} {noun if text == '1' else plural or noun + 's'}"
+
+
+def about(amount: float, noun: str = "") -> str:
+    """How many, where two digits are known or are enough.
+
+    >>> about(41_234.5, "step"), about(3_449_000), about(12.2), about(4e15)
+    ('about 41,000 steps', 'about 3.4 million', 'about 12', 'more than a trillion')
+    """
+    if amount > SCALES[0][0]:
+        return "more than a trillion" + (f" {noun}s" if noun else "")
+    return f"about {count(float(f'{amount:.2g}'), noun)}"
+
+
+def percent(share: float) -> str:
+    """A share.
+
+    >>> [percent(x).replace(NO_BREAK, " ") for x in (0.0157, 0.5, 0.0, 1.9, 0.99986)]
+    ['1.6 %', '50 %', '0 %', '190 %', '99.99 %']
+    """
+    value = 100.0 * share
+    if value == 0.0 or value >= 10.0:
+        text = f"{value:.4g}" if 99.5 <= value < 100.0 else f"{value:,.0f}"
+    else:
+        text = f"{value:.2g}"
+    return f"{text}{NO_BREAK}%"
+
+
+def ordinal(place: int) -> str:
+    """A place in a ranking.
+
+    >>> [ordinal(n) for n in (1, 2, 3, 4, 11, 22)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    last = 0 if place // 10 % 10 == 1 else place % 10
+    return str(place) + {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
+
+
+def memory(size: float) -> str:
+    """A number of bytes.
+
+    >>> memory(3.2e9), memory(45_000), memory(12)
+    ('3.2 GB', '45 kB', '12 bytes')
+    """
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{number(size / unit, 3)} {name}"
+    return count(size, "byte")
+
+
+def duration(seconds: float) -> str:
+    """A time.
+
+    >>> duration(0.012), duration(4.26), duration(75), duration(7300)
+    ('0.01 s', '4.3 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 9.95:
+        return f"{number(seconds, 1 if seconds < 1.0 else 2)} s"
+    whole_seconds = round(seconds)
+    if whole_seconds < 60:
+        return f"{whole_seconds} s"
+    if whole_seconds < 3600:
+        return f"{whole_seconds // 60} min {whole_seconds % 60} s"
+    return f"{whole_seconds // 3600:,} h {whole_seconds % 3600 // 60} min"
+
+
+def _exponent(value: float) -> int:
+    """The power of ten of the first digit that is shown."""
+    return int(f"{value:.1e}".partition("e")[2])
+
+
+def _plain(value: float, decimals: int, trim: bool = False) -> str:
+    """With so many decimals, or, if that is negative, rounded to tens, hundreds, ..."""
+    text = f"{round(value, decimals):,.{max(decimals, 0)}f}"
+    if trim and "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0.0 else text
+
+
+def _power(value: float, digits: int) -> str:
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return f"{mantissa}e{int(power)}"

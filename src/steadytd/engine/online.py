@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
 from steadytd.base.numbers import whole
@@ -97,7 +97,7 @@ def _value(rows: Rows, row: int, entries_at: Any) -> Floats:
         return np.asarray(rows.value[part] @ entries_at(rows.feature[part]))
 
 
-class OnlineLearner(Shown):
+class OnlineLearner(Displayable):
     """A running learner. Feed it transitions with `update`, ask it with `predict`.
 
     An episode ends with a transition of discount 0, or with `end_episode` where it was cut off.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
@@ -61,7 +61,7 @@ DIVIDED = "Here units are stretches of episodes, which the intervals treat as in
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation(Shown):
+class Evaluation(Displayable):
     """What every target policy is worth, by every learner asked for, and how far to trust it.
 
     `values`, `overlap`, `stability`, `path`, `visits`, `agreement` and `histogram` are frames;

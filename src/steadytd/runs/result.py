@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs, frozen
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import filling, write_arrays, write_frame
 from steadytd.base.wording import count, visible
@@ -58,7 +58,7 @@ class Subject(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(Shown):
+class Result(Displayable):
     """The errors and final weights of every learner and seed.
 
     `print` it, `plot` it, `report` it as a page; `curves` and `summary` are Polars frames.

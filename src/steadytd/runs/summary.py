@@ -7,16 +7,16 @@ from typing import Any
 
 import polars as pl
 
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 
 
 class Summary(pl.DataFrame):
     """The summary of a run. Only its look is its own: what is made of it is an ordinary frame."""
 
-    shown: Shown | None = None
+    shown: Displayable | None = None
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, result: Shown) -> Summary:
+    def of(cls, frame: pl.DataFrame, result: Displayable) -> Summary:
         """The frame, which looks like the table that the command line prints of the result."""
         made = cls(frame)
         made.shown = result

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
 from steadytd.base.wording import count, visible
 from steadytd.engine.learner import Learner
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StudyResults(Shown):
+class StudyResults(Displayable):
     """What is in a result directory, finished or not. Reads the blocks of its own study only."""
 
     directory: Path

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
@@ -54,7 +54,7 @@ def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
 
 
 @dataclass(frozen=True, repr=False)
-class Study(Shown):
+class Study(Displayable):
     """A checked study: `run` it, then read its `results`."""
 
     spec: Spec

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steadytd.base.display import Shown
+from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
@@ -63,7 +63,7 @@ def load_certificate(path: str | Path) -> Certificate:
     return certify(load_problem(path), policy)
 
 
-class Certificate(Shown, Analysis):
+class Certificate(Displayable, Analysis):
     """What is certain about learning on this problem. Made by `certify`."""
 
     def __repr__(self) -> str:
