@@ -5,7 +5,8 @@ of the influences of unit u, the interval of the difference is, as in `rule`,
 
     J(lam) - J' -+ [ max( t se(d), R ) + B + T ]
 
-    R, B   those of the target; of two targets the larger R, and the sum of both B
+    R      as in `rule`, with the differences of both weights of a unit
+    B      that of the target; of two targets the sum
     T      1/2 min( |difference of the values beyond the cut-offs|, C sd(returns) )
 
 J' is the mean of the behaviour's own scores (its returns, with V at cut-offs; the features do not
@@ -27,6 +28,8 @@ from steadytd.evaluation.rule import (
     Candidate,
     LoggedReturns,
     Selection,
+    rare_outcome,
+    rule_of_three,
     sampling_error,
     truncation_error,
 )
@@ -194,14 +197,14 @@ def difference(
 ) -> Difference:
     """The difference of two estimates; `other` None: from the behaviour's own scores."""
     if other is None:
-        value, influence = log.value, log.influence
-        bias, rare, cut, at_cuts = one.bias, one.rare(level), one.cut, log.own_at_cuts
+        value, influence, weights = log.value, log.influence, log.starts
+        bias, cut, at_cuts = one.bias, one.cut, log.own_at_cuts
     else:
-        value, influence = other.value, other.influence
-        bias, rare = one.bias + other.bias, max(one.rare(level), other.rare(level))
-        cut, at_cuts = max(one.cut, other.cut), other.at_cuts
+        value, influence, weights = other.value, other.influence, other.weights
+        bias, cut, at_cuts = one.bias + other.bias, max(one.cut, other.cut), other.at_cuts
     chance = sampling_error(one.influence - influence, log.stretches, level)
     truncation = 0.0 if log.continuing else truncation_error(one.at_cuts - at_cuts, cut, log)
+    rare = rule_of_three(level) * rare_outcome(one.weights - weights, log)
     return Difference(one.value - value, chance, rare, bias + truncation)
 
 

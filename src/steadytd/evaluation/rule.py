@@ -20,9 +20,9 @@ supported lam agree, no description is known that would give another answer.
 In R, r is the range of rewards and w the weight of an episode (1 on average). With a stated range
 (and horizon: r times the discounted steps) w is the largest weight of a logged episode: the missing
 outcome may lie where the target goes most. With the logged range it is so only if rewards have few
-values. Rewards with more values show their tail; then w = n / n_eff, the weight of an average step
-of the target. C(lam) is the discounted weight that is left where episodes are cut off; V alone
-stands for what comes there, and half of its part of the value is taken for error.
+values. Rewards with more values show their tail; then w = sum W_u^2 / n, the weight where the
+target goes on average. C(lam) is the discounted weight that is left where episodes are cut off; V
+alone stands for what comes there, and half of its part of the value is taken for error.
 
 A lam is *supported* if the weights W_u = sum U rho (1 - gamma') of units (their mean is 1 in truth,
 less at most C) have n_eff = (sum W)^2 / sum W^2 >= 60, their mean is 1 within 2.5 standard errors,
@@ -143,9 +143,10 @@ class Candidate:
     lam: float
     value: float
     influence: Floats = field(repr=False)
+    weights: Floats = field(repr=False)  # W_u
     bias: float
     truncation: float
-    outcome: float  # w r / n: what an unseen outcome moves the value by, per expected occurrence
+    rare: float  # w r / n, the rule of three without its factor log(2 / alpha)
     at_cuts: float  # the part of the value that lies beyond cut-offs
     cut: float
     effective: float  # n_eff of the weights
@@ -157,11 +158,7 @@ class Candidate:
     def sampling(self, level: float = LEVEL) -> float:
         """S: how far chance can move the value."""
         error = sampling_error(self.influence, self.stretches, level)
-        return max(error, self.rare(level))
-
-    def rare(self, level: float = LEVEL) -> float:
-        """R: how far an outcome that the log does not show can move the value."""
-        return math.log(2.0 / (1.0 - level)) * self.outcome
+        return max(error, rule_of_three(level) * self.rare)
 
     def half_width(self, level: float = LEVEL) -> float:
         """S + B + T."""
@@ -267,9 +264,10 @@ def _candidate(curve: Curve, lam: float, log: LoggedReturns, others: list[float]
         lam=lam,
         value=float(curve.values[i]),
         influence=curve.influences[i],
+        weights=weights,
         bias=max(others, default=0.0),
         truncation=truncation,
-        outcome=unseen_outcome(weights, n, log),
+        rare=rare_outcome(weights, log),
         at_cuts=at_cuts,
         cut=cut,
         effective=effective_number(weights),
@@ -326,15 +324,33 @@ def effective_number(weights: Floats) -> float:
     return float(w.sum() ** 2 / (w @ w))
 
 
-def unseen_outcome(weights: Floats, starts: float, log: LoggedReturns) -> float:
-    """w r / n of the rule of three; 0 where units are stretches."""
+def rule_of_three(level: float = LEVEL) -> float:
+    """How often an outcome can be expected in a log that does not show it: log(2 / alpha).
+
+    >>> round(rule_of_three(), 1)
+    3.7
+    """
+    return math.log(2.0 / (1.0 - level))
+
+
+def rare_outcome(weights: Floats, log: LoggedReturns) -> float:
+    """w r / n, of the weights of a value or of the difference of two; 0 where units are stretches.
+
+    Half of 100 episodes with the weight 2, rewards from 0 to 3:
+
+    >>> w, n = np.repeat([0.0, 2.0], 50), np.ones(100)
+    >>> round(rare_outcome(w, LoggedReturns(n, n, (0.0, 3.0))), 6)
+    0.06
+    """
     if log.stretches:
         return 0.0
-    (low, high), largest = log.range, float(np.abs(weights).max(initial=0.0)) / starts
+    n, (low, high) = float(log.starts.sum()), log.range
     steps = 1.0 if log.horizon is None else log.longest
     if log.stated is not None or log.reward_values <= FEW_VALUES:
-        return steps * (high - low) * largest
-    return (high - low) / max(effective_number(weights), 1.0)
+        w = float(np.abs(weights).max(initial=0.0))
+    else:
+        w = float(weights @ weights) / n
+    return steps * (high - low) * w / n
 
 
 def truncation_error(at_cuts: float, cut: float, log: LoggedReturns) -> float:
