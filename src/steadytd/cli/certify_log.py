@@ -96,11 +96,11 @@ def penalties(e: Evaluation, etas: list[float]) -> list[dict[str, Any]]:
     With many features eigenvalues are not looked at; above the threshold stability is known anyway.
     """
     rows = []
-    for judged in e.judged:
-        for v in judged.values:
+    for result in e.results:
+        for v in result.values:
             if v.eta is None or v.kind != "online":
                 continue
-            stable = True if v.eta > judged.stability.eta_pd else v.stable
+            stable = True if v.eta > result.stability.eta_pd else v.stable
             rows.append(
                 {"target": v.target, "eta": v.eta, "stable": stable, "value": v.fixed_point,
                  "lo": v.lo, "hi": v.hi}

@@ -146,8 +146,8 @@ def print_overlap(e: Evaluation) -> None:
 def print_stability(e: Evaluation, title: str) -> None:
     """Whether plain TD is stable on this log, and which penalty is enough."""
     columns = {
-        "target": "target", "word": "plain TD", "share": ">resamples", "threshold": ">stable from eta",
-        "interval": ">95 % interval", "eta": ">chosen eta",
+        "target": "target", "word": "plain TD", "share": ">resamples",
+        "threshold": ">stable from eta", "interval": ">95 % interval", "eta": ">chosen eta",
     }  # fmt: skip
     print_rows(e, title, columns, stability_rows(e))
 

@@ -17,6 +17,7 @@ from string import Formatter
 from typing import Any, Literal
 
 from steadytd.base.finding import Finding, Level
+from steadytd.evaluation.rule import NEGATIVE
 
 Subject = Literal["log", "target", "learner"]
 Facts = Mapping[str, Any]
@@ -126,7 +127,13 @@ CHECKS = (
         "Log a policy closer to it.",
     ),
     Check(
-        "target", "beyond_log", "warning", "negative", "above", 0.1,
+        "target", "bias_unchecked", "warning", "unchecked", "above", 0,
+        "Nothing checks the bias of the features: no second description of the state, and no "
+        "higher lam.",
+        "Use other features.",
+    ),
+    Check(
+        "target", "beyond_log", "warning", "negative", "above", NEGATIVE,
         "{negative:.0%} of the estimated visits are negative: the target goes where the log "
         "hardly was.",
         "Log a policy closer to it.",
@@ -145,19 +152,19 @@ CHECKS = (
     ),
     Check(
         "target", "value_range", "warning", "outside", "above", 0,
-        "The value {value:.4g} is impossible: rewards allow {least:.4g} to {largest:.4g}.",
+        "The value {value:.4g} is impossible: rewards allow {lowest:.4g} to {highest:.4g}.",
         "Use other features, and check the ratios.",
     ),
     Check(
         "target", "rare_outcomes", "note", "rare_probability", "above", 0,
-        "An outcome with probability below {rare_probability:.2g} per {unit} may be missing from "
+        "An outcome with probability below {rare_probability:.2g} per episode may be missing from "
         "the log.",
         "State reward_range to include it.",
     ),
     Check(
         "target", "features_poor", "note", "bias_share", "above", 0.5,
-        "Two descriptions of the state differ by {map_difference:.3g}, more than half of the "
-        "interval's half width.",
+        "Other features, or another lam, move the value by {bias:.3g}: most of the interval's half "
+        "width.",
         "Use richer features.",
     ),
     Check(
@@ -225,7 +232,7 @@ CHECKS = (
     ),
     Check(
         "log", "continuing_log", "note", "continuing", "above", 0,
-        "Values are means over all logged states; intervals treat {units:,} {stretches} as "
+        "Values are means over all logged states; intervals treat {independent} as "
         "independent.",
     ),
 )  # fmt: skip

@@ -124,7 +124,7 @@ class Decision:
             f"the difference is {apart} {limits}."
         )
         if self.episodes_needed is None:
-            return f"{known} The possible bias exceeds it: more of the same data would not tell."
+            return f"{known} The possible bias exceeds it: more of the same data may not tell."
         needed = about(self.episodes_needed)
         return f"{known} If it stays so, {needed} more {self.counted} give an even chance to tell."
 
@@ -235,7 +235,7 @@ def best_of(sides: list[Side], data: Comparing) -> BestTarget:
             one.name if alone.decision == "better" else None, alone.trusted, alone.text
         )
     pairs = len(sides) * (len(sides) - 1) // 2
-    at_once = f"{count(pairs, 'comparison')} at once, 95 % level for all"
+    at_once = f"{pairs} comparisons at once, 95 % level for all" if pairs > 1 else "95 % interval"
     trusted = not any(side.reasons for side in sides)
     leading = max(sides, key=_value)
     others = [compared(leading, side, data, pairs) for side in sides if side is not leading]

@@ -114,7 +114,9 @@ class Evidence:
 
         def longer(sums: Any) -> Any:
             n = self.n_units
-            moved = {k: summed(v, unit) if v.shape[-1:] == (n,) else v for k, v in vars(sums).items()}
+            moved = {
+                k: summed(v, unit) if v.shape[-1:] == (n,) else v for k, v in vars(sums).items()
+            }
             return SimpleNamespace(**moved)
 
         return replace(
@@ -198,7 +200,9 @@ def gather(
     log.rows, log.starts = log.returns[0].rows, log.returns[0].starts
     n = float(log.starts.sum())
     for t in targets:
-        log.curves[t] = _curve(log, _sums(programs["curve", t], used) if ("curve", t) in programs else None, t)
+        log.curves[t] = _curve(
+            log, _sums(programs["curve", t], used) if ("curve", t) in programs else None, t
+        )
     mine = _sums(programs["curve", b], used)
     log.own, log.own_at_cuts = mine.scores[0], float(mine.at_cuts[0]) / n
     if gradients:

@@ -108,7 +108,9 @@ class FirstPass:
         T, d = len(plan.targets), plan.features.n_features
         by_action = None
         if plan.by_action is not None:
-            by_action = ActionEquations(plan.by_action.places, plan.by_action.actions, d, plan.where)
+            by_action = ActionEquations(
+                plan.by_action.places, plan.by_action.actions, d, plan.where
+            )
         rows = int(min(SAMPLE_ROWS, SAMPLE_BYTES / (8.0 * (2 * n_obs + 16 + T))))
         return FirstPass(
             plan.new_sums(plan.features, plan.systems),

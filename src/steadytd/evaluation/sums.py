@@ -91,9 +91,7 @@ class Sums(ABC):
                 c = self.column(t, k)
                 if system.emphatic:
                     beta = -1.0 if system.beta is None else system.beta
-                    emphasis(
-                        rows.rho[t], rows.gamma, system.lam, beta, self._follow[c], weight[c]
-                    )
+                    emphasis(rows.rho[t], rows.gamma, system.lam, beta, self._follow[c], weight[c])
                 else:
                     weight[c] = rows.rho[t]
         self._multiply(rows, weight)

@@ -10,7 +10,7 @@ from steadytd.base.errors import InputError
 from steadytd.base.files import file_names, filling, write_whole
 from steadytd.base.json import json_text
 from steadytd.base.numbers import count
-from steadytd.evaluation.judge.log_findings import LogFacts
+from steadytd.evaluation.facts import LogFacts
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import tables, words
 from steadytd.report.evaluation.agreement import agreement_chart
