@@ -191,7 +191,7 @@ CHECKS = (
     Check(
         "target", "sensitivity", "note", "Lambda", "above", 1.001,
         "Target and logged policy change places only if ratios are wrong by a factor of "
-        "{Lambda:.2f} or more.",
+        "{Lambda:.3f} or more.",
     ),
     Check(
         "target", "next_probs_missing", "note", "next_probs_missing", "above", 0,

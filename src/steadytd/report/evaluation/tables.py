@@ -11,12 +11,14 @@ from steadytd.evaluation.result import Evaluation
 from steadytd.evaluation.sensitivity import MOST, Sensitivity
 from steadytd.report.evaluation.words import estimate_text, interval_text, penalties
 
+LEVEL = ">95\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}interval"  # heading that stays on one line
 LOGGED = "(as logged)"  # the policy that made the log, in tables of policies
 OFF_BY = (1.1, 1.25, 1.5)  # factors for which the range of values is shown
 
 POLICY_COLUMNS = {
-    "policy": "policy", "value": ">value", "interval": ">95 % interval",
-    "difference": ">difference", "difference_interval": ">95 % interval", "trust": "trusted",
+    "policy": "policy", "value": ">value", "interval": LEVEL,
+    "difference": ">difference", "difference_interval": LEVEL,
+    "trust": "trusted",
 }  # fmt: skip
 
 

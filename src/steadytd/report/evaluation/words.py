@@ -48,7 +48,7 @@ def decision_lines(e: Evaluation) -> list[Verdict]:
     """One decision per target: good or worse where it can be relied on, bad where it cannot."""
     grades: dict[str, Grade] = {"better": "good", "worse": "worse", "undecided": "care"}
     return [
-        Verdict(d.target, grades[d.decision], d.text)
+        Verdict(d.target, grades[d.decision], d.headline)
         if d.trusted
         else Verdict(d.target, "bad", f"No decision about {d.target}. {_first_reason(e, d)}")
         for d in e.decisions
@@ -82,8 +82,8 @@ def log_next(e: Evaluation) -> str:
     known = [d for d in open_ones if d.episodes_needed]
     if known:
         d = min(known, key=lambda d: d.episodes_needed or 0)
-        more = about(d.episodes_needed or 0)
-        return f"{more} more {d.counted} like these would give an even chance to decide {d.target}."
+        more = f"{about(d.episodes_needed or 0)} more {d.counted} like these"
+        return f"{more} would give an even chance to decide about {d.target}."
     if open_ones:
         return (
             f"more {open_ones[0].counted} alone may not decide {open_ones[0].target}: use richer "
