@@ -7,12 +7,10 @@ from steadytd.engine.law import Param as Param
 from steadytd.engine.law import law as law
 from steadytd.engine.learner import Learner as Learner
 from steadytd.engine.online import OnlineLearner as OnlineLearner
-from steadytd.evaluation.estimate.calibration import ActionCalibration as ActionCalibration
-from steadytd.evaluation.estimate.calibration import ByBin as ByBin
-from steadytd.evaluation.estimate.calibration import ByFeature as ByFeature
-from steadytd.evaluation.estimate.calibration import LogCalibration as LogCalibration
-from steadytd.evaluation.estimate.sensitivity import Bound as Bound
-from steadytd.evaluation.estimate.sensitivity import Sensitivity as Sensitivity
+from steadytd.evaluation.calibration import ActionCalibration as ActionCalibration
+from steadytd.evaluation.calibration import ByBin as ByBin
+from steadytd.evaluation.calibration import ByFeature as ByFeature
+from steadytd.evaluation.calibration import LogCalibration as LogCalibration
 from steadytd.evaluation.evaluate import evaluate as evaluate
 from steadytd.evaluation.judge.decide import BestTarget as BestTarget
 from steadytd.evaluation.judge.decide import Decision as Decision
@@ -20,6 +18,8 @@ from steadytd.evaluation.judge.recommend import Recommendation as Recommendation
 from steadytd.evaluation.judge.silence import Unseen as Unseen
 from steadytd.evaluation.result import Evaluation as Evaluation
 from steadytd.evaluation.result import load_evaluation as load_evaluation
+from steadytd.evaluation.sensitivity import Bound as Bound
+from steadytd.evaluation.sensitivity import Sensitivity as Sensitivity
 from steadytd.evaluation.value_function import ValueFunction as ValueFunction
 from steadytd.evaluation.value_function import load_value_function as load_value_function
 from steadytd.features import FeatureMap as FeatureMap

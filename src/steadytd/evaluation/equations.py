@@ -94,9 +94,7 @@ class Equations:
             self._solved[target, form] = self.solve(target, form, np.ones(GROUPS))
         return self._solved[target, form]
 
-    def solve(
-        self, target: int, form: Form, use: Floats, phi: Floats | None = None
-    ) -> Pair | None:
+    def solve(self, target: int, form: Form, use: Floats, phi: Floats | None = None) -> Pair | None:
         """w and beta from groups that count as often as `use` says; M' beta = phi (phi0)."""
         column = self.sums.column(target, form.system)
         G = self._gram(use)

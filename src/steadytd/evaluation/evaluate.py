@@ -85,9 +85,9 @@ def evaluate(
     """Evaluate target policies from a log; see `docs/evaluate.md`.
 
     `source` is what `open_log` takes, or an open log. `features` is the text form of a feature map,
-    a map, or a scikit-learn transformer; "auto" chooses by the observations. `targets` are names of the log's targets (default: all),
-    or functions of observations that return the probabilities of all actions. `learners` are names
-    or text forms of learners, also `drl`, `snpdis`, `pdis` and `mis`, and where the probabilities
+    a map, or a scikit-learn transformer; "auto" chooses by the observations. `targets` are names of
+    the log's targets (default: all), or functions of observations that return the probabilities of
+    all actions. `learners` are names or text forms of learners, also `drl`, `snpdis`, `pdis` and `mis`, and where the probabilities
     of all actions are known `lstdq`, `fqe` and `drl_q`; numbers that are not given (alpha, eta,
     ratio, drl's lam) are chosen from the data. `behavior` is such a function for the behaviour
     policy, or "estimate", or a scikit-learn classifier to estimate it with; without it the log must
@@ -165,9 +165,7 @@ def _in_batches(log: Log, features: FeatureMap) -> Log:
     return replace(log, batch_rows=min(log.batch_rows, most))
 
 
-def _plan(
-    log: Log, asked: list[Request], features: FeatureMap, value_at: str, seed: int
-) -> Plan:
+def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str, seed: int) -> Plan:
     lams = [one.estimator.lam for one in asked if isinstance(one.estimator, Drl)]
     systems = dict.fromkeys([TD, *(one.system for one in asked if one.system is not None)])
     rows = log.rows

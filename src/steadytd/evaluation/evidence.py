@@ -14,6 +14,7 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.curve import Curve, summed
 from steadytd.evaluation.equations import LSTD, Equations
 from steadytd.evaluation.estimators.base import Estimator
+from steadytd.evaluation.estimators.drl import Drl
 from steadytd.evaluation.estimators.importance_sampling import step_means
 from steadytd.evaluation.estimators.solved import Solved
 from steadytd.evaluation.intervals import Estimate, correlation, mean_of
@@ -113,9 +114,9 @@ class Evidence:
         """The evidence of longer units; `unit` is the number of the new one of each."""
 
         def longer(sums: Any) -> Any:
-            n = self.n_units
-            moved = {k: summed(v, unit) if v.shape[-1:] == (n,) else v for k, v in vars(sums).items()}
-            return SimpleNamespace(**moved)
+            own = vars(sums).items()
+            by_unit = {k: summed(v, unit) for k, v in own if v.shape[-1:] == (self.n_units,)}
+            return SimpleNamespace(**{**dict(own), **by_unit})
 
         return replace(
             self,
@@ -189,8 +190,8 @@ def gather(
     gradients = _gradients(log, estimators)
     sweep([*programs.values(), *gradients.values()], units)
     used = programs["returns", 0].arrays()["sum_rows"] > 0.0
-    for (label, t), one in programs.items():
-        sums = _sums(one, used)
+    for (label, t), program in programs.items():
+        sums = _sums(program, used)
         if label == "returns":
             log.returns[t] = sums
         elif label != "curve":
@@ -198,7 +199,8 @@ def gather(
     log.rows, log.starts = log.returns[0].rows, log.returns[0].starts
     n = float(log.starts.sum())
     for t in targets:
-        log.curves[t] = _curve(log, _sums(programs["curve", t], used) if ("curve", t) in programs else None, t)
+        made = programs.get(("curve", t))
+        log.curves[t] = _curve(log, None if made is None else _sums(made, used), t)
     mine = _sums(programs["curve", b], used)
     log.own, log.own_at_cuts = mine.scores[0], float(mine.at_cuts[0]) / n
     if gradients:
@@ -274,10 +276,10 @@ def _gradients(
         found[e.behavior, 1.0] = Gradient(None, own, 1.0, d)
     if e.where == "start":
         for t, some in estimators.items():
-            lams = {getattr(one, "lam", None) for one in some if one.name == "drl"} - {None, 0.0}
             pair = e.solution(t)
-            for lam in sorted(lams) if pair is not None else ():
-                found[t, lam] = Gradient(t, pair, lam, d)
+            for one in some:
+                if isinstance(one, Drl) and one.lam and pair is not None:
+                    found[t, one.lam] = Gradient(t, pair, one.lam, d)
     return found
 
 

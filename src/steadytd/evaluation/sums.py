@@ -91,9 +91,7 @@ class Sums(ABC):
                 c = self.column(t, k)
                 if system.emphatic:
                     beta = -1.0 if system.beta is None else system.beta
-                    emphasis(
-                        rows.rho[t], rows.gamma, system.lam, beta, self._follow[c], weight[c]
-                    )
+                    emphasis(rows.rho[t], rows.gamma, system.lam, beta, self._follow[c], weight[c])
                 else:
                     weight[c] = rows.rho[t]
         self._multiply(rows, weight)
@@ -227,7 +225,7 @@ class DenseSums(Sums):
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Add sums that `arrays` has named."""
         for name, own in self.arrays().items():
-            own += arrays[name]
+            np.add(own, arrays[name], out=own)
 
 
 class SparseSums(Sums):
@@ -238,7 +236,8 @@ class SparseSums(Sums):
 
         super().__init__(features, targets, systems)
         none = csr_array((GROUPS * features, features))
-        self.A, self.G = [none] * self.columns, none
+        self.A: list[Any] = [none] * self.columns
+        self.G: Any = none
         self._z = np.zeros((self.columns, features))
 
     def _multiply(self, rows: RowTable, weight: Floats) -> None:

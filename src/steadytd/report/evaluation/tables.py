@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from steadytd.evaluation.quantiles import ReturnLevel
-from steadytd.evaluation.sensitivity import MOST, Sensitivity
 from steadytd.evaluation.result import Evaluation
+from steadytd.evaluation.sensitivity import MOST, Sensitivity
 from steadytd.report.evaluation.words import limits, number, penalties, verdicts, worth
 
 LOGGED = "(as logged)"  # the policy that made the log, in tables of policies
