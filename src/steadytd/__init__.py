@@ -23,13 +23,13 @@ _ROOMS = {
     "engine.law": ("Law", "Param", "law"),
     "engine.learner": ("Learner",),
     "engine.online": ("OnlineLearner",),
-    "evaluation.estimate.calibration": (
+    "evaluation.calibration": (
         "ActionCalibration",
         "ByBin",
         "ByFeature",
         "LogCalibration",
     ),
-    "evaluation.estimate.sensitivity": ("Bound", "Sensitivity"),
+    "evaluation.sensitivity": ("Bound", "Sensitivity"),
     "evaluation.evaluate": ("evaluate",),
     "evaluation.judge.decide": ("BestTarget", "Decision"),
     "evaluation.judge.recommend": ("Recommendation",),
