@@ -26,7 +26,7 @@ from scipy.stats import t as student
 import steadytd as st
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.finding import Finding
-from steadytd.evaluation.estimate.overlap import mean_interval
+from steadytd.evaluation.overlap import mean_interval
 from steadytd.evaluation.judge import (
     action_findings,
     log_findings,

@@ -50,7 +50,7 @@ def found(e: Evaluation, code: str) -> list[Any]:
 
 
 def evaluated(table: Any, **options: Any) -> Evaluation:
-    return st.evaluate(table, threads=1, **options)
+    return st.evaluate(table, threads=1, **{"features": "raw", **options})
 
 
 @pytest.mark.parametrize("seed", thinned(range(6), 3))

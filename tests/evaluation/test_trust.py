@@ -22,7 +22,7 @@ from benchmarks.worlds.rule import answer, facts_of
 import steadytd as st
 from steadytd.evaluation.collect.statistics import units
 from steadytd.evaluation.estimate.estimators import Estimator
-from steadytd.evaluation.estimate.sandwich import Estimate
+from steadytd.evaluation.intervals import Estimate
 from steadytd.evaluation.judge.decide import best, best_of
 from steadytd.evaluation.judge.rule import Data, ruled
 from steadytd.evaluation.result import Evaluation

@@ -221,6 +221,9 @@ def part_sums(
 ) -> dict[str, NDArray[Any]]:
     """The second pass of a part: what copies of all programs add up, in shares side by side."""
     copies = copy.deepcopy(list(programs))
+    for one in copies:
+        for sums in one.arrays().values():
+            sums[...] = 0.0
     some = [copies[i::shares] for i in range(min(shares, len(copies)))]
     for table in tables:
         side_by_side([partial(add_rows, table, one, units) for one in some], pool)

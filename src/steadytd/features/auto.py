@@ -56,7 +56,7 @@ class Observed(NamedTuple):
     def centres(self) -> int:
         """How many radial basis functions the rows can carry."""
         most = min(MOST_CENTRES, self.rows // ROWS_PER_CENTRE, self.distinct // 2)
-        return max(most, 2)
+        return max(most, 1)
 
     @property
     def poly_features(self) -> int:
