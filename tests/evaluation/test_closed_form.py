@@ -12,8 +12,8 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.law import LAM
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.plan import ETD, TD, System
-from steadytd.evaluation.estimate.closed_form import (
+from steadytd.evaluation.sums import ETD, TD, System
+from steadytd.evaluation.closed_form import (
     Decays,
     fixed_point,
     mean_matrix,

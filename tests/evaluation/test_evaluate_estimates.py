@@ -25,7 +25,7 @@ from steadytd.evaluation.estimate.estimators import (
     Form,
 )
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
-from steadytd.evaluation.estimate.stability import (
+from steadytd.evaluation.stability import (
     Resampled,
     assess,
     automatic_ratio,
@@ -260,7 +260,7 @@ def test_quantile_is_numpys_to_the_last_bit() -> None:
 
 
 def test_first_order_interval_of_the_threshold_agrees_with_the_resampled_one() -> None:
-    from steadytd.evaluation.estimate.stability import _first_order
+    from steadytd.evaluation.stability import _first_order
 
     p = st.problem("baird")
     log = open_log(log_table(p, episodes=400, length=60, seed=4), discount=None)

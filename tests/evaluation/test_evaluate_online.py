@@ -10,8 +10,8 @@ import pytest
 
 import steadytd as st
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.plan import System
-from steadytd.evaluation.estimate.requests import requests
+from steadytd.evaluation.sums import System
+from steadytd.evaluation.requests import requests
 from steadytd.evaluation.follow.online import Followed, Followers, Table
 from steadytd.logs.log import Log, open_log
 from tests.support.draws import compiled, thinned

@@ -315,7 +315,7 @@ def test_importance_sampling_sums(log: Log) -> None:
 
 
 def test_histogram_bins_hold_the_right_ratios(log: Log) -> None:
-    from steadytd.evaluation.estimate.overlap import histogram
+    from steadytd.evaluation.overlap import histogram
 
     rho = np.array([p.rho[1] for e in episodes_of(log) for p in e])
     s = sums_of(log, plan_of(log))

@@ -25,9 +25,9 @@ from steadytd.evaluation.collect.actions import (
     functions,
 )
 from steadytd.evaluation.collect.outcomes import Sampled
-from steadytd.evaluation.estimate import sensitivity
-from steadytd.evaluation.estimate.calibration import calibrate
-from steadytd.evaluation.estimate.quantiles import spreads
+from steadytd.evaluation import sensitivity
+from steadytd.evaluation.calibration import calibrate
+from steadytd.evaluation.quantiles import spreads
 from steadytd.evaluation.judge.probability_findings import about_probabilities
 from tests.support.draws import seeds
 from tests.support.evaluate_helpers import Identity

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from steadytd.evaluation.estimate.sandwich import Estimate
+from steadytd.evaluation.intervals import Estimate
 from steadytd.evaluation.judge.decide import Counted, Falling, Side, best_of, compared, more
 from steadytd.evaluation.judge.rule import Bias, Data, Reaches, Ruled, bias, left_over, noise, ruled
 

@@ -16,8 +16,8 @@ import pytest
 
 import steadytd as st
 from steadytd.base.files import file_name
-from steadytd.evaluation.estimate.calibration import ByBin, LogCalibration
-from steadytd.evaluation.estimate.quantiles import ReturnLevel
+from steadytd.evaluation.calibration import ByBin, LogCalibration
+from steadytd.evaluation.quantiles import ReturnLevel
 from steadytd.evaluation.judge.recommend import Recommendation
 from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.result import Evaluation

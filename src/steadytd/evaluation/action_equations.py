@@ -117,7 +117,7 @@ class ActionEquations:
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Add sums that `arrays` has named."""
         for name, own in self.arrays().items():
-            own += arrays[name]
+            np.add(own, arrays[name], out=own)
 
 
 def _solved(A: Floats, b: Floats) -> Floats:

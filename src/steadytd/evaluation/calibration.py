@@ -15,9 +15,9 @@ Where mu(.|s) is logged for all actions, the mean is held against the share of r
 0; actions of logged probability p happen with frequency p, in every bin of p; and the sum over rows
 of (1{a_t = a} - mu(a|s)) x(s) has mean 0 for every action and feature.
 
-Limits are by Student's t over blocks of units, 99.9 % for all comparisons together (Bonferroni). Where
-mu(.|s) is logged, the variance that right probabilities would have is known: the larger of it and
-of that between blocks counts. (By chance a rare action may not happen, and then no blocks differ.)
+Limits are by Student's t over blocks of units, 99.9 % for all comparisons together (Bonferroni).
+Where mu(.|s) is logged, the variance that right probabilities would have is known: the larger of it
+and of that between blocks counts. (By chance a rare action may not happen; then no blocks differ.)
 A deviation below 1 % is no finding: probabilities are logged with few digits.
 """
 

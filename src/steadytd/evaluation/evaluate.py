@@ -21,7 +21,6 @@ from steadytd.evaluation.decide import Comparing, LoggedValue, Side, compared
 from steadytd.evaluation.estimators import OWN, ActionEstimator
 from steadytd.evaluation.estimators.action_values import FEW
 from steadytd.evaluation.estimators.drl import Drl, grid
-from steadytd.evaluation.evidence import gather, second_curves
 from steadytd.evaluation.facts import (
     Stated,
     check_stated,
@@ -41,6 +40,7 @@ from steadytd.evaluation.requests import Request, requests, with_drl
 from steadytd.evaluation.result import Evaluation, recommend
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division
 from steadytd.evaluation.rule import sampling_error, select
+from steadytd.evaluation.second_pass import gather, joined, second_curves
 from steadytd.evaluation.stability import Resampled, assess, path, path_rows
 from steadytd.evaluation.sums import TD
 from steadytd.evaluation.values import lines, table, wanted
@@ -89,11 +89,10 @@ def evaluate(
     `source` is what `open_log` takes, or an open log. `features` is the text form of a feature map,
     a map, or a scikit-learn transformer; "auto" chooses by the observations. `targets` are names of
     the log's targets (default: all), or functions of observations that return the probabilities of
-    all actions. `learners` are names
-    or text forms of learners, also `drl`, `snpdis`, `pdis` and `mis`, and where the probabilities
-    of all actions are known `lstdq`, `fqe` and `drl_q`; numbers that are not given (alpha, eta,
-    ratio, drl's lam) are chosen from the data. `behavior` is such a function for the behaviour
-    policy, or "estimate", or a scikit-learn classifier to estimate it with; without it the log must
+    all actions. `learners` are names or text forms of learners, also `drl`, `snpdis`, `pdis` and
+    `mis`, and where the probabilities of all actions are known `lstdq`, `fqe` and `drl_q`. Numbers
+    that are not given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the
+    policy that made the log, or "estimate", or a classifier to estimate it with; without it it must
     have a `behavior_prob`.
     `value_at` says where: at the episodes' first states (default), or over all logged states
     (default for a log of one endless episode). `reward_range` are the least and the largest reward
@@ -254,7 +253,7 @@ def conclude(
     estimators = {t: wanted(asked[t], plan.where == "start") for t in targets}
     whole = gather(plan, first, e, estimators, passes.sweep)
     second_of = second_curves(whole, second)
-    evidence = whole.joined()
+    evidence = joined(whole)
     estimated = bool(getattr(log, "behavior_estimated", False))
     facts = log_facts(evidence, _calibration(log) if estimated else None, stated, nothing_hidden)
     returns = logged_returns(whole, facts)

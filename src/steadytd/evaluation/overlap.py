@@ -121,11 +121,13 @@ class RatioSums:
         """Number of episodes."""
         return int(self.counts[:, 1].sum())
 
-    def normalisers(self, target: int) -> tuple[Floats, Floats]:
-        """Of snpdis: N_t and D_t by step, behind the longest episode left out."""
+    def step_means(self, target: int) -> tuple[Floats, Floats]:
+        """Of snpdis: N_t / D_t and 1 / D_t by step; 0 where no product is above 0."""
         end = min(int(self.extent[3]) + 1, HORIZON)
         N, D, ended = self.by_step[target, :, :end]
-        return N, D + np.cumsum(ended)
+        D = D + np.cumsum(ended)
+        inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0.0)
+        return N * inverse, inverse
 
 
 def widest(one: Floats, other: Floats) -> Floats:

@@ -29,7 +29,7 @@ from steadytd.evaluation.sums import TD, DenseSums, SparseSums, Sums, System
 from steadytd.features import FeatureMap
 from steadytd.logs.log import Log, LogBatch
 
-KEPT_BYTES = 250e6  # of tables that stay in memory between the passes
+KEPT_BYTES = 160e6  # of tables that stay in memory between the passes
 SAMPLE_ROWS, SAMPLE_BYTES = 100_000, 32e6  # of sampled whole episodes
 WANTED = ("behavior_prob", "target_prob")  # of a batch, beside what the checks and q need
 
@@ -108,15 +108,14 @@ class FirstPass:
         T, d = len(plan.targets), plan.features.n_features
         by_action = None
         if plan.by_action is not None:
-            by_action = ActionEquations(
-                plan.by_action.places, plan.by_action.actions, d, plan.where
-            )
+            own = plan.by_action
+            by_action = ActionEquations(own.places, own.actions, d, plan.where)
         rows = int(min(SAMPLE_ROWS, SAMPLE_BYTES / (8.0 * (2 * n_obs + 16 + T))))
         return FirstPass(
             plan.new_sums(plan.features, plan.systems),
             RatioSums.of(T),
             ProbabilitySums(d, plan.behavior_actions),
-            EpisodeSample(plan.seed, T, rows),
+            EpisodeSample(plan.seed, T, rows, plan.division.rows),
             by_action,
         )
 
@@ -136,7 +135,7 @@ class FirstPass:
         return Equations(self.sums, self.ratios.counts, plan.where, plan.division)
 
     def merged(self, other: FirstPass) -> FirstPass:
-        """This part of the log, to which the next one is added."""
+        """Both parts of the log, in this order."""
         self.sums.restore(other.sums.arrays())
         self.ratios.merge(other.ratios)
         self.probabilities.merge(other.probabilities)
@@ -148,7 +147,7 @@ class FirstPass:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All of it by name, for a file."""
-        named = {
+        named: dict[str, Any] = {
             "sums": self.sums, "ratios": self.ratios, "probabilities": self.probabilities,
             "sample": self.sample, "by_action": self.by_action,
         }  # fmt: skip
@@ -190,9 +189,12 @@ def first_pass(
     for table in read_tables(part, plan):
         products = np.empty((len(plan.targets), len(table)))
         products[:, :1] = before
-        works = [partial(found.add_ratios, table, plan, products), *also(table)]
-        works += [partial(found.sums.add, table), partial(found.add_actions, table, plan)]
-        side_by_side(works, pool)
+        own: list[Callable[[], None]] = [
+            partial(found.sums.add, table),
+            partial(found.add_ratios, table, plan, products),
+            partial(found.add_actions, table, plan),
+        ]
+        side_by_side([*own, *also(table)], pool)
         before = products[:, -1:].copy()
         if keep:
             found.tables.append(table)
@@ -219,6 +221,9 @@ def part_sums(
 ) -> dict[str, NDArray[Any]]:
     """The second pass of a part: what copies of all programs add up, in shares side by side."""
     copies = copy.deepcopy(list(programs))
+    for one in copies:
+        for sums in one.arrays().values():
+            sums[...] = 0.0
     some = [copies[i::shares] for i in range(min(shares, len(copies)))]
     for table in tables:
         side_by_side([partial(add_rows, table, one, units) for one in some], pool)

@@ -20,6 +20,7 @@ from steadytd.evaluation.rows import RowTable, joined
 MOST_EPISODES = 100_000
 OUTCOME_BYTES = 16e6
 SPARE = 1.25  # times as many rows may be held until those that no longer fit are dropped
+MANY = 2  # times as many rows as are wanted have keys that are looked at
 KEY, EPISODE, RETURN, LEFT, STEPS, PRODUCTS = range(6)  # columns of outcomes
 
 
@@ -31,13 +32,15 @@ class EpisodeSample:
     log. `rows` is the table of the sampled rows, None where there are none.
     """
 
-    def __init__(self, seed: int, targets: int, most_rows: int) -> None:
+    def __init__(self, seed: int, targets: int, most_rows: int, rows: int) -> None:
+        """At most `most_rows` of a log that has `rows`."""
         self.seed, self.most_rows = seed, most_rows
         self.most_episodes = min(MOST_EPISODES, int(OUTCOME_BYTES / (8 * (PRODUCTS + targets))))
         self._outcomes = [np.empty((0, PRODUCTS + targets))]
         self._tables: list[RowTable] = []
         self._keys: list[Floats] = []  # of the rows of each table
-        self._bound = self._row_bound = np.inf
+        self._bound = np.inf
+        self._row_bound = np.inf if rows <= MANY * most_rows else MANY * most_rows / rows
 
     def add(self, rows: RowTable, products: Floats) -> None:
         """The rows of a table; `products` [T, n] are those of the ratios up to each row."""
@@ -100,7 +103,7 @@ class EpisodeSample:
         if table is None or len(table) <= most:
             return table
         key = self._keys[0]
-        distinct, number = np.unique(key, return_inverse=True)
+        number = np.unique(key, return_inverse=True)[1]
         fits = np.cumsum(np.bincount(number)) <= most
         chosen: Bools = fits[number]
         return table.take(np.flatnonzero(chosen)) if chosen.any() else None

@@ -80,10 +80,8 @@ class RowSums(ABC):
     def merge(self, other: dict[str, Floats]) -> None:
         """Add the sums of another part."""
         for name, own in self.arrays().items():
-            if name.startswith("sum_largest"):
-                np.maximum(own, other[name], out=own)
-            else:
-                own += other[name]
+            add = np.maximum if name.startswith("sum_largest") else np.add
+            add(own, other[name], out=own)
 
 
 def add_rows(rows: RowTable, programs: Sequence[RowSums], units: Units) -> None:
@@ -243,8 +241,9 @@ class Gradient(RowSums):
         rho = np.ones(n) if self.target is None else rows.rho[self.target]
         weight = np.empty(n)
         row_weights(steps, rho, products[0][:n], self.lam, self._carry, weight)
-        by_obs = np.bincount(rows.row_next, -weight * rows.discount, minlength=len(rows.obs))
-        by_obs[:n] += weight
+        by_obs = np.zeros(len(rows.obs))
+        by_obs[:n] = weight
+        np.add.at(by_obs, rows.row_next, -weight * rows.discount)
         self.sum_gradient += rows.X.T @ by_obs
 
 

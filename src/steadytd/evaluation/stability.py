@@ -233,8 +233,8 @@ def automatic_eta(e: Equations, target: int, p: Pencil, upper: float) -> float:
     """The stable eta of least held-out projected Bellman error.
 
     Tried are penalties from 1.25 times the threshold's upper limit to the larger of 1 and four
-    times that limit: just above the threshold the fixed point has a pole. Each half of the groups is
-    solved, and its residual b - A w is measured on the other half, in the norm of G^-1.
+    times that limit: just above the threshold the fixed point has a pole. Each half of the groups
+    is solved, and its residual b - A w is measured on the other half, in the norm of G^-1.
     """
     upper = max(upper, 0.0)
     low, high = CLEAR * upper + 1e-3, max(1.0, 4.0 * upper)

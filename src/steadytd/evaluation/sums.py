@@ -31,6 +31,7 @@ CHUNK_BYTES, FEWEST_ROWS, MOST_ROWS = 1e6, 128, 2048  # of weighted features mul
 TRACE_ROWS = 2048  # rows whose sparse traces are made at once
 TRACE_END = 1e-14  # of a trace: smaller entries are dropped where features are sparse
 MOST_BYTES = 4e9  # of dense sums
+MOST_FEATURE = 1e30  # root mean square of a feature
 RANK = 1e-10  # pivots below this share of the largest are zero
 RIDGE = 1e-10  # on the diagonal of a scaled sparse matrix: dependent features have equal shares
 REFINED = 4  # steps that take the ridge's part out of the solution again
@@ -76,6 +77,7 @@ class Sums(ABC):
         self.x = np.zeros((GROUPS, features))  # sums of x over all rows,
         self.x_start = np.zeros((GROUPS, features))  # and over first rows of episodes
         self.b = np.zeros((GROUPS, self.columns, features))
+        self.rows = 0.0
         self._follow = np.zeros((self.columns, 2))  # F and rho of the last row
 
     def column(self, target: int, k: int = 0) -> int:
@@ -84,6 +86,7 @@ class Sums(ABC):
 
     def add(self, rows: RowTable) -> None:
         """Add the rows of a table."""
+        self.rows += len(rows)
         weight = np.empty((self.columns, len(rows)))
         weight[-1] = 1.0
         for k, system in enumerate(self.systems):
@@ -135,7 +138,15 @@ class Sums(ABC):
     def independent(self) -> Longs:
         """A largest set of linearly independent features, in ascending order."""
         G = self.gram(np.ones(GROUPS))
-        found = independent(G.toarray() if hasattr(G, "toarray") else G)
+        G = G.toarray() if hasattr(G, "toarray") else G
+        largest = float(np.sqrt(G.diagonal().max() / max(self.rows, 1.0)))
+        if largest > MOST_FEATURE:
+            raise InputError(
+                f"a feature has values of about {largest:.2g}; at most {MOST_FEATURE:g} is "
+                "possible, since sums of products lose all digits of the others. Use features of a "
+                "lower degree, or observations in another unit."
+            )
+        found = independent(G)
         if not len(found):
             raise InputError("all features are 0 in every row; nothing can be learned from them.")
         return found
@@ -225,7 +236,7 @@ class DenseSums(Sums):
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Add sums that `arrays` has named."""
         for name, own in self.arrays().items():
-            own += arrays[name]
+            np.add(own, arrays[name], out=own)
 
 
 class SparseSums(Sums):
@@ -236,7 +247,8 @@ class SparseSums(Sums):
 
         super().__init__(features, targets, systems)
         none = csr_array((GROUPS * features, features))
-        self.A, self.G = [none] * self.columns, none
+        self.A: list[Any] = [none] * self.columns
+        self.G: Any = none
         self._z = np.zeros((self.columns, features))
 
     def _multiply(self, rows: RowTable, weight: Floats) -> None:

@@ -307,12 +307,15 @@ def table(
         if form.eta
     }
     limits = {name: one.interval(estimate(one)) for name, one in base.items()}
-    pair = e.solution(target)
+    pair, actions, by_action = e.solution(target), None, log.first.by_action
+    if by_action is not None and target in by_action.places:
+        support = by_action.support(by_action.places.index(target))
+        actions = ActionAnswers(support, _iterated(log, target, some, rows))
     return TargetValues(
         name=overlap.target,
         overlap=overlap,
         stability=stability,
-        values=_iterations(log, target, some, rows),
+        values=rows,
         differences=_differences(
             overlap.target, [(n, one.label, estimate(one)) for n, one in listed], log.n_units
         ),
@@ -326,7 +329,7 @@ def table(
         without_penalty=plain,
         estimates={name: estimate(one) for name, one in listed},
         omega=np.full(e.features, np.nan) if pair is None else pair.beta,
-        actions=_actions(log, target, some),
+        actions=actions,
     )
 
 
@@ -338,34 +341,20 @@ def _finished(row: Value, one: Estimator, found: Estimate) -> Value:
     return replace(row, **changed, lam=found.lam)
 
 
-def _iterations(
-    log: Evidence, target: int, some: Sequence[Line], rows: Sequence[Value]
-) -> list[Value]:
-    """The rows, with what is known of iterations: whether they settle, and where."""
-    found = []
-    for line, row in zip(some, rows, strict=True):
+def _iterated(
+    log: Evidence, target: int, some: Sequence[Line], rows: list[Value]
+) -> dict[str, Iterated]:
+    """What is known of iterations: whether they settle, and where; it enters their rows."""
+    found = {}
+    for i, line in enumerate(some):
         if isinstance(line.estimator, Fqe):
             with np.errstate(all="ignore"):
                 fitted = line.estimator.fitted(log, target)
+            point = line.estimator.lstdq_value(log, target)
             gone = None if np.isfinite(fitted.value) else fitted.iterations
-            point = line.estimator.lstdq_value(log, target)
-            row = replace(row, stable=fitted.stable, diverged=gone, fixed_point=point)
-        found.append(row)
+            rows[i] = replace(rows[i], stable=fitted.stable, diverged=gone, fixed_point=point)
+            found[line.row.learner] = Iterated(fitted.radius, fitted.settled, point)
     return found
-
-
-def _actions(log: Evidence, target: int, some: Sequence[Line]) -> ActionAnswers | None:
-    by_action = log.first.by_action
-    if by_action is None or target not in by_action.places:
-        return None
-    iterated = {}
-    for line in some:
-        if isinstance(line.estimator, Fqe):
-            with np.errstate(all="ignore"):
-                fitted = line.estimator.fitted(log, target)
-            point = line.estimator.lstdq_value(log, target)
-            iterated[line.row.learner] = Iterated(fitted.radius, fitted.settled, point)
-    return ActionAnswers(by_action.support(by_action.places.index(target)), iterated)
 
 
 def _differences(

@@ -1,4 +1,4 @@
-"""Features that choose themselves, from a sample of observations, and a second map that checks them.
+"""Features that choose themselves by the observations, and a second map that checks them.
 
 Few distinct observations are states: `onehot`. Others get a standardised polynomial of degree 2
 where it has at most about a hundred features, else radial basis functions by the number of rows.
@@ -56,7 +56,7 @@ class Observed(NamedTuple):
     def centres(self) -> int:
         """How many radial basis functions the rows can carry."""
         most = min(MOST_CENTRES, self.rows // ROWS_PER_CENTRE, self.distinct // 2)
-        return max(most, 2)
+        return max(most, 1)
 
     @property
     def poly_features(self) -> int:

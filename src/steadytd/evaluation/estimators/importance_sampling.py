@@ -14,12 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from steadytd.base.arrays import Floats
 from steadytd.evaluation.estimators.base import Estimator
 from steadytd.evaluation.intervals import Estimate, mean_of, nothing
-from steadytd.evaluation.overlap import RatioSums
 
 if TYPE_CHECKING:
     from steadytd.evaluation.evidence import Evidence
@@ -52,12 +48,5 @@ class Snpdis(Estimator):
         """The sum of the steps' means, with its influences by the delta method."""
         if log.equations.where == "states":
             return nothing(log.n_units)
-        means, _ = step_means(log.first.ratios, target)
+        means, _ = log.first.ratios.step_means(target)
         return Estimate(float(means.sum()), log.returns[target].snpdis)
-
-
-def step_means(ratios: RatioSums, target: int) -> tuple[Floats, Floats]:
-    """N_t / D_t and 1 / D_t by step; 0 where no product is above 0."""
-    N, D = ratios.normalisers(target)
-    inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0.0)
-    return N * inverse, inverse

@@ -191,7 +191,7 @@ class ClusterPasses:
                 self._report()
                 return result
 
-            delayed = [dask.delayed(reported, traverse=False)(*args) for args in tasks]
+            delayed = [dask.delayed(reported)(*args) for args in tasks]
             return list(dask.compute(*delayed, scheduler="threads"))
         from distributed import as_completed
 
@@ -200,7 +200,7 @@ class ClusterPasses:
             futures = [client.submit(remote, code(), task, *args, pure=False) for args in tasks]
             for _ in as_completed(futures):
                 self._report()
-            return list(client.gather(futures))
+            return [future.result() for future in futures]
         finally:
             client.close()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,8 @@ class LocalPasses:
             self._tell(len(table), kept)
             if not self.work.online:
                 return ()
-            return followers.works(Table.of(table, table.X, sparse), table, self._shares)
+            batch: Any = table  # it has the columns of a batch
+            return followers.works(Table.of(batch, table.X, sparse), batch, self._shares)
 
         with ThreadPoolExecutor(self._shares) as pool:
             own = pool if self._shares > 1 else None
