@@ -37,7 +37,6 @@ class Evidence:
     curves: dict[int, Curve] = field(default_factory=dict)
     returns: dict[int, Any] = field(default_factory=dict)
     through_weights: dict[tuple[int, float], Floats] = field(default_factory=dict)
-    second: dict[int, Curve] = field(default_factory=dict)  # with the second feature map
     own: Floats = field(default_factory=lambda: np.empty(0))  # the behaviour's scores
     own_at_cuts: float = 0.0
     starts: Floats = field(default_factory=lambda: np.empty(0))

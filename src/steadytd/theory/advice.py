@@ -12,8 +12,8 @@ from steadytd.base.wording import TRILLION, about
 from steadytd.mdp.scales import ROUNDING, SAME, zeroed
 from steadytd.theory.analysis import Analysis
 from steadytd.theory.cure import CLOSE, STEEP
+from steadytd.theory.recommend import horizon, off_by_two, recommended
 from steadytd.theory.thresholds import solution
-from steadytd.theory.words.recommend import horizon, off_by_two, recommended
 
 _TOO_CLOSE = "too close to a pole or to an unstable one."
 NO_BASIS = 1e8  # condition number of the eigenvectors from which on they are no basis
