@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-
-import steadytd as st
-from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.plan import ETD, TD
 from steadytd.evaluation.collect.statistics import BINS, KEPT_ROWS, SUMMED, Statistics, units
 from steadytd.evaluation.estimate.baselines import estimate
@@ -25,6 +22,9 @@ from steadytd.evaluation.estimate.estimators import (
     Form,
 )
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
+
+import steadytd as st
+from steadytd.base.arrays import Floats
 from steadytd.evaluation.stability import (
     Resampled,
     assess,

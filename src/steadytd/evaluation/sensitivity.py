@@ -283,9 +283,7 @@ def answer(asked: Question, value: Value | None, sharp: bool, rows: int) -> Sens
     text = (
         _text(asked, found, sharp)
         if known
-        else (
-            "It cannot be told how wrong the ratios may be: the sample has too few rows, or no value."
-        )
+        else ("It cannot be told how wrong the ratios may be: too few sampled rows, or no value.")
     )
     return Sensitivity(
         asked.target, found, sharp, asked.value, asked.behavior, text, value if known else None
