@@ -513,7 +513,7 @@ def test_an_unknown_behaviour_policy(
     stated = ["--estimate-behavior", "--nothing-hidden"]
     assert call(monkeypatch, "evaluate", str(path), *learners, *stated) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "only estimates" not in text and "it is stated that the policy knew no more" in text
+    assert "only estimates" not in text and "nothing but the observations, as stated" in text
     assert "This holds if the policy that made the log looked at nothing but the logged" in text
     assert call(monkeypatch, "evaluate", str(path), "--nothing-hidden") == 2
 
