@@ -22,7 +22,7 @@ from steadytd.engine.block import group_key, lanes_per_block
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.problems import module
-from steadytd.runs.lanes import Scene, grouped, lanes_of, run_seed
+from steadytd.runs.lanes import RunSetup, grouped, lanes_of, run_seed
 from steadytd.studies.spec import Spec, Task
 
 WORK = 1e10  # features x learner-updates of a block, at most: seconds, not minutes
@@ -148,23 +148,23 @@ def code() -> str:
 
 
 @lru_cache(maxsize=8)
-def _scene(spec: Spec, index: int) -> Scene:
+def _setup(spec: Spec, index: int) -> RunSetup:
     task = spec.tasks[index]
     instance = task.instance if task.family else None
-    return Scene(task.problem, task.points, spec.measures, instance)
+    return RunSetup(task.problem, task.points, spec.measures, instance)
 
 
 def compute(spec: Spec, block: StudyBlock, stop: threading.Event | None = None) -> Numbers | None:
     """Run a block. None if `stop` was set on the way."""
     halt = stop or threading.Event()
-    scene = _scene(spec, block.task)
-    runs, policies = len(block.learners), scene.problem.n_policies
-    groups = grouped(lanes_of(block.learners, policies), scene.problem.n_features)
-    shape = (runs, len(block.seeds), len(scene.measures), len(scene.points))
+    setup = _setup(spec, block.task)
+    runs, policies = len(block.learners), setup.problem.n_policies
+    groups = grouped(lanes_of(block.learners, policies), setup.problem.n_features)
+    shape = (runs, len(block.seeds), len(setup.measures), len(setup.points))
     errors, diverged = np.empty(shape), np.empty(shape[:2], dtype=np.int64)
     never = np.iinfo(np.int64).max
     for i, seed in enumerate(block.seeds):
-        outcome = run_seed(scene, seed, groups, halt, lambda updates: None)
+        outcome = run_seed(setup, seed, groups, halt, lambda updates: None)
         if halt.is_set():
             return None
         order = np.argsort(outcome.numbers)

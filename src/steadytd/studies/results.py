@@ -17,7 +17,7 @@ from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
 from steadytd.base.wording import count, visible
 from steadytd.engine.learner import Learner
-from steadytd.runs.outcome import Known, ended, known, outcome, worst, zero_error
+from steadytd.runs.outcome import Forecast, ended, forecast, outcome, worst, zero_error
 from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
 from steadytd.studies.spec import Spec, parse_spec
@@ -289,9 +289,9 @@ def outcomes(results: StudyResults, problem: str, run: str, stage: str) -> list[
     seeds, curves = results.curves(problem, run, measure, stage)
     by_value = measure == "value"  # of another error no yardstick is known but the start's
 
-    def theory(seed: int) -> Known:
+    def theory(seed: int) -> Forecast:
         instance = task.instance(seed) if task.family else task.problem
-        found = known(instance, learner, task.steps)
+        found = forecast(instance, learner, task.steps)
         return found if by_value else found._replace(error=0.0)
 
     zero = zero_error(task.problem) if by_value else 0.0
