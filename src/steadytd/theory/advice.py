@@ -57,12 +57,12 @@ def advise_on(c: Analysis, eta: float) -> list[Finding]:
 
 
 def _as_far(c: Analysis) -> str:
-    """What a scan cannot promise."""
+    """The proviso where the unstable penalties were found by a scan."""
     return "" if c.pencil.exact else ", as far as a scan of the penalties shows"
 
 
 def _too_close(c: Analysis, eta: float) -> Finding | None:
-    """Why eta=auto would not choose this stable penalty, whatever its error."""
+    """Why eta=auto would not choose this stable penalty, whatever its error is."""
     path = c.penalties
     if path.is_clear(eta):
         return None
@@ -346,8 +346,8 @@ def _nearly_defective(c: Analysis) -> Finding | None:
         "nearly_defective",
         text="eigenvalues of G^-1 A_0 nearly coincide, and so do their eigenvectors: these have "
         f"the condition number {condition:.1g}, and rounding may move an eigenvalue by "
-        f"{moved.max():.1g}. Those that it may have torn apart count as one pole, at their mean. "
-        "The thresholds are as exact as a scan of the penalties.",
+        f"{moved.max():.1g}. Eigenvalues that rounding may have separated count as one pole, at "
+        "their mean. The thresholds come from a scan of the penalties.",
         numbers={"condition": condition, "moved": float(moved.max())},
     )
 
