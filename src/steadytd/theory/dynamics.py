@@ -19,7 +19,7 @@ from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.scales import Complexes, Rates, graded_rates, rates_of, same, scaled_solution
 from steadytd.theory.closed_form import closed_form, numbers_of
@@ -80,7 +80,7 @@ def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
     return np.asarray(w)
 
 
-@kept(256)
+@cached(256)
 def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Complexes:
     """The eigenvalues of M on the row space: the mean update is stable if all have Re > 0."""
     rates = _rates(problem, learner, policy).values

@@ -21,7 +21,7 @@ from steadytd.base.arrays import Bools, Floats, Ints
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import Function, arguments
 from steadytd.engine.learner import Learner
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.theory.exact import clocks_of
@@ -43,7 +43,7 @@ class Variance(NamedTuple):
         return self.growth < 1.0 - ROUNDING
 
 
-@kept(256)
+@cached(256)
 def variance(problem: Problem, learner: Learner, policy: int = 0) -> Variance:
     """The largest growth of a learner's trace vectors and its memory on a problem's stream."""
     law = learner.law
@@ -81,7 +81,7 @@ def _grows(learner: Learner, name: str) -> bool:
     return True
 
 
-@kept(1024)
+@cached(1024)
 def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
     """How much a learner's updates scatter because of ratios: 1 on-policy without traces.
 
@@ -133,7 +133,7 @@ class StepPairs(NamedTuple):
     pairs: int
 
     @staticmethod
-    @kept(8)
+    @cached(8)
     def of(problem: Problem, policy: int) -> StepPairs:
         """All of a problem's, for one target policy."""
         stream, m = FiniteStream(problem), problem.moments(policy)
