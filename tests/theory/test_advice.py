@@ -9,6 +9,7 @@ import pytest
 
 import steadytd as st
 from steadytd.base.finding import Finding
+from steadytd.base.numbers import number
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.recommend import (
@@ -90,7 +91,7 @@ def test_td_stable_does_not_blame_a_penalty_that_helps() -> None:
         helps = least < td.numbers["td_error"] / 1.05
         assert td.code == "td_stable"
         assert ("lowers that by more than 5 %" in td.text) is not helps
-        assert (f"eta=auto, {c.best_eta:.4g}, has" in td.text) is helps
+        assert (f"eta=auto, {number(c.best_eta)}, has" in td.text) is helps
         seen.add(helps)
     assert seen == {True, False}
 
@@ -332,5 +333,5 @@ def test_a_law_without_closed_form() -> None:
 
     found = Certificate(st.problem("baird")).assumptions(st.learner(mine, alpha=0.1, power=1))
     assert [a.holds for a in found] == [True, True, False, False, True, True]
-    for number in (3, 4):
-        assert "no closed-form expectation" in found[number - 1].why
+    for place in (3, 4):
+        assert "no closed-form expectation" in found[place - 1].why
