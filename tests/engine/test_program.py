@@ -11,7 +11,7 @@ import pytest
 import steadytd as st
 from steadytd.engine.choose import programs
 from steadytd.engine.law import Law
-from steadytd.engine.step.layouts.active import active_program, active_source
+from steadytd.engine.step.layouts.active import active_source
 from steadytd.engine.step.layouts.lanes import Lanes, loop_source
 from steadytd.engine.step.program import (
     Call,
@@ -22,6 +22,7 @@ from steadytd.engine.step.program import (
     ProgramError,
     Skip,
     Write,
+    active_program,
     check,
     lower,
     step_program,
