@@ -79,7 +79,7 @@ NAN, INF = float("nan"), float("inf")
         ({"x": [1, NAN, 0]}, r"^x must be finite numbers, got nan at \[1\]\.$"),
         ({"x": "here"}, r"^x must be numbers \(could not convert"),
         ({"x_next": ([3], None)}, r"^the indices of x_next must be from 0 to 2, got 3\.$"),
-        ({"x": ([0, 1, 0], None)}, r"^an index of x stands twice in one step; add its values up"),
+        ({"x": ([0, 1, 0], None)}, r"^an index of x occurs twice in one step; add its values up"),
         ({"x": ([0, 1], [1.0])}, r"^x has 2 indices and 1 values; give one value for each index"),
         ({"x": ([0.5], None)}, r"^the indices of x must be whole numbers, got float64\.$"),
         ({"x": ([0], [1.0], 3)}, r"^x must be a pair \(indices, values\), got 3 things\.$"),

@@ -117,7 +117,7 @@ def test_features_that_never_occur_are_left_out_to_the_same_bits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     p = sparse_problem(12, 1500)
-    tables = lanes.Scene(p, np.array([0, 1])).tables(0)
+    tables = lanes.RunSetup(p, np.array([0, 1])).tables(0)
     assert tables.packed is not None and len(tables.packed.w0) == len(used_features(p.Phi)) < 40
     packed = results(p)
     assert (packed.first_divergence[-2:] > 0).all()

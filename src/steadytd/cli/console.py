@@ -207,7 +207,7 @@ def progress_bar(
     )
     shown = err.is_terminal  # in a file a bar is only noise
     made = Progress(*columns, console=err, transient=True, disable=not shown)
-    with progress.speaking() if shown else nullcontext(), made as bar:
+    with progress.other_bar() if shown else nullcontext(), made as bar:
         task = bar.add_task(what, total=None, rate="compiling on first use")
 
         def update(done: int, total: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.files import kept_arrays, write_whole
+from steadytd.base.files import cached_arrays, write_whole
 from steadytd.base.identity import digest
 from steadytd.base.wording import visible
 from steadytd.report.palette import DASHES, Look
@@ -262,7 +262,7 @@ def save_figures(charts: Mapping[str, Any], directory: Path, keep: bool = False)
 def _drawn_once(text: str) -> dict[str, bytes]:
     """The files of a description, kept for the next time that they are asked for."""
     identity = digest(text, metadata.version("vl-convert-python"), SHARPNESS)
-    found = kept_arrays(
+    found = cached_arrays(
         "figure", identity, lambda: {k: np.frombuffer(x, np.uint8) for k, x in drawn(text).items()}
     )
     return {kind: content.tobytes() for kind, content in found.items()}

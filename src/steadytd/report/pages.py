@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.files import kept_arrays
+from steadytd.base.files import cached_arrays
 from steadytd.base.identity import digest
 from steadytd.base.numbers import count, interval, number, with_error
 from steadytd.base.wording import visible
@@ -67,7 +67,7 @@ def library() -> str:
     It is put together once per version and kept.
     """
     identity = digest("vegaEmbed of Vega-Lite", version("vl-convert-python"))
-    script = kept_arrays("script", identity, _script)["script"].tobytes().decode()
+    script = cached_arrays("script", identity, _script)["script"].tobytes().decode()
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import one_seed, whole
-from steadytd.base.progress import Progress, shown
+from steadytd.base.progress import Progress, reporting
 from steadytd.learners import learner as make_learner
 from steadytd.problems import problem as make_problem
 from steadytd.reproduction.paper import FIGURES, RUNS, Figure
@@ -94,7 +94,7 @@ def reproduce_figures(
     """
     results: dict[str, Result] = {}
     theories: dict[str, dict[str, Theory]] = {}
-    with shown(progress, "running") as report:
+    with reporting(progress, "running") as report:
         counter = _Counter(report)
         for name in dict.fromkeys(figure.problem for figure in chosen):
             problem = make_problem(name)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.base.files import kept_arrays
+from steadytd.base.files import cached_arrays
 from steadytd.base.identity import digest, modules
 from steadytd.base.json import plain
 from steadytd.base.numbers import count, interval, number, with_error
@@ -128,7 +128,7 @@ def exact_bounds(problem: Problem, learner: Learner, steps: int) -> tuple[float,
         return {"bounds": np.array([] if exact is None else sorted(exact[:2]))}
 
     identity = digest(modules("steadytd.theory.exact"), problem, learner, steps)
-    bounds = kept_arrays(f"exact.{problem.name}.{learner.name}", identity, make)["bounds"]
+    bounds = cached_arrays(f"exact.{problem.name}.{learner.name}", identity, make)["bounds"]
     return (float(bounds[0]), float(bounds[1])) if len(bounds) else None
 
 
