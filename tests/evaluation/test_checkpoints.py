@@ -189,9 +189,7 @@ def test_an_exchanged_file_of_online_learners(file: Path, tmp_path: Path) -> Non
             assert value(evaluate(file, kept, learners=[f"td:alpha={alpha}"])) == expected
 
 
-SLOW_MODULES = [
-    pytest.param(x, marks=pytest.mark.slow) for x in ("overlap", "follow.online")
-]
+SLOW_MODULES = [pytest.param(x, marks=pytest.mark.slow) for x in ("overlap", "follow.online")]
 
 
 @pytest.mark.parametrize("module", ["sums", *SLOW_MODULES])

@@ -426,8 +426,8 @@ def drawn(name: str, seed: int) -> Drawn:
         e = st.evaluate(source, features=Identity(), **options)
         return Drawn(e, {}, case)
     e = st.evaluate(table, features=Identity(), **options)
-    rows, blocks = table.to_pylist(), e.settings["blocks"]
-    return Drawn(e, {t: RawLog(rows, t, blocks, e.log.divided) for t in e.targets}, case)
+    rows = table.to_pylist()
+    return Drawn(e, {t: RawLog(rows, t, e.log.divided) for t in e.targets}, case)
 
 
 @cache
@@ -439,7 +439,7 @@ def without_support() -> Drawn:
     chances = np.array(table["behavior_prob"].to_pylist())
     chances[UNSUPPORTED] = 0.0
     zeroed = table.set_column(at, "behavior_prob", [chances])
-    raw = {name: RawLog(zeroed.to_pylist(), name, e.settings["blocks"]) for name in e.targets}
+    raw = {name: RawLog(zeroed.to_pylist(), name, e.log.divided) for name in e.targets}
     return Drawn(e, raw, Case(zeroed, {}))
 
 
@@ -532,7 +532,7 @@ def low_overlap(d: Drawn, f: Finding) -> None:
             M, C = weights.sum() / n, u.cut[:, i].sum() / n
             off = max(2.5 * np.sqrt(((weights - u.starts * M) ** 2).sum() * k / (k - 1)) / n, 0.03)
             assert near(said[0], M) and near(said[-1], off, 0.06)
-            assert ("at cuts" not in part) or near(said[1], C, 0.02)
+            assert ("at cuts" not in part) or near(said[1], abs(C), 0.05)
             assert not 1.0 - off - C <= M <= 1.0 + off
             assert f"average {'row' if d.e.log.continuing else 'episode'}" in part
 
@@ -1226,7 +1226,7 @@ def test_a_mode_that_does_not_decay_is_not_said_to_lead_away(seed: int) -> None:
     table = idle(seed)
     e = st.evaluate(table, features=Identity(), learners=["lstd"])
     (f,) = [f for f in e.warnings if f.code == "td_unstable"]
-    raw = {"pi": RawLog(table.to_pylist(), "pi", e.settings["blocks"])}
+    raw = {"pi": RawLog(table.to_pylist(), "pi", e.log.divided)}
     td_unstable(Drawn(e, raw, Case(table, {})), f)
     assert "does not decay" in f.text and f.target == "pi"
     (verdict, _) = words.stability_verdicts(e)
@@ -1248,6 +1248,6 @@ def test_a_mean_ratio_is_rarely_called_wrong_by_chance() -> None:
     episode = np.asarray(c["episode_id"])
     S, R = np.bincount(episode, rho).astype(float), np.bincount(episode).astype(float)
     for i in range(0, 18_000, 30):
-        found = mean_interval(S[i : i + 30], R[i : i + 30])
+        found = mean_interval(S[i : i + 30], R[i : i + 30], 0.0005)
         missed += not found.lo <= 1.0 <= found.hi
     assert missed <= 5

@@ -256,7 +256,7 @@ def conclude(
     facts = LogFacts.of(evidence, _calibration(log) if estimated else None, stated)
     facts = replace(facts, nothing_hidden=nothing_hidden)
     valued = whole.behavior()
-    own = mean_of(whole.own, whole.starts)
+    own = replace(mean_of(whole.own, whole.starts), masses=whole.own_weights / whole.starts.sum())
     given = Given(evidence, whole, valued, own, RowWeights(whole), stated)
     judged = tuple(
         judge(given, t, asked[t], overlap(first.ratios, t, plan.targets[t]), stabilities[t])

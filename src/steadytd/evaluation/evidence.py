@@ -39,6 +39,7 @@ class Evidence:
     through_weights: dict[tuple[int, float], Floats] = field(default_factory=dict)
     second: dict[int, Curve] = field(default_factory=dict)  # with the second feature map
     own: Floats = field(default_factory=lambda: np.empty(0))  # the behaviour's scores
+    own_weights: Floats = field(default_factory=lambda: np.empty(0))
     own_at_cuts: float = 0.0
     starts: Floats = field(default_factory=lambda: np.empty(0))
     rows: Floats = field(default_factory=lambda: np.empty(0))
@@ -79,6 +80,7 @@ class Evidence:
             returns={t: longer(one) for t, one in self.returns.items()},
             through_weights={k: summed(v, unit) for k, v in self.through_weights.items()},
             own=summed(self.own, unit),
+            own_weights=summed(self.own_weights, unit),
             starts=summed(self.starts, unit),
             rows=summed(self.rows, unit),
         )

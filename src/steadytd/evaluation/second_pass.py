@@ -91,7 +91,8 @@ def gather(
         made = programs.get(("curve", t))
         log.curves[t] = _curve(log, None if made is None else _sums(made, used), t)
     mine = _sums(programs["curve", b], used)
-    log.own, log.own_at_cuts = mine.scores[0], float(mine.at_cuts[0]) / n
+    log.own, log.own_weights = mine.scores[0], mine.weights[0]
+    log.own_at_cuts = float(mine.at_cuts[0]) / n
     if gradients:
         _through_weights(log, gradients, sweep, used)
     return log
