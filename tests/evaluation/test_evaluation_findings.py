@@ -26,7 +26,6 @@ from scipy.stats import t as student
 import steadytd as st
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.finding import Finding
-from steadytd.evaluation.overlap import mean_interval
 from steadytd.evaluation.judge import (
     action_findings,
     log_findings,
@@ -36,6 +35,7 @@ from steadytd.evaluation.judge import (
     silence,
     target_findings,
 )
+from steadytd.evaluation.overlap import mean_interval
 from steadytd.evaluation.result import DIVIDED, Evaluation
 from steadytd.logs.log import Log, LogBatch, open_log
 from steadytd.report.evaluation import words

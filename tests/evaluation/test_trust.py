@@ -15,23 +15,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from benchmarks.worlds import DEVELOPMENT, World
-from benchmarks.worlds.drl import LAMS, visits
+from benchmarks.worlds.drl import LAMS
 from benchmarks.worlds.rows import read
-from benchmarks.worlds.rule import answer, facts_of
+from benchmarks.worlds.rule import facts_of
 
 import steadytd as st
-from steadytd.evaluation.collect.statistics import units
-from steadytd.evaluation.estimate.estimators import Estimator
 from steadytd.evaluation.intervals import Estimate
 from steadytd.evaluation.judge.decide import best, best_of
 from steadytd.evaluation.judge.rule import Data, ruled
 from steadytd.evaluation.result import Evaluation
+from steadytd.evaluation.rows import GROUPS
 from steadytd.logs.log import open_log
 from tests.support.draws import thinned
-from tests.support.evaluate_helpers import Identity, plan_of, sums_of
+from tests.support.evaluate_helpers import Identity, evidence_of
 from tests.support.log_helpers import fixed_lists, log_table
 from tests.support.logged_worlds import episodic, tabular
-from tests.support.rule_reference import by_units, folds_of, units_of
 
 SEEDS = range(500, 505)  # not those at which the rule was made
 NEAR = ("garnet onehot near", "garnet raw near", "sepsis hidden", "short queue cut")
@@ -53,41 +51,6 @@ def evaluated(name: str, seed: int) -> Evaluation:
 
 def codes(e: Evaluation, level: str = "warning") -> set[str]:
     return {w.code for w in e.warnings if w.level == level}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "garnet raw far", "bandit far", "short queue cut", "lake4 small", "line endless raw",
-        "slots even", "depot blind", "garnet onehot near", "climb raw far", "readers few",
-    ],
-)  # fmt: skip
-def test_the_rule_is_the_one_that_was_graded(name: str) -> None:
-    """Value, interval, lam and difference of the slow reference, on the same units."""
-    w, e = world(name), evaluated(name, 3)
-    rows, _ = read(w, 3)
-    if w.endless:  # the last row of an endless log is a cut, too, though a small one
-        rows.cut[-1] = True
-    target, own = by_units(rows, units_of(rows, e.settings["blocks"]))
-    a = answer(target, own, facts_of(rows, w.discount))
-    r, d = e.recommended["pi"], e.compare("pi")
-    found = r.value, r.lo, r.hi, d.difference, d.lo, d.hi, e.judged[0].rule.lam
-    true = a.value, a.lo, a.hi, a.difference, a.difference_lo, a.difference_hi, a.lam
-    guessed = e.judged[0].rule.past.doubt() > 0.0  # beyond cuts: here it is not cross-fitted
-    room = 1e-3 * (r.hi - r.lo) if guessed else 1e-10
-    assert found == pytest.approx(true, rel=1e-8, abs=room)
-    assert r.trusted == a.trusted and r.learner == "drl"
-
-
-@pytest.mark.parametrize("name", ["climb raw far", "walk raw", "line endless poly:2"])
-def test_negative_visits_are_those_of_the_slow_reference(name: str) -> None:
-    """All of these logs are in the sample of rows, which has single precision."""
-    w = replace(world(name), episodes=5000 if world(name).endless else 80)
-    rows, _ = read(w, 3)
-    e = st.evaluate(w.log(3), discount=w.discount, features=w.features, learners=["lstd"])
-    fold = folds_of(units_of(rows, e.settings["blocks"]), w.endless)
-    found = e.judged[0].negative
-    assert found == pytest.approx(visits(rows, fold).negative, rel=1e-4, abs=1e-6) and found > 0.0
 
 
 def test_targets_that_go_beyond_the_log_are_not_trusted() -> None:
@@ -626,20 +589,16 @@ def test_good_features_leave_little_error_on_held_out_episodes() -> None:
 
 
 def test_projected_bellman_error_by_hand() -> None:
-    """Two halves of the blocks of 60 episodes, straight from the definition."""
+    """Two halves of the groups of 60 episodes, straight from the definition."""
     log = open_log(tabular(0.5, episodes=60).log(0), discount=None)
-    u = units(sums_of(log, plan_of(log, blocks=30)))
-    e = Estimator(u, "start")
-    assert e.n_units > 20
-    found = e.held_out(0)
-    squares = []
+    e = evidence_of(log).equations
+    k, squares, sums = e.kept, [], e.sums
     for half in (0, 1):
-        own, other = np.arange(e.n_units) % 2 == half, np.arange(e.n_units) % 2 != half
-        k = e.kept
-        A = u.systems[other, 0, 0].sum(axis=0)[np.ix_(k, k)]
-        w = np.linalg.solve(A, u.systems[other, 0, 0].sum(axis=0)[k, -1])
-        total, n = u.systems[own, 0, 0].sum(axis=0)[k], u.counts[own, 0].sum()
-        g = (total[:, -1] - total[:, k] @ w) / n
-        G = u.G[own].sum(axis=0)[np.ix_(k, k)] / n
-        squares.append(g @ np.linalg.pinv(G) @ g)
-    assert found.error == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-6)
+        own = (np.arange(GROUPS) % 2 == half).astype(float)
+        A, b = ((1.0 - own) @ one for one in (sums.A[:, 0].reshape(GROUPS, -1), sums.b[:, 0]))
+        d = e.features
+        w = np.linalg.solve(A.reshape(d, d)[np.ix_(k, k)], b[k])
+        n, G = float(own @ e.rows), sums.gram(own)[np.ix_(k, k)]
+        g = ((own @ sums.b[:, 0])[k] - sums.matrix(0, own)[np.ix_(k, k)] @ w) / n
+        squares.append(g @ np.linalg.pinv(G / n) @ g)
+    assert e.held_out(0).error == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-6)
