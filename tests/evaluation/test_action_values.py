@@ -317,7 +317,7 @@ def test_without_the_distribution_it_is_said() -> None:
             st.evaluate(smooth, learners=["lstd", name])
     for text, words in [
         ("drl_q:lam=2", r"lam must be a number from 0 to 1, got 2"),
-        ("drl_q:lam=x", r"lam must be a number in \[0, 1\], got x"),
+        ("drl_q:lam=x", r"lam must be a number from 0 to 1, got x"),
         ("lstdq:lam=0.5", "lstdq has no parameter 'lam'; only drl and drl_q have one"),
         ("lstdk", "lstdq"),
     ]:
