@@ -1,28 +1,20 @@
-"""How often trusted answers are right, on logs of worlds whose values are known exactly.
+"""How often trusted answers are right, on logs of worlds whose values are known.
 
-The worlds of `benchmarks/worlds`: some were used to make the rule of trust, the others were set
-aside before it was written (`fresh`, `later`, `last`, `unended`, `unseen`, `sealed` and
-`reserved`: before its seven changes); they are counted apart. An answer is right if its interval
-holds the true value; a decision (better or worse than the policy that made the log) if it is true.
-Of `drawn` and `drawn-kept` every log has another world; they are counted by family and by features.
+The worlds of `benchmarks/worlds` are in two parts: "development", on which the rule of trust was
+made, and "set aside", on which no number of it was chosen. Each part has worlds of several kinds:
+finite, continuous, one-step, endless and drawn (every log has another world).
 
-    python benchmarks/trust.py [--logs 60] [--first 5000] [--part set-aside] [--quick] [--json]
+    python benchmarks/trust.py [--part "set aside"] [--kind continuous] [--logs 20] [--quick]
 
-`--quick` takes one log of one world of each part, to see that everything runs.
+An answer is right if its interval holds the true value; a decision (better or worse than the policy
+that made the log) if it is true. Shares of right answers and decisions are of trusted ones. The
+width is the median width of trusted intervals, in units of 2 x 1.96 standard deviations of the
+estimate over the logs of a world: 1 is the width of an ideal interval.
 
-`--range` tells `st.evaluate` the range of rewards of each world, and `--horizon N` how long what is
-not in the log can last.
-
-`--learner drl_q` counts how often the interval of another learner holds the truth. None is trusted.
-
-`--prototype` grades the slow reference (`benchmarks/worlds/rule.py`) instead of `st.evaluate`.
-
-`--estimate usual` (that of `behavior="estimate"`) or `--estimate logistic` takes the probabilities
-from the logs, and the targets know no more than the logs show. It is stated that nothing is hidden,
-which is false in worlds where the behaviour knows more.
-
-`--blur` moves all observations a little by chance, so that none comes again, as with measured ones;
-worlds whose features count observations (`onehot`) are left out.
+`--json FILE` writes one row per answer, and `--against FILE` compares with such rows of another
+version on the same logs. `--features` replaces the features that worlds name. `--range` states the
+range of rewards where a world knows it. `--estimate` takes probabilities from the logs. `--learner
+drl_q` grades the intervals of another learner; none is trusted. `--quick` takes one log per kind.
 """
 
 from __future__ import annotations
@@ -32,12 +24,8 @@ import json
 import multiprocessing
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from functools import lru_cache, partial
-from importlib import import_module
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,240 +37,218 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a script sees its own folder only
 
-from benchmarks.worlds import (
-    DEVELOPMENT,
-    DRAWN,
-    DRAWN_KEPT,
-    FRESH,
-    LAST,
-    LATER,
-    RESERVED,
-    SEALED,
-    SET_ASIDE,
-    UNENDED,
-    UNSEEN,
-    World,
-)  # fmt: skip
+from benchmarks.worlds import KINDS, PARTS, get
 
-DRAWN_PARTS = {"drawn": DRAWN, "drawn-kept": DRAWN_KEPT}
-PARTS: dict[str, Mapping[str, Callable[..., World]]] = {
-    "development": DEVELOPMENT, "set-aside": SET_ASIDE, "fresh": FRESH, "later": LATER,
-    "last": LAST, "unended": UNENDED, "unseen": UNSEEN, "sealed": SEALED,
-    "reserved": RESERVED, **DRAWN_PARTS,
-}  # fmt: skip
-CHUNK = 10  # logs of one task
-
-
-class Said(NamedTuple):
-    """What was said about one log."""
-
-    lo: float
-    hi: float
-    trusted: bool
-    better: bool
-    worse: bool
+Row = dict[str, Any]
+CHUNK = 5  # logs of one task
+FEWEST = 5  # logs that show a spread of estimates
+IDEAL = 2 * 1.96
+WIDE = 110  # columns of a table, at least
 
 
 class Task(NamedTuple):
-    """Some logs of one world."""
+    """Some logs of one world, and how they are evaluated."""
 
     part: str
+    kind: str
     world: str
     seeds: range
-    prototype: bool
-    ranged: bool = False
-    horizon: int | None = None
-    estimate: str | None = None
-    learner: str | None = None
-    blur: bool = False
+    how: argparse.Namespace
 
 
-@lru_cache(maxsize=8)
-def world_of(part: str, name: str, estimate: str | None = None, seed: int = 0) -> World:
-    """A world; of those that are drawn, that of a seed."""
-    world = PARTS[part][name](*([seed] if part in DRAWN_PARTS else []))
-    if estimate is None:
-        return world
-    obs = world.dynamics.obs
-    same = (obs[:, None] == obs).all(axis=2)
-    return replace(world, estimated=True, pi=same @ world.pi / same.sum(axis=1, keepdims=True))
-
-
-def hides(world: World) -> bool:
-    """Whether the behaviour looks at more than observations."""
-    obs, mu = world.dynamics.obs, world.mu
-    same = (obs[:, None] == obs).all(axis=2)
-    return not np.allclose(same @ mu / same.sum(axis=1, keepdims=True), mu, atol=1e-9)
-
-
-def _logistic() -> Any:
-    linear, pipeline, scaling = (
-        import_module(f"sklearn.{name}") for name in ("linear_model", "pipeline", "preprocessing")
-    )
-    regression = linear.LogisticRegression(max_iter=1000, random_state=0)
-    return pipeline.make_pipeline(scaling.StandardScaler(), regression)
-
-
-def by_product(world: World, seed: int, task: Task) -> Said:
-    """What `st.evaluate` says."""
+def answers(task: Task, seed: int) -> Iterator[Row]:
+    """What `st.evaluate` answers about one log."""
     import steadytd as st
 
-    log = world.log(seed, whole=task.learner is not None, blur=task.blur)
+    how = task.how
+    world = get(task.part, task.kind, task.world, seed)
+    if how.estimate:
+        world = world.without_probabilities()
+    more: dict[str, Any] = {"features": how.features} if how.features else {}
+    if how.range and world.reward_range is not None:
+        more["reward_range"] = world.reward_range
+    log = world.log(seed, whole=True) if how.learner else world.log(seed)
     e: Any = st.evaluate(
-        log, discount=world.discount, features=world.features,
-        behavior=_logistic() if task.estimate == "logistic" else world.behavior, threads=1,
-        nothing_hidden=task.estimate is not None,
-        learners=[task.learner or "drl"], reward_range=world.reward_range if task.ranged else None,
-        horizon=task.horizon,
+        log, **(world.arguments | more), threads=1, nothing_hidden=how.estimate,
+        learners=[how.learner or "drl"],
     )  # fmt: skip
-    if task.learner:
-        (row,) = e.values.filter(learner=task.learner).to_dicts()
-        return Said(row["lo"], row["hi"], trusted=False, better=False, worse=False)
-    r = e.recommended["pi"]
-    decision = e.compare("pi").decision
-    return Said(r.lo, r.hi, r.trusted, decision == "better", decision == "worse")
+    for target, truth in world.truths.items():
+        row: Row = {
+            "part": task.part, "kind": task.kind, "world": task.world, "seed": seed,
+            "features": more.get("features", world.arguments["features"]), "target": target,
+            "truth": truth, "difference_truth": truth - world.behavior_truth,
+        }  # fmt: skip
+        if how.learner:
+            (found,) = e.values.filter(learner=how.learner, target=target).to_dicts()
+            yield row | {k: found[k] for k in ("value", "lo", "hi")} | {
+                "trusted": False, "decision": "undecided", "difference": None, "reasons": [],
+            }  # fmt: skip
+            continue
+        r, d = e.recommended[target], e.compare(target)
+        yield row | {
+            "value": r.value, "lo": r.lo, "hi": r.hi, "trusted": r.trusted,
+            "decision": d.decision, "difference": d.difference, "difference_lo": d.lo,
+            "difference_hi": d.hi, "reasons": list(r.warnings),
+        }  # fmt: skip
 
 
-def by_prototype(world: World, seed: int) -> Said:
-    """What the slow reference says."""
-    from benchmarks.worlds.checks import alarms, scores
-    from benchmarks.worlds.drl import estimate, unit_of
-    from benchmarks.worlds.rows import read
-    from benchmarks.worlds.rule import answer, facts_of
+class Grades:
+    """What rows show together; `spread` has the deviation of estimates by world and target."""
 
-    rows, stated = read(world, seed)
-    target, own = estimate(rows)
-    found = alarms(scores(rows, stated, unit_of(rows)))
-    found += ["estimated"] * world.estimated
-    a = answer(target, own, facts_of(rows, world.discount, tuple(found)))
-    return Said(a.lo, a.hi, a.trusted, a.decision == "better", a.decision == "worse")
+    def __init__(self, rows: list[Row], spread: dict[Any, float]) -> None:
+        self.number = len(rows)
+        self.trusted = [row for row in rows if row["trusted"]]
+        self.right = sum(holds(row) for row in self.trusted)
+        self.covered = sum(holds(row) for row in rows)
+        decided = [row for row in self.trusted if row["decision"] != "undecided"]
+        self.decided = len(decided)
+        sign = {"better": 1.0, "worse": -1.0}
+        self.decided_right = sum(
+            sign[row["decision"]] * row["difference_truth"] > 0.0 for row in decided
+        )
+        ideal = [(width(row), IDEAL * spread.get(group(row), 0.0)) for row in self.trusted]
+        self.width = median(w / unit for w, unit in ideal if unit > 0.0)
 
-
-def groups(task: Task, world: World) -> list[str]:
-    """Which sums a log of a world belongs to, besides that of its name."""
-    kind = "endless" if world.endless else "episodic"
-    more = f"probabilities {world.probabilities}"
-    if task.estimate is not None:
-        more = "more is looked at" if hides(world) else "nothing hidden"
-    found = [kind, f"{kind}, {more}"]
-    if task.part in DRAWN_PARTS:
-        family, features = task.world.split()
-        found += [f"{family}, {more}", f"{kind} {features}, {more}"]
-    return [f"all {text}" for text in found]
-
-
-def grade(task: Task) -> tuple[Task, dict[str, Counter[str]]]:
-    """Count what is right among some logs of a world, by group."""
-    told = partial(by_product, task=task)
-    ask: Callable[[World, int], Said] = by_prototype if task.prototype else told
-    counts: dict[str, Counter[str]] = {}
-    for seed in task.seeds:
-        world = world_of(task.part, task.world, task.estimate, _drawn_of(task, seed))
-        truth, apart = world.truth, world.truth - world.behavior_truth
-        said = ask(world, seed)
-        found: Counter[str] = Counter()
-        holds = said.lo <= truth <= said.hi
-        decided = said.trusted and (said.better or said.worse)
-        found["logs"] += 1
-        found["covered"] += holds
-        found["trusted"] += said.trusted
-        found["right"] += said.trusted and holds
-        found["decided"] += decided
-        found["decided_right"] += decided and (apart > 0.0 if said.better else apart < 0.0)
-        for group in (task.world, *groups(task, world)):
-            counts.setdefault(group, Counter()).update(found)
-    return task, counts
+    def cells(self) -> list[str]:
+        """The columns of a table."""
+        undecided = len(self.trusted) - self.decided
+        decisions = f"{self.decided_right} / {self.decided - self.decided_right} / {undecided}"
+        return [
+            str(self.number), share(self.covered, self.number),
+            share(len(self.trusted), self.number), share(self.right, len(self.trusted)),
+            decisions, f"{self.width:.2f}",
+        ]  # fmt: skip
 
 
-def _drawn_of(task: Task, seed: int) -> int:
-    """The seed of the world: worlds that are not drawn are built once."""
-    return seed if task.part in DRAWN_PARTS else 0
+def holds(row: Row) -> bool:
+    """Whether the interval holds the true value."""
+    return bool(row["lo"] <= row["truth"] <= row["hi"])
+
+
+def width(row: Row) -> float:
+    """The width of an interval."""
+    return float(row["hi"] - row["lo"])
+
+
+def group(row: Row) -> tuple[str, ...]:
+    """What the logs of one world have in common."""
+    return row["part"], row["kind"], row["world"], row["features"], row["target"]
+
+
+def median(values: Iterable[float]) -> float:
+    """NaN where there is none."""
+    found = list(values)
+    return float(np.median(found)) if found else float("nan")
+
+
+def share(part: int, whole: int) -> str:
+    """A percentage."""
+    return f"{100.0 * part / whole:.1f} %" if whole else "-"
+
+
+def spreads(rows: list[Row]) -> dict[Any, float]:
+    """The standard deviation of estimates over logs; drawn worlds have one log each, hence none."""
+    found = {}
+    for key, same in groupby(sorted(rows, key=group), group):
+        values = [row["value"] for row in same]
+        if key[1] != "drawn" and len(values) >= FEWEST:
+            found[key] = float(np.std(values, ddof=1))
+    return found
+
+
+def ratios(now: list[Row], before: dict[Any, Row]) -> list[str]:
+    """Trust, decisions and widths next to those of another version on the same logs."""
+    pairs = [(row, before[log_of(row)]) for row in now if log_of(row) in before]
+    both = [(a, b) for a, b in pairs if a["trusted"] and b["trusted"]]
+    one, other = Grades([a for a, _ in pairs], {}), Grades([b for _, b in pairs], {})
+    ratio = median(width(a) / width(b) for a, b in both if width(b) > 0.0)
+    change = f"{one.decided / other.decided:.2f}" if other.decided else "-"
+    return [
+        str(len(pairs)), share(len(other.trusted), other.number),
+        share(len(one.trusted), one.number), share(other.right, len(other.trusted)),
+        share(one.right, len(one.trusted)), f"{other.decided} > {one.decided}", change,
+        f"{ratio:.2f}",
+    ]  # fmt: skip
+
+
+def log_of(row: Row) -> tuple[Any, ...]:
+    """What makes two answers answers about the same log; features may differ."""
+    return row["part"], row["kind"], row["world"], row["seed"], row["target"]
+
+
+def tables(rows: list[Row], before: dict[Any, Row] | None) -> Iterator[Table]:
+    """One table per part and kind, a row per world; then the sums."""
+    numbers = (
+        ("answers", "covered", "trusted", "right", "decided right / wrong / un-", "width")
+        if before is None
+        else (
+            "answers",
+            "trusted before",
+            "now",
+            "right before",
+            "now",
+            "decided",
+            "ratio",
+            "width",
+        )
+    )
+    spread = spreads(rows)
+
+    def cells(some: list[Row]) -> list[str]:
+        return Grades(some, spread).cells() if before is None else ratios(some, before)
+
+    sums = Table("all worlds", *numbers)
+    for (part, kind), same in groupby(rows, lambda row: (row["part"], row["kind"])):
+        of_kind = list(same)
+        table = Table("world", *numbers, title=f"{part}: {kind}")
+        for world, some in groupby(of_kind, lambda row: row["world"]):
+            table.add_row(world, *cells(list(some)))
+        sums.add_row(f"{part}: {kind}", *cells(of_kind))
+        yield table
+    for part in PARTS:
+        whole = [row for row in rows if row["part"] == part]
+        if whole:
+            sums.add_row(part, *cells(whole), end_section=True)
+    yield sums
 
 
 def tasks(asked: argparse.Namespace) -> list[Task]:
-    """All logs, in parts that take about as long as each other."""
-    parts = list(PARTS) if asked.part == "all" else [asked.part]
+    """All logs, in portions that take about as long as each other."""
     last = asked.first + asked.logs
-    how = asked.prototype, asked.range, asked.horizon, asked.estimate, asked.learner, asked.blur
     return [
-        Task(part, name, range(first, min(first + CHUNK, last)), *how)
-        for part in parts
-        for name in names(part, asked)
+        Task(part, kind, name, range(first, min(first + CHUNK, last)), asked)
+        for part in PARTS
+        if asked.part in (part, "all")
+        for kind in PARTS[part]
+        if asked.kind in (kind, "all")
+        for name in names(part, kind, asked)
         for first in range(asked.first, last, CHUNK)
     ]
 
 
-def names(part: str, asked: argparse.Namespace) -> Iterator[str]:
-    """The worlds of a part that are asked for."""
+def names(part: str, kind: str, asked: argparse.Namespace) -> Iterator[str]:
+    """The worlds that are asked for."""
     found = (
         name
-        for name in PARTS[part]
+        for name in PARTS[part][kind]
         if not asked.worlds or any(text in name for text in asked.worlds)
-        if not (asked.blur and counts_observations(part, name))
+        if not (asked.estimate or asked.learner) or kind in ("finite", "endless", "drawn")
     )
     return islice(found, 1 if asked.quick else None)
 
 
-def counts_observations(part: str, name: str) -> bool:
-    """Whether the features of a world need observations that come again."""
-    return str(world_of(part, name).features).startswith("onehot")
+def rows_of(task: Task) -> list[Row]:
+    """One row per log and target."""
+    return [row for seed in task.seeds for row in answers(task, seed)]
 
 
-def gathered(results: Iterable[tuple[Task, dict[str, Counter[str]]]]) -> list[dict[str, Any]]:
-    """One row per world, then one per kind of world and part."""
-    sums: dict[tuple[str, str], Counter[str]] = {}
-    for task, counts in results:
-        for group, found in counts.items():
-            sums.setdefault((task.part, group), Counter()).update(found)
-    order = [(part, name) for part in PARTS for name in PARTS[part] if (part, name) in sums]
-    order += sorted(key for key in sums if key not in set(order))
-    return [{"part": part, "world": name, **sums[part, name]} for part, name in order]
-
-
-def main() -> None:
-    """Evaluate all logs and print what was found."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--logs", type=int, default=60, help="logs of each world")
-    parser.add_argument("--first", type=int, default=5000, help="the first log's seed")
-    parser.add_argument("--part", choices=[*PARTS, "all"], default="all")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--prototype", action="store_true", help="grade the slow reference")
-    parser.add_argument("--range", action="store_true", help="state the range of rewards")
-    parser.add_argument("--horizon", type=int, help="with --range: the most steps of an episode")
-    parser.add_argument("--estimate", choices=["usual", "logistic"], help="no logged probabilities")
-    parser.add_argument("--learner", help="count how often the interval of this one is right")
-    parser.add_argument("--blur", action="store_true", help="no observation comes again")
-    parser.add_argument("--quick", action="store_true", help="one log of one world of each part")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
-    asked = parser.parse_args()
-    if asked.blur and asked.prototype:
-        parser.error("--blur is for st.evaluate: leave --prototype out")
-    if asked.quick:
-        asked.logs, asked.processes = 1, 1
-    console = Console(stderr=asked.json)
-    todo = tasks(asked)
-    if not todo:
-        parser.error("no world is left: --part, --blur and the names given leave none")
-    rows = gathered(
-        track(graded(todo, asked.processes), "logs", len(todo), console=Console(stderr=True))
-    )
-    if asked.json:
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
-        return
-    for part in PARTS:
-        mine = [row for row in rows if row["part"] == part]
-        if mine:
-            console.print(_table(part, mine))
-
-
-def graded(todo: list[Task], processes: int) -> Iterator[tuple[Task, dict[str, Counter[str]]]]:
-    """What was found, as it comes; one process is this one."""
+def evaluated(todo: list[Task], processes: int) -> Iterator[list[Row]]:
+    """Rows as they come; one process is this one."""
     if processes == 1:
-        yield from map(grade, todo)
+        yield from map(rows_of, todo)
         return
     with multiprocessing.get_context("spawn").Pool(processes, _one_thread) as pool:
-        yield from pool.imap_unordered(grade, todo)
+        yield from pool.imap(rows_of, todo)
 
 
 def _one_thread() -> None:
@@ -290,15 +256,38 @@ def _one_thread() -> None:
     threadpool_limits(1, "blas")
 
 
-def _table(part: str, rows: list[dict[str, Any]]) -> Table:
-    numbers = ("logs", "covered", "trusted", "right", "share", "decided", "right")
-    table = Table("world", *numbers, title=f"{part} worlds")
-    for row in rows:
-        c = Counter(row)
-        share = f"{c['right'] / c['trusted']:.1%}" if c["trusted"] else "-"
-        before = (str(c[key]) for key in ("logs", "covered", "trusted", "right"))
-        table.add_row(row["world"], *before, share, str(c["decided"]), str(c["decided_right"]))
-    return table
+def main() -> None:
+    """Evaluate all logs and print the grades."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--logs", type=int, default=20, help="logs of each world")
+    parser.add_argument("--first", type=int, default=5000, help="the first log's seed")
+    parser.add_argument("--part", choices=[*PARTS, "all"], default="all")
+    parser.add_argument("--kind", choices=[*KINDS, "all"], default="all")
+    parser.add_argument("--features", help="instead of those that the worlds name")
+    parser.add_argument("--range", action="store_true", help="state the range of rewards")
+    parser.add_argument("--estimate", action="store_true", help="no logged probabilities")
+    parser.add_argument("--learner", help="grade the intervals of this learner")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write one row per answer")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="rows to compare with")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--quick", action="store_true", help="one log of one world of each kind")
+    parser.add_argument("worlds", nargs="*", help="only worlds whose names contain one of these")
+    asked = parser.parse_args()
+    if asked.quick:
+        asked.logs, asked.processes = 1, 1
+    todo = tasks(asked)
+    if not todo:
+        parser.error("no world is left: the part, the kind and the names given leave none")
+    found = track(evaluated(todo, asked.processes), "logs", len(todo), console=Console(stderr=True))
+    rows = [row for some in found for row in some]
+    if asked.json:
+        asked.json.write_text(json.dumps(rows), encoding="utf-8")
+    before = None
+    if asked.against:
+        before = {log_of(row): row for row in json.loads(asked.against.read_text("utf-8"))}
+    console = Console(width=max(Console().width, WIDE))
+    for table in tables(rows, before):
+        console.print(table)
 
 
 if __name__ == "__main__":

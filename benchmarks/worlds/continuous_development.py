@@ -19,6 +19,7 @@ from benchmarks.worlds.simulated import (
     mixed,
     sigmoid,
     soft,
+    turned,
 )
 
 
@@ -43,12 +44,14 @@ class Stock(Simulated):
         gap = level - x[0] - x[1]
         return soft(*(-sharp * (gap - 4.0 * a) ** 2 / 30.0 for a in range(4)), explore=0.1)
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.order_up_to(x, 10.0, 0.7)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.order_up_to(x, 10.0, 0.7)
         follows_demand = self.order_up_to(x, 11.0 * np.exp(x[2]), 1.0)
-        return {"demand": mixed(0.4, mu, follows_demand), "lean": self.order_up_to(x, 8.0, 0.8)}
+        return {
+            "behavior": mu,
+            "demand": mixed(0.4, mu, follows_demand),
+            "lean": self.order_up_to(x, 8.0, 0.8),
+        }
 
 
 class Heating(Simulated):
@@ -66,22 +69,15 @@ class Heating(Simulated):
         room = room + 0.12 * (outside - room) + 1.6 * a + 0.3 * rng.standard_normal(len(a))
         reward = -0.04 * (room - 20.5) ** 2 - 0.25 * a
         weather = 0.97 * weather + 0.5 * rng.standard_normal(len(a))
-        turn = 2 * np.pi / 24
-        sin, cos = (
-            sin * np.cos(turn) + cos * np.sin(turn),
-            cos * np.cos(turn) - sin * np.sin(turn),
-        )
-        return (room, weather, sin, cos), reward, np.zeros(len(a), dtype=bool)
+        return (room, weather, *turned(sin, cos, 24)), reward, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         cold = 20.0 - x[0]
-        return soft(-0.3 * cold, 0.3, 0.3 * cold, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-0.3 * cold, 0.3, 0.3 * cold, explore=0.15)
         ahead = 20.5 - x[0] - 0.1 * x[1] - 0.5 * x[2]
         thrifty = soft(0.5 - 0.3 * (19.0 - x[0]), 0.3, 0.3 * (19.0 - x[0]), explore=0.15)
         keen = soft(-0.6 * ahead, 0.5, 0.6 * ahead, explore=0.1)
-        return {"ahead": mixed(0.4, mu, keen), "thrifty": mixed(0.4, mu, thrifty)}
+        return {"behavior": mu, "ahead": mixed(0.4, mu, keen), "thrifty": mixed(0.4, mu, thrifty)}
 
 
 class Dosing(Simulated):
@@ -113,11 +109,9 @@ class Dosing(Simulated):
         miss = sharp * (level - 0.5 * x[0] - 0.5 * 0.65 * x[1] * x[2])
         return soft(-miss, 0.5, miss, explore=0.1)
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.aim(x, 2.3, 1.0)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        return {"sharp": self.aim(x, 2.5, 1.8), "high": self.aim(x, 3.1, 1.0)}
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.aim(x, 2.3, 1.0)
+        return {"behavior": mu, "sharp": self.aim(x, 2.5, 1.8), "high": self.aim(x, 3.1, 1.0)}
 
 
 class Checkout(Simulated):
@@ -137,72 +131,11 @@ class Checkout(Simulated):
         rush = 0.9 * rush + 0.2 * rng.standard_normal(len(a))
         return (line, rush), reward, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         press = 0.25 * (x[0] - 4.0)
-        return soft(-press, 0.2, press, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-press, 0.2, press, explore=0.2)
         early = 0.25 * (x[0] - 2.0) + 1.0 * x[1]
-        return {"early": mixed(0.5, mu, soft(-early, 0.2, early, explore=0.1))}
-
-
-class Browsing(Simulated):
-    """A visitor sees an item of one of four sorts on each page, buys seldom, tires and leaves."""
-
-    discount, episodes, length = 1.0, 800, 100
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return rng.standard_normal(n), rng.standard_normal(n), np.zeros(n), rng.exponential(1.0, n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        taste, purse, tired, fame = s
-        offered = np.array([-1.5, -0.5, 0.5, 1.5])[a]
-        price = np.array([1.0, 3.0, 5.0, 9.0])[a]
-        fit = -0.5 * (taste - offered) ** 2
-        buys = rng.random(len(a)) < sigmoid(fit + 0.6 * purse - 0.15 * price - 1.2)
-        tired = tired + 0.3 + 0.2 * (fit < -1.0)
-        taste = taste + 0.3 * (offered - taste) * buys + 0.1 * rng.standard_normal(len(a))
-        purse = purse - 0.1 * price * buys
-        leaves = rng.random(len(a)) < sigmoid(tired - 0.3 * fit - 3.2)
-        return (taste, purse, tired, fame), price * buys, leaves
-
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.4 * x[0], 0.4 + 0.3 * x[1], 0.2 * x[0], explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        offered = np.array([-1.5, -0.5, 0.5, 1.5])[:, None]
-        fitting = soft(*(0.8 * -((x[0] - offered) ** 2)), explore=0.1)
-        dear = soft(-0.5, 0.0, 0.5, 1.0, explore=0.1)
-        return {"fitting": mixed(0.5, mu, fitting), "dear": mixed(0.4, mu, dear)}
-
-
-class Epidemic(Simulated):
-    """Masks or closures against an infection; people tire of both. It ends when few are ill."""
-
-    discount, episodes, length = 0.99, 200, 120
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        ill = rng.uniform(0.01, 0.05, n)
-        return 1.0 - ill - rng.uniform(0.0, 0.3, n), ill, np.zeros(n), rng.normal(0.0, 0.2, n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        well, ill, weary, strain = s
-        works = np.array([0.0, 0.35, 0.7])[a] * (1.0 - 0.5 * weary)
-        rate = 0.55 * np.exp(strain + 0.1 * rng.standard_normal(len(a))) * (1.0 - works)
-        new = well * (1.0 - np.exp(-rate * ill))
-        ill_next = ill + new - 0.2 * ill * np.exp(0.1 * rng.standard_normal(len(a)))
-        reward = -20.0 * new - np.array([0.0, 0.05, 0.35])[a]
-        weary = np.clip(0.95 * weary + 0.06 * a, 0.0, 1.0)
-        return (well - new, ill_next, weary, strain), reward, ill_next < 0.004
-
-    def behavior(self, x: Floats) -> Floats:
-        alarm = 20.0 * (x[1] - 0.05)
-        return soft(-alarm, 0.3, alarm - 1.0 * x[2], explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        alarm = 30.0 * (x[1] - 0.02) + 2.0 * (x[0] - 0.6)
-        wary = soft(-alarm, 0.8, alarm - 1.0 * x[2], explore=0.1)
-        return {"wary": mixed(0.3, mu, wary), "lax": mixed(0.15, mu, soft(1.0, 0.3, -1.0))}
+        return {"behavior": mu, "early": mixed(0.5, mu, soft(-early, 0.2, early, explore=0.1))}
 
 
 class Battery(Simulated):
@@ -222,49 +155,16 @@ class Battery(Simulated):
         reward = np.where(flow > 0, -price * flow, -0.9 * price * flow)
         jump = 3.0 * rng.standard_normal(len(a)) * (rng.random(len(a)) < 0.03)
         spread = 0.85 * spread + 0.6 * rng.standard_normal(len(a)) + jump
-        c, d = np.cos(2 * np.pi / 24), np.sin(2 * np.pi / 24)
-        state = (charge + flow, spread, sin * c + cos * d, cos * c - sin * d)
+        state = (charge + flow, spread, *turned(sin, cos, 24))
         return state, reward, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         dear = 0.4 * (2.0 * x[2] + x[1])
-        return soft(-dear, 0.3, dear, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-dear, 0.3, dear, explore=0.2)
         dear = 0.8 * (2.0 * x[2] + x[1]) + 0.3 * (x[0] - 2.0)
         keen = soft(-dear, 0.0, dear, explore=0.1)
         idle = soft(0.0, 1.5, 0.0)
-        return {"keen": mixed(0.4, mu, keen), "idle": mixed(0.4, mu, idle)}
-
-
-class Irrigation(Simulated):
-    """Water a field through a season of 20 weeks; the harvest is paid at the end."""
-
-    discount, episodes = 1.0, 250
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return rng.uniform(0.2, 0.8, n), np.zeros(n), rng.gamma(2.0, 0.05, n), np.zeros(n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        soil, crop, rain, week = s
-        soil = np.clip(
-            soil + 0.12 * a + rain - 0.16 * np.exp(0.2 * rng.standard_normal(len(a))), 0, 1
-        )
-        growth = np.exp(-10.0 * (soil - 0.55) ** 2) * np.exp(-0.02 * (week - 9.0) ** 2)
-        crop = crop + growth * (1.0 + 0.1 * rng.standard_normal(len(a)))
-        week = week + 1.0
-        ends = week >= 20.0
-        rain = rng.gamma(1.0, 0.06, len(a)) * (0.5 + 0.5 * (rain > 0.05))
-        return (soil, crop, rain, week), -0.15 * a + 3.0 * crop * ends, ends
-
-    def behavior(self, x: Floats) -> Floats:
-        dry = 4.0 * (0.5 - x[0])
-        return soft(-dry, 0.4, dry, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        dry = 6.0 * (0.6 - x[0] - x[2])
-        timed = soft(-dry, 0.4, dry - 0.3 * np.abs(x[3] - 9.0) + 1.0, explore=0.1)
-        return {"timed": mixed(0.5, mu, timed), "flood": mixed(0.25, mu, soft(0.0, 1.0, 2.0))}
+        return {"behavior": mu, "keen": mixed(0.4, mu, keen), "idle": mixed(0.4, mu, idle)}
 
 
 class Machine(Simulated):
@@ -284,13 +184,11 @@ class Machine(Simulated):
         load = 0.8 * load + 0.6 * rng.standard_normal(len(a))
         return (wear, load, make), reward, rng.random(len(a)) < 0.02
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(2.0 - 0.6 * x[0], 0.5, 0.4 * x[0] - 1.5, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(2.0 - 0.6 * x[0], 0.5, 0.4 * x[0] - 1.5, explore=0.1)
         by_wear = soft(2.5 - 1.0 * x[0], 1.2 * x[0] * x[2] - 1.0, 0.8 * x[0] - 3.0, explore=0.05)
         never = soft(3.0, -0.5, -2.0, explore=0.1)
-        return {"by_wear": mixed(0.4, mu, by_wear), "never": mixed(0.4, mu, never)}
+        return {"behavior": mu, "by_wear": mixed(0.4, mu, by_wear), "never": mixed(0.4, mu, never)}
 
 
 class Steering(Simulated):
@@ -313,11 +211,9 @@ class Steering(Simulated):
         z = by_place * x[0] + by_speed * x[1]
         return soft(z, 0.0, -z, explore=0.1)
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.turn(x, 0.6, 1.0)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        return {"firm": self.turn(x, 0.75, 1.5), "loose": self.turn(x, 0.55, 0.8)}
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.turn(x, 0.6, 1.0)
+        return {"behavior": mu, "firm": self.turn(x, 0.75, 1.5), "loose": self.turn(x, 0.55, 0.8)}
 
 
 class Harbour(Simulated):
@@ -338,13 +234,40 @@ class Harbour(Simulated):
         lost = rng.random(len(a)) < 0.008 + 0.03 * (np.abs(y) > 3.0)
         return (x, y), 1.0 * arrives, arrives | lost
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.25 * (3.0 - x[0]), -0.3 * x[1], 0.3 * x[1], 0.2 * x[0] - 0.6, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.25 * (3.0 - x[0]), -0.3 * x[1], 0.3 * x[1], 0.2 * x[0] - 0.6, explore=0.2)
         straight = soft(0.4 * (3.0 - x[0]), -0.8 * x[1], 0.8 * x[1], -1.0, explore=0.1)
         aimless = soft(0.3, 0.0, 0.0, 0.0)
-        return {"straight": mixed(0.4, mu, straight), "aimless": mixed(0.3, mu, aimless)}
+        return {
+            "behavior": mu,
+            "straight": mixed(0.4, mu, straight),
+            "aimless": mixed(0.3, mu, aimless),
+        }
+
+
+class Sledge(Simulated):
+    """A sledge in a valley, too weak to leave it at once: 1 behind the hill, nothing before."""
+
+    discount, episodes, length = 0.99, 200, 200
+    reward_range = (0.0, 1.0)
+
+    def start(self, rng: Random, n: int) -> Sequence[Column]:
+        return rng.uniform(-0.7, -0.3, n), np.zeros(n)
+
+    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
+        place, speed = s
+        pull = 0.0035 * (a - 1.0) - 0.0025 * np.cos(3.0 * place)
+        speed = np.clip(speed + pull + 0.001 * rng.standard_normal(len(a)), -0.07, 0.07)
+        place = np.clip(place + speed, -1.2, 0.6)
+        there = place >= 0.5
+        state = (place, np.where(place <= -1.2, 0.0, speed))
+        return state, 1.0 * there, there | (rng.random(len(a)) < 0.005)
+
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(-20.0 * x[1], 0.0, 20.0 * x[1], explore=0.3)
+        swing = soft(-60.0 * x[1], 0.0, 60.0 * x[1], explore=0.1)
+        idle = soft(0.0, 1.5, 0.0)
+        return {"behavior": mu, "swing": mixed(0.8, mu, swing), "idle": mixed(0.35, mu, idle)}
 
 
 class Collections(Simulated):
@@ -377,13 +300,11 @@ class Collections(Simulated):
         ends = (debt < 0.1) | (rng.random(len(a)) < 0.04 * sigmoid(late - 3.0) + 0.01)
         return (debt, late, means, temper, plan), paid - np.array([0.0, 0.02, 0.1, 0.05])[a], ends
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.5, 0.2 * x[1], 0.2 * x[0] - 0.5, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.5, 0.5, 0.2 * x[1], 0.2 * x[0] - 0.5, explore=0.2)
         plans = soft(0.3 + 2.0 * x[4], 0.0, 0.5 * x[2], 1.0 + 0.8 * x[3] - 3.0 * x[4], explore=0.1)
         waits = soft(2.5, 0.3, -1.0, -1.5, explore=0.1)
-        return {"plans": mixed(0.4, mu, plans), "waits": mixed(0.4, mu, waits)}
+        return {"behavior": mu, "plans": mixed(0.4, mu, plans), "waits": mixed(0.4, mu, waits)}
 
 
 class Tutoring(Simulated):
@@ -408,40 +329,14 @@ class Tutoring(Simulated):
         mark = np.clip(5.0 + 2.0 * skill + rng.standard_normal(len(a)), 0.0, 10.0)
         return (done, guess, lately, skill, pace), mark * ends, ends
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3 - 0.5 * x[1], 0.4, 0.5 * x[1] - 0.3, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3 - 0.5 * x[1], 0.4, 0.5 * x[1] - 0.3, explore=0.15)
         apt = soft(*(-0.8 * (h - x[1] - 0.4) ** 2 for h in (-1.0, 0.5, 2.0)), explore=0.1)
-        return {"apt": mixed(0.5, mu, apt), "easy": mixed(0.3, mu, soft(2.0, 0.3, -1.0))}
-
-
-class Bidding(Simulated):
-    """Spend a day's advertising budget: bid low to high on auctions; the day or the money ends."""
-
-    discount, episodes = 1.0, 300
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return rng.uniform(5.0, 15.0, n), np.ones(n), rng.normal(0, 0.4, n), rng.beta(2.0, 5.0, n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        money, day, market, worth = s
-        bid = np.array([0.0, 0.4, 0.8, 1.4])[a]
-        cost = np.exp(market - 0.6) * rng.lognormal(0.0, 0.5, len(a))
-        wins = (bid > cost) & (money > cost)
-        sale = wins * (rng.random(len(a)) < worth) * rng.gamma(4.0, 0.75, len(a))
-        money, day = money - wins * cost, day - 1.0 / 30.0
-        market = 0.9 * market + 0.2 * rng.standard_normal(len(a))
-        return (money, day, market, rng.beta(2.0, 5.0, len(a))), sale, (day < 0.01) | (money < 0.3)
-
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.2, 0.4, 0.5, 0.1 * x[0] - 0.6, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        good = 5.0 * (x[3] - 0.28)
-        choosy = soft(-good, 0.0, good, 1.2 * good, explore=0.1)
-        blind = soft(0.0, 0.3, 0.8, 1.4, explore=0.1)
-        return {"choosy": mixed(0.35, mu, choosy), "blind": mixed(0.4, mu, blind)}
+        return {
+            "behavior": mu,
+            "apt": mixed(0.5, mu, apt),
+            "easy": mixed(0.3, mu, soft(2.0, 0.3, -1.0)),
+        }
 
 
 class Lights(Simulated):
@@ -465,13 +360,12 @@ class Lights(Simulated):
         r, p = sigmoid(red), sigmoid(strong)
         return np.stack([(1 - p) * r, (1 - p) * (1 - r), p * r, p * (1 - r)])
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.colours(x, 0.5 * x[1], 0.5 * x[1] - 0.3)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.colours(x, 0.5 * x[1], 0.5 * x[1] - 0.3)
         strong = 0.5 * x[1] - 0.3
         dim = 0.8 * x[1] - 0.5 + 2.0 * (0.4 - x[0])
         return {
+            "behavior": mu,
             "colour": self.colours(x, 0.5 * x[1] + 0.8, strong),
             "dim": self.colours(x, 0.5 * x[1], dim),
         }
@@ -493,14 +387,16 @@ class Clusters(OneStep):
     def reward(self, rng: Random, x: Floats, a: Ints) -> Column:
         return 1.0 * (x[6] == a)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(*(0.35 * self.weights.T @ x), explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(*(0.35 * self.weights.T @ x), explore=0.2)
         nearest = soft(
             *(0.8 * self.centres.T @ x - 0.4 * (self.centres**2).sum(0)[:, None]), explore=0.1
         )
-        return {"nearest": mixed(0.5, mu, nearest), "even": mixed(0.5, mu, np.full(mu.shape, 0.2))}
+        return {
+            "behavior": mu,
+            "nearest": mixed(0.5, mu, nearest),
+            "even": mixed(0.5, mu, np.full(mu.shape, 0.2)),
+        }
 
 
 class Clicks(OneStep):
@@ -515,12 +411,14 @@ class Clicks(OneStep):
         z = np.stack([0.5 * x[0], -0.5 * x[0], x[1] - 0.2, 0.5 * x[2] - 0.7])
         return 1.0 * (rng.random(len(a)) < sigmoid(np.take_along_axis(z, a[None], 0)[0] - 4.2))
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.2 * x[0], 0.3 * x[1], 0.0, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.5, 0.2 * x[0], 0.3 * x[1], 0.0, explore=0.2)
         keen = soft(x[0], -x[0], 1.5 * x[1], x[2] - 1.0, explore=0.1)
-        return {"keen": mixed(0.6, mu, keen), "third": mixed(0.5, mu, soft(0.0, 0.0, 2.0, 0.0))}
+        return {
+            "behavior": mu,
+            "keen": mixed(0.6, mu, keen),
+            "third": mixed(0.5, mu, soft(0.0, 0.0, 2.0, 0.0)),
+        }
 
 
 class PriceTest(OneStep):
@@ -535,13 +433,12 @@ class PriceTest(OneStep):
         price = np.array([4.0, 6.0, 8.0, 11.0])[a]
         return price * (rng.random(len(a)) < sigmoid(2.2 * x[0] + 0.7 * x[1] - 0.5 * price + 1.0))
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.8 + 0.0 * x[0], 0.5, 0.2, -0.5, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.8 + 0.0 * x[0], 0.5, 0.2, -0.5, explore=0.1)
         best = 4.4 * x[0] + 1.4 * x[1] + 1.0
         by_income = soft(*(-0.1 * (p - best) ** 2 for p in (4.0, 6.0, 8.0, 11.0)), explore=0.1)
         return {
+            "behavior": mu,
             "by_income": mixed(0.6, mu, by_income),
             "cheap": mixed(0.4, mu, soft(3.0, 0.0, 0.0, 0.0)),
         }
@@ -559,12 +456,14 @@ class Spending(OneStep):
         buys = rng.random(len(a)) < sigmoid(0.4 * x[0] + 0.5 * a - 2.0)
         return buys * (rng.lognormal(0.5 + 0.3 * x[1] + 0.2 * x[2], 1.1) - 1.5 * a)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.3 * x[0], 0.2 * x[2], explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.5, 0.3 * x[0], 0.2 * x[2], explore=0.2)
         rich = soft(-x[1] - 0.5 * x[0], 0.0, 1.5 * (x[1] + 0.4 * x[0] - 0.6), explore=0.1)
-        return {"rich": mixed(0.6, mu, rich), "none": mixed(0.5, mu, soft(2.0, 0.0, -1.0))}
+        return {
+            "behavior": mu,
+            "rich": mixed(0.6, mu, rich),
+            "none": mixed(0.5, mu, soft(2.0, 0.0, -1.0)),
+        }
 
 
 class ManyArticles(OneStep):
@@ -580,36 +479,10 @@ class ManyArticles(OneStep):
     def reward(self, rng: Random, x: Floats, a: Ints) -> Column:
         return (self.tastes[a] * x.T).sum(axis=1) + self.common[a] + rng.standard_normal(len(a))
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(*(0.4 * self.common[:, None] + 0.2 * self.tastes @ x), explore=0.3)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(*(0.4 * self.common[:, None] + 0.2 * self.tastes @ x), explore=0.3)
         apt = soft(*(self.common[:, None] + self.tastes @ x), explore=0.1)
-        return {"apt": mixed(0.4, mu, apt), "even": np.full(mu.shape, 1.0 / 30.0)}
-
-
-class TopSlot(OneStep):
-    """Which of six results stands first: users click it, or read on; reward is 1 over the rank."""
-
-    episodes, reward_range = 1500, (0.0, 1.0)
-    weights = np.random.default_rng(15).standard_normal((6, 4))
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return list(rng.standard_normal((4, n)))
-
-    def reward(self, rng: Random, x: Floats, a: Ints) -> Column:
-        liked = 0.6 * self.weights @ x + rng.gumbel(size=(6, len(a)))
-        ranks = np.arange(6)[:, None] + 1.0 * (np.arange(6)[:, None] < a) + 1.0
-        ranks = np.where(np.arange(6)[:, None] == a, 1.0, ranks)
-        best = liked.argmax(axis=0)
-        return 1.0 / np.take_along_axis(ranks, best[None], 0)[0]
-
-    def behavior(self, x: Floats) -> Floats:
-        return soft(*(0.2 * self.weights @ x + 0.1 * np.arange(6)[:, None]), explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        liked = soft(*(0.6 * self.weights @ x), explore=0.1)
-        return {"liked": mixed(0.5, mu, liked), "last": mixed(0.3, mu, soft(0, 0, 0, 0, 0, 2.0))}
+        return {"behavior": mu, "apt": mixed(0.4, mu, apt), "even": np.full(mu.shape, 1.0 / 30.0)}
 
 
 class Fee(OneStep):
@@ -629,25 +502,24 @@ class Fee(OneStep):
         p = sigmoid(left)
         return np.concatenate([p * fee, (1.0 - p) * fee])
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.fees(x, soft(0.3 * x[1], 0.2, 0.3 * x[0], explore=0.1), 0.5 * x[2])
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.fees(x, soft(0.3 * x[1], 0.2, 0.3 * x[0], explore=0.1), 0.5 * x[2])
         fee, z = mu[:3] + mu[3:], self.beta @ x
         able = soft(-z, 0.0, z, explore=0.1)
         return {
+            "behavior": mu,
             "window": self.fees(x, fee, 0.5 * x[2] + 1.0),
             "able": self.fees(x, able, 0.5 * x[2]),
         }
 
 
 CONTINUOUS: dict[str, Callable[[], Simulated]] = {
-    "stock": Stock, "heating": Heating, "dosing": Dosing, "browsing": Browsing,
-    "epidemic": Epidemic, "irrigation": Irrigation, "machine": Machine, "steering": Steering,
-    "harbour": Harbour, "collections": Collections, "tutoring": Tutoring, "bidding": Bidding,
-    "lights": Lights, "checkout endless": Checkout, "battery endless": Battery,
+    "stock": Stock, "heating": Heating, "dosing": Dosing, "machine": Machine,
+    "steering": Steering, "harbour": Harbour, "sledge": Sledge, "collections": Collections,
+    "tutoring": Tutoring, "lights": Lights, "checkout endless": Checkout,
+    "battery endless": Battery,
 }  # fmt: skip
 ONE_STEP: dict[str, Callable[[], Simulated]] = {
     "clusters": Clusters, "clicks": Clicks, "price test": PriceTest, "spending": Spending,
-    "many articles": ManyArticles, "top slot": TopSlot, "fee": Fee,
+    "many articles": ManyArticles, "fee": Fee,
 }  # fmt: skip

@@ -20,6 +20,7 @@ from benchmarks.worlds.simulated import (
     sigmoid,
     soft,
     taken,
+    turned,
 )
 
 
@@ -49,14 +50,16 @@ class Glucose(Simulated):
         cost = np.log(sugar / 1.2) ** 2 + 3.0 * (sugar < 0.7)
         return (sugar, insulin, meal, past), -cost, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         high = 1.2 * (x[0] - 1.6) - 0.5 * x[1]
-        return soft(-high, 0.2, high, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-high, 0.2, high, explore=0.15)
         high = 1.8 * (x[0] + 0.8 * x[2] - 1.5 * x[1] - 1.2)
         keen = soft(0.5 - high, 0.2, high - 0.5, explore=0.1)
-        return {"meals": mixed(0.35, mu, keen), "strong": mixed(0.08, mu, soft(-1.0, 0.0, 1.0))}
+        return {
+            "behavior": mu,
+            "meals": mixed(0.35, mu, keen),
+            "strong": mixed(0.08, mu, soft(-1.0, 0.0, 1.0)),
+        }
 
 
 class Fishing(Simulated):
@@ -77,14 +80,13 @@ class Fishing(Simulated):
         reward = 10.0 * caught * np.exp(price) - 0.15 * a
         return (fish, price), reward, fish < 0.08
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = 1.5 * (x[0] - 0.5)
-        return soft(-z, 0.3, 0.2 + 0.5 * z, z, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, 0.3, 0.2 + 0.5 * z, z, explore=0.15)
         z = 4.0 * (x[0] - 0.55) + 1.0 * x[1]
         escape = soft(-z, 0.0, 0.5 * z, z, explore=0.1)
         return {
+            "behavior": mu,
             "escape": mixed(0.4, mu, escape),
             "greedy": mixed(0.3, mu, soft(0.0, 0.3, 0.8, 1.5)),
         }
@@ -115,47 +117,15 @@ class Crossing(Simulated):
         cost = 0.1 * (north + east) + 0.01 * (north**1.5 + east**1.5)
         return (north, east, np.where(moved, green, -green)), -cost, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         wants = 0.2 * (x[1] - x[0]) * x[2]
-        return soft(1.0 - wants, wants, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(1.0 - wants, wants, explore=0.1)
         served, other = np.where(x[2] > 0, x[0], x[1]), np.where(x[2] > 0, x[1], x[0])
         clears = soft(0.8 * (served - 1.0), 0.3 * other - 0.5, explore=0.05)
-        return {"clears": mixed(0.5, mu, clears), "even": mixed(0.1, mu, soft(0.0, 0.0))}
-
-
-class Flight(Simulated):
-    """Price seats until departure: seats left, days left, how strong demand seems to be."""
-
-    discount, episodes = 1.0, 300
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        demand = rng.normal(0.0, 0.4, n)
-        return rng.uniform(5, 20, n), np.ones(n), demand + 0.3 * rng.standard_normal(n), demand
-
-    hidden = 1
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        seats, days, signal, demand = s
-        price = np.array([0.6, 0.9, 1.3, 1.8])[a]
-        wanted = rng.poisson(1.8 * np.exp(demand - 1.4 * (price - 1.0) + 0.4 * (1.0 - days)))
-        sold = np.minimum(wanted, seats)
-        signal = 0.8 * signal + 0.2 * np.log((wanted + 0.5) / 1.8)
-        days = days - 0.05
-        state = (seats - sold, days, signal, demand)
-        return state, price * sold, (days < 0.01) | (seats - sold < 1.0)
-
-    def behavior(self, x: Floats) -> Floats:
-        scarce = 0.15 * (20.0 * x[1] - x[0])
-        return soft(0.2 - scarce, 0.4, 0.3, scarce - 0.2, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        scarce = 0.3 * (24.0 * x[1] - x[0]) + x[2]
-        yields = soft(-scarce, 0.2, 0.4, scarce, explore=0.1)
         return {
-            "yields": mixed(0.4, mu, yields),
-            "cheap": mixed(0.12, mu, soft(2.0, 0.5, 0.0, -1.0)),
+            "behavior": mu,
+            "clears": mixed(0.5, mu, clears),
+            "even": mixed(0.1, mu, soft(0.0, 0.0)),
         }
 
 
@@ -181,14 +151,16 @@ class Subscribers(Simulated):
         churns = rng.random(len(a)) < sigmoid(-0.8 * content + 0.15 * recent - 3.3)
         return (content, recent, habit, bother), spent, churns
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.5, 0.15 * x[1], 0.2 * x[1] - 0.6, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.5, 0.15 * x[1], 0.2 * x[1] - 0.6, explore=0.2)
         care = soft(
             0.8 + 0.5 * x[3], 0.1 * x[1] - 0.3, 0.7 * np.log(x[2]) + 0.2 * x[1] - 0.4, explore=0.1
         )
-        return {"care": mixed(0.5, mu, care), "push": mixed(0.4, mu, soft(-1.0, 0.2, 1.2))}
+        return {
+            "behavior": mu,
+            "care": mixed(0.5, mu, care),
+            "push": mixed(0.4, mu, soft(-1.0, 0.2, 1.2)),
+        }
 
 
 class Pole(Simulated):
@@ -215,13 +187,42 @@ class Pole(Simulated):
         )
         return state, np.ones(len(a)), (np.abs(state[2]) > 0.4) | (np.abs(state[0]) > 2.4)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = 6.0 * x[2] + 1.0 * x[3]
-        return soft(-z, z, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, z, explore=0.2)
         z = 8.0 * x[2] + 2.0 * x[3] + 0.4 * x[0] + 0.6 * x[1]
-        return {"steady": mixed(0.3, mu, soft(-z, z)), "numb": mixed(0.15, mu, soft(0.0, 0.0))}
+        return {
+            "behavior": mu,
+            "steady": mixed(0.3, mu, soft(-z, z)),
+            "numb": mixed(0.15, mu, soft(0.0, 0.0)),
+        }
+
+
+class Swing(Simulated):
+    """Swing a pendulum up and hold it: paid only while it stands."""
+
+    discount, episodes, length = 0.97, 200, 150
+    reward_range = (0.0, 1.0)
+
+    def start(self, rng: Random, n: int) -> Sequence[Column]:
+        turn = rng.uniform(-np.pi, np.pi, n)
+        return np.cos(turn), np.sin(turn), rng.uniform(-1, 1, n)
+
+    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
+        cos, sin, spin = s
+        push = 8.0 * sin + 5.0 * (a - 1.0) - 0.2 * spin
+        spin = np.clip(spin + 0.1 * push + 0.2 * rng.standard_normal(len(a)), -8.0, 8.0)
+        angle = np.arctan2(sin, cos) + 0.1 * spin
+        stands = np.cos(angle) > 0.9
+        state = (np.cos(angle), np.sin(angle), spin)
+        return state, 1.0 * stands, np.zeros(len(a), dtype=bool)
+
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        z = np.where(x[0] > 0.8, -0.6 * x[1] - 0.2 * x[2], 0.1 * x[2])
+        mu = soft(-z, 0.0, z, explore=0.2)
+        z = np.where(x[0] > 0.7, -3.0 * x[1] - 1.0 * x[2], 0.3 * x[2])
+        hold, weak = soft(-z, 0.0, z, explore=0.1), soft(0.0, 1.0, 0.0)
+        return {"behavior": mu, "hold": mixed(0.8, mu, hold), "weak": mixed(0.6, mu, weak)}
 
 
 class Dam(Simulated):
@@ -244,45 +245,16 @@ class Dam(Simulated):
         )
         burst = (rng.random(len(a)) < 0.08) * rng.exponential(2.5, len(a))
         flow = 0.6 * flow + 0.35 * np.exp(0.6 * sin) + burst
-        c, d = np.cos(2 * np.pi / 36), np.sin(2 * np.pi / 36)
-        state = (level, flow, sin * c + cos * d, cos * c - sin * d)
-        return state, reward, np.zeros(len(a), dtype=bool)
+        return (level, flow, *turned(sin, cos, 36)), reward, np.zeros(len(a), dtype=bool)
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = 0.3 * (x[0] - 5.0)
-        return soft(-z, 0.2, 0.2 + 0.4 * z, z, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, 0.2, 0.2 + 0.4 * z, z, explore=0.15)
         z = 0.5 * (x[0] - 5.0 + x[1]) - 0.5 * x[2]
-        return {"ready": mixed(0.35, mu, soft(-z, 0.2, 0.4 * z, z, explore=0.1)),
-                "hoards": mixed(0.12, mu, soft(1.0, 0.5, 0.0, -0.5))}  # fmt: skip
-
-
-class Trading(Simulated):
-    """Short, flat or long on a weak signal; costs of turning, returns with fat tails."""
-
-    discount, episodes, length = 0.99, 400, 60
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return rng.normal(0, 1, n), np.exp(0.3 * rng.standard_normal(n)), np.zeros(n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        signal, swing, held = s
-        holds = a - 1.0
-        change = 0.25 * signal + swing * rng.standard_t(4.0, len(a))
-        reward = holds * change - 0.25 * np.abs(holds - held)
-        signal = 0.9 * signal + 0.4 * rng.standard_normal(len(a))
-        swing = np.exp(0.9 * np.log(swing) + 0.15 * rng.standard_normal(len(a)))
-        return (signal, swing, holds), reward, rng.random(len(a)) < 0.02
-
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.8 * x[2] * -1.0 - 0.3 * x[0], 0.5, 0.8 * x[2] + 0.3 * x[0], explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        z = 1.2 * x[0] / x[1] + 1.0 * x[2]
         return {
-            "follows": mixed(0.3, mu, soft(-z, 0.5, z)),
-            "flat": mixed(0.2, mu, soft(0.0, 2.0, 0.0)),
+            "behavior": mu,
+            "ready": mixed(0.35, mu, soft(-z, 0.2, 0.4 * z, z, explore=0.1)),
+            "hoards": mixed(0.12, mu, soft(1.0, 0.5, 0.0, -0.5)),
         }
 
 
@@ -306,12 +278,14 @@ class Ferment(Simulated):
         reward = np.where((a == 2) & ~spoils, 4.0 * product, -0.1 * feed - 0.05)
         return (cells + grown - 0.03 * cells, sugar, product), reward, ends
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3 * x[1], 1.0 - 0.4 * x[1], 1.2 * x[2] - 3.0, explore=0.02)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3 * x[1], 1.0 - 0.4 * x[1], 1.2 * x[2] - 3.0, explore=0.02)
         patient = soft(0.8 * (x[1] - 1.0), 0.8 * (1.2 - x[1]), 2.0 * x[2] - 5.0)
-        return {"patient": mixed(0.5, mu, patient), "hasty": mixed(0.04, mu, soft(-5.0, -5.0, 0.0))}
+        return {
+            "behavior": mu,
+            "patient": mixed(0.5, mu, patient),
+            "hasty": mixed(0.04, mu, soft(-5.0, -5.0, 0.0)),
+        }
 
 
 class Servers(Simulated):
@@ -337,14 +311,15 @@ class Servers(Simulated):
             np.zeros(len(a), dtype=bool),
         )
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = 2.0 * (x[1] / x[0] - 0.8)
-        return soft(-z, 0.5, z, explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, 0.5, z, explore=0.15)
         z = 4.0 * ((x[1] + 2.0 * x[2]) / x[0] - 0.75)
-        return {"trend": mixed(0.5, mu, soft(-z, 0.5, z, explore=0.1)),
-                "still": mixed(0.4, mu, soft(0.0, 2.0, 0.0))}  # fmt: skip
+        return {
+            "behavior": mu,
+            "trend": mixed(0.5, mu, soft(-z, 0.5, z, explore=0.1)),
+            "still": mixed(0.4, mu, soft(0.0, 2.0, 0.0)),
+        }
 
 
 class Landing(Simulated):
@@ -364,14 +339,15 @@ class Landing(Simulated):
         reward = lands * (6.0 - 12.0 * np.minimum(np.abs(speed), 1.5)) - 0.3 * burn - 5.0 * lost
         return (np.maximum(height, 0.0), speed, fuel - burn), reward, lands | lost
 
-    def behavior(self, x: Floats) -> Floats:
+    def policies(self, x: Floats) -> dict[str, Floats]:
         z = -2.0 * (x[1] + 0.55)
-        return soft(-z, 0.3, z, explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+        mu = soft(-z, 0.3, z, explore=0.2)
         z = -4.0 * (x[1] + 0.25 + 0.08 * x[0])
-        return {"soft": mixed(0.4, mu, soft(-z, 0.3, z, explore=0.1)),
-                "late": mixed(0.3, mu, soft(1.0, 0.3, -0.5))}  # fmt: skip
+        return {
+            "behavior": mu,
+            "soft": mixed(0.4, mu, soft(-z, 0.3, z, explore=0.1)),
+            "late": mixed(0.3, mu, soft(1.0, 0.3, -0.5)),
+        }
 
 
 class Ward(Simulated):
@@ -394,14 +370,12 @@ class Ward(Simulated):
         dies, leaves = u < sigmoid(1.5 * ill - 7.5), u > 1.0 - sigmoid(-1.2 * ill)
         return list(after), 1.0 * leaves - 1.0 * dies, dies | leaves
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.4, 0.3 * x[0], -0.2 * x[1], 0.2 * x[2], explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.4, 0.3 * x[0], -0.2 * x[1], 0.2 * x[2], explore=0.2)
         ahead = (self.couple @ x)[:4, None] + self.push[:4, :, None] * np.tanh(x[:1])
         apt = soft(*(-0.5 * (ahead**2).sum(axis=0)), explore=0.1)
         worst = soft(*(0.5 * (ahead**2).sum(axis=0)), explore=0.1)
-        return {"apt": mixed(0.4, mu, apt), "inapt": mixed(0.25, mu, worst)}
+        return {"behavior": mu, "apt": mixed(0.4, mu, apt), "inapt": mixed(0.25, mu, worst)}
 
 
 class Reminders(Simulated):
@@ -427,13 +401,14 @@ class Reminders(Simulated):
         p, q = sigmoid(often), sigmoid(first)
         return np.stack([1.0 - p, p * q, p * (1.0 - q)])
 
-    def behavior(self, x: Floats) -> Floats:
-        return self.words(0.4 * x[2] - 0.8, 0.3 * x[1])
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = self.words(0.4 * x[2] - 0.8, 0.3 * x[1])
         spaced = 0.9 * x[2] - 1.8 + 0.3 * x[1]
-        return {"wording": self.words(0.4 * x[2] - 0.8, 0.3 * x[1] + 0.8),
-                "spaced": self.words(spaced, 0.3 * x[1])}  # fmt: skip
+        return {
+            "behavior": mu,
+            "wording": self.words(0.4 * x[2] - 0.8, 0.3 * x[1] + 0.8),
+            "spaced": self.words(spaced, 0.3 * x[1]),
+        }
 
 
 class Rings(OneStep):
@@ -449,12 +424,14 @@ class Rings(OneStep):
         far = np.hypot(*x) + 0.25 * rng.standard_normal(len(a))
         return 1.0 * (np.clip(np.floor(far), 0, 2) == a)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(-0.3 * np.abs(x[0]), 0.0, 0.3 * np.abs(x[1]), explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(-0.3 * np.abs(x[0]), 0.0, 0.3 * np.abs(x[1]), explore=0.2)
         near = soft(*(-1.5 * np.abs(np.hypot(*x) - ring) for ring in (0.5, 1.5, 2.5)), explore=0.1)
-        return {"near": mixed(0.5, mu, near), "middle": mixed(0.4, mu, soft(0.0, 2.0, 0.0))}
+        return {
+            "behavior": mu,
+            "near": mixed(0.5, mu, near),
+            "middle": mixed(0.4, mu, soft(0.0, 2.0, 0.0)),
+        }
 
 
 class Routing(OneStep):
@@ -470,12 +447,14 @@ class Routing(OneStep):
         minutes = 3.0 + 8.0 * np.abs(x[0] - skill) + 1.5 * np.maximum(x[1], 0.0) * (a % 2)
         return -rng.gamma(2.0, minutes / 2.0)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.4 - 0.4 * x[0], 0.3, 0.0, 0.4 * x[0], explore=0.3)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.4 - 0.4 * x[0], 0.3, 0.0, 0.4 * x[0], explore=0.3)
         apt = soft(*(-5.0 * np.abs(x[0] - skill) for skill in (0.1, 0.4, 0.7, 0.9)), explore=0.1)
-        return {"apt": mixed(0.5, mu, apt), "third": mixed(0.4, mu, soft(0.0, 0.0, 2.0, 0.0))}
+        return {
+            "behavior": mu,
+            "apt": mixed(0.5, mu, apt),
+            "third": mixed(0.4, mu, soft(0.0, 0.0, 2.0, 0.0)),
+        }
 
 
 class Treatment(OneStep):
@@ -492,12 +471,14 @@ class Treatment(OneStep):
         gain = 0.8 * x[0] + 0.6 * (x[1] > 0.5) - 0.4
         return 1.0 * (rng.random(len(a)) < sigmoid(0.5 + self.beta @ x + a * gain))
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3, 0.5 * x[2] + 0.2 * x[0], explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3, 0.5 * x[2] + 0.2 * x[0], explore=0.1)
         gain = 0.8 * x[0] + 0.6 * (x[1] > 0.5) - 0.4
-        return {"gain": soft(0.0, 2.0 * gain, explore=0.1), "harm": mixed(0.4, mu, soft(gain, 0.0))}
+        return {
+            "behavior": mu,
+            "gain": soft(0.0, 2.0 * gain, explore=0.1),
+            "harm": mixed(0.4, mu, soft(gain, 0.0)),
+        }
 
 
 class Donations(OneStep):
@@ -513,38 +494,13 @@ class Donations(OneStep):
         gives = rng.random(len(a)) < sigmoid(taken(z, a) - 3.9)
         return gives * 5.0 * (1.0 + rng.pareto(2.6, len(a))) - 0.02 * (a == 2)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3, 0.2 * x[0], 0.0, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3, 0.2 * x[0], 0.0, explore=0.1)
         return {
+            "behavior": mu,
             "apt": mixed(0.7, mu, soft(0.0, 1.5 * x[0], x[1] - 0.8)),
             "same": mixed(0.5, mu, soft(2.0, 0.0, 0.0)),
         }
-
-
-class Catalogue(OneStep):
-    """Fifty products in groups: a reader's place on a plane decides what is liked, curved."""
-
-    episodes = 3000
-    places = np.random.default_rng(24).uniform(-2, 2, (10, 2)).repeat(5, axis=0)
-    places = places + 0.3 * np.random.default_rng(25).standard_normal((50, 2))
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return list(rng.uniform(-2, 2, (2, n)))
-
-    def liking(self, x: Floats) -> Floats:
-        return np.asarray(np.exp(-0.5 * ((self.places[:, :, None] - x) ** 2).sum(axis=1)))
-
-    def reward(self, rng: Random, x: Floats, a: Ints) -> Column:
-        return 2.0 * taken(self.liking(x), a) + 0.5 * rng.standard_normal(len(a))
-
-    def behavior(self, x: Floats) -> Floats:
-        return soft(*(0.02 * np.arange(50)[:, None] + 0.5 * self.liking(x)), explore=0.2)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        apt = soft(*(2.0 * self.liking(x)), explore=0.1)
-        return {"apt": mixed(0.4, mu, apt), "old": mixed(0.5, mu, soft(*(-0.02 * np.arange(50))))}
 
 
 class Auction(OneStep):
@@ -561,13 +517,15 @@ class Auction(OneStep):
         reserve = np.array([0.2, 0.6, 1.0, 1.5, 2.2])[a]
         return np.where(first > reserve, np.maximum(second, reserve), 0.0)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.3, 0.4, 0.3 + 0.3 * x[0], 0.3 * x[0], -0.5, explore=0.1)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.3, 0.4, 0.3 + 0.3 * x[0], 0.3 * x[0], -0.5, explore=0.1)
         sizes = np.array([0.2, 0.6, 1.0, 1.5, 2.2])[:, None]
         apt = soft(*(-3.0 * (np.log(sizes) - x[0]) ** 2), explore=0.1)
-        return {"apt": mixed(0.6, mu, apt), "high": mixed(0.4, mu, soft(0.0, 0.0, 0.0, 1.0, 2.0))}
+        return {
+            "behavior": mu,
+            "apt": mixed(0.6, mu, apt),
+            "high": mixed(0.4, mu, soft(0.0, 0.0, 0.0, 1.0, 2.0)),
+        }
 
 
 class Credit(OneStep):
@@ -587,22 +545,24 @@ class Credit(OneStep):
         fails = rng.random(len(a)) < sigmoid(-3.2 - 0.8 * x[0] + 0.5 * x[1] * x[2] + 0.3 * (a == 2))
         return np.array([0.0, 1.0, 3.0])[a] * np.where(fails, -1.0, 0.12)
 
-    def behavior(self, x: Floats) -> Floats:
-        return soft(0.2 - 0.3 * x[0], 0.4, 0.3 * x[0], explore=0.15)
-
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(0.2 - 0.3 * x[0], 0.4, 0.3 * x[0], explore=0.15)
         risk = 0.5 * x[1] * x[2] - 0.8 * x[0]
         apt = soft(risk, 0.3, -risk, explore=0.1)
-        return {"apt": mixed(0.6, mu, apt), "bold": mixed(0.3, mu, soft(-1.0, 0.0, 1.5))}
+        return {
+            "behavior": mu,
+            "apt": mixed(0.6, mu, apt),
+            "bold": mixed(0.3, mu, soft(-1.0, 0.0, 1.5)),
+        }
 
 
 CONTINUOUS: dict[str, Callable[[], Simulated]] = {
-    "glucose": Glucose, "fishing": Fishing, "flight": Flight, "subscribers": Subscribers,
-    "pole": Pole, "dam": Dam, "trading": Trading, "ferment": Ferment, "landing": Landing,
+    "glucose": Glucose, "fishing": Fishing, "subscribers": Subscribers, "pole": Pole,
+    "swing": Swing, "dam": Dam, "ferment": Ferment, "landing": Landing,
     "ward": Ward, "reminders": Reminders, "crossing endless": Crossing,
     "servers endless": Servers,
 }  # fmt: skip
 ONE_STEP: dict[str, Callable[[], Simulated]] = {
     "rings": Rings, "routing": Routing, "treatment": Treatment, "donations": Donations,
-    "catalogue": Catalogue, "auction": Auction, "credit": Credit,
+    "auction": Auction, "credit": Credit,
 }  # fmt: skip

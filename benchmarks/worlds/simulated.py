@@ -1,7 +1,7 @@
 """Worlds with real-valued observations whose true values are found by simulation.
 
-A world is a class with four short methods on arrays of n simultaneous episodes: `start`, `step`,
-`behavior` and `targets`. A state is an array [k, n], one row per variable, so that a method can
+A world is a class with three short methods on arrays of n simultaneous episodes: `start`, `step`
+and `policies`. A state is an array [k, n], one row per variable, so that a method can
 unpack it: `level, price = s`. Probabilities are [A, n].
 
 The true value of a policy is the mean return of `truth_episodes` simulated episodes without
@@ -47,7 +47,6 @@ class Simulated:
     hidden: ClassVar[int] = 0  # how many of the last state variables are not observed
     reward_range: ClassVar[tuple[float, float] | None] = None
     equal: ClassVar[tuple[str, ...]] = ()  # targets worth exactly as much as the behaviour
-    probabilities: ClassVar[str] = "right"
     truth_episodes: ClassVar[int] = 200_000
 
     def start(self, rng: Random, n: int) -> Sequence[Column]:
@@ -58,13 +57,14 @@ class Simulated:
         """One step of all episodes: next states, rewards, and which episodes end."""
         raise NotImplementedError
 
-    def behavior(self, x: Floats) -> Floats:
-        """The probabilities [A, n] of the policy that makes the log."""
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        """By name the probabilities [A, n] of "behavior", which makes the log, and of targets."""
         raise NotImplementedError
 
-    def targets(self, x: Floats, mu: Floats) -> dict[str, Floats]:
-        """The probabilities [A, n] of the target policies; mu are those of the behaviour."""
-        raise NotImplementedError
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `st.evaluate` is told besides the log."""
+        return {"discount": self.discount, "features": self.features}
 
     def _seen(self, s: Floats) -> Floats:
         return s[: len(s) - self.hidden]
@@ -80,55 +80,47 @@ class Simulated:
         index, parts = np.arange(n), []
         for t in range(length):
             x = self._seen(s)
-            mu = self.behavior(x)
-            a = drawn_actions(rng, mu)
+            policies = self.policies(x)
+            a = drawn_actions(rng, policies["behavior"])
             moved, reward, ended = self.step(rng, s, a)
             after = np.stack(moved)
-            logged = {f"target_prob_{k}": taken(p, a) for k, p in self.targets(x, mu).items()}
+            columns = {f"target_prob_{k}": taken(p, a) for k, p in policies.items()}
+            columns["behavior_prob"] = columns.pop("target_prob_behavior")
             parts.append({
                 "episode_id": index, "t": np.full(len(a), t), "obs": x.T, "action": a,
                 "reward": reward, "terminated": ended, "truncated": ~ended & (t == length - 1),
-                "next_obs": self._seen(after).T, "behavior_prob": taken(mu, a), **logged,
+                "next_obs": self._seen(after).T, **columns,
             })  # fmt: skip
             s, index = after[:, ~ended], index[~ended]
             if not len(index):
                 break
-        columns: dict[str, Any] = {k: np.concatenate([part[k] for part in parts]) for k in parts[0]}
-        order = np.lexsort((columns["t"], columns["episode_id"]))
-        columns = {k: v[order] for k, v in columns.items()}
-        columns["obs"] = lists(columns["obs"])
-        columns["next_obs"] = lists(columns["next_obs"], ~columns["truncated"])
-        return pa.table(columns)
+        log: dict[str, Any] = {k: np.concatenate([part[k] for part in parts]) for k in parts[0]}
+        order = np.lexsort((log["t"], log["episode_id"]))
+        log = {k: v[order] for k, v in log.items()}
+        log["obs"], log["next_obs"] = lists(log["obs"]), lists(log["next_obs"], ~log["truncated"])
+        return pa.table(log)
 
     def _warm(self, rng: Random, s: Floats) -> Floats:
         """States after the behaviour has run for long: where an endless log is evaluated."""
         for _ in range(BURN_IN):
-            s = np.stack(self.step(rng, s, drawn_actions(rng, self.behavior(self._seen(s))))[0])
+            mu = self.policies(self._seen(s))["behavior"]
+            s = np.stack(self.step(rng, s, drawn_actions(rng, mu))[0])
         return s
 
-    def returns(self, target: str | None, seed: int, n: int) -> Floats:
-        """Discounted returns of n simulated episodes of a target, or (None) of the behaviour."""
+    def returns(self, policy: str, seed: int, n: int) -> Floats:
+        """Discounted returns of n simulated episodes of a policy."""
         rng = np.random.default_rng([seed, 7414])
         s = np.stack(self.start(rng, n))
         if self.endless:
             s = self._warm(rng, s)
         total, index, factor = np.zeros(n), np.arange(n), 1.0
         while len(index) and factor > NEGLIGIBLE:
-            x = self._seen(s)
-            p = self.behavior(x)
-            if target is not None:
-                p = self.targets(x, p)[target]
+            p = self.policies(self._seen(s))[policy]
             after, reward, ended = self.step(rng, s, drawn_actions(rng, p))
             total[index] += factor * reward
             s, index = np.stack(after)[:, ~ended], index[~ended]
             factor *= self.discount
         return total
-
-    @cached_property
-    def target_names(self) -> list[str]:
-        """The names of the targets."""
-        x = self._seen(np.stack(self.start(np.random.default_rng(0), 2)))
-        return list(self.targets(x, self.behavior(x)))
 
     @cached_property
     def simulated(self) -> dict[str, tuple[float, float]]:
@@ -137,10 +129,9 @@ class Simulated:
         if path.exists():
             return {k: (m, e) for k, (m, e) in json.loads(path.read_text()).items()}
         found = {}
-        for name in ["behavior", *self.target_names]:
-            asked = None if name == "behavior" else name
+        for name in self.policies(self._seen(np.stack(self.start(np.random.default_rng(0), 2)))):
             chunks = range(self.truth_episodes // CHUNK)
-            g = np.concatenate([self.returns(asked, chunk, CHUNK) for chunk in chunks])
+            g = np.concatenate([self.returns(name, chunk, CHUNK) for chunk in chunks])
             found[name] = (float(g.mean()), float(g.std() / np.sqrt(len(g))))
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}")
@@ -166,8 +157,8 @@ class Simulated:
     @property
     def truths(self) -> dict[str, float]:
         """What each target is worth."""
-        known = dict.fromkeys(self.equal, self.behavior_truth)
-        return {name: known.get(name, self.simulated[name][0]) for name in self.target_names}
+        found = {k: mean for k, (mean, _) in self.simulated.items() if k != "behavior"}
+        return found | dict.fromkeys(self.equal, self.behavior_truth)
 
 
 class OneStep(Simulated):
@@ -211,6 +202,12 @@ def taken(p: Floats, a: Ints) -> Floats:
 def sigmoid(z: Floats) -> Floats:
     """1 / (1 + exp(-z))."""
     return np.asarray(1.0 / (1.0 + np.exp(-z)))
+
+
+def turned(sin: Floats, cos: Floats, steps: int) -> tuple[Floats, Floats]:
+    """An angle's sine and cosine after one of so many steps of a full turn."""
+    angle = np.arctan2(sin, cos) + 2.0 * np.pi / steps
+    return np.sin(angle), np.cos(angle)
 
 
 def _folder() -> Path:

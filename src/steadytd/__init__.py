@@ -51,9 +51,8 @@ _ROOMS = {
     "runs.greedy_gq": ("Control", "greedy_gq"),
     "runs.gym_stream": ("GymStream", "gym_stream"),
     "runs.nonlinear": ("Curves", "nonlinear"),
-    "runs.result": ("Result",),
+    "runs.result": ("Result", "load_result"),
     "runs.run": ("run",),
-    "runs.saved": ("load_result",),
     "streams.gymnasium_log": ("gym_log",),
     "streams.rollouts": ("Truth",),
     "studies.grid": ("grid",),
@@ -62,17 +61,24 @@ _ROOMS = {
     "theory.assumptions": ("Assumption",),
     "theory.certificate": ("Certificate", "certify", "load_certificate"),
     "theory.closed_form": ("LawCheck", "check"),
-    "theory.cures.table": ("Treatment",),
+    "theory.cure": ("Cure",),
     "theory.mean_square": ("MeanSquare",),
     "theory.thresholds": ("Pencil",),
     "theory.variance": ("Variance",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_RENAMED = {"Treatment": "Cure"}
 
 __all__ = sorted(_HOME)  # noqa: PLE0605 (one list is enough)
 
 
 def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        import warnings
+
+        new = _RENAMED[name]
+        warnings.warn(f"st.{name} is now called st.{new}", DeprecationWarning, stacklevel=2)
+        return __getattr__(new)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     room = _importlib.import_module(f"{__name__}.{_HOME[name]}")

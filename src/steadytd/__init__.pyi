@@ -51,8 +51,8 @@ from steadytd.runs.gym_stream import gym_stream as gym_stream
 from steadytd.runs.nonlinear import Curves as Curves
 from steadytd.runs.nonlinear import nonlinear as nonlinear
 from steadytd.runs.result import Result as Result
+from steadytd.runs.result import load_result as load_result
 from steadytd.runs.run import run as run
-from steadytd.runs.saved import load_result as load_result
 from steadytd.streams.gymnasium_log import gym_log as gym_log
 from steadytd.streams.rollouts import Truth as Truth
 from steadytd.studies.grid import grid as grid
@@ -66,7 +66,7 @@ from steadytd.theory.certificate import certify as certify
 from steadytd.theory.certificate import load_certificate as load_certificate
 from steadytd.theory.closed_form import LawCheck as LawCheck
 from steadytd.theory.closed_form import check as check
-from steadytd.theory.cures.table import Treatment as Treatment
+from steadytd.theory.cure import Cure as Cure
 from steadytd.theory.mean_square import MeanSquare as MeanSquare
 from steadytd.theory.thresholds import Pencil as Pencil
 from steadytd.theory.variance import Variance as Variance

@@ -365,7 +365,7 @@ def test_threads_may_ask_at_the_same_time() -> None:
             return ask(depth - 1)
         for _ in range(15):
             try:
-                source._imported(text, "steadytd.base")
+                source.parsed(text)
             except SystemError as error:
                 wrong.append(error)
         return None
@@ -383,26 +383,6 @@ def test_threads_may_ask_at_the_same_time() -> None:
         gc.set_threshold(*before)
         gc.callbacks.remove(give_way)
     assert wrong == []
-
-
-def test_what_a_text_imports_is_read_once_and_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is kept is what the parser finds, goes by the text alone, and may be damaged."""
-    monkeypatch.setenv("STEADYTD_CACHE_DIR", str(tmp_path))
-    text, package = "from steadytd.base import files\nfrom . import jit\n", "steadytd.base"
-    fresh = source._Names()
-    found = fresh.of(text, package)
-    assert {"steadytd.base.files", "steadytd.base.jit"} <= set(found)
-    fresh.save()
-    (kept,) = tmp_path.iterdir()
-    with monkeypatch.context() as patch:
-        patch.setattr(source, "_imported", lambda *_: {"parsed again"})
-        assert source._Names().of(text, package) == found
-        assert source._Names().of(text + "\n", package) == ["parsed again"]
-        assert source._Names().of(text, "steadytd.engine") == ["parsed again"]
-        kept.write_bytes(kept.read_bytes()[:-1] + b" ")
-        assert source._Names().of(text, package) == ["parsed again"]
 
 
 def test_a_text_is_read_again_where_another_thread_disturbed_it(

@@ -1,4 +1,4 @@
-"""The line that says how far a run is: only where somebody looks, only after two seconds."""
+"""The progress bar: only where a person watches, only after two seconds."""
 
 from __future__ import annotations
 
@@ -15,43 +15,45 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def watch(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal in the place of standard error."""
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    return terminal
+
+
+def test_a_bar_appears_after_two_seconds_and_is_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = watch(monkeypatch)
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    return now
-
-
-def test_a_line_after_two_seconds_that_goes_away(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float]
-) -> None:
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    with progress.shown(None, "running") as update:
+    with progress.reporting(None, "running") as update:
         assert update is not None
         for seconds, done in ((1.0, 10), (1.9, 20), (3.0, 40)):
-            clock[0] = 100.0 + seconds
+            now[0] = 100.0 + seconds
             update(done, 100)
             assert (terminal.getvalue() == "") == (seconds < 2.0)
-        clock[0] += 0.1
-        update(41, 100)  # too soon for another word
-    # 30 of 100 in the 2 s since the first word: 60 more take 4 s
-    assert terminal.getvalue() == "\rrunning: 40 %, 4 s left\r                       \r"
+    assert "running" in terminal.getvalue() and "40%" in terminal.getvalue()
+    erase_line = "\x1b[2K"
+    assert terminal.getvalue().endswith(erase_line)
 
 
-def test_nothing_where_nobody_looks_or_the_caller_has_a_line(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+def test_no_bar_where_nobody_watches_or_the_caller_draws_one(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with progress.shown(None, "running") as update:
-        assert update is None
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    terminal = watch(monkeypatch)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     calls: list[tuple[int, int]] = []
-    with progress.shown(lambda *now: calls.append(now), "running") as update:
+    with progress.reporting(lambda *now: calls.append(now), "running") as update:
         assert update is not None
-        clock[0] += 9.0
         update(5, 10)
-    assert (calls, terminal.getvalue()) == ([(5, 10)], "")
-    with progress.shown(None, "running"):  # a short run says nothing, and clears nothing
+    assert calls == [(5, 10)]
+    with progress.other_bar(), progress.reporting(None, "running") as update:
+        assert update is None
+    with progress.reporting(None, "running"):  # nothing was done: nothing to remove
         pass
     assert terminal.getvalue() == ""
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress.reporting(None, "running") as update:
+        assert update is None

@@ -15,8 +15,8 @@ import steadytd as st
 from steadytd.base.wording import figures
 from steadytd.report.certificate.page import write_certificate
 from steadytd.report.evaluation.page import write_evaluation
-from steadytd.report.reproduction.page import write_reproduction
-from steadytd.report.run.page import write_run
+from steadytd.report.reproduction import write_reproduction
+from steadytd.report.run import write_run
 from steadytd.report.study.page import write_study_report
 from steadytd.reproduction.reproduce import reproduce
 from steadytd.studies.study import study

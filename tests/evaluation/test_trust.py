@@ -256,10 +256,15 @@ def test_a_statement_does_not_mend_a_wrong_estimate() -> None:
 @pytest.mark.parametrize("name", thinned(["climb raw", "walk raw"], 2))
 def test_a_statement_is_advised_where_it_helps(name: str, blur: bool) -> None:
     w = replace(world(name), estimated=True)
+    log = w.log(3)
+    if blur:  # no observation comes again
+        obs = log["obs"].combine_chunks().flatten().to_numpy()
+        moved = obs + np.random.default_rng(3).uniform(-0.04, 0.04, len(obs))
+        log = log.set_column(log.column_names.index("obs"), "obs", fixed_lists(moved[:, None]))
     said = []
     for stated in (False, True):
         e = st.evaluate(
-            w.log(3, blur=blur), discount=w.discount, features=w.features, behavior="estimate",
+            log, discount=w.discount, features=w.features, behavior="estimate",
             learners=["lstd"], nothing_hidden=stated,
         )  # fmt: skip
         said += [f for f in e.warnings if f.code == "behavior_estimated"]

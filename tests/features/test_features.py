@@ -204,23 +204,6 @@ def test_constant_columns_are_left_out() -> None:
     assert feature_map("rbf:1").fit(alone)(alone).tolist() == [[1.0, 1.0]] * 20
 
 
-def test_fourier_basis_is_orthogonal() -> None:
-    """On the midpoints of a regular grid cosines are orthogonal, exactly."""
-    grid = (np.arange(64) + 0.5) / 64
-    ends = np.array([[0.0], [1.0]])
-    x = feature_map("fourier:5").fit(ends)(grid[:, None])
-    np.testing.assert_allclose(x.T @ x / 64, np.diag([1.0] + [0.5] * 5), atol=1e-14)
-
-
-def test_poly_represents_a_polynomial() -> None:
-    obs = sample()
-    a, b = obs[:, 0], obs[:, 2] / 1000
-    value = 3 * a * a * b - a * b + 2
-    x = feature_map("poly:3").fit(obs)(obs)
-    w = np.linalg.lstsq(x, value, rcond=None)[0]
-    np.testing.assert_allclose(x @ w, value, atol=1e-9)
-
-
 def test_rbf_centres_are_drawn_by_squared_distance() -> None:
     """One after the other, by inversion of the seed's uniform numbers (docs/streams.md)."""
     obs = np.random.default_rng(0).normal(size=(300, 2))
@@ -238,32 +221,10 @@ def test_rbf_centres_are_drawn_by_squared_distance() -> None:
     np.testing.assert_allclose(centres, chosen, rtol=1e-9)
 
 
-def test_rbf_seed() -> None:
-    obs = sample()
-    one, same, other = (feature_map("rbf:20", seed=seed).fit(obs) for seed in (5, 5, 6))
-    assert one(obs).tobytes() == same(obs).tobytes()
-    assert not np.array_equal(one.save_arrays()["centres"], other.save_arrays()["centres"])
-
-
 def test_rbf_of_far_observations_is_the_constant() -> None:
     obs = sample()
     f = feature_map("rbf:20").fit(obs)
     assert f([[1e200, 7.0, 0.0, 0.0]]).tolist() == [[1.0] + [0.0] * 20]
-
-
-def test_tiles_generalise_to_neighbours_only() -> None:
-    line = np.linspace(0.0, 1.0, 2001)[:, None]
-    f = feature_map("tiles:8x11").fit(line)
-    assert isinstance(f, Tiles)
-    x = f(line)
-    assert (x.sum(axis=1) == 8).all()
-    shared = x[1000] @ x.T
-    width = 1 / 10  # of a tile; two observations a tile apart share none
-    apart = np.abs(line[:, 0] - line[1000, 0])
-    assert (shared[apart > width] == 0).all()
-    expected = 8 * (1 - apart / width)
-    near = apart < width
-    assert np.abs(shared - expected)[near].max() <= 1.0 + 1e-9  # eight tilings: steps of one eighth
 
 
 def test_tiles_outside_the_range_are_those_of_the_edge() -> None:
@@ -325,18 +286,6 @@ def test_any_text_is_a_map_or_a_clear_error(text: str) -> None:
     except st.InputError:
         return
     assert f.spec == text.strip()
-
-
-@pytest.mark.parametrize("given", [3, None, ["rbf"], KINDS["raw"]])
-def test_bad_kinds(given: object) -> None:
-    with pytest.raises(st.InputError, match="features must be a text such as 'rbf:300'"):
-        feature_map(given)
-
-
-@pytest.mark.parametrize("seed", [-1, 2**63, 0.5])
-def test_bad_seed(seed: Any) -> None:
-    with pytest.raises(st.InputError, match="seed must be a whole number"):
-        feature_map("rbf:3", seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -486,13 +435,6 @@ def test_scikit_transformers(name: str, settings: dict[str, Any], tmp_path: Path
     assert again(obs).tobytes() == f(obs).tobytes()
 
 
-def test_scikit_standardisation_is_ours() -> None:
-    obs = sample()[:, [0, 2, 3]]
-    ours = feature_map("raw").fit(obs)(obs)[:, 1:]
-    theirs = feature_map(scikit("preprocessing.StandardScaler")).fit(obs)(obs)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
-
-
 def test_transformers_that_cannot_be_saved_say_so() -> None:
     obs = sample()
     line = scikit("pipeline.Pipeline", steps=[("scale", scikit("preprocessing.StandardScaler"))])
@@ -502,13 +444,6 @@ def test_transformers_that_cannot_be_saved_say_so() -> None:
         assert f(obs).shape == (400, f.n_features)
         with pytest.raises(st.InputError, match=f"cannot be saved without pickle: {why}"):
             f.save_arrays()
-
-
-def test_own_transformer_is_copied() -> None:
-    given = Doubled()
-    f = feature_map(given).fit(sample())
-    assert not hasattr(given, "width")
-    assert f([[1.0, 2.0, 3.0, 4.0]]).tolist() == [[2.0, 4.0, 6.0, 8.0]]
 
 
 def test_only_classes_of_scikit_are_loaded() -> None:

@@ -19,13 +19,14 @@ import steadytd as st
 from steadytd.base.files import file_name
 from steadytd.base.wording import visible
 from steadytd.cli import console
-from steadytd.report.figures import Curve, learning_curves, save_figure
+from steadytd.report.figures import Axis, curves_chart, heading, save_figure
 from steadytd.report.pages import _environment, library
+from steadytd.report.palette import looks
 from steadytd.studies.blocks import grid_blocks
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
 from tests.support.commands import call
-from tests.support.hostile import NASTY, drawn_names
+from tests.support.hostile import drawn_names
 from tests.support.light_pages import no_pictures
 from tests.support.log_helpers import log_table
 from tests.support.logged_worlds import episodic
@@ -58,11 +59,6 @@ def test_file_names(count: int) -> None:
         assert not PureWindowsPath(file).is_reserved() and file.split(".")[0].lower() not in WINDOWS
         assert file.isascii() and file.isprintable() and 0 < len(file) <= 80, name
         assert file[0] not in ".-~ " and file[-1] not in ". ", name
-
-
-@pytest.mark.parametrize("name", ["collision", "three_state", "Baird-8", "walk 5, left=1", "v1.2"])
-def test_ordinary_names_are_their_own_files(name: str) -> None:
-    assert file_name(name) == file_name(name, [name, "other"]) == name
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -127,10 +123,11 @@ def test_the_page() -> None:
 def test_the_drawing(count: int, tmp_path: Path) -> None:
     """The engine that draws ends the process at a control code."""
     names = [name for name in drawn_names(count) if name.strip()]
-    steps = np.arange(3)
     for i in range(0, len(names) - 1, 80):
-        curves = [Curve(name, np.ones((2, 3)) + k) for k, name in enumerate(names[i : i + 80])]
-        chart = learning_curves(names[i], names[i + 1], steps, curves, log=False)
+        some = names[i : i + 80]
+        rows = [{"learner": x, "step": t, "mean": k} for k, x in enumerate(some) for t in range(3)]
+        titled = heading(names[i], names[i + 1])
+        chart = curves_chart(rows, looks(dict.fromkeys(some, "td")), Axis(False, 0, 80), titled)
         svg = save_figure(chart, tmp_path, "picture")
         drawn = "".join(ElementTree.fromstring(svg).itertext())
         assert set(obeyed(drawn, lines=True)) <= {"\t"}
@@ -256,8 +253,3 @@ def test_reprs_and_errors(tmp_path: Path) -> None:
     ]  # fmt: skip
     for thing in things:
         assert "\\x1b" in repr(thing) and not obeyed(repr(thing), lines=False)
-
-
-def test_the_cases_of_the_issue_are_drawn() -> None:
-    assert {"../../escape", "/x", ".hidden", "x" * 300, "a/b", "\ufffe", "\ud800"} <= set(NASTY)
-    assert drawn_names(500) == drawn_names(500) and len(set(drawn_names(500))) == 500

@@ -78,7 +78,7 @@ def test_many_steps_at_once_are_the_steps_one_by_one() -> None:
 def test_alone_as_in_a_crowd_even_beside_one_that_diverges() -> None:
     seen, predictions = stream(200, seed=1), crowd()
     together = fed(st.horde(10, predictions), seen)
-    assert [one.blocks for one in together._parts] == [2, 1]
+    assert [one.blocks for one in together._lanes] == [2, 1]
     for i in (0, 1, 3, 33, 68, 69, 397, 398):
         alone = fed(st.horde(10, [predictions[i]]), seen)
         assert np.isfinite(alone.w).all()
@@ -211,7 +211,7 @@ def test_loading_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         st.load_horde(tmp_path / "less.npz", laws=[own])
     older = json.loads(str(arrays["settings"])) | {"format": 1}
     np.savez(tmp_path / "older.npz", **arrays | {"settings": np.array(json.dumps(older))})
-    with pytest.raises(st.InputError, match=r"older.npz' has format 1, this version reads 4; load"):
+    with pytest.raises(st.InputError, match=r"older.npz' has format 1, this version reads 5; load"):
         st.load_horde(tmp_path / "older.npz", laws=[own])
     with pytest.raises(st.InputError, match=r"not a saved horde"):
         st.load_horde(st.learner("td:alpha=0.1").start(2).save(tmp_path / "learner.npz"))

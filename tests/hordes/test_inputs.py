@@ -52,7 +52,7 @@ def test_predictions(changes: dict[str, Any], said: str) -> None:
         ((2, None), r"^a horde needs a list of st\.prediction\(\.\.\.\), got NoneType\.$"),
         ((2, [TD]), r"^a horde is made of st\.prediction\(\.\.\.\), got str\.$"),
         ((0, [made()]), r"^n_features must be a whole number >= 1, got 0\.$"),
-        ((10**12, [made()]), r"would take 8e\+03 GB, more than the .* take fewer predictions"),
+        ((10**12, [made()]), r"would take 8,000 GB, more than the .* take fewer predictions"),
     ],
 )
 def test_hordes(given: tuple[Any, Any], said: str) -> None:
@@ -79,7 +79,7 @@ NAN, INF = float("nan"), float("inf")
         ({"x": [1, NAN, 0]}, r"^x must be finite numbers, got nan at \[1\]\.$"),
         ({"x": "here"}, r"^x must be numbers \(could not convert"),
         ({"x_next": ([3], None)}, r"^the indices of x_next must be from 0 to 2, got 3\.$"),
-        ({"x": ([0, 1, 0], None)}, r"^an index of x stands twice in one step; add its values up"),
+        ({"x": ([0, 1, 0], None)}, r"^an index of x occurs twice in one step; add its values up"),
         ({"x": ([0, 1], [1.0])}, r"^x has 2 indices and 1 values; give one value for each index"),
         ({"x": ([0.5], None)}, r"^the indices of x must be whole numbers, got float64\.$"),
         ({"x": ([0], [1.0], 3)}, r"^x must be a pair \(indices, values\), got 3 things\.$"),

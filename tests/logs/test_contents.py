@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from steadytd.logs.contents import add_contents
+from steadytd.logs.log import add_contents
 
 
 def contents(column: Any, name: str = "x") -> str:

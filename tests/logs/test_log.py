@@ -275,7 +275,7 @@ def test_only_wanted_columns_are_read() -> None:
     table = log_table(random_problem(2))
     log = open_log(table, discount=None)
     fields = frozenset({"behavior_prob"})
-    assert not {"action", "target_prob_pi"} & set(log.meaning.names(fields))
+    assert not {"action", "target_prob_pi"} & set(log.schema.names(fields))
     batch = next(log.batches(columns={"obs", "behavior_prob"}))
     assert batch.action is None and batch.target_prob.shape == (0, len(batch))
     assert batch.behavior_prob is not None

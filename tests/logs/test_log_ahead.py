@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 
 from steadytd import InputError
-from steadytd.logs.ahead import ahead
-from steadytd.logs.log import Log, open_log
+from steadytd.logs.log import Log, ahead, open_log
 
 
 def readers() -> list[threading.Thread]:
-    return [t for t in threading.enumerate() if t.name == "steadytd-log"]
+    return [t for t in threading.enumerate() if t.name.startswith("steadytd-log")]
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])

@@ -244,9 +244,9 @@ def test_misspelt_optional_columns_are_not_passed_over(name: str, spelt: str) ->
     with pytest.raises(InputError, match=rf"a column '{spelt}' but none named '{name}'; did you"):
         open_log(table, discount=0.9)
     log = open_log(table, discount=0.9, columns={name: spelt})
-    assert spelt in log.meaning.columns.names()
+    assert spelt in log.schema.columns.names()
     log = open_log(table, discount=0.9, columns={name: ""})  # meant to be something else
-    assert spelt not in log.meaning.columns.names()
+    assert spelt not in log.schema.columns.names()
 
 
 @pytest.mark.parametrize(
@@ -264,9 +264,9 @@ def test_misspelt_distributions_are_not_passed_over(name: str, spelt: str) -> No
     table = table.append_column("target_probs_soft5", probs).append_column(spelt, probs)
     with pytest.raises(InputError, match=rf"a column '{spelt}' but none named '{name}'; did you"):
         open_log(table, discount=0.9)
-    assert spelt in open_log(table, discount=0.9, columns={name: spelt}).meaning.columns.names()
+    assert spelt in open_log(table, discount=0.9, columns={name: spelt}).schema.columns.names()
     log = open_log(table, discount=0.9, columns={name: ""})
-    assert spelt not in log.meaning.columns.names()
+    assert spelt not in log.schema.columns.names()
 
 
 @pytest.mark.parametrize("column", ["target_prob_", "target_prob_ ", "target_probs_"])

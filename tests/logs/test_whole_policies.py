@@ -186,13 +186,16 @@ def test_the_behavior_policy_as_a_whole() -> None:
     table = table_of(rows).append_column("behavior_probs", pa.array(whole))
     log = open_log(table.drop_columns("behavior_prob"), discount=0.9)
     assert log.has_behavior
-    batch, last = log.batches()  # the last row might have found the behaviour's in a further one
-    assert batch.behavior_prob is not None and batch.probs is not None and last.probs is not None
-    assert np.isnan(last.probs[1, 1]).all() and not np.isnan(last.probs[1, 0]).any()
+    [batch] = log.batches()
+    assert batch.behavior_prob is not None and batch.probs is not None
+    assert np.isnan(batch.probs[6, 1]).all() and not np.isnan(batch.probs[6, 0]).any()
     np.testing.assert_array_equal(
-        batch.behavior_prob, np.take(whole[0], [r["action"] for r in rows[:5]])
+        batch.behavior_prob, np.take(whole[0], [row["action"] for row in rows])
     )
-    np.testing.assert_array_equal(batch.probs[:5, 1], whole[:5])
+    np.testing.assert_array_equal(batch.probs[:6, 1], whole)
+    only = next(log.batches(columns={"behavior_prob", "target_prob"}))
+    np.testing.assert_array_equal(only.target_prob, batch.target_prob)
+    assert only.probs is None
     with pytest.raises(
         InputError, match=r"'behavior_prob', row 0 .*entry in 'behavior_probs', 0.2"
     ):
@@ -203,7 +206,7 @@ def test_the_behavior_policy_as_a_whole() -> None:
     logged = {"target_probs_logging": "behavior_probs"}  # the behaviour valued as a target
     log = open_log(table.drop_columns("behavior_prob"), discount=0.9, columns=logged)
     assert log.whole == ["x", "logging"]
-    batch, _ = log.batches()
+    [batch] = log.batches()
     assert batch.behavior_prob is not None
     np.testing.assert_array_equal(batch.target_prob[1], batch.behavior_prob)
 
@@ -229,7 +232,7 @@ def test_functions_of_observations_and_of_actions() -> None:
     with pytest.raises(InputError, match=r"must return the probabilities of all actions.*\(1,\)"):
         open_log(table, discount=0.9, targets={"x": lambda obs: np.ones(len(obs))})
     odd = {"x": lambda obs: np.full((len(obs), 3 if len(obs) == 1 else 2), 0.5)}
-    with pytest.raises(InputError, match=r"'x' must return .* of shape \(6, 3\), got .* \(6, 2\)"):
+    with pytest.raises(InputError, match=r"'x' must return .* of shape \(7, 3\), got .* \(7, 2\)"):
         list(open_log(table, discount=0.9, targets=odd).batches())
     bad = {"x": lambda obs: np.full((len(obs), 3), 0.5)}
     with pytest.raises(InputError, match=r"'target_probs_x', row 0 .*in sum 1.5"):

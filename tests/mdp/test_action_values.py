@@ -10,7 +10,6 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
-from steadytd.runs import greedy_gq as control
 from steadytd.streams.finite import FiniteStream
 from steadytd.theory.dynamics import decay_rates, fixed_point, is_stable
 from tests.support.cases import assert_same_bits, off_policy_problem
@@ -84,16 +83,6 @@ def test_error_weighs_pairs_by_how_often_they_occur() -> None:
     ran = st.run(task, "gq:alpha=0.01", steps=50, points=2)
     assert ran.errors[0, 0, 0] == pytest.approx(task.error(task.w0))
     assert ran.errors[0, 0, 1] == pytest.approx(task.error(ran.final_weights[0, 0, 0]))
-
-
-def test_features_by_default_and_per_action() -> None:
-    p = random_problem(1)
-    assert st.ActionValues(p).n_features == 15
-    np.testing.assert_array_equal(st.ActionValues(p).Phi, np.eye(15))
-    task = st.ActionValues.per_action(p)
-    for s, a in product(range(5), range(3)):
-        np.testing.assert_array_equal(task.Psi[s, a].reshape(3, 3)[a], p.Phi[s])
-        assert np.count_nonzero(task.Psi[s, a]) == 3
 
 
 # gq
@@ -176,17 +165,6 @@ def test_gq_learns_q_pi(seed: int, lam: float) -> None:
     assert (np.abs(w.mean(axis=0) - task.q_pi.reshape(-1)) < 4.0 * errors).all()
     other = st.ActionValues(on_policy(task.problem)).q_pi.reshape(-1)
     assert (np.abs(other - task.q_pi.reshape(-1)) > 20.0 * errors).any()
-
-
-def test_gq_reaches_its_fixed_point_with_features() -> None:
-    task = random_pairs(0)
-    learner = st.learner("gq", alpha=0.2, ratio=1.0, lam=0.5, power=1.0, delay=400.0)
-    assert 0.2 * 400.0 * decay_rates(task, learner).real.min() > 2.0
-    w = st.run(task, learner, steps=40_000, seeds=60, points=2).weights(learner)
-    errors = w.std(axis=0, ddof=1) / np.sqrt(len(w))
-    point = fixed_point(task, learner)
-    assert (np.abs(w.mean(axis=0) - point) < 4.0 * errors).all()
-    assert task.error(point) > 0.05  # another point than the projection of q_pi
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.6])
@@ -273,21 +251,6 @@ def test_greedy_gq_equals_the_reference(lam: float) -> None:
     found = st.greedy_gq(task, alpha=alpha, ratio=ratio, lam=lam, steps=steps, seed=2, points=7)
     np.testing.assert_allclose(found.w, w, rtol=1e-11)
     assert np.abs(w - task.w0).max() > 0.1
-
-
-def test_greedy_gq_compiled_equals_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = random_pairs(2)
-    compiled = st.greedy_gq(task, alpha=0.01, lam=0.5, steps=300, points=5)
-    monkeypatch.setattr(control, "compiled", lambda: control.sweep)
-    plain = st.greedy_gq(task, alpha=0.01, lam=0.5, steps=300, points=5)
-    np.testing.assert_allclose(compiled.w, plain.w, rtol=1e-12)
-    assert compiled.steps.tolist() == [0, 75, 150, 225, 300]
-
-
-def test_points_do_not_change_what_is_learned() -> None:
-    task = random_pairs(2)
-    few, many = (st.greedy_gq(task, alpha=0.01, lam=0.5, steps=500, points=n) for n in (2, 100))
-    assert_same_bits(few.w, many.w)
 
 
 def test_greedy_gq_marks_divergence() -> None:

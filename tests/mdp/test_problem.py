@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,40 +55,97 @@ def changed(name: str, index: tuple[int, ...], value: float) -> dict[str, Any]:
 # What is refused
 
 
+SEVERAL = {"pi": np.stack([parts()["pi"]] * 2)}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            changed("P", (1, 1, 2), 0.75),
-            "row P[1, 1] must sum to 1, its sum is 1.25; divide it by its sum or add what is "
-            "missing.",
-        ),
+        (changed("P", (1, 1, 2), 0.75), "row P[1, 1] must sum to 1, its sum is 1.25; divide it by"),
         (changed("P", (2, 0, 1), 1.0 - 1e-8), "row P[2, 0] must sum to 1, its sum is 0.99999999;"),
         (changed("mu", (1, 0), 0.75), "row mu[1] must sum to 1, its sum is 1.5;"),
         (changed("pi", (2, 0), 0.5), "row pi[2] must sum to 1, its sum is 0.5;"),
         (changed("start", (0,), 0.25), "start must sum to 1, its sum is 0.75;"),
+        ({"P": [[[1.5, -0.5]], [[1.0, 0.0]]]}, "P[0, 0, 1] is a probability and must not be neg"),
+        ({"mu": [[0.5, 0.5], [1.25, -0.25], [1, 0]]}, "mu[1, 1] is a probability and must not be"),
+        ({"pi": [[-1, 2], [0.5, 0.5], [1, 0]]}, "pi[0, 0] is a probability and must not be neg"),
+        ({"start": [0.5, 1, -0.5]}, "start[2] is a probability and must not be negative, got -0.5"),
         (
-            {"P": np.array([[[1.5, -0.5], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]])},
-            "P[0, 0, 1] is a probability and must not be negative, got -0.5.",
+            {"pi": [[1.0, 0.0], [0.5, 0.5], [0.5, 0.5]]},
+            "pi[2, 1] = 0.5 but mu[2, 1] = 0: in state 2 the behaviour policy never takes action "
+            "1, so nothing can be learned about it; give mu[2, 1] > 0.",
         ),
         (
-            {"mu": [[0.5, 0.5], [1.25, -0.25], [1, 0]]},
-            "mu[1, 1] is a probability and must not be negative, got -0.25.",
+            {"pi": [parts()["pi"], [[1.0, 0.0], [0.5, 0.5], [0.75, 0.25]]]},
+            "pi[1, 2, 1] = 0.25 but mu[2, 1] = 0: in state 2",
+        ),
+        ({"P": np.ones((3, 3)) / 3}, "P must have 3 dimensions, got shape (3, 3)."),
+        (
+            {"P": np.ones((3, 2, 4)) / 4},
+            "P must have shape (3, 2, 3) for [s, a, s'], got (3, 2, 4)",
+        ),
+        ({"mu": np.ones((2, 3, 2)) / 2}, "mu must have 2 dimensions, got shape (2, 3, 2)."),
+        ({"mu": np.ones((2, 2)) / 2}, "mu must have shape (3, 2) for [s, a], got (2, 2)."),
+        ({"pi": np.ones((4, 2, 2)) / 2}, "pi must have shape (4, 3, 2) for [s, a] or [policy, s, "),
+        ({"pi": [1.0]}, "pi must have 2 or 3 dimensions, got shape (1,)."),
+        ({"r": np.ones(3)}, "r must have shape (3, 2, 3) for [s, a, s'] or (3, 2) for [s, a], got"),
+        ({"gamma": np.ones((3, 2))}, "gamma must be a number, or have shape (3,) for [s'] or (3, "),
+        ({"Phi": np.ones((2, 2))}, "Phi must have shape (3, 2) for [s, k], got (2, 2)."),
+        ({"w0": np.ones(3)}, "w0 must have shape (2,) for [k], got (3,)."),
+        ({"start": np.ones(2) / 2}, "start must have shape (3,) for [s], got (2,)."),
+        ({"interest": 1.0}, "interest must have shape (3,) for [s], got ()."),
+        (
+            {**SEVERAL, "r": np.ones((2, 3, 2))},
+            "r must have shape (3, 2, 3) for [s, a, s'] or (3, 2) for [s, a] or (2, 3, 2, 3) with "
+            "a policy axis, got (2, 3, 2).",
         ),
         (
-            {"pi": [[-1, 2], [0.5, 0.5], [1, 0]]},
-            "pi[0, 0] is a probability and must not be negative, got -1.",
+            {**SEVERAL, "gamma": np.ones((4, 3))},
+            "gamma must be a number, or have shape (3,) for [s'] or (3, 2, 3) for [s, a, s'], or "
+            "(2, 3), (2, 3, 2, 3) with a policy axis, got (4, 3).",
         ),
         (
-            {"start": [0.5, 1, -0.5]},
-            "start[2] is a probability and must not be negative, got -0.5.",
+            {**SEVERAL, "interest": np.ones((4, 3))},
+            "interest must have shape (3,) for [s] or (2, 3",
         ),
+        ({"gamma": 1.5}, "gamma must be between 0 and 1, got 1.5."),
+        ({"gamma": [0.5, 1.01, 0.5]}, "gamma[1] must be between 0 and 1, got 1.01."),
+        ({"interest": [1, -1, 1]}, "interest[1] must be between 0 and 1e+100, got -1."),
+        ({"r": 1e308}, "r must be between -1e+100 and 1e+100, got 1e+308"),
+        ({"Phi": [[1e150], [1.0], [1.0]]}, "Phi[0, 0] must be between -1e+100 and 1e+100, got 1e+"),
+        ({"Phi": [[1.0, 1e-200], [1.0, 0.0], [1.0, 0.0]]}, "feature 1 of Phi must be 0 everywhere"),
+        ({"w0": [1e300, 0.0]}, "w0[0] must be between"),
     ],
 )
-def test_probabilities(changes: dict[str, Any], message: str) -> None:
+def test_bad_arrays(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         small(**changes)
     assert str(caught.value).startswith(message)
+
+
+PLACES: dict[str, tuple[int, ...]] = {
+    "P": (1, 0, 2), "r": (2, 1, 0), "gamma": (), "mu": (0, 1), "pi": (2, 0), "Phi": (1, 1),
+    "w0": (1,), "start": (2,), "interest": (0,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_no_array_may_hold(name: str) -> None:
+    place = f"{name}{list(PLACES[name]) or ''}"
+    wrong: list[tuple[Any, str]] = [
+        (changed(name, PLACES[name], value)[name], rf"^{re.escape(place)} must be a finite number")
+        for value in (np.nan, np.inf, -np.inf)
+    ]
+    wrong += [
+        ("half", f"^{name} must be an array of numbers \\(could not convert string to float"),
+        ([[1.0], [1.0, 2.0]], f"^{name} must be an array of numbers .*inhomogeneous shape"),
+        ({"a": 1}, f"^{name} must be an array of numbers .*not 'dict'"),
+        (10**400, f"^{name} must be an array of numbers .*int too large"),
+        (np.zeros((0,) * max(1, len(PLACES[name]))), f"^{name} must not be empty, got shape"),
+    ]
+    for value, message in wrong:
+        with pytest.raises(InputError, match=message):
+            small(**{name: value})
 
 
 def test_a_row_may_be_off_by_rounding() -> None:
@@ -97,172 +155,6 @@ def test_a_row_may_be_off_by_rounding() -> None:
     one = np.ones((10, 1))
     p = Problem(name="tenths", P=P, r=0.0, gamma=0.5, mu=one, pi=one, Phi=np.eye(10))
     np.testing.assert_allclose(p.d_mu, 0.1, rtol=1e-12)
-
-
-def test_pi_outside_mu() -> None:
-    with pytest.raises(InputError) as caught:
-        small(**changed("pi", (2, slice(None)), 0.5))  # type: ignore[arg-type]
-    assert str(caught.value) == (
-        "pi[2, 1] = 0.5 but mu[2, 1] = 0: in state 2 the behaviour policy never takes action 1, "
-        "so nothing can be learned about it; give mu[2, 1] > 0."
-    )
-
-
-def test_pi_outside_mu_names_the_policy() -> None:
-    pi = np.stack([parts()["pi"]] * 2)
-    pi[1, 2] = [0.75, 0.25]
-    with pytest.raises(InputError, match=r"^pi\[1, 2, 1\] = 0\.25 but mu\[2, 1\] = 0: in state 2"):
-        small(pi=pi)
-
-
-@pytest.mark.parametrize(
-    ("name", "index", "place"),
-    [
-        ("P", (1, 0, 2), "P[1, 0, 2]"),
-        ("r", (2, 1, 0), "r[2, 1, 0]"),
-        ("gamma", (), "gamma"),
-        ("mu", (0, 1), "mu[0, 1]"),
-        ("pi", (2, 0), "pi[2, 0]"),
-        ("Phi", (1, 1), "Phi[1, 1]"),
-        ("w0", (1,), "w0[1]"),
-        ("start", (2,), "start[2]"),
-        ("interest", (0,), "interest[0]"),
-    ],
-)
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_not_finite(name: str, index: tuple[int, ...], place: str, value: float) -> None:
-    with pytest.raises(InputError) as caught:
-        small(**changed(name, index, value))
-    assert str(caught.value) == f"{place} must be a finite number, got {value}."
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"P": np.ones((3, 3)) / 3}, "P must have 3 dimensions, got shape (3, 3)."),
-        (
-            {"P": np.ones((3, 2, 4)) / 4},
-            "P must have shape (3, 2, 3) for [s, a, s'], got (3, 2, 4).",
-        ),
-        ({"mu": [0.5, 0.5]}, "mu must have 2 dimensions, got shape (2,)."),
-        ({"mu": np.ones((2, 3, 2)) / 2}, "mu must have 2 dimensions, got shape (2, 3, 2)."),
-        ({"mu": np.ones((2, 2)) / 2}, "mu must have shape (3, 2) for [s, a], got (2, 2)."),
-        (
-            {"pi": np.ones((3, 3)) / 3},
-            "pi must have shape (3, 2) for [s, a] or [policy, s, a], got (3, 3).",
-        ),
-        (
-            {"pi": np.ones((4, 2, 2)) / 2},
-            "pi must have shape (4, 3, 2) for [s, a] or [policy, s, a], got (4, 2, 2).",
-        ),
-        ({"pi": [1.0]}, "pi must have 2 or 3 dimensions, got shape (1,)."),
-        (
-            {"r": np.ones(3)},
-            "r must have shape (3, 2, 3) for [s, a, s'] or (3, 2) for [s, a], got (3,).",
-        ),
-        ({"r": np.ones((2, 3, 2, 3))}, "got (2, 3, 2, 3)."),
-        (
-            {"gamma": np.ones((3, 2))},
-            "gamma must be a number, or have shape (3,) for [s'] or (3, 2, 3) for [s, a, s'], "
-            "got (3, 2).",
-        ),
-        ({"gamma": np.ones(2)}, "for [s, a, s'], got (2,)."),
-        ({"Phi": np.ones(3)}, "Phi must have 2 dimensions, got shape (3,)."),
-        ({"Phi": np.ones((2, 2))}, "Phi must have shape (3, 2) for [s, k], got (2, 2)."),
-        ({"w0": np.ones((1, 2))}, "w0 must have 1 dimensions, got shape (1, 2)."),
-        ({"w0": np.ones(3)}, "w0 must have shape (2,) for [k], got (3,)."),
-        ({"start": np.ones((3, 1)) / 3}, "start must have 1 dimensions, got shape (3, 1)."),
-        ({"start": np.ones(2) / 2}, "start must have shape (3,) for [s], got (2,)."),
-        ({"interest": np.ones(2)}, "interest must have shape (3,) for [s], got (2,)."),
-        ({"interest": 1.0}, "interest must have shape (3,) for [s], got ()."),
-    ],
-)
-def test_shapes(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        small(**changes)
-    assert str(caught.value).endswith(message)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"r": np.ones((2, 3, 2))},
-            "r must have shape (3, 2, 3) for [s, a, s'] or (3, 2) for [s, a] or (2, 3, 2, 3) with "
-            "a policy axis, got (2, 3, 2).",
-        ),
-        (
-            {"gamma": np.ones((4, 3))},
-            "gamma must be a number, or have shape (3,) for [s'] or (3, 2, 3) for [s, a, s'], or "
-            "(2, 3), (2, 3, 2, 3) with a policy axis, got (4, 3).",
-        ),
-        (
-            {"interest": np.ones((4, 3))},
-            "interest must have shape (3,) for [s] or (2, 3) with a policy axis, got (4, 3).",
-        ),
-    ],
-)
-def test_shapes_with_several_policies(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        small(pi=np.stack([parts()["pi"]] * 2), **changes)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"gamma": 1.5}, "gamma must be between 0 and 1, got 1.5."),
-        ({"gamma": -0.1}, "gamma must be between 0 and 1, got -0.1."),
-        ({"gamma": [0.5, 1.01, 0.5]}, "gamma[1] must be between 0 and 1, got 1.01."),
-        (
-            {"gamma": np.where(np.arange(18).reshape(3, 2, 3) == 10, -1.0, 0.5)},
-            "gamma[1, 1, 1] must be between 0 and 1, got -1.",
-        ),
-        ({"interest": [1, -1, 1]}, "interest[1] must be between 0 and 1e+100, got -1."),
-    ],
-)
-def test_ranges(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        small(**changes)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("name", [*ARRAYS, "gamma"])
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ("half", "could not convert string to float: 'half'"),
-        ([[1.0], [1.0, 2.0]], "inhomogeneous shape"),
-        ({"a": 1}, "not 'dict'"),
-        (10**400, "int too large to convert to float"),
-    ],
-)
-def test_not_numbers(name: str, value: object, reason: str) -> None:
-    with pytest.raises(InputError) as caught:
-        small(**{name: value})
-    assert str(caught.value).startswith(f"{name} must be an array of numbers (")
-    assert reason in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [
-        ("P", (0, 2, 0)),
-        ("P", (3, 0, 3)),
-        ("mu", (3, 0)),
-        ("pi", (0, 3, 2)),
-        ("r", (3, 2, 0)),
-        ("gamma", (0,)),
-        ("Phi", (3, 0)),
-        ("w0", (0,)),
-        ("start", (0,)),
-        ("interest", (0,)),
-    ],
-)
-def test_empty(name: str, shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError) as caught:
-        small(**{name: np.zeros(shape)})
-    assert str(caught.value) == f"{name} must not be empty, got shape {shape}."
 
 
 def test_two_closed_classes_without_a_start() -> None:
@@ -522,14 +414,11 @@ def test_error_ignores_huge_values_where_the_weight_is_zero() -> None:
     assert p.error([1e200, 1.0]) == 1.0
 
 
-@pytest.mark.parametrize("w", [1.0, [1.0], [1.0, 2.0, 3.0], [[1.0], [2.0]]])
-def test_error_of_wrong_shape(w: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        small().error(w)
-    assert str(caught.value) == f"w must have shape (..., 2), got {np.shape(w)}."
-
-
-def test_error_of_wrong_shape_with_several_policies() -> None:
+def test_error_of_wrong_shape() -> None:
+    for w in (1.0, [1.0], [1.0, 2.0, 3.0], [[1.0], [2.0]]):
+        with pytest.raises(InputError) as caught:
+            small().error(w)
+        assert str(caught.value) == f"w must have shape (..., 2), got {np.shape(w)}."
     with pytest.raises(InputError, match=r"^w must have shape \(\.\.\., 2, 3\), got \(3,\)\.$"):
         random_problem(0, policies=2).error([1.0, 2.0, 3.0])
 
@@ -569,50 +458,26 @@ def test_save_and_load_several_policies(tmp_path: Path) -> None:
     assert_same(load_problem(p.save(tmp_path / "no_suffix")), p)
 
 
-def test_save_replaces(tmp_path: Path) -> None:
-    small().save(tmp_path / "p.npz")
-    other = random_problem(1)
-    other.save(tmp_path / "p.npz")
-    assert_same(load_problem(tmp_path / "p.npz"), other)
-
-
 def saved(tmp_path: Path, **changes: Any) -> Path:
     """A saved problem in which some entries were changed, or with None left out."""
     return rewritten(small().save(tmp_path / "p.npz"), changes)
 
 
-def test_load_missing_file(tmp_path: Path) -> None:
-    path = tmp_path / "nothing.npz"
+def test_load_what_is_no_problem(tmp_path: Path) -> None:
+    path = tmp_path / "p.npz"
     with pytest.raises(InputError) as caught:
         load_problem(path)
     assert str(caught.value) == f"there is no file '{path}'."
-
-
-@pytest.mark.parametrize("content", [b"", b"garbage", b"PK\x03\x04garbage", b"\x93NUMPY\x01\x00"])
-def test_load_garbage(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "p.npz"
-    path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        load_problem(path)
-    assert str(caught.value).startswith(f"'{path}' is not a saved problem (")
-
-
-def test_load_truncated(tmp_path: Path) -> None:
-    path = small().save(tmp_path / "p.npz")
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InputError, match="is not a saved problem"):
-        load_problem(path)
-
-
-def test_load_directory(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a saved problem"):
-        load_problem(tmp_path)
-
-
-def test_load_plain_array(tmp_path: Path) -> None:
+    whole = small().save(path).read_bytes()
+    for content in (b"", b"garbage", b"PK\x03\x04garbage", b"\x93NUMPY\x01\x00", whole[:-100]):
+        path.write_bytes(content)
+        with pytest.raises(InputError) as caught:
+            load_problem(path)
+        assert str(caught.value).startswith(f"'{path}' is not a saved problem (")
     np.save(tmp_path / "p.npy", np.eye(3))
-    with pytest.raises(InputError, match="is not a saved problem"):
-        load_problem(tmp_path / "p.npy")
+    for other in (tmp_path, tmp_path / "p.npy"):
+        with pytest.raises(InputError, match="is not a saved problem"):
+            load_problem(other)
 
 
 def test_load_another_npz(tmp_path: Path) -> None:
@@ -631,12 +496,9 @@ def test_load_another_format(tmp_path: Path, format_: Any) -> None:
     assert f"has format {format_}, this version reads 1; save it again" in str(caught.value)
 
 
-def test_load_without_one_array(tmp_path: Path) -> None:
+def test_load_checks_as_if_new(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"is not a saved problem: it lacks mu, start\.$"):
         load_problem(saved(tmp_path, mu=None, start=None))
-
-
-def test_load_checks_as_if_new(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"row mu\[0\] must sum to 1, its sum is 2;"):
         load_problem(saved(tmp_path, mu=np.ones((3, 2))))
 
@@ -660,24 +522,3 @@ def test_load_refuses_pickles(tmp_path: Path) -> None:
     with np.load(path, allow_pickle=True) as file:  # the trap does work where it is allowed to
         _ = file["mu"]
     assert sprung.exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"r": 1e308}, r"r must be between -1e\+100 and 1e\+100, got 1e\+308"),
-        ({"r": [[0.0, 0.0], [0.0, -1e200]]}, r"r\[1, 1\] must be between .* got -1e\+200"),
-        ({"Phi": [[1e150], [1.0]]}, r"Phi\[0, 0\] must be between .* got 1e\+150"),
-        ({"Phi": [[1.0, 1e-200], [1.0, 0.0]]}, r"feature 1 of Phi must be 0 everywhere or reach"),
-        ({"w0": [1e300]}, r"w0\[0\] must be between"),
-        ({"interest": [1.0, 1e300]}, r"interest\[1\] must be between 0 and 1e\+100"),
-    ],
-)
-def test_numbers_whose_squares_overflow_are_refused(change: dict[str, Any], message: str) -> None:
-    known: dict[str, Any] = {
-        "P": np.full((2, 2, 2), 0.5), "r": 1.0, "gamma": 0.9, "mu": np.full((2, 2), 0.5),
-        "pi": np.full((2, 2), 0.5), "Phi": [[1.0], [2.0]],
-    }  # fmt: skip
-    assert np.isfinite(Problem(name="x", **known).v_pi).all()
-    with pytest.raises(InputError, match=message):
-        Problem(name="x", **{**known, **change})

@@ -127,44 +127,6 @@ def test_unknown_option() -> None:
 # Definitions, as the table has them
 
 
-def test_theta2theta_definition() -> None:
-    p = problem("theta2theta")
-    for s in range(2):
-        assert p.P[s].tolist() == [[1.0, 0.0], [0.0, 1.0]]  # left -> 0, right -> 1
-    assert p.mu.tolist() == [[0.5, 0.5]] * 2
-    assert p.pi.tolist() == [[0.0, 1.0]] * 2
-    assert p.Phi.tolist() == [[1.0], [2.0]]
-    assert (p.gamma, p.w0.tolist(), np.abs(p.r).max()) == (0.9, [1.0], 0.0)
-
-
-def test_baird_definition() -> None:
-    p = problem("baird")
-    for s in range(7):
-        solid, dashed = p.P[s]
-        assert solid.tolist() == [0, 0, 0, 0, 0, 0, 1]
-        assert dashed.tolist() == [1 / 6] * 6 + [0]
-    assert p.mu.tolist() == [[1 / 7, 6 / 7]] * 7
-    assert p.pi.tolist() == [[1.0, 0.0]] * 7
-    unit = np.eye(8)
-    for s in range(6):
-        assert p.Phi[s].tolist() == (2 * unit[s] + unit[7]).tolist()
-    assert p.Phi[6].tolist() == (unit[6] + 2 * unit[7]).tolist()
-    assert p.w0.tolist() == [1, 1, 1, 1, 1, 1, 10, 1]
-    assert (p.gamma, np.abs(p.r).max()) == (0.99, 0.0)
-
-
-def test_three_state_definition() -> None:
-    p = problem("three_state")
-    moves = p.P.argmax(axis=-1)
-    assert (p.P.max(axis=-1) == 1.0).all()
-    assert moves.tolist() == [[0, 1], [0, 2], [1, 2]]
-    assert p.mu.tolist() == [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]]
-    assert p.pi.tolist() == [[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]
-    assert p.Phi.tolist() == [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
-    assert (p.gamma, p.w0.tolist()) == (0.9, [0.0, 0.0])
-    assert (p.r == 1.0).all()
-
-
 # Facts
 
 
@@ -218,11 +180,6 @@ def test_error_of_the_perturbed_fixed_point(
     name: str, eta: float, error: float, tolerance: float
 ) -> None:
     assert exact(name).fixed_point_error(eta) == pytest.approx(error, abs=tolerance)
-
-
-def test_three_state_is_stable_at_half_and_not_at_four_tenths() -> None:
-    e = exact("three_state")
-    assert [e.hurwitz(eta) for eta in (0.4, 0.5, 0.6)] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -288,13 +245,6 @@ def test_eta_of_least_error_on_three_state() -> None:
 def test_any_stable_eta_has_no_error_where_the_value_is_zero(name: str) -> None:
     e = exact(name)
     assert [e.fixed_point_error(eta) for eta in (0.2, 1.0, 5.0)] == [0.0, 0.0, 0.0]
-
-
-def test_rank_of_bairds_features() -> None:
-    Phi = problem("baird").Phi
-    assert Phi.shape == (7, 8)
-    assert np.linalg.matrix_rank(Phi) == 7
-    assert exact("baird").basis.shape == (8, 7)
 
 
 def test_bairds_matrix_is_never_positive_definite_on_the_whole_space() -> None:

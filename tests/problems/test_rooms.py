@@ -75,15 +75,6 @@ def test_cells_and_walls() -> None:
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_moves(name: str) -> None:
-    p = problem(name)
-    for cell, s in STATE.items():
-        for action in range(4):
-            assert np.flatnonzero(p.P[s, action]).tolist() == [STATE[moved(cell, action)]]
-    assert np.flatnonzero(p.start).tolist() == [STATE[0, 0]]
-
-
-@pytest.mark.parametrize("name", BOTH)
 def test_active_cells(name: str) -> None:
     p = problem(name)
     assert p.active.dtype == np.bool_
@@ -146,17 +137,6 @@ def test_policies_at_some_cells_as_published() -> None:
         (7, (8, 4), [DOWN]), (7, (10, 0), [UP, LEFT]), (7, (6, 3), [DOWN]),
     ]:  # fmt: skip
         assert np.flatnonzero(pi[k, STATE[cell]]).tolist() == sorted(actions)
-
-
-def test_behaviour() -> None:
-    assert (problem("rooms").mu == 0.25).all()
-    mu = problem("high_variance_rooms").mu
-    special = {(1, 1): LEFT, (1, 8): LEFT, (8, 1): RIGHT, (8, 8): RIGHT}
-    for cell, s in STATE.items():
-        if cell in special:
-            assert mu[s].tolist() == [0.97 if a == special[cell] else 0.01 for a in range(4)]
-        else:
-            assert mu[s].tolist() == [0.25] * 4
 
 
 def test_stationary_distribution() -> None:

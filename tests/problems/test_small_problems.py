@@ -106,23 +106,6 @@ def test_boyan_visits() -> None:
 # baird8
 
 
-def test_baird8_definition() -> None:
-    p = problem("baird8")
-    for s in range(8):
-        solid, dotted = p.P[s]
-        assert solid.tolist() == [0.0] * 7 + [1.0]
-        assert dotted.tolist() == [1 / 7] * 7 + [0.0]
-    assert p.mu.tolist() == [[1 / 8, 7 / 8]] * 8
-    assert p.pi.tolist() == [[1.0, 0.0]] * 8
-    unit = np.eye(9)
-    for s in range(7):
-        assert p.Phi[s].tolist() == (2 * unit[s] + unit[8]).tolist()
-    assert p.Phi[7].tolist() == (unit[7] + 2 * unit[8]).tolist()
-    assert p.w0.tolist() == [1] * 7 + [10, 1]
-    assert (p.gamma, np.abs(p.r).max()) == (0.99, 0.0)
-    np.testing.assert_allclose(p.d_mu, 1 / 8, rtol=1e-14)
-
-
 def slowest(p: Problem, eta: float) -> float:
     """The least real part of an eigenvalue of A(eta) in value space, D ((1 + eta) I - gamma P).
 
@@ -163,15 +146,6 @@ def plain_matrices(p: Problem) -> tuple[Floats, Floats]:
     return A, G
 
 
-def test_nonmonotone_definition() -> None:
-    p = problem("nonmonotone")
-    np.testing.assert_allclose(p.d_mu, [0.54, 0.02, 0.44], rtol=1e-13)
-    followed = np.einsum("sa,sat->st", p.pi, p.P)
-    assert followed.tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
-    assert p.Phi.tolist() == [[0, 2], [-2, 2], [-3, -2]]
-    assert (p.gamma, np.abs(p.r).max()) == (0.95, 0.0)
-
-
 def test_nonmonotone_facts() -> None:
     p = problem("nonmonotone")
     A, G = plain_matrices(p)
@@ -188,13 +162,6 @@ def test_nonmonotone_facts() -> None:
     assert c.td_stable
     np.testing.assert_allclose(c.unstable_etas, [[0.0346, 0.3337]], atol=5e-5)
     assert c.eta_pd == pytest.approx(0.5756, abs=5e-5)
-
-
-def test_naive_trace_definition() -> None:
-    p = problem("naive_trace")
-    np.testing.assert_allclose(p.d_mu, [0.9, 0.1], rtol=1e-13)
-    assert np.einsum("sa,sat->st", p.pi, p.P).tolist() == [[0, 1], [0, 1]]
-    assert (p.Phi.tolist(), p.gamma) == ([[1], [-1]], 0.9)
 
 
 def test_naive_trace_facts() -> None:
@@ -219,15 +186,6 @@ def test_naive_trace_facts() -> None:
 def singular_at(e: float) -> float:
     """The published closed form."""
     return (2961 + 45240 * e + 40400 * e**2) / (4141 + 84840 * e + 40400 * e**2)
-
-
-def test_kolter_definition() -> None:
-    p = problem("kolter")
-    np.testing.assert_allclose(p.v_pi, [1.0, 1.05], rtol=1e-12)
-    np.testing.assert_allclose(p.d_mu, [0.71, 0.29], rtol=1e-13)
-    np.testing.assert_allclose(p.r[:, 0, 0], [-0.01475, 0.03525], rtol=1e-12)
-    np.testing.assert_allclose(np.einsum("sa,sat->st", p.pi, p.P), 0.5)
-    assert p.Phi.tolist() == [[1.0], [1.05 + 0.001]]
 
 
 @pytest.mark.parametrize("epsilon", thinned([0.0, 0.001, 0.01, 0.1], 3))
@@ -289,17 +247,6 @@ def test_random_mdp_facts() -> None:
         assert p.moments().max_ratio <= 8.0
         assert p.d_mu.min() > 0.0
         assert np.linalg.matrix_rank(p.Phi) == 5
-
-
-def test_random_mdp_visits_all_of_many_states() -> None:
-    p = problem("random_mdp", states=400, actions=2, features=20)
-    assert p.d_mu.min() > 0.0
-    assert (p.P >= 0.0).all()
-
-
-def test_random_mdp_with_one_state_and_one_action() -> None:
-    p = problem("random_mdp", states=1, actions=1, features=1)
-    assert p.v_pi[0] == pytest.approx(p.r[0, 0, 0] / 0.1)
 
 
 # Options

@@ -50,14 +50,6 @@ def test_given_twice_in_another_spelling() -> None:
         st.run("baird", ["td:alpha=0.1", "td:alpha=0.2", "td:alpha=1e-1"], steps=1)
 
 
-def test_one_law_by_itself() -> None:
-    own = st.law(writes={"w": "x"}, name="own", params={"size": st.Param("size", 1.0)})(step)
-    r = st.run("baird", st.learner(own, alpha=0.1), steps=20)
-    assert r.weights("own:alpha=1e-1,size=1.0").tobytes() == r.final_weights[0, :, 0].tobytes()
-    with pytest.raises(st.InputError, match="own needs alpha"):
-        st.run("baird", own, steps=20)
-
-
 def test_a_summary_of_many_learners_that_differ() -> None:
     """Numbers by hand; a hyper-parameter or a word may show up only after many rows."""
     learners = [st.learner("td", alpha=0.001 * (1 + i)) for i in range(150)]

@@ -86,19 +86,6 @@ def reference(
     return w
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_derivatives_of_the_functions_here(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    w, h = rng.normal(size=(2, 3))
-    for s in range(STATES):
-        np.testing.assert_allclose(
-            bumpy_gradient(w, s), differences(partial(bumpy, s=s), w), atol=1e-8
-        )
-        hessian = differences(partial(bumpy_gradient, s=s), w)
-        np.testing.assert_allclose(bumpy_hessian(w, s), hessian, atol=1e-8)
-        np.testing.assert_allclose(bumpy_hessian_vector(w, s, h), hessian @ h, atol=1e-8)
-
-
 @pytest.mark.parametrize("at", [-30.0, -1.0, 0.0, 4.0])
 def test_derivatives_of_the_spiral(at: float) -> None:
     w, h = np.array([at]), np.array([0.7])
@@ -122,19 +109,6 @@ def test_equals_the_equations(rule: str, fast: bool) -> None:
     assert np.abs(expected - BUMPY["w0"]).max() > 0.05
     error = np.array([bumpy(expected, s) for s in range(STATES)]) - problem.v_pi
     assert found.error == pytest.approx(np.sqrt(problem.error_weights() @ error**2))
-
-
-def test_the_curvature_is_visible() -> None:
-    """Without psi the weights are others, so the test above does check it."""
-    problem = off_policy_problem(3, states=STATES)
-    flat = {**BUMPY, "hessian_vector": lambda w, s, h: 0.0 * h}
-    ends = [
-        st.nonlinear(
-            "tdc", problem, **functions, alpha=0.05, ratio=2.0, steps=300, seed=4, compile=False
-        )
-        for functions in (BUMPY, flat)
-    ]
-    assert np.abs(ends[0].weights[-1] - ends[1].weights[-1]).max() > 1e-3
 
 
 @pytest.mark.parametrize("rule", ["td", "tdc", "gtd2"])
@@ -243,21 +217,6 @@ def test_small_steps_descend_the_projected_bellman_error(rule: str) -> None:
     mean = 72.57 / np.sqrt(1 + 0.05 * 0.1 * 624.7 * 2e-7 * found.steps)
     np.testing.assert_allclose(found.errors, mean, rtol=0.02)
     assert mean[-1] < 0.9 * mean[0]
-
-
-@pytest.mark.parametrize("rule", ["td", "tdc", "gtd2"])
-def test_interpreted_equals_compiled(rule: str) -> None:
-    """To rounding: cos and exp may differ in the last bit between NumPy and the compiler's."""
-    settings: dict[str, Any] = {
-        "value": SPIRAL["value"], "gradient": SPIRAL["gradient"],
-        "hessian_vector": SPIRAL["hessian_vector"], "w0": [0.0], "alpha": 1e-5, "steps": 1000,
-        "power": 0.5, "delay": 10.0,
-    }  # fmt: skip
-    compiled = st.nonlinear(rule, SPIRAL["SPIRAL"], **settings)
-    plain = st.nonlinear(rule, SPIRAL["SPIRAL"], **settings, compile=False)
-    assert compiled.compiled and not plain.compiled
-    np.testing.assert_allclose(compiled.weights, plain.weights, rtol=1e-7, atol=1e-12)
-    assert abs(compiled.weights[-1, 0]) > 1e-3
 
 
 def test_what_cannot_be_compiled_is_interpreted() -> None:

@@ -24,7 +24,7 @@ from steadytd.runs.gym_stream import GymStream, gym_stream
 from steadytd.runs.result import Result
 from steadytd.runs.run import recording_points
 from steadytd.streams import gymnasium_env, rollouts
-from steadytd.streams.gymnasium_stream import Source, Walked, draw
+from steadytd.streams.gymnasium_stream import Source, Steps, draw
 from tests.support.cases import STEPS_OF_A_LAW, cases_of
 from tests.support.slow_law import SlowLaw, remembering
 
@@ -154,7 +154,7 @@ def test_a_chunk_tells_what_happened() -> None:
     assert again.take(400).obs.tobytes() == chunk.obs.tobytes()
 
 
-def joined(parts: list[Walked]) -> list[Floats]:
+def joined(parts: list[Steps]) -> list[Floats]:
     """What happened in several chunks, with features in place of rows."""
     names = ("reward", "gamma_next", "gamma_carried")
     return [
@@ -288,7 +288,7 @@ def exact_check(s: GymStream) -> None:
 def test_monte_carlo_values_are_right() -> None:
     """From copied states, through the time limit of four steps."""
     s = stream(rollouts=150, states=40)
-    assert all(visit.kept is not None for visit in s.sample.visits)
+    assert all(visit.snapshot is not None for visit in s.sample.visits)
     exact_check(s)
     assert s.truth is s.truth
     np.testing.assert_allclose(
@@ -299,7 +299,7 @@ def test_monte_carlo_values_are_right() -> None:
 @pytest.mark.slow
 def test_monte_carlo_by_replay() -> None:
     s = stream(cut(Opaque), rollouts=150, states=40)
-    assert all(visit.kept is None for visit in s.sample.visits)
+    assert all(visit.snapshot is None for visit in s.sample.visits)
     exact_check(s)
 
 
@@ -324,7 +324,7 @@ def test_classic_control_is_put_back(name: str) -> None:
     ahead = [env.step(a % 2)[0] for a in range(8)]
     env.reset(seed=2)
     for _ in range(2):  # a snapshot may be used again
-        gymnasium_env.put_back(env, kept)
+        gymnasium_env.restore_snapshot(env, kept)
         np.testing.assert_array_equal([env.step(a % 2)[0] for a in range(8)], ahead)
     env.close()
 
@@ -347,7 +347,7 @@ def test_a_state_changed_in_place_is_put_back() -> None:
     kept = gymnasium_env.snapshot(env)
     assert kept is not None
     for _ in range(2):
-        gymnasium_env.put_back(env, kept)
+        gymnasium_env.restore_snapshot(env, kept)
         assert env.counts.tolist() == env.taken[0].tolist() == [0, 1]
         assert env.path == [1]
         env.step(0)
@@ -361,7 +361,7 @@ def test_wrappers_are_put_back_too() -> None:
     assert kept is not None
     ahead = env.step(1)[0]
     env.reset(seed=2)
-    gymnasium_env.put_back(env, kept)
+    gymnasium_env.restore_snapshot(env, kept)
     np.testing.assert_array_equal(env.step(1)[0], ahead)
     env.close()
 

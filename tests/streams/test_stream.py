@@ -101,21 +101,6 @@ def test_published_vector_of_splitmix64() -> None:
     assert [uniform(0, n) for n in range(3)] == documented
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
-@given(key=some.integers(0, WORD - 1), n=some.integers(0, 2**62))
-def test_numbers(key: int, n: int) -> None:
-    u = kernels.uniform(np.uint64(key), n)
-    assert u == uniform(key, n)
-    assert 0.0 <= u < 1.0
-
-
-def test_keys_are_mixed_seeds() -> None:
-    stream = FiniteStream(problem("baird"))
-    for seed in (0, 1, 12345, 2**63 - 1):
-        begin = stream.begin(seed)
-        assert (int(begin.key), begin.step) == (mix(seed), 0)
-
-
 def test_streams_of_the_first_seeds_are_far_apart() -> None:
     """How many numbers after seed a's first number seed b's first number would come."""
     per_step = pow(GOLDEN, -1, WORD)
@@ -206,12 +191,6 @@ def test_draws_at_the_very_boundaries(p: Problem) -> None:
                 assert (stream.s[e], stream.a[e], stream.s_next[e]) == (s, a, t)
 
 
-def test_a_boundary_belongs_to_the_transition_above_it() -> None:
-    """theta2theta goes left below 1/2 and right from 1/2 on."""
-    stream = FiniteStream(problem("theta2theta"))
-    assert [int(stream.a[draw(stream, 0, 2**52 + shift)]) for shift in (-1, 0)] == [0, 1]
-
-
 # What depends on what
 
 
@@ -229,12 +208,6 @@ def test_chunks_do_not_matter(seed: int, chunks: list[int]) -> None:
     np.testing.assert_array_equal(np.concatenate(parts), whole)
     assert position == end
     assert end.step == 3200
-
-
-def test_seeds_differ() -> None:
-    p = problem("three_state")
-    streams = {tuple(events(p, seed, 200).tolist()) for seed in range(100)}
-    assert len(streams) == 100
 
 
 def test_the_stream_knows_nothing_of_targets_and_features() -> None:
@@ -301,23 +274,6 @@ def test_first_states_are_as_frequent_as_start_says() -> None:
 # Facts of the transitions
 
 
-def test_exact_frequencies() -> None:
-    p = random_problem(4, sparse=True)
-    stream = FiniteStream(p)
-    frequencies = exact_frequencies(stream, p.d_mu)
-    assert frequencies.sum() == pytest.approx(1.0, rel=1e-14)
-    for e, (s, a, t) in enumerate(zip(stream.s, stream.a, stream.s_next, strict=True)):
-        assert frequencies[e] == pytest.approx(p.d_mu[s] * p.mu[s, a] * p.P[s, a, t], rel=1e-15)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_all_transitions_are_listed_in_order(sparse: bool) -> None:
-    p = random_problem(8, sparse=sparse)
-    stream = FiniteStream(p)
-    listed = list(zip(stream.s.tolist(), stream.a.tolist(), stream.s_next.tolist(), strict=True))
-    assert listed == [(s, a, t) for s in range(5) for a, t, _ in choices(p, s)]
-
-
 @pytest.mark.parametrize("policies", [None, 1, 3])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_facts(policies: int | None, sparse: bool) -> None:
@@ -372,8 +328,3 @@ def test_bad_seeds(seed: Any) -> None:
         FiniteStream(problem("baird")).begin(seed)
     expected = f"seed must be a whole number >= 0 and < 2^63, got {seed!r}."
     assert str(caught.value) == expected
-
-
-def test_numpy_seeds() -> None:
-    stream = FiniteStream(problem("baird"))
-    assert stream.begin(np.int64(3)) == stream.begin(3)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import numpy as np
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.cures.table import Treatment
+from steadytd.theory.cure import Cure
 from tests.support.helpers import random_problem
 from tests.support.realised import drawn
 
@@ -50,11 +50,11 @@ class Formulas:
         back = self.X.T * emphasis @ np.linalg.inv(N)
         return back @ (np.eye(len(self.d)) / scale - self.P) @ self.X, back @ self.r
 
-    def system(self, t: Treatment, a: float) -> tuple[Floats, Floats]:  # noqa: PLR0911, PLR0912
+    def system(self, t: Cure, a: float) -> tuple[Floats, Floats]:  # noqa: PLR0911, PLR0912
         """M and g at amount a: w <- w + alpha (g - M w); an iteration: w <- w + g - M w."""
-        eye, fixed = np.eye(self.k), t.cure.settings
+        eye, fixed = np.eye(self.k), t.settings
         A, G, C, b = self.A, self.G, self.C, self.b
-        match t.cure.name, fixed.get("penalty", fixed.get("ratio")):
+        match t.name, fixed.get("penalty", fixed.get("ratio")):
             case "perturbed_td", None:
                 return A + a * G, b
             case "perturbed_td", "outside":
@@ -100,14 +100,14 @@ class Formulas:
                 return np.block([[A, C.T], [A, G + a * eye]]), np.concatenate([b, b])
         raise AssertionError(t.title)
 
-    def slowest(self, t: Treatment, a: float) -> float:
+    def slowest(self, t: Cure, a: float) -> float:
         """Positive exactly if the mean update or iteration leads to its fixed point."""
         modes = np.linalg.eigvals(self.system(t, a)[0])
-        if t.cure.name == "partially_fitted":
+        if t.name == "partially_fitted":
             return float(1.0 - np.abs(1.0 - modes).max())
         return float(modes.real.min())
 
-    def error(self, c: Certificate, t: Treatment, a: float) -> float:
+    def error(self, c: Certificate, t: Cure, a: float) -> float:
         w = np.linalg.solve(*self.system(t, a))[: self.k]
         weights = c.problem.error_weights(c.policy)
         return float(np.sqrt(weights @ (self.X @ w - self.m.v_pi) ** 2))

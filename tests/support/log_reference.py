@@ -64,7 +64,6 @@ def transitions(batches: Iterable[LogBatch]) -> list[Transition]:
     found = []
     for b in batches:
         assert len(b) > 0
-        assert b.row == b.rows[0]
         assert b.obs.flags.c_contiguous and b.target_prob.flags.c_contiguous
         for i in range(len(b)):
             x_next = b.obs[b.row_next[i]]

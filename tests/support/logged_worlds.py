@@ -128,8 +128,3 @@ WORLDS: dict[str, Callable[[], World]] = {
     "line far": lambda: line(3.0, "poly:2"),
     "line near, poor features": lambda: line(-1.0, "raw"),
 }
-
-
-def discount_of(name: str) -> float | None:
-    """What the log does not say itself."""
-    return DISCOUNT if name.startswith("line") else None

@@ -12,11 +12,10 @@ from hypothesis import strategies as some
 
 import steadytd as st
 from steadytd.engine.learner import Learner
-from steadytd.theory import choose
+from steadytd.theory import cure as subject
+from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.choose import RATIOS, best_penalty, knife_edge, stabilising_ratio
-from steadytd.theory.margin import PenaltyPath, path_of
-from steadytd.theory.words.advice import advise_on
+from steadytd.theory.choose import RATIOS, penalty, stabilising_ratio
 from tests.support.draws import certified, examples, seeds
 from tests.support.helpers import random_problem
 from tests.support.made import with_rewards
@@ -160,7 +159,7 @@ def test_auto_keeps_clear_of_all_trouble(kind: str, seeds: range) -> None:
         assert is_clear(c, learner, eta, largest)
         assert {finding.code for finding in advise_on(c, eta)} <= {"sign_reversal"}
 
-        free = best_penalty(c.problem, learner.replace(eta=0), clear=False)
+        free = c.penalties.automatic(clear=False)
         chosen, least = (c.error(c.pencil.fixed_point(e)) for e in (eta, free))
         size = float(np.sqrt(c.moments.d @ c.moments.v_pi**2))
         assert least <= chosen + 1e-9 * (1.0 + size)
@@ -183,9 +182,8 @@ def test_what_the_margin_costs() -> None:
     for kind in KINDS:
         for seed in range(120):
             c = certified(kind, seed)
-            learner = c.resolved("perturbed_td", eta=0)
-            free = best_penalty(c.problem, learner, clear=False)
-            edge = knife_edge(c.problem, c.penalties)  # what the margin alone would take
+            free = c.penalties.automatic(clear=False)
+            edge = c.penalties.knife_edge  # what the margin alone would take
             clear = c.best_eta if edge is None else edge
             chosen, least = (c.error(c.pencil.fixed_point(e)) for e in (clear, free))
             ratios.append((chosen + 1e-9) / (least + 1e-9))
@@ -204,7 +202,7 @@ def test_the_least_error_alone_is_the_threshold_plus_a_little(
     """Without the margin, 5e-4 above a pole and 2e-4 above the crossing of a complex pair."""
     c = certified(kind, seed)
     learner = c.resolved("perturbed_td", eta=0)
-    eta = best_penalty(c.problem, learner, clear=False)
+    eta = c.penalties.automatic(clear=False)
     assert c.is_stable(learner.replace(eta=eta))
     assert 0.0 < eta - c.eta_hurwitz < 1e-3
     assert not is_clear(c, learner, eta, c.eta_hurwitz)
@@ -222,8 +220,8 @@ def test_auto_is_stable_and_no_worse_than_a_grid(
     The tolerance is rounding: 1e-9 of the size of the values.
     """
     c = certified(kind, seed)
-    lam, penalty = trace
-    learner = c.resolved("perturbed_td", eta="auto", lam=lam, penalty=penalty)
+    lam, form = trace
+    learner = c.resolved("perturbed_td", eta="auto", lam=lam, penalty=form)
     stable, error = stable_error(c, learner)
     assert stable
     assert c.is_stable(learner)
@@ -236,8 +234,8 @@ def test_auto_is_stable_and_no_worse_than_a_grid(
     better = [eta for eta, (ok, e) in zip(grid, tried, strict=True) if ok and e < less]
     # the grid does not know the largest unstable penalty exactly: up to its next point
     beyond = float(grid[np.searchsorted(grid, largest, side="right")]) if largest else 0.0
-    path = path_of(c.problem, learner.replace(eta=0.0))
-    if knife_edge(c.problem, path) is None:
+    path = penalty(c.problem, learner)
+    if path.knife_edge is None:
         assert not any(is_clear(c, learner, float(eta), beyond) for eta in better)
 
 
@@ -248,7 +246,7 @@ def test_every_penalty_well_above_the_definite_ones_is_clear(
 ) -> None:
     """The theorem: from eta_pd/0.89 on. So there always is a clear one below the paper's bound."""
     c = certified(kind, seed)
-    path = path_of(c.problem, c.resolved("perturbed_td", eta=0))
+    path = c.penalties
     eta = max(1e-9, factor * c.eta_pd / 0.89 * (1.0 + 1e-9))
     assert path.is_clear(eta)
     assert not {"near_pole", "near_crossing"} & {finding.code for finding in advise_on(c, eta)}
@@ -276,7 +274,7 @@ def test_crossings_with_scaled_traces(kind: str, lam: float) -> None:
     for seed in range(6):
         c = certified(kind, seed)
         learner = c.resolved("perturbed_td", eta=0, lam=lam)
-        path = path_of(c.problem, learner)
+        path = penalty(c.problem, learner)
         etas = np.random.default_rng(seed).uniform(0.0, 2.0, size=300) ** 2
         inside = np.array([any(lo < eta < hi for lo, hi in path.unstable) for eta in etas])
         np.testing.assert_array_equal(inside, unstable_at(c, learner, etas))
@@ -287,13 +285,15 @@ def test_crossings_with_scaled_traces(kind: str, lam: float) -> None:
 def test_the_edges_of_what_is_clear() -> None:
     """A tenth of eta away from the unstable set, or a fiftieth of its end if that is more."""
     chain = realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95)
-    path = path_of(chain, st.learner("perturbed_td:alpha=1,eta=0"))
+    path = Certificate(chain).penalties
     ((low, high),) = path.unstable  # both ends are poles, too
     edges = sorted({round(e, 7) for e in path.edges})
     assert edges == pytest.approx(
         [low - 0.02 * high, low + 0.02 * high, high / 1.1, high / 0.9], abs=1e-6
     )
-    reached = {t: path.near(1.0, t) for t in ((0.5, 0.89), (0.5, 0.91), (1.09, 2.0), (1.11, 2.0))}
+    reached = {
+        t: path.is_near(1.0, t) for t in ((0.5, 0.89), (0.5, 0.91), (1.09, 2.0), (1.11, 2.0))
+    }
     assert list(reached.values()) == [False, True, True, False]
     assert path.is_clear(min(path.edges))
     assert path.is_clear(max(path.edges))
@@ -304,8 +304,8 @@ def test_the_edges_of_what_is_clear() -> None:
 def test_a_short_interval_that_a_scan_missed_is_noticed_beside_the_penalty() -> None:
     """The path of the chain as if nothing were known to be unstable: 0.0346 to 0.3337 is."""
     chain = realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95)
-    known = path_of(chain, st.learner("perturbed_td:alpha=1,eta=0"))
-    path = PenaltyPath(known.moments, known.pencil, known.system, poles=[], unstable=[])
+    path = Certificate(chain).penalties
+    vars(path)["_stable_set"] = ([], [], False)
     found = {eta: path.is_clear(eta) for eta in (0.03, 0.033, 0.1, 0.35, 0.38)}
     assert found == {0.03: True, 0.033: False, 0.1: False, 0.35: False, 0.38: True}
 
@@ -393,24 +393,26 @@ def test_a_law_of_ones_own_cannot_ask_for_what_nobody_chooses() -> None:
 
 def test_the_search_goes_on_until_a_penalty_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     """It need not with the grid as it is, which reaches twice the threshold."""
-    monkeypatch.setattr(choose, "GRID", np.array([0.0, 0.01]))  # 0.08, 0.16, 0.32, 0.64 at last
-    monkeypatch.setattr(choose.PenaltyErrors, "turns", [])
+    monkeypatch.setattr(
+        subject, "PENALTIES", np.array([0.0, 0.01])
+    )  # 0.08, 0.16, 0.32, 0.64 at last
+    monkeypatch.setattr(subject.Cure, "turns", [])
     learner = st.learner("perturbed_td", alpha=1, eta=0)
-    found = best_penalty(st.problem("three_state"), learner)
+    found = penalty(st.problem("three_state"), learner).automatic()
     assert found == pytest.approx(18 / 35, abs=1e-6)
-    monkeypatch.setattr(choose, "DOUBLINGS", 3)
+    monkeypatch.setattr(subject, "DOUBLINGS", 3)
     with pytest.raises(
         st.InputError, match=r"every eta up to 32 is too close to an unstable one on"
     ):
-        best_penalty(st.problem("three_state"), learner)
+        penalty(st.problem("three_state"), learner).automatic()
 
 
 def test_without_rewards_a_bound_beside_the_threshold_is_not_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     p = st.problem("theta2theta")
-    monkeypatch.setattr(choose, "bounds", lambda m: {"sqrt_kappa": 0.085, "paper": 0.8})
-    found = best_penalty(p, st.learner("perturbed_td", alpha=0.77, eta=0))
+    monkeypatch.setattr(subject, "bounds", lambda m: {"sqrt_kappa": 0.085, "paper": 0.8})
+    found = penalty(p, st.learner("perturbed_td", alpha=0.77, eta=0)).automatic()
     assert found == pytest.approx(2 * 0.08)
 
 

@@ -9,14 +9,17 @@ import pytest
 import scipy.linalg
 
 import steadytd as st
-from steadytd.learners import algorithm
 from steadytd.mdp.moments import Expectation
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.cures import nstep_td, partially_fitted, target_td, truncated_etd
-from steadytd.theory.cures.cure import Cure, Setting
-from steadytd.theory.cures.laws import law_cure
-from steadytd.theory.cures.search import stable_set
-from steadytd.theory.cures.table import FILES, Treatment, treatments
+from steadytd.theory.choose import law_cure
+from steadytd.theory.cure import Cure, Setting
+from steadytd.theory.cures import (
+    cures_of,
+    nstep_td,
+    partially_fitted,
+    slow_target_td,
+    truncated_etd,
+)
 from steadytd.theory.variance import noise
 from tests.support.cured import CURED, Formulas, certificate
 from tests.support.draws import examples
@@ -38,23 +41,23 @@ def test_without_discount_every_cure_is_compared() -> None:
         found = c.recommended(cures=True)
         assert found is not None
         assert found.numbers["error"] <= 1.06 * error  # 5 % are equally good
-        assert not any(t.found.unstable for t in c.treatments if t.cure.name == "target_td")
+        assert not any(t.unstable for t in c.treatments if t.name == "target_td")
 
 
-def amounts(t: Treatment) -> list[float]:
+def amounts(t: Cure) -> list[float]:
     """Amounts of a cure, dense where something may happen."""
-    low = t.cure.low
-    if t.cure.whole:
+    low = t.low
+    if t.whole:
         return [low + k for k in (*range(16), 19, 24, 33, 60)]
-    ends = [e for interval in t.found.unstable for e in interval if np.isfinite(e)]
-    top = t.cure.high if t.cure.high <= 1.0 else 2.0 * max([1.0, *ends])
+    ends = [e for interval in t.unstable for e in interval if np.isfinite(e)]
+    top = t.high if t.high <= 1.0 else 2.0 * max([1.0, *ends])
     near = [e + s * 1e-5 * (1.0 + e) for e in ends for s in (-1.0, 1.0)]
     grid = [*np.linspace(low, top, 40), *near, low + 1e-3]
-    return [float(a) for a in grid if low <= a <= top and not (t.cure.open_below and a == low)]
+    return [float(a) for a in grid if low <= a <= top and not (t.open_below and a == low)]
 
 
-def said_stable(t: Treatment, a: float) -> bool:
-    return not any(lo <= a <= hi for lo, hi in t.found.unstable)
+def said_stable(t: Cure, a: float) -> bool:
+    return not any(lo <= a <= hi for lo, hi in t.unstable)
 
 
 QUICK = ("chain",)
@@ -66,7 +69,7 @@ def test_the_sets_are_those_of_the_eigenvalues(name: str) -> None:
     """And the errors along them are those of the formulas."""
     c = certificate(name)
     f = Formulas(c)
-    assert {t.cure.name for t in c.treatments} == NAMES
+    assert {t.name for t in c.treatments} == NAMES
     for t in c.treatments:
         verdicts = []
         for a in amounts(t):
@@ -75,9 +78,9 @@ def test_the_sets_are_those_of_the_eigenvalues(name: str) -> None:
             if abs(slowest) > 1e-8 * size:
                 verdicts.append(slowest > 0.0)
                 assert said_stable(t, a) is (slowest > 0.0), (t.title, a)
-            if t.cure.weights(a) is not None and abs(slowest) > 1e-4 * size:
+            if t.weights(a) is not None and abs(slowest) > 1e-4 * size:
                 error = f.error(c, t, a)
-                assert t.cure.error(a) == pytest.approx(error, rel=1e-6, abs=1e-9), (t.title, a)
+                assert t.error(a) == pytest.approx(error, rel=1e-6, abs=1e-9), (t.title, a)
         assert len(verdicts) > 10
         row = t.row
         if t.best is not None:
@@ -88,7 +91,7 @@ def test_the_sets_are_those_of_the_eigenvalues(name: str) -> None:
 def test_sets_with_gaps_were_seen() -> None:
     """None of them need be monotone."""
     chain = {t.title: t for t in certificate("chain").treatments}
-    assert chain["perturbed_td"].found.first(chain["perturbed_td"].cure) == 0.0
+    assert chain["perturbed_td"].smallest == 0.0
     assert chain["perturbed_td"].row["stable_from"] > 0.1
     three = {t.title: t for t in certificate("three_state").treatments}
     assert three["nstep_td"].row["unstable"] == [[1.0, 1.0], [3.0, 3.0]]
@@ -111,7 +114,7 @@ def test_the_known_facts(name: str, lam: float, n: int, radius: float) -> None:
     G, A = setting.G, setting.A
     fitted = np.abs(np.linalg.eigvals(np.linalg.solve(G, G - A))).max()
     assert fitted == pytest.approx(radius, abs=1e-3)
-    steps, partially = (stable_set(make(setting)) for make in FILES[:2])
+    steps, partially = nstep_td(setting), partially_fitted(setting)
     assert steps.unstable[-1][1] == n
     assert (partially.unstable[-1][1] == float("inf")) is (radius > 1.0)
     c = Certificate(st.problem(name))
@@ -124,8 +127,8 @@ def test_from_some_number_on_all_are_stable(kind: str) -> None:
     """The theorem's numbers for n-step TD and truncated ETD: definite from there on."""
     for seed in range(3):
         setting = Setting(drawn(kind, seed))
-        for module in (nstep_td, truncated_etd):
-            cure, start = module.cure(setting), module.certain_from(setting.m)
+        for cure in (nstep_td(setting), truncated_etd(setting)):
+            start = cure.certain
             assert start is not None
             for n in (start, start + 1.0, start + 2.0, 2.0 * start + 5.0):
                 M = cure.system(n).M
@@ -134,12 +137,13 @@ def test_from_some_number_on_all_are_stable(kind: str) -> None:
 
 def test_a_bound_that_holds_once_need_not_hold_again() -> None:
     """||P_gamma^n||^2 <= q_n is below 1 at n = 5, not at 6 and 7, and then for ever."""
-    m = drawn("sparse", 62).moments()
+    setting = Setting(drawn("sparse", 62))
+    m = setting.m
     inner, d = m.P_gamma[np.ix_(m.visited, m.visited)], m.d[m.visited]
     powers = [np.linalg.matrix_power(inner, n) for n in range(1, 40)]
     below = [P.sum(axis=1).max() * (d @ P / d).max() < 1.0 for P in powers]
     assert below == [False] * 4 + [True] + [False] * 2 + [True] * 32
-    assert nstep_td.certain_from(m) == 8.0
+    assert nstep_td(setting).certain == 8.0
 
 
 def test_complex_pairs_are_not_missed() -> None:
@@ -150,17 +154,17 @@ def test_complex_pairs_are_not_missed() -> None:
         return Expectation(M=scipy.linalg.block_diag(*pairs), g=np.zeros(4))
 
     setting = Setting(st.problem("theta2theta"))
-    found = stable_set(Cure(name="made", amount="a", setting=setting, system=system))
+    found = Cure(name="made", amount="a", setting=setting, system=system)
     assert found.exact
     assert np.ravel(found.unstable) == pytest.approx([0.0, 1.0, 1.01, np.inf], abs=1e-9)
 
 
 def test_two_vectors_are_scanned_above_rank_20() -> None:
     """As the theory page says: their matrices have twice as many rows, and 40 is the limit."""
-    setting = Setting(random_problem(0, states=24, actions=2, features=21))
+    problem = random_problem(0, states=24, actions=2, features=21)
     found = {
-        law: stable_set(law_cure(setting, algorithm(law), amount, {})).exact
-        for law, amount in (("tdc", "ratio"), ("tdrc", "reg"), ("ridge_td", "ridge"))
+        law: law_cure(problem, st.learner(law, alpha=1.0, **{name: 1.0}), name).exact
+        for law, name in (("tdc", "ratio"), ("tdrc", "reg"), ("ridge_td", "ridge"))
     }
     assert found == {"tdc": False, "tdrc": False, "ridge_td": True}
 
@@ -172,8 +176,8 @@ def test_partially_fitted_iteration_does_what_is_said() -> None:
     for name in CURED:
         c = certificate(name)
         f = Formulas(c)
-        (t,) = [t for t in c.treatments if t.cure.name == "partially_fitted"]
-        alpha, end = t.cure.settings["alpha"], np.linalg.solve(f.A, f.b)
+        (t,) = [t for t in c.treatments if t.name == "partially_fitted"]
+        alpha, end = t.settings["alpha"], np.linalg.solve(f.A, f.b)
         for inner in range(1, 9):
             slowest = f.slowest(t, inner)
             if abs(slowest) < 0.02:
@@ -207,9 +211,9 @@ def test_a_slow_copy_needs_less_than_fitted_iteration() -> None:
     assert np.abs(1.0 - modes).max() > 1.0
     assert not c.td_stable
     setting = Setting(c.problem)
-    copied = partially_fitted.cure(setting)
+    copied = partially_fitted(setting)
     assert not copied.stable(copied.high)
-    assert target_td.slow(setting).stable(0.0)
+    assert slow_target_td(setting).stable(0.0)
     assert [c.is_stable("target_td", ratio=r) for r in (1e-3, 10.0)] == [True, False]
     assert slow_copy(f, 1e-3) > 0.0 > slow_copy(f, 10.0)
 
@@ -227,7 +231,7 @@ def test_what_the_page_of_target_td_says() -> None:
         assert (slow_copy(f, ratio) > 0.0) is bool(modes.real.min() > 0.0)
         if np.linalg.det(f.A) < 0.0:
             assert all(slow_copy(f, r) < 0.0 for r in np.geomspace(1e-6, 1e6, 13))
-            copied = partially_fitted.cure(Setting(c.problem))
+            copied = partially_fitted(Setting(c.problem))
             assert not any(copied.stable(float(t)) for t in (1, 2, 3, 5, 10, 30, 100, 1000))
         fitted = bool(np.abs(1.0 - modes).max() < 1.0)
         seen.add((fitted, bool(modes.real.min() > 0.0), bool(np.linalg.det(f.A) > 0.0)))
@@ -261,8 +265,8 @@ def test_rates_and_step_sizes_are_those_of_the_learners() -> None:
     """Of cures that are learners: the certificate's own numbers for the same learner."""
     c = certificate("three_state")
     for t in c.treatments:
-        if t.cure.learner is not None and t.best is not None:
-            learner = t.cure.learner(t.best)
+        if t.learner is not None and t.best is not None:
+            learner = t.learner(t.best)
             assert t.row["largest_alpha"] == pytest.approx(c.largest_alpha(learner))
             assert t.row["error"] == pytest.approx(c.error(c.fixed_point(learner)))
             assert t.row["finite_variance"] is c.variance(learner).finite
@@ -312,8 +316,8 @@ def test_noise_is_that_of_all_trajectories() -> None:
             weight *= rho[s[k], a[k]] * (m.gamma[s[k - 1], a[k - 1], s[k]] if k else 1.0)
             squares += weight**2
             total[k + 1] += chance * squares
-    cure = nstep_td.cure(Setting(p))
-    assert [cure.scatter(n) for n in (1.0, 2.0, 3.0)] == pytest.approx(np.sqrt(total[1:]))
+    cure = nstep_td(Setting(p))
+    assert [cure.noise(n) for n in (1.0, 2.0, 3.0)] == pytest.approx(np.sqrt(total[1:]))
     assert noise(p, st.learner("td:alpha=1")) == pytest.approx(total[1] ** 0.5)
     assert noise(p, st.learner("tdc:alpha=1")) == pytest.approx(total[1] ** 0.5)
 
@@ -328,7 +332,7 @@ def test_noise_of_traces_and_emphasis() -> None:
     assert noise(p, st.learner("td:alpha=1,lam=0.6")) == pytest.approx(np.sqrt(setting.m.d @ V))
     assert noise(p, st.learner("perturbed_td:alpha=1,lam=0.6,eta=0.2")) < np.sqrt(setting.m.d @ V)
     found = noise(p, st.learner("etd:alpha=1"))
-    assert found == pytest.approx(truncated_etd.cure(setting).scatter(60.0), rel=1e-6)
+    assert found == pytest.approx(truncated_etd(setting).noise(60.0), rel=1e-6)
     assert found == noise(p, st.learner("etd_beta:alpha=1,beta=0.5"))
     rng = np.random.default_rng(0)
     on_policy = st.Problem(
@@ -360,6 +364,6 @@ def test_the_frame() -> None:
 def test_problems_with_inactive_states() -> None:
     """High-Variance Rooms and Rooms, the last target policy: everything has an answer."""
     for name in ("rooms", "high_variance_rooms"):
-        found = treatments(st.problem(name), 7)
-        assert {t.cure.name for t in found} == NAMES
-        assert all(t.best is not None for t in found if t.cure.name == "ridge_td")
+        found = cures_of(st.problem(name), 7)
+        assert {t.name for t in found} == NAMES
+        assert all(t.best is not None for t in found if t.name == "ridge_td")

@@ -17,11 +17,11 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
 from steadytd.base.wording import about
+from steadytd.theory import advice, recommend
+from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.cures.table import Treatment
+from steadytd.theory.cure import Cure
 from steadytd.theory.exact import exact_error
-from steadytd.theory.words import advice, recommend
-from steadytd.theory.words.advice import advise_on
 from tests.support.cured import Formulas
 from tests.support.draws import examples, seeds
 from tests.support.made import (
@@ -406,17 +406,19 @@ def recommended_cure(c: Certificate, m: Model, f: Finding) -> None:
     first = c.recommended()
     assert first is not None
     assert n["error"] < first.numbers["error"] / 1.05
-    found, most = {}, 1000.0 * c.treatments[0].cure.setting.scatter
+    found, most = {}, 1000.0 * c.treatments[0].setting.td_noise
     for t in c.treatments:
-        if t.best is None or not t.finite or not t.cure.comparable:
+        if t.best is None or not t.has_finite_variance(t.best) or not t.comparable:
             continue
-        if (t.cure.scatter(t.best) or np.inf) > most:
-            assert (t.error or 0.0) >= n["error"] or t.title in f.text.partition("Not counted")[2]
+        if (t.noise(t.best) or np.inf) > most:
+            assert (t.best_error or 0.0) >= n["error"] or t.title in f.text.partition("Too noisy")[
+                2
+            ]
             continue
         assert formulas.slowest(t, t.best) > 0.0
         found[t.title] = formulas.error(c, t, t.best), t
     (title,) = [k for k, (_, t) in found.items()
-                if (t.cure.name, {**t.cure.settings, t.cure.amount: t.best})
+                if (t.name, {**t.settings, t.amount: t.best})
                 == (n["learner"], n["params"])]  # fmt: skip
     own = found[title][1]
     tiny = 1e-8 * (1.0 + m.size)
@@ -430,22 +432,22 @@ def recommended_cure(c: Certificate, m: Model, f: Finding) -> None:
         t = found[key][1]
         modes = np.linalg.eigvals(formulas.system(t, t.best or 0.0)[0])
         rate = modes.real.min() * (2.0 * modes.real / np.abs(modes) ** 2).min()
-        if t.cure.name == "partially_fitted":
+        if t.name == "partially_fitted":
             rate = 1.0 - np.abs(1.0 - modes).max() ** (1.0 / (t.best or 0.0))
-        speeds[key] = rate / (t.cure.scatter(t.best or 0.0) or np.inf) ** 2
+        speeds[key] = rate / (t.noise(t.best or 0.0) or np.inf) ** 2
     assert speeds[title] >= (1.0 - 1e-5) * max(speeds.values())
     assert ("its fixed point has the least error" in f.text) is (equal == {title})
     assert n["reason"] == ("least_error" if equal == {title} else "fastest")
     assert n["noise"] <= most  # a million times as many steps are no cheap cure
     assert n["decay_steps"] <= 10**6
-    if own.cure.name != "partially_fitted":
+    if own.name != "partially_fitted":
         its_horizon(f, formulas.system(own, own.best or 0.0)[0])
 
 
-def _lasts(c: Certificate, t: Treatment, first: Finding) -> float:
+def _lasts(c: Certificate, t: Cure, first: Finding) -> float:
     """The horizon of a cure that is better and was not taken, at its own step size."""
     alpha = t.moments.largest_alpha if t.moments else 10.0 * first.numbers["alpha"]
-    modes = np.linalg.eigvals(t.cure.system(t.best or 0.0).M)
+    modes = np.linalg.eigvals(t.system(t.best or 0.0).M)
     return float(np.log(100.0) / -np.log(np.abs(1.0 - 0.1 * alpha * modes).max())) * 10.0
 
 
@@ -624,5 +626,5 @@ def test_a_cure_beyond_use_is_not_called_cheap(seeds: range) -> None:
         found = c.recommended(cures=True)
         assert found is not None
         recommended(c, Model(c.problem), found)
-        loud += "Not counted, with over 1000 times the noise without cure: " in found.text
+        loud += "Too noisy, with over 1000 times the noise of TD: " in found.text
     assert loud

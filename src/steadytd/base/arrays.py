@@ -24,7 +24,7 @@ def frozen(values: ArrayLike, dtype: type[np.generic] = np.float64) -> NDArray[A
 
 
 def repeated(block: Floats, times: int) -> Floats:
-    """A matrix with so many copies of a block on its diagonal (SciPy's takes ten times as long).
+    """A matrix with `times` copies of a block on its diagonal (ten times faster than SciPy's).
 
     >>> repeated(np.array([[1.0, 2.0]]), 2).tolist()
     [[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]
@@ -36,12 +36,12 @@ def repeated(block: Floats, times: int) -> Floats:
     return found.reshape(times * rows, times * columns)
 
 
-def on_cache_line(shape: tuple[int, ...]) -> Floats:
+def on_cache_line(shape: tuple[int, ...], dtype: str = "float64") -> NDArray[Any]:
     """Zeros that begin on a cache line: a vector load that crosses two lines costs two loads."""
-    size = math.prod(shape)
-    room = np.zeros(size + 8)
-    begin = -room.ctypes.data % 64 // 8
-    return room[begin : begin + size].reshape(shape)
+    size, item = math.prod(shape), np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64 // item, dtype=dtype)
+    begin = -memory.ctypes.data % 64 // item
+    return memory[begin : begin + size].reshape(shape)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

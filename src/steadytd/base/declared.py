@@ -1,4 +1,4 @@
-"""What users declare: things by their names, and functions that can be compiled."""
+"""Checks of what users declare for a law: options by name, and functions to compile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RAISE = opmap["RAISE_VARARGS"]  # what `raise` and `assert` become
 
 
 def by_name(owner: str, option: str, given: object) -> dict[str, Any]:
-    """What an option holds by name; the names are used as variables.
+    """The entries of an option, whose names must be usable as variables.
 
     >>> by_name("law mine", "params", None)
     {}
@@ -33,7 +33,7 @@ def by_name(owner: str, option: str, given: object) -> dict[str, Any]:
 
 
 def require_functions(owner: str, given: Iterable[object]) -> None:
-    """Refuse what is no plain function, or raises: compiled code hands no exception on."""
+    """Refuse what is no plain function, or raises: compiled code cannot pass on an exception."""
     for one in given:
         if not isinstance(one, FunctionType):
             raise InputError(

@@ -48,5 +48,5 @@ def users_own(what: str) -> Iterator[None]:
     except InputError:  # from a call of ours: a sentence already
         raise
     except Exception as error:
-        said = f"{type(error).__name__}{f' ({error})' if str(error) else ''}."
-        raise InputError(f"{what} failed: {said}") from error
+        cause = f"{type(error).__name__}{f' ({error})' if str(error) else ''}."
+        raise InputError(f"{what} failed: {cause}") from error

@@ -1,17 +1,16 @@
 """Files appear whole or not at all: written under a temporary name, then renamed.
 
-So do the files of one command: made in a hidden directory beside their place, then moved. Nothing
-else in the library makes the name of a file from a name that others chose (`file_name`). Whatever
-the disk refuses is a `DiskError`: one sentence with the place, the reason and the remedy.
+The files of one command likewise: written to a hidden directory beside the target, then moved. Only
+`file_name` makes a file's name from a name that a user chose. Whatever the disk refuses becomes a
+`DiskError`: one sentence with the place, the reason and the remedy.
 
-Arrays are kept in NumPy archives without pickle: reading a file never runs code. What is kept from
-one call to the next stands under `cache_directory` with its own identity (see `identity`) and a
-hash of the rest: a damaged, exchanged or stale file is as good as none, and is written again.
+Arrays are saved in NumPy archives without pickle: reading a file never runs code. A cached file, in
+`cache_directory`, begins with its identity (see `identity`) and a hash of its content: a damaged,
+exchanged or stale file counts as missing, and is written again.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import io
@@ -33,22 +32,22 @@ from numpy.typing import NDArray
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import SizeError, require_room
 
-MARK = 64  # length of a hash in hexadecimal digits
+HASH = 64  # length of a hash in hexadecimal digits
 PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ ,.=+()-]{0,78}[A-Za-z0-9_=+()-])?")
 RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])( *\..*)?", re.IGNORECASE)  # Windows
-KEPT = 40  # characters of a name that is not plain
-PARTIAL = ".partial"  # ends the name of a directory whose files are not all there yet
+PREFIX = 40  # characters of a longer name that begin another
+PARTIAL = ".partial"  # ends the name of a directory that is not complete yet
+ABANDONED = 86_400.0  # seconds after which such a directory is a killed command's
 MOST_UNPACKED = 5e8  # bytes of a compressed archive: a small file must not fill the memory
-LEFT_BEHIND = 86_400.0  # seconds after which such a directory is a killed command's
 
 
 def file_name(name: str, among: Iterable[str] = ()) -> str:
-    """A part of a file's name for `name`, never a path, for every file system.
+    """A file name for `name`, never a path, that every file system accepts.
 
     A plain name is its own file name: letters, digits and common signs, not hidden, not reserved.
-    Of any other the plain characters are kept, with a hash of the whole behind a ~, which no plain
-    name has: different names have different files. So do the names of `among` that differ in
-    capital letters only, which some file systems do not tell apart.
+    Any other becomes its plain characters, a ~ and a hash of the whole. No plain name has a ~, so
+    different names have different files. Names of `among` that differ only in capital letters get
+    a hash too, because some file systems do not distinguish them.
 
     >>> file_name("collision"), file_name("random walk, 5 states"), file_name("../../escape")
     ('collision', 'random walk, 5 states', 'escape~efbf103bcec5')
@@ -58,9 +57,9 @@ def file_name(name: str, among: Iterable[str] = ()) -> str:
     alike = any(other != name and other.lower() == name.lower() for other in among)
     if PLAIN.fullmatch(name) and not RESERVED.fullmatch(name) and not alike:
         return name
-    start = re.sub("[^A-Za-z0-9_-]+", "_", name).strip("_-")[:KEPT] or "name"
-    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{start}~{mark}"
+    start = re.sub("[^A-Za-z0-9_-]+", "_", name).strip("_-")[:PREFIX] or "name"
+    suffix = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{start}~{suffix}"
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
@@ -69,10 +68,8 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
     >>> file_names(["Soft", "soft", "b"])
     {'Soft': 'Soft~5964d4672956', 'soft': 'soft~f5f445528f4a', 'b': 'b'}
     """
-    alike: dict[str, list[str]] = {}
-    for name in (every := list(names)):
-        alike.setdefault(name.lower(), []).append(name)
-    return {name: file_name(name, alike[name.lower()]) for name in every}
+    among = list(names)
+    return {name: file_name(name, among) for name in among}
 
 
 class DiskError(InputError, OSError):
@@ -80,7 +77,7 @@ class DiskError(InputError, OSError):
 
 
 def disk_error(error: OSError, place: str | Path, remark: str = "") -> DiskError:
-    """The error for `place`, said in one sentence; `remark` says what of the work is kept."""
+    """The error as one sentence about `place`; `remark` says how much of the work is saved."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     remedy = "make room there, or name another place" if full else "name another place"
     found = DiskError(f"cannot write to '{place}': {reason(error)}. {remark}To go on, {remedy}.")
@@ -94,31 +91,13 @@ def reason(error: OSError) -> str:
     return "the disk is full" if full else str(error.strerror or error).rstrip(".")
 
 
-@contextmanager
-def replacing(path: Path, mode: int = 0o666) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it to `path` on success, delete it otherwise.
-
-    The file has the mode that the user's umask leaves of `mode`, as any file that is opened.
-    """
-    prefix = f".{path.stem[:40]}-"  # the longest name that the file system takes may be taken
-    temporary = path.with_name(f"{prefix}{secrets.token_hex(4)}{path.suffix}")
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-    try:
-        yield temporary
-        _to_disk(temporary)
-        temporary.replace(path)
-        _to_disk(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _to_disk(path: Path) -> None:
     """Have a file's bytes, or a directory's names, on the disk before going on.
 
-    A machine that loses power after the renaming has otherwise an empty file of the right name.
+    Otherwise a loss of power after the renaming could leave an empty file of the right name.
     """
     directory = path.is_dir()
-    with suppress(OSError) if directory else nullcontext():  # not every system can for a directory
+    with suppress(OSError) if directory else nullcontext():  # some systems cannot do directories
         handle = os.open(path, os.O_RDONLY if directory else os.O_RDWR)
         try:
             os.fsync(handle)
@@ -129,15 +108,25 @@ def _to_disk(path: Path) -> None:
 def write_whole(
     path: Path, content: bytes | str | Callable[[Path], object], mode: int = 0o666
 ) -> Path:
-    """Write bytes, text, or whatever a function writes to the path it is given."""
+    """Write bytes, text, or whatever a function writes to the path that it is called with.
+
+    The content is written to a temporary file beside `path`, which then replaces `path`. As any
+    file that is opened, it has the mode that the user's umask leaves of `mode`.
+    """
+    prefix = f".{path.stem[:PREFIX]}-"  # short: `path` may have the longest name that is allowed
+    temporary = path.with_name(f"{prefix}{secrets.token_hex(4)}{path.suffix}")
     try:
-        with replacing(path, mode) as temporary:
-            if isinstance(content, bytes):
-                temporary.write_bytes(content)
-            elif isinstance(content, str):
-                temporary.write_text(content, encoding="utf-8")
-            else:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        try:
+            if callable(content):
                 content(temporary)
+            else:
+                temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+            _to_disk(temporary)
+            temporary.replace(path)
+            _to_disk(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise disk_error(error, path) from error
     return path
@@ -155,20 +144,20 @@ def filling(directory: str | Path) -> Iterator[Path]:
     """Yield an empty directory; in the end its files appear in `directory` together, or none does.
 
     A new directory appears by one renaming. In one that exists, files of the same names are
-    replaced, pages last, and put back if one of them cannot be; all others are left alone.
+    replaced, pages last, and restored if one of them cannot be; all others stay as they are.
     """
     target = Path(directory)
-    new = _missing(target.parent)
+    new_parents = [one for one in (target.parent, *target.parent.parents) if not one.exists()]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        room = target if target.is_dir() else target.parent
-        _sweep(room)
-        made = room / f".{target.name[:40]}-{secrets.token_hex(8)}{PARTIAL}"
+        parent = target if target.is_dir() else target.parent
+        _remove_abandoned(parent)
+        made = parent / f".{target.name[:PREFIX]}-{secrets.token_hex(8)}{PARTIAL}"
         made.mkdir()
         try:
             yield made
-            for one in (*made.rglob("*"), made):
-                _to_disk(one)
+            for path in (*made.rglob("*"), made):
+                _to_disk(path)
             if target.exists():
                 _move_together(made, target)
                 _to_disk(target)
@@ -178,30 +167,25 @@ def filling(directory: str | Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(made, ignore_errors=True)
     except BaseException as error:
-        for one in new:
+        for path in new_parents:
             with suppress(OSError):
-                one.rmdir()
+                path.rmdir()
         if isinstance(error, OSError):
             remark = "None of the command's files was written. "
             raise disk_error(error, target, remark) from error
         raise
 
 
-def _missing(path: Path) -> list[Path]:
-    """The directories that are made with `path`, deepest first."""
-    return [one for one in (path, *path.parents) if not one.exists()]
-
-
-def _sweep(room: Path) -> None:
-    """Remove what commands that were killed left behind."""
-    for old in room.glob(f".*-*{PARTIAL}"):
+def _remove_abandoned(directory: Path) -> None:
+    """Remove what killed commands left behind."""
+    for old in directory.glob(f".*-*{PARTIAL}"):
         with suppress(OSError):
-            if time.time() - old.stat().st_mtime > LEFT_BEHIND:
+            if time.time() - old.stat().st_mtime > ABANDONED:
                 shutil.rmtree(old, ignore_errors=True)
 
 
 def _move_together(made: Path, target: Path) -> None:
-    """Move files into a directory that exists; if one cannot be moved, all is as before."""
+    """Move files into a directory that exists; if one cannot be moved, undo the others."""
     files = sorted(made.iterdir(), key=lambda file: (file.suffix == ".html", file.name))
     before = made / "before"
     before.mkdir()
@@ -210,7 +194,10 @@ def _move_together(made: Path, target: Path) -> None:
         if place.is_dir():
             raise IsADirectoryError(errno.EISDIR, f"'{place}' is a directory")
         if place.exists():
-            _second_name(place, before / file.name)
+            try:
+                (before / file.name).hardlink_to(place)
+            except OSError:  # a file system without links
+                shutil.copy2(place, before / file.name)
     moved: list[Path] = []
     try:
         for file in files:
@@ -227,14 +214,6 @@ def _move_together(made: Path, target: Path) -> None:
         raise
 
 
-def _second_name(file: Path, name: Path) -> None:
-    """A link to the file, or a copy where the file system has no links."""
-    try:
-        name.hardlink_to(file)
-    except OSError:
-        shutil.copy2(file, name)
-
-
 def write_arrays(path: Path, arrays: Mapping[str, Any], *, compressed: bool = False) -> Path:
     """Write arrays to a NumPy archive under their names."""
 
@@ -248,9 +227,9 @@ def write_arrays(path: Path, arrays: Mapping[str, Any], *, compressed: bool = Fa
 
 @contextmanager
 def reading_arrays(path: Path, what: str) -> Iterator[Any]:
-    """Yield the archive at `path`, which is to be a saved `what`; one sentence if it is not.
+    """Yield the archive at `path`, a saved `what`.
 
-    The same sentence is given for anything that is found wrong while the archive is open.
+    Whatever is found wrong while the archive is open becomes one `InputError`.
     """
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
@@ -265,23 +244,23 @@ def reading_arrays(path: Path, what: str) -> Iterator[Any]:
 
 
 def require_writable(path: str | Path) -> None:
-    """Notice before the work, without making anything, that results cannot be written to `path`."""
-    there = Path(path)
+    """Fail before the work, without making anything, if results cannot be written to `path`."""
+    nearest = Path(path)
     try:
-        while not there.exists() and there != there.parent:
-            there = there.parent
-        fine = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+        while not nearest.exists() and nearest != nearest.parent:
+            nearest = nearest.parent
+        writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
     except OSError as error:
         raise disk_error(error, path) from error
-    if not fine:
+    if not writable:
         raise InputError(
-            f"cannot write to the output directory '{path}': '{there}' is not a directory that "
+            f"cannot write to the output directory '{path}': '{nearest}' is not a directory that "
             "you may write to; name another."
         )
 
 
 def _require_size(path: Path, what: str, archive: ZipFile | None) -> None:
-    """Refuse an archive by what it says its arrays take; one array alone is what it is."""
+    """Refuse an archive by the sizes that it states; a file of one array states none."""
     parts = [] if archive is None else archive.infolist()
     total = sum(part.file_size for part in parts)
     require_room(f"'{path}', unpacked,", total, f"it is hardly a saved {what}")
@@ -295,7 +274,7 @@ def _require_size(path: Path, what: str, archive: ZipFile | None) -> None:
 
 
 def output_directory(path: str | Path) -> Path:
-    """Make the directory `path` (and its parents), or say in one sentence why it cannot be used."""
+    """Make the directory `path` and its parents; an `InputError` says why it cannot be used."""
     directory = Path(path)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -310,7 +289,7 @@ def output_directory(path: str | Path) -> Path:
 
 
 def cache_directory() -> Path:
-    """Where machine code and results are kept: `STEADYTD_CACHE_DIR`, or the user's own."""
+    """Where machine code and results are cached: `STEADYTD_CACHE_DIR`, or the user's own."""
     import platformdirs
 
     named = os.environ.get("STEADYTD_CACHE_DIR")
@@ -318,41 +297,41 @@ def cache_directory() -> Path:
 
 
 def made_cache_directory() -> Path:
-    """The same, made for this user alone where it was not there."""
+    """The same, created for this user alone where it is missing."""
     directory = cache_directory()
     directory.parent.mkdir(parents=True, exist_ok=True)
     directory.mkdir(mode=0o700, exist_ok=True)
     return directory
 
 
-def read_kept(name: str, identity: str) -> bytes | None:
-    """What is kept under this name, if it has this identity and is whole."""
+def read_cached(name: str, identity: str) -> bytes | None:
+    """The content of a cached file, if it has this identity and is whole."""
     try:
-        content = (cache_directory() / name).read_bytes()
+        file = (cache_directory() / name).read_bytes()
     except OSError:
         return None
-    own, check, rest = content[:MARK], content[MARK : 2 * MARK], content[2 * MARK :]
-    whole = own == identity.encode() and check == hashlib.sha256(rest).hexdigest().encode()
-    return rest if whole else None
+    own, check, content = file[:HASH], file[HASH : 2 * HASH], file[2 * HASH :]
+    whole = own == identity.encode() and check == hashlib.sha256(content).hexdigest().encode()
+    return content if whole else None
 
 
-def write_kept(name: str, identity: str, rest: bytes) -> None:
-    """Keep something, if the directory can be written to; nobody else may, whatever the umask."""
-    head = (identity + hashlib.sha256(rest).hexdigest()).encode()
-    with contextlib.suppress(OSError):
-        write_whole(made_cache_directory() / name, head + rest, 0o644)
+def write_cached(name: str, identity: str, content: bytes) -> None:
+    """Cache something, if the directory can be written to; only its owner may change the file."""
+    head = (identity + hashlib.sha256(content).hexdigest()).encode()
+    with suppress(OSError):
+        write_whole(made_cache_directory() / name, head + content, 0o644)
 
 
-def kept_arrays(
+def cached_arrays(
     name: str, identity: str, make: Callable[[], Mapping[str, Any]]
 ) -> dict[str, NDArray[Any]]:
-    """The arrays that `make` returns, kept under a name and all that decides them."""
+    """The arrays that `make` returns, cached under a name and the identity of all inputs."""
     file = f"{name}-{identity[:24]}.npz"
-    rest = read_kept(file, identity)
-    if rest is None:
+    content = read_cached(file, identity)
+    if content is None:
         made, buffer = make(), io.BytesIO()
         np.savez(buffer, **made)
-        write_kept(file, identity, buffer.getvalue())
+        write_cached(file, identity, buffer.getvalue())
         return dict(made)
-    with np.load(io.BytesIO(rest), allow_pickle=False) as archive:
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return dict(archive)

@@ -1,4 +1,4 @@
-"""A finding: what some numbers mean, in plain words. One class for all that the library says."""
+"""A finding: what some numbers mean, in plain words. Every room uses this one record."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Level = Literal["warning", "note"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A code for programs, a sentence for people, the numbers behind it, and what to do.
+    """A code for programs, a sentence for people, the numbers behind it, and a remedy.
 
-    A `warning` may make the answer wrong, a `note` does not; findings of a certificate have no
-    level. `target` is empty where the finding is about everything.
+    With a `warning` the answer may be wrong, with a `note` it is not; findings of a certificate
+    have no level. `target` is empty where a finding concerns everything.
     """
 
     code: str

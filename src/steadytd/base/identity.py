@@ -1,20 +1,20 @@
-"""What a result depends on: the one rule by which something kept on disk may be used again.
+"""What a result depends on: the rule by which a cached or saved result may be used again.
 
-A result is known by a hash of everything that decides its numbers:
+A result is identified by a hash of everything that decides its numbers:
 
-- *code*: `modules("steadytd.runs.lanes")` is the text of that module and of every module of ours
-  that it imports, directly or not. The list is read from the import statements, so a module that
-  is split or added is never forgotten;
-- *versions*: of Python, and of those libraries in `NUMERICAL` that this code imports. They make the
-  bits (a compiler orders additions, LAPACK solves). Libraries that only carry numbers from one
+- *code*: `modules("steadytd.runs.lanes")` hashes the text of that module and of every module of
+  ours that it imports, directly or not. The list is read from the import statements, so a module
+  that is split or added is never forgotten;
+- *versions*: of Python, and of the libraries in `NUMERICAL` that this code imports. They decide
+  the bits (a compiler orders additions, LAPACK solves). Libraries that only carry numbers from one
   place to another (PyArrow, Polars, Pydantic) do not count: what they carry is hashed itself. The
   processor does not count either, so that a study may be resumed elsewhere: loops in strict IEEE
   arithmetic give the same bits everywhere, only BLAS may differ in the last digits. Machine code is
   another matter, see `jit`;
-- *values*: `digest(...)` sees through arrays, containers, functions (code, constants, defaults,
+- *values*: `digest(...)` inspects arrays, containers, functions (code, constants, defaults,
   closure, and the globals they use), methods, classes and objects with a readable state. What a
-  library brings counts by name and version. What cannot be seen through is an `UnreadableError`:
-  nothing is ever believed to be unchanged without having been looked at.
+  library defines counts by name and version. What cannot be inspected raises `UnreadableError`:
+  nothing is assumed to be unchanged without having been read.
 
 An object that knows better than its attributes what decides it has a method `__identity__`, which
 returns that.
@@ -26,7 +26,6 @@ import copyreg
 import dis
 import hashlib
 import importlib
-import importlib.util
 import pickle
 import sys
 from collections.abc import Iterator
@@ -55,7 +54,7 @@ CODE = (
     "co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags",
     "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_exceptiontable",
 )  # fmt: skip
-# What decides things that stand around something else.
+# The attributes that decide an object which wraps another.
 WRAPPERS: dict[type, tuple[str, ...]] = {
     CodeType: CODE,
     MethodType: ("__func__", "__self__"),
@@ -70,10 +69,10 @@ WRAPPERS: dict[type, tuple[str, ...]] = {
     WrapperDescriptorType: ("__name__", "__objclass__"),
 }
 PLAIN = (type(None), bool, int, float, complex, str, type(Ellipsis), type(NotImplemented))
-# What a function reaches through these cannot be known before it runs.
-BLIND = frozenset({"eval", "exec", "compile", "open", "globals", "input", "__import__"})
-# Attributes of a class that say nothing of what it does, or repeat what others say.
-DECORATION = frozenset({
+# What a function reads through these is not known before it runs.
+OPAQUE = frozenset({"eval", "exec", "compile", "open", "globals", "input", "__import__"})
+# Attributes of a class that do not decide what it does, or repeat others.
+IGNORED = frozenset({
     "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl",
     "__dataclass_fields__", "__firstlineno__", "__static_attributes__",
 })  # fmt: skip
@@ -87,8 +86,8 @@ def modules(*names: str) -> str:
 @cache
 def _modules(names: tuple[str, ...]) -> str:
     code = {module: source.text_of(module) for name in names for module in closure(name)}
-    others = {top for module in code for top in source.imports_of(module).others}
-    return digest(sorted(code.items()), sorted(versions(others).items()))
+    imported = {one for module in code for one in source.imports_of(module)}
+    return digest(sorted(code.items()), sorted(versions(imported).items()))
 
 
 def digest(*values: object) -> str:
@@ -101,17 +100,17 @@ def digest(*values: object) -> str:
 
 
 class _Walk:
-    """Goes through a value and all that it holds.
+    """Visits a value and all that it holds, depth first.
 
-    Something that holds itself (a function that calls itself) is named by how far above it stands.
-    Whatever does not refer to what stands above it is looked at once.
+    An object inside itself (a function that calls itself) is identified by how many levels above it
+    was met. The hash of an object without such a reference is computed once.
     """
 
     def __init__(self) -> None:
         self.path: list[int] = []
         self.known: dict[int, bytes] = {}
-        self.alive: list[object] = []  # so that no id is given to another object
-        self.highest = 0  # the least depth that the value at hand refers to
+        self.alive: list[object] = []  # so that no id is used for another object
+        self.highest = 0  # the least depth that the present value refers to
 
     def of(self, value: Any) -> bytes:
         if type(value) in PLAIN:
@@ -129,7 +128,7 @@ class _Walk:
         around, self.highest = self.highest, depth
         self.path.append(key)
         try:
-            tag, inside = _inside(value)
+            tag, inside = _parts(value)
             found = [self.of(part) for part in inside]
         finally:
             self.path.pop()
@@ -149,16 +148,16 @@ def _hash(tag: str, *parts: bytes) -> bytes:
     return found.digest()
 
 
-Parts = tuple[str, list[Any]]  # what kind of thing a value is, and what it holds
+Parts = tuple[str, list[Any]]  # the kind of a value, and what it holds
 
 
-def _inside(value: Any) -> Parts:
-    looks = (_by_itself, _data, _wrapped, _in_library, _callable, _module, _class)
-    found = (look(value) for look in looks)
+def _parts(value: Any) -> Parts:
+    readers = (_declared, _data, _wrapped, _in_library, _callable, _module, _class)
+    found = (read(value) for read in readers)
     return next((parts for parts in found if parts is not None), None) or _object(value)
 
 
-def _by_itself(value: Any) -> Parts | None:
+def _declared(value: Any) -> Parts | None:
     kind = type(value)
     known = hasattr(kind, "__identity__")
     return (f"{kind.__module__}.{kind.__qualname__}", [value.__identity__()]) if known else None
@@ -194,18 +193,18 @@ def _callable(value: Any) -> Parts | None:
 
 
 def _function(function: FunctionType) -> list[Any]:
-    """Code, defaults, attributes, closure, and all that the code may take from elsewhere."""
+    """Code, defaults, attributes, closure, and all that the code may read from elsewhere."""
     codes = list(_codes(function.__code__))
-    scope, wanted = function.__globals__, _globals(codes)
+    scope, used_names = function.__globals__, _globals(codes)
     if str(function.__module__).partition(".")[0] != PACKAGE:
-        for name in sorted((wanted & BLIND) - scope.keys()):
+        for name in sorted((used_names & OPAQUE) - scope.keys()):
             raise UnreadableError(
-                f"the function {function.__qualname__} calls {name}, and what comes of that is not "
-                "known before it runs"
+                f"the function {function.__qualname__} calls {name}, and its outcome is not known "
+                "before it runs"
             )
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     taken = {f"closed {name}": _content(cell) for name, cell in cells}
-    taken |= {name: scope[name] for name in sorted(wanted & scope.keys())}
+    taken |= {name: scope[name] for name in sorted(used_names & scope.keys())}
     taken |= {f"import {module.__name__}": module for module in _late(function, codes)}
     names = {name for code in codes for name in code.co_names}
     reached = {
@@ -214,15 +213,15 @@ def _function(function: FunctionType) -> list[Any]:
         if isinstance(module, ModuleType)
         for name, part in _reached(module, names)
     }
-    used = {label: v for label, v in (taken | reached).items() if not _seen_by_parts(v)}
-    given = function.__defaults__, function.__kwdefaults__, vars(function)
-    return [function.__code__, *given, used]
+    used = {label: v for label, v in (taken | reached).items() if not _counts_by_use(v)}
+    own = function.__defaults__, function.__kwdefaults__, vars(function)
+    return [function.__code__, *own, used]
 
 
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # a name that is only given a value later
+    except ValueError:  # a name without a value yet
         return "nothing yet"
 
 
@@ -251,13 +250,13 @@ def _late(function: FunctionType, codes: list[CodeType]) -> Iterator[ModuleType]
                     yield importlib.import_module("." * level + step.argval, package or None)
                 except ImportError as error:
                     raise UnreadableError(
-                        f"the function {function.__qualname__} imports {step.argval}, which is not "
-                        f"there ({error})"
+                        f"the function {function.__qualname__} imports {step.argval}, which is "
+                        f"missing ({error})"
                     ) from None
 
 
-def _seen_by_parts(value: object) -> bool:
-    """A module of the user's: what the function takes from it counts, not all that it holds."""
+def _counts_by_use(value: object) -> bool:
+    """A module of the user's: what the function uses of it counts, not all that it holds."""
     return (
         isinstance(value, ModuleType)
         and source.library_of(value.__name__) is None
@@ -266,8 +265,8 @@ def _seen_by_parts(value: object) -> bool:
 
 
 def _reached(module: ModuleType, names: set[str], depth: int = 4) -> Iterator[tuple[str, Any]]:
-    """What a function may take from a module of the user's, by the names in its code."""
-    if not _seen_by_parts(module) or not depth:
+    """What a function may use of a user's module, by the names in its code."""
+    if not _counts_by_use(module) or not depth:
         return
     for name in sorted(names & vars(module).keys()):
         part = vars(module)[name]
@@ -278,7 +277,7 @@ def _reached(module: ModuleType, names: set[str], depth: int = 4) -> Iterator[tu
 
 
 def _module(module: Any) -> Parts | None:
-    """A module as such: a library's by its version, one of ours by its code."""
+    """A whole module: a library's by its version, one of ours by its code."""
     if not isinstance(module, ModuleType):
         return None
     origin = source.library_of(module.__name__)
@@ -297,7 +296,7 @@ def _class(kind: Any) -> Parts | None:
         return None
     if source.is_ours(kind.__module__):
         return f"class {kind.__module__}.{kind.__qualname__}", [modules(kind.__module__)]
-    own = {name: vars(kind)[name] for name in sorted(vars(kind).keys() - DECORATION)}
+    own = {name: vars(kind)[name] for name in sorted(vars(kind).keys() - IGNORED)}
     return f"class {kind.__qualname__}", [kind.__bases__, own]
 
 
@@ -313,10 +312,10 @@ def _object(value: Any) -> Parts:
     if isinstance(reduced, str):
         origin = source.library_of(pickle.whichmodule(value, reduced))  # type: ignore[attr-defined]
         if origin is None:
-            raise UnreadableError(f"'{reduced}', a {kind.__qualname__}, cannot be seen through")
+            raise UnreadableError(f"'{reduced}', a {kind.__qualname__}, cannot be read")
         return f"{reduced} of {origin}", []
     make, args, state, items, pairs = (*reduced, None, None, None)[:5]
-    if isinstance(state, dict):  # what is only kept to save time may be there or not
+    if isinstance(state, dict):  # cached properties may have been computed or not
         state = {k: v for k, v in state.items() if not _is_cached(kind, k)}
     return "object", [kind, make, args, state, list(items or ()), list(pairs or ())]
 

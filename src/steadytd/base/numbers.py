@@ -149,7 +149,7 @@ def with_error(value: float | None, stderr: float | None) -> str:
         return f"{number(value)} ± {number(abs(stderr))}"
     if max(abs(value), stderr) < TINY:
         return number(abs(value))
-    if stderr < 1e-6 * abs(value):
+    if stderr < 1e-5 * abs(value):
         return f"{number(value, 6)} ± {_power(stderr, 2)}"
     power = _exponent(max(abs(value), stderr))
     if -3 <= power < 6:
@@ -164,13 +164,17 @@ def interval(low: float, high: float) -> str:
     >>> interval(1.3555, 1.4542), interval(0.004, 2.0), interval(1.937, 5881.2), interval(3, 3)
     ('1.36 to 1.45', '0.004 to 2.0', '2 to 5,900', '3')
     >>> interval(0, 1e-94), interval(6.813, 5.37e7), interval(0.5, float("inf"))
-    ('< 1e-10', '6.813 to 5.37e7', '0.5 to ∞')
+    ('< 1e-10', '6.8 to 5.4e7', '0.5 to ∞')
     """
     if max(abs(low), abs(high)) < TINY:
         return number(max(abs(low), abs(high)))
     half = (high - low) / 2.0
-    plain = 1e-4 <= half < math.inf and max(abs(low), abs(high)) < 1e6
-    ends = [rounded(x, half) if plain else number(x) for x in (low, high)]
+    largest = max(abs(low), abs(high))
+    if 1e-4 <= half < math.inf and largest < 1e6:
+        ends = [rounded(low, half), rounded(high, half)]
+    else:
+        digits = 4 if not 0.0 < half < math.inf else _exponent(largest) - _exponent(half) + 1
+        ends = [number(x, min(max(digits, 2), 4)) for x in (low, high)]
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 

@@ -1,7 +1,6 @@
-"""Threads and clusters: one BLAS thread where more get in each other's way, objects that threads
-share, and reaching Dask.
+"""Threads and clusters: one BLAS thread where more slow each other down, locks, and Dask.
 
-Dask is an extra, asked for by name where it is missing.
+Dask is an optional dependency; where it is missing, the error says how to install it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Shared(Protocol):
-    """What several threads may call: it has a `threading.RLock`."""
+    """An object that several threads may call; `turn` is a `threading.RLock`."""
 
     turn: Any
 
@@ -53,7 +52,7 @@ def in_turn(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The BLAS libraries of NumPy and SciPy, looked for once: it takes 10 ms."""
+    """The BLAS libraries of NumPy and SciPy, found once: that takes 10 ms."""
     import scipy.linalg  # noqa: F401  (so that its library is loaded)
     from threadpoolctl import ThreadpoolController
 
@@ -71,7 +70,7 @@ def require_dask() -> None:
 
 
 def connect(address: str) -> Client:
-    """A client of the scheduler at `address`, or one sentence on why there is none."""
+    """A client of the scheduler at `address`; an `InputError` if it cannot be reached."""
     from distributed import Client
 
     try:

@@ -61,19 +61,19 @@ class Reservoir:
 
     def __init__(self, n: int, seed: int, purpose: int) -> None:
         self.n, self.seed, self.purpose = n, seed, purpose
-        self.seen = 0
+        self.count = 0
         self.keys = np.empty(0)
-        self.kept: list[NDArray[Any]] = []
+        self.arrays: list[NDArray[Any]] = []
 
     def add(self, *arrays: NDArray[Any]) -> None:
         """The next rows: arrays of the same length, the same number of them every time."""
-        drawn = uniforms(self.seed, self.purpose, len(arrays[0]), self.seen)
-        self.seen += len(drawn)
+        drawn = uniforms(self.seed, self.purpose, len(arrays[0]), self.count)
+        self.count += len(drawn)
         bound = np.partition(self.keys, self.n - 1)[self.n - 1] if self._full() else np.inf
         chosen = np.flatnonzero(drawn < bound)
         new = [array[chosen] for array in arrays]
-        old = self.kept or [array[:0] for array in new]
-        self.kept = [np.concatenate(pair) for pair in zip(old, new, strict=True)]
+        old = self.arrays or [array[:0] for array in new]
+        self.arrays = [np.concatenate(pair) for pair in zip(old, new, strict=True)]
         self.keys = np.concatenate([self.keys, drawn[chosen]])
         if len(self.keys) > 2 * self.n:
             self._drop()
@@ -81,11 +81,11 @@ class Reservoir:
     def rows(self) -> list[NDArray[Any]]:
         """The sample of each array, in the order of the rows."""
         self._drop()
-        return self.kept
+        return self.arrays
 
     def _full(self) -> bool:
         return len(self.keys) >= self.n
 
     def _drop(self) -> None:
         chosen = np.sort(np.argsort(self.keys, kind="stable")[: self.n])
-        self.keys, self.kept = self.keys[chosen], [array[chosen] for array in self.kept]
+        self.keys, self.arrays = self.keys[chosen], [array[chosen] for array in self.arrays]

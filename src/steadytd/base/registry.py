@@ -6,7 +6,7 @@ Other packages announce theirs by entry points:
     my_td = "my_package:my_td"
 
 A plug-in that cannot be used is named once, in a warning, with its package and the reason; all else
-works as if it were not there.
+works as if it were not installed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from types import ModuleType
 def plugins(
     group: str, taken: Collection[str], check: Callable[[str, object], object]
 ) -> dict[str, object]:
-    """What the entry points of a group hold, by name.
+    """The objects of a group's entry points, by name.
 
-    `check(name, loaded)` returns what is to be kept, or raises ValueError with the rule that was
-    broken. The library's own names, `taken`, stay its own.
+    `check(name, loaded)` returns the object to register, or raises ValueError with the rule that
+    was broken. The library's own names are in `taken`.
     """
     found: dict[str, object] = {}
     for point in sorted(entry_points(group=group), key=lambda p: (p.name, p.value)):

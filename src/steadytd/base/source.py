@@ -1,16 +1,13 @@
-"""The text of our modules, what they import, and which library something belongs to.
+"""The source text of our modules, what they import, and which library an object belongs to.
 
-`base.identity` hashes it. The list of modules is read from the import statements, so one that is
-split or added is never forgotten. Parsing a hundred modules takes longer than all else that
-`base.identity` does, so what each text imports is kept, by a hash of the text.
+`base.identity` hashes these texts. The list of modules is read from the import statements, so a
+module that is split or added is never forgotten.
 """
 
 from __future__ import annotations
 
 import ast
-import hashlib
 import importlib.util
-import json
 import os.path
 import site
 import sys
@@ -18,28 +15,18 @@ import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from steadytd.base.errors import InputError
-from steadytd.base.files import read_kept, write_kept
 
 PACKAGE = __name__.partition(".")[0]
 ROOT = Path(__file__).parents[1]
 NUMERICAL = ("numpy", "scipy", "numba", "llvmlite")
-MOST = 2000  # texts whose imports are kept
 
 
 class UnreadableError(InputError):
-    """Something that a result depends on cannot be seen through."""
-
-
-class Imports(NamedTuple):
-    """What a module imports, wherever in it: modules of ours, and the names of other packages."""
-
-    ours: frozenset[str]
-    others: frozenset[str]
+    """Something that a result depends on cannot be read."""
 
 
 @cache
@@ -47,17 +34,16 @@ def closure(name: str) -> tuple[str, ...]:
     """A module of ours and all modules of ours that it imports, directly or not, sorted.
 
     Late imports count, those for type checkers do not. A package counts where something is imported
-    from it, not where it only stands above a module.
+    from it, not where it only contains a module.
 
     >>> closure("steadytd.base.arrays")
     ('steadytd.base.arrays',)
     """
     found, waiting = {name}, [name]
     while waiting:
-        new = imports_of(waiting.pop()).ours - found
+        new = {one for one in imports_of(waiting.pop()) if is_ours(one)} - found
         found |= new
         waiting += new
-    _NAMES.save()
     return tuple(sorted(found))
 
 
@@ -87,91 +73,46 @@ def text_of(name: str) -> str:
     file = file_of(name)
     if file is None:
         raise UnreadableError(
-            f"the text of the module {name} is not there, so changes in it are not seen; install "
+            f"the source of the module {name} is missing, so changes in it go unnoticed; install "
             "steadytd with its sources."
         )
     return file.read_text(encoding="utf-8")
 
 
-# Python 3.11 counts the depth of a tree for all threads together: one at a time.
+# Python 3.11 counts the depth of a tree for all threads together, so our threads take turns.
 _PARSING = threading.Lock()
-TRIES = 20  # other libraries parse in threads of their own, and do not wait for ours
+ATTEMPTS = 20  # other libraries parse in threads of their own, and do not wait for ours
 
 
 def parsed(text: str) -> ast.Module:
-    """The tree of a module's text; once more where another thread has disturbed the count."""
+    """The syntax tree of a module's text, parsed again where another thread disturbed the count."""
     with _PARSING:
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             with suppress(SystemError):
                 return ast.parse(text)
         return ast.parse(text)
 
 
 @cache
-def imports_of(name: str) -> Imports:
-    """What a module of ours imports, but for what only a type checker sees."""
+def imports_of(name: str) -> frozenset[str]:
+    """What a module of ours imports at run time: modules of ours, and top packages of others."""
     file = file_of(name)
     package = name if file is not None and file.stem == "__init__" else name.rpartition(".")[0]
-    found = _NAMES.of(text_of(name), package)
-    ours = {one for one in found if is_ours(one)}
-    others = {one.partition(".")[0] for one in found} - {PACKAGE}
-    return Imports(frozenset(ours), frozenset(others))
-
-
-class _Names:
-    """The names that texts import, kept on disk by a hash of package and text."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, list[str]] | None = None
-        self.new = False
-
-    def of(self, text: str, package: str) -> list[str]:
-        """What a module of this package with this text imports; some names may be no modules."""
-        if self.known is None:
-            kept = read_kept(*self.place)
-            self.known = {} if kept is None else json.loads(kept)
-        key = hashlib.sha256(f"{package}\n{text}".encode()).hexdigest()
-        names = self.known.pop(key, None)
-        if names is None:
-            names, self.new = sorted(_imported(text, package)), True
-        self.known[key] = names  # those that were used last stand last
-        return names
-
-    def save(self) -> None:
-        """Keep what was read anew."""
-        if self.new and self.known is not None:
-            self.new = False
-            some = dict(list(self.known.items())[-MOST:])
-            write_kept(*self.place, json.dumps(some).encode())
-
-    @cached_property
-    def place(self) -> tuple[str, str]:
-        """Where they are kept, and by what: how they are read."""
-        read = Path(__file__).read_bytes() + sys.version.encode()
-        identity = hashlib.sha256(read).hexdigest()
-        return f"imports-{identity[:24]}.json", identity
-
-
-_NAMES = _Names()
-
-
-def _imported(text: str, package: str) -> set[str]:
     found: set[str] = set()
-    for node in _running(parsed(text)):
+    for node in _running(parsed(text_of(name))):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 base = importlib.util.resolve_name("." * node.level + base, package)
-            found.add(base)
-            if base.partition(".")[0] == PACKAGE:  # what is imported may be a module itself
-                found.update(f"{base}.{alias.name}" for alias in node.names)
-    return found
+            found.update((base, *(f"{base}.{alias.name}" for alias in node.names)))
+    others = {one.partition(".")[0] for one in found} - {PACKAGE}
+    return frozenset({one for one in found if is_ours(one)} | others)
 
 
 def _running(tree: ast.AST) -> Iterator[ast.AST]:
-    """All statements but those that only a type checker sees; no import stands inside another."""
+    """All statements but those that only a type checker sees."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()

@@ -10,8 +10,7 @@ import typer
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.cli.certify_log import is_log
-from steadytd.cli.console import out, plain, print_json, print_prose, table
-from steadytd.cli.experiments import Json, find_problem
+from steadytd.cli.console import Json, find_problem, out, plain, print_json, print_prose, table
 
 KINDS = ("problems", "learners", "studies")
 SHOWN = {"problem": "problem", "learner": "learner", "log": "log"}
@@ -48,7 +47,7 @@ def list_names(
     """
     from steadytd.learners import learners
     from steadytd.problems import problems
-    from steadytd.studies.source import studies
+    from steadytd.studies.spec import studies
 
     listed = {"problem": problems, "learner": learners, "study": studies}
     word = kind.lower().replace("studies", "study").removesuffix("s")

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
 
 from steadytd.base.errors import InputError
 from steadytd.cli.console import (
     WHOLE,
+    Json,
     NoFigures,
     Open,
+    coloured,
     command_line,
     err,
+    find_problem,
+    finding_lines,
     open_page,
     out,
     plain,
-    print_finding,
     print_json,
     print_page,
     require_page,
     table,
 )
 from steadytd.cli.evaluate import Discount, Estimate, Features, Map, Target
-from steadytd.cli.experiments import Json, find_problem
+
+if TYPE_CHECKING:
+    from steadytd.theory.certificate import Certificate
+
+LEAVE = "leave it out"
 
 
 def certify(
@@ -83,64 +92,69 @@ def certify(
 
       steadytd certify log.parquet --discount 0.99 --features rbf:100
     """
+    from steadytd.base.files import require_writable
     from steadytd.cli.certify_log import certify_log, is_log
 
     require_page(show, directory)
-    given = {
-        "--discount": discount is not None,
-        "--features": features is not None,
-        "--target": bool(target),
-        "--map": bool(columns),
-        "--estimate-behavior": estimate,
-    }
     if is_log(problem):
-        if directory is not None:
-            raise InputError(
-                f"--out works with problems only, and '{problem}' is a log; for pictures of a log "
-                "use steadytd evaluate --out."
-            )
-        for option, used in {
-            "--cures": cures,
-            "--alpha": alpha is not None,
-            "--proof": proof is not None,
-        }.items():
-            if used:
-                raise InputError(
-                    f"{option} works with problems only, and '{problem}' is a log; leave it out."
-                )
-        if policy is not None:
-            raise InputError(
-                f"--policy works with problems only, and '{problem}' is a log; use --target."
-            )
+        _refuse(
+            f"works with problems only, and '{problem}' is a log",
+            {
+                "--out": (directory is not None, "for its pictures use steadytd evaluate --out"),
+                "--policy": (policy is not None, "use --target"),
+                "--cures": (cures, LEAVE),
+                "--alpha": (alpha is not None, LEAVE),
+                "--proof": (proof is not None, LEAVE),
+            },
+        )
         certify_log(
             problem, discount=discount, features=features or "raw", targets=target,
             columns=columns, estimate=estimate, etas=eta or [], as_json=as_json,
         )  # fmt: skip
         return
-    for option, used in given.items():
-        if used:
-            raise InputError(
-                f"{option} works with logs only, and '{problem}' is a problem; leave it out."
-            )
+    _refuse(
+        f"works with logs only, and '{problem}' is a problem",
+        {
+            "--discount": (discount is not None, LEAVE),
+            "--features": (features is not None, LEAVE),
+            "--target": (bool(target), LEAVE),
+            "--map": (bool(columns), LEAVE),
+            "--estimate-behavior": (estimate, LEAVE),
+        },
+    )
     if proof is not None:
         _write_proof(problem, eta or [], policy or 0, proof)
-    _certify_problem(
-        Wanted(problem, eta or [], policy or 0, directory, cures, alpha, show, no_figures, as_json)
-    )
+    if directory is not None:
+        require_writable(directory)
+    from steadytd.report.certificate.page import write_certificate
+    from steadytd.theory.certificate import certify as do
+
+    etas, page = eta or [], None
+    with err.status(f"certifying {plain(problem)}") as status:
+        c = do(find_problem(problem), policy or 0)
+        runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
+        document = c.to_dict(etas, cures=cures) if as_json else {}
+        tables = [] if as_json else [*_tables(c, etas, cures=cures), *_single_runs(runs, alpha)]
+        if directory is not None:
+            status.update("drawing")
+            page = write_certificate(
+                c, directory, etas, cures=cures, pictures=not no_figures, command=command_line()
+            )
+    if as_json:
+        at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
+        print_json(document | at)
+    else:
+        for part in tables:
+            out.print(part, highlight=False)
+    if page is not None:
+        (open_page if as_json else print_page)(page, show)
 
 
-class Wanted(NamedTuple):
-    """What is asked of a problem's certificate."""
-
-    problem: str
-    etas: list[float]
-    policy: int
-    directory: Path | None
-    cures: bool
-    alpha: float | None
-    show: bool
-    no_figures: bool
-    as_json: bool
+def _refuse(why: str, options: dict[str, tuple[bool, str]]) -> None:
+    """An option that is used where it means nothing gets a sentence with its remedy."""
+    for option, (used, remedy) in options.items():
+        if used:
+            raise InputError(f"{option} {why}; {remedy}.")
 
 
 def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> None:
@@ -155,52 +169,22 @@ def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> No
         )
     made = Certificate(find_problem(problem), policy).proof("positive_definite", eta=etas[0])
     write_whole(path, json_text(made))
-    shown = f"proof: [bold]{plain(str(path))}[/] ({plain(made['claim'])})"
-    err.print(shown, highlight=False, soft_wrap=True)
+    text = f"proof: [bold]{plain(str(path))}[/] ({plain(made['claim'])})"
+    err.print(text, highlight=False, soft_wrap=True)
 
 
-def _certify_problem(asked_for: Wanted) -> None:
-    from steadytd.base.files import require_writable
-    from steadytd.base.wording import figures
+def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[RenderableType]:
+    """What the terminal shows: the verdict, the findings, thresholds, learners, cures."""
+    from steadytd.base.numbers import number
     from steadytd.report.certificate.cures import cure_rows
-    from steadytd.report.certificate.page import (
-        findings,
-        learner_rows,
-        threshold_rows,
-        verdict,
-        write_certificate,
-    )
-    from steadytd.theory.certificate import certify as do
+    from steadytd.report.certificate.page import findings, learner_rows, threshold_rows, verdict
 
-    problem, etas, policy, directory, cures, alpha, show, no_figures, as_json = asked_for
-    if directory is not None:
-        require_writable(directory)
-    with err.status(f"certifying {plain(problem)}") as status:
-        c = do(find_problem(problem), policy)
-        asked = c.path(etas).to_dicts() if etas else []
-        runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
-        document = c.to_dict(etas, cures=cures) if as_json else {}
-        told = [] if as_json else findings(c, etas, cures=cures)
-        learned = [] if as_json else learner_rows(c, cures=cures)
-        ways = cure_rows(c) if cures and not as_json else []
-        if directory is not None:
-            status.update("drawing")
-            page = write_certificate(
-                c, directory, etas, cures=cures, pictures=not no_figures, command=command_line()
-            )
-    if as_json:
-        at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
-        print_json(document | at)
-        if directory is not None:
-            open_page(page, show)
-        return
-    colour = "green" if c.td_stable else "yellow"
-    out.print(f"[bold {colour}]{plain(verdict(c, cures=cures))}[/]\n", highlight=False)
-    for finding in told:
-        print_finding(f"[bold]{finding.code}[/]", finding.text)
+    yield f"[bold]{coloured(c.td_stable, plain(verdict(c, cures=cures)))}[/]\n"
+    for finding in findings(c, etas, cures=cures):
+        yield from finding_lines(f"[bold]{finding.code}[/]", finding.text)
     rows = [(r["name"], r["value"], r["text"]) for r in threshold_rows(c)]
-    out.print(table("\nPenalties", ("threshold", ">eta", "meaning"), rows))
-    lines = [
+    yield table("\nPenalties", ("threshold", ">eta", "meaning"), rows)
+    learners = [
         (
             plain(r["name"]) + (" [bold green]*[/]" if r["recommended"] else ""),
             "stable" if r["stable"] else "unstable",
@@ -208,62 +192,59 @@ def _certify_problem(asked_for: Wanted) -> None:
             r["error"],
             r["alpha"],
         )
-        for r in learned
+        for r in learner_rows(c, cures=cures)
     ]
-    verdicts = ("learner", "mean", "variance", ">error", ">alpha <")
     title = (
         "Learners (* recommended): is the mean update stable, is the variance of the\n"
         "traces finite, error of the fixed point, largest constant step size\n"
         "(none: unstable; empty: not known, or there is none)"
     )
-    out.print(table(title, verdicts, lines))
+    yield table(title, ("learner", "mean", "variance", ">error", ">alpha"), learners)
     if cures:
         parts = ("short", "unstable", "best", "error", "noise", "alpha")
-        found = [tuple(r[name] for name in parts) for r in ways]
         title = (
-            "Cures: amounts that are not stable (*: found by a scan), the amount to take,\n"
+            "Cures: amounts that are not stable (*: found by a scan), the best amount,\n"
             "error of its fixed point, noise of its updates, largest step size for bounded\n"
             "second moments where known (scaled, outside: penalties with traces, lam 0.5)"
         )
-        heads = ("cure", "unstable", ">take", ">error", ">noise", ">alpha <")
-        out.print(table(title, heads, found))
-    if runs:
-        at_alpha = [
+        heads = ("cure", "unstable", ">best", ">error", ">noise", ">alpha")
+        yield table(title, heads, [[r[part] for part in parts] for r in cure_rows(c)])
+    if etas:
+        asked = [
             (
-                plain(r["learner"]),
-                "" if r["bounded"] is None else "bounded" if r["bounded"] else "unbounded",
-                _limit(r["mean_square_alpha"]),
-                figures(r["error"]),
-                "" if r["spread"] is None else figures(r["spread"]),
-            )
-            for r in runs
-        ]
-        title = (
-            f"Single runs at alpha = {alpha:g}: are second moments bounded,\n"
-            "up to which alpha (none: not at small ones); error of the\n"
-            "fixed point; how far a long run is from it (empty: not known)"
-        )
-        names = ("learner", "mean square", ">alpha <", ">error", ">spread")
-        out.print(table(title, names, at_alpha))
-    if asked:
-        shown = [
-            (
-                f"{r['eta']:g}",
+                number(r["eta"]),
                 "stable" if r["stable"] else "unstable",
-                figures(r["error"]),
-                figures(r["error_bound"]) or "none",
+                number(r["error"]),
+                number(r["error_bound"]) or "none",
             )
-            for r in asked
+            for r in c.path(etas).to_dicts()
         ]
         columns = ("eta", "mean update", ">error", ">error bound")
-        out.print(table("Penalties asked about", columns, shown))
-    if directory is not None:
-        print_page(page, show)
+        yield table("Penalties asked about", columns, asked)
 
 
-def _limit(alpha: float | None) -> str:
-    """Up to which step size second moments are bounded."""
-    return "" if alpha is None else f"{alpha:.3g}" if alpha > 0.0 else "none"
+def _single_runs(rows: list[dict[str, Any]], alpha: float | None) -> Iterator[RenderableType]:
+    from steadytd.base.numbers import number
+
+    if alpha is None:
+        return
+    bounded = {None: "", True: "bounded", False: "unbounded"}
+    lines = [
+        (
+            plain(r["learner"]),
+            bounded[r["bounded"]],
+            "none" if r["mean_square_alpha"] == 0.0 else number(r["mean_square_alpha"], 3),
+            number(r["error"]),
+            number(r["spread"]),
+        )
+        for r in rows
+    ]
+    title = (
+        f"Single runs at alpha = {number(alpha)}: are second moments bounded,\n"
+        "up to which alpha (none: not at small ones); error of the\n"
+        "fixed point; how far a long run is from it (empty: not known)"
+    )
+    yield table(title, ("learner", "mean square", ">alpha", ">error", ">spread"), lines)
 
 
 def verify(

@@ -6,9 +6,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, ConsoleDimensions, RenderableType
@@ -20,11 +20,12 @@ from rich.text import Text
 from steadytd.base import progress
 from steadytd.base.errors import InputError
 from steadytd.base.json import json_text
-from steadytd.base.numbers import from_text
+from steadytd.base.numbers import from_text, number
 from steadytd.base.wording import visible
 from steadytd.report import text
 
-NO_LIMIT = 10_000  # columns of a pipe or a file: nothing is wrapped there
+if TYPE_CHECKING:
+    from steadytd.mdp.problem import Problem
 
 
 class Screen(Console):
@@ -40,7 +41,7 @@ class Screen(Console):
         found = super().size
         if self.is_terminal or "COLUMNS" in os.environ:
             return found
-        return ConsoleDimensions(NO_LIMIT, found.height)
+        return ConsoleDimensions(text.NO_LIMIT, found.height)
 
     @size.setter
     def size(self, new: tuple[int, int]) -> None:
@@ -57,22 +58,40 @@ def whole_number(given: str | int) -> int:
     >>> whole_number("1e6"), whole_number("1_000_000")
     (1000000, 1000000)
     """
-    try:
-        number = from_text(str(given))
-        if number == int(number):
-            return int(number)
-    except (ValueError, OverflowError):
-        pass
+    with suppress(ValueError, OverflowError):
+        found = from_text(str(given))
+        if found == int(found):
+            return int(found)
     raise typer.BadParameter(
         f"{given!r} is not a whole number; write it as 1000000, 1_000_000 or 1e6."
     )
 
 
 WHOLE: dict[str, Any] = {"parser": whole_number, "metavar": "N"}
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Threads = Annotated[
+    int | None, typer.Option(**WHOLE, help="Number of threads; default: all processors.")
+]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
 NoFigures = Annotated[
     bool, typer.Option("--no-figures", help="No SVG, PNG, PDF; the page draws its figures itself.")
 ]
+
+
+def find_problem(text: str) -> Problem:
+    """A registered problem, perhaps with options (`collision:seed=7`), or a saved one (.npz)."""
+    from steadytd.engine.learner import parse_params
+    from steadytd.mdp.problem import load_problem
+    from steadytd.problems import problem
+
+    if text.endswith(".npz"):
+        return load_problem(text)
+    name, _, rest = text.partition(":")
+    options: dict[str, Any] = dict(parse_params(f"problem {name}", rest))
+    for key, value in options.items():
+        with suppress(ValueError):  # other options are texts
+            options[key] = from_text(value)
+    return problem(name.strip(), **options)
 
 
 def require_page(show: bool, directory: Path | None) -> None:
@@ -111,17 +130,28 @@ def plain(given: object) -> str:
     return escape(visible(str(given)))
 
 
+def coloured(good: bool, text: str) -> str:
+    """Our own text as markup, green or yellow."""
+    return f"[{'green' if good else 'yellow'}]{text}[/]"
+
+
 def say(remark: str) -> None:
     """A remark on standard error."""
     err.print(plain(remark), highlight=False, soft_wrap=True)
 
 
-def print_finding(head: str, given: str, remedy: str = "") -> None:
+def finding_lines(head: str, given: str, remedy: str = "") -> Iterator[RenderableType]:
     """A finding below its head, which is markup; a remedy comes last."""
-    out.print(f"{head}:", highlight=False)
+    yield f"{head}:"
     for line, style in ((given, ""), (remedy, "italic")):
         if line:
-            out.print(Padding(Text(visible(line), style), (0, 0, 0, 2), expand=False))
+            yield Padding(Text(visible(line), style), (0, 0, 0, 2), expand=False)
+
+
+def print_finding(head: str, given: str, remedy: str = "") -> None:
+    """Print a finding."""
+    for line in finding_lines(head, given, remedy):
+        out.print(line, highlight=False)
 
 
 def print_json(document: object) -> None:
@@ -177,7 +207,7 @@ def progress_bar(
     )
     shown = err.is_terminal  # in a file a bar is only noise
     made = Progress(*columns, console=err, transient=True, disable=not shown)
-    with progress.speaking() if shown else nullcontext(), made as bar:
+    with progress.other_bar() if shown else nullcontext(), made as bar:
         task = bar.add_task(what, total=None, rate="compiling on first use")
 
         def update(done: int, total: int) -> None:
@@ -197,10 +227,5 @@ def speed(per_second: float, unit: str) -> str:
     """
     for size, prefix in ((1e6, " M"), (1e3, " k")):
         if per_second >= size:
-            scaled = per_second / size
-            return (
-                f"{scaled:.0f}{prefix} {unit}/s"
-                if scaled >= 10
-                else f"{scaled:.1f}{prefix} {unit}/s"
-            )
+            return f"{number(per_second / size, 2)}{prefix} {unit}/s"
     return f"{per_second:.0f} {unit}/s"

@@ -11,8 +11,10 @@ import typer
 
 from steadytd.cli.console import (
     WHOLE,
+    Json,
     NoFigures,
     Open,
+    Threads,
     command_line,
     err,
     open_page,
@@ -23,7 +25,6 @@ from steadytd.cli.console import (
     require_page,
     say,
 )
-from steadytd.cli.experiments import Json, Threads
 
 if TYPE_CHECKING:
     from steadytd.logs.log import Log

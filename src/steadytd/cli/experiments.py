@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadytd.base.numbers import from_text
 from steadytd.cli.console import (
     WHOLE,
+    Json,
     NoFigures,
     Open,
+    Threads,
+    coloured,
     command_line,
     err,
+    find_problem,
     open_page,
     out,
     plain,
@@ -26,14 +29,8 @@ from steadytd.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from steadytd.mdp.problem import Problem
     from steadytd.reproduction.verdict import Row
     from steadytd.runs.result import Result
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-Threads = Annotated[
-    int | None, typer.Option(**WHOLE, help="Number of threads; default: all processors.")
-]
 
 
 def reproduce(
@@ -73,7 +70,7 @@ def reproduce(
     require_writable(directory)
     with progress_bar("running") as update:
         done = do(figure or (), runs=runs, seed=seed, progress=update, supplement=supplement)
-    from steadytd.report.reproduction.page import write_reproduction
+    from steadytd.report.reproduction import write_reproduction
 
     with err.status("drawing figures"):
         report = write_reproduction(done, directory, pictures=not no_figures)
@@ -91,20 +88,20 @@ def reproduce(
 
 
 def _print_rows(rows: list[Row], title: str) -> None:
-    from steadytd.base.wording import figures, interval
+    from steadytd.base.numbers import interval, with_error
 
+    if not rows:
+        return
     lines = []
     notes = []
     for row in rows:
         theory = interval(row.theory_low, row.theory_high)
         if row.because:
             notes.append(f"{row.name}, {row.label}: {row.because}")
-        measured = figures(row.measured, row.stderr)
+        measured = with_error(row.measured, row.stderr)
         shown = row.name.split()[-1], row.label, row.paper_says or "-", theory, measured
         lines.append((*shown, _verdicts(row, len(notes))))
-    if not lines:
-        return
-    columns = ("", "learner", "paper", ">theory", ">measured", "agrees with")
+    columns = ("", "learner", "paper", ">theory", ">measured", "=agrees with")
     out.print(table(f"{title}: error at the last step", columns, lines))
     for number, note in enumerate(notes, 1):
         out.print(f"({number}) {plain(note)}", highlight=False)
@@ -114,9 +111,8 @@ def _verdicts(row: Row, note: int) -> str:
     """With what the row agrees, or the number of the note that says why it does not."""
     off = [what for what, agreed in (("theory", row.agrees_theory), ("paper", row.agrees_paper))
            if agreed is False]  # fmt: skip
-    if off:
-        return f"[yellow]not {' or '.join(off)} ({note})[/]"
-    return "[green]theory[/]" if row.agrees_paper is None else "[green]both[/]"
+    agreed = "theory" if row.agrees_paper is None else "both"
+    return coloured(not off, f"not {' or '.join(off)} ({note})" if off else agreed)
 
 
 def run(
@@ -162,7 +158,7 @@ def run(
         )  # fmt: skip
     page = None
     if directory is not None:
-        from steadytd.report.run.page import write_run
+        from steadytd.report.run import write_run
 
         with err.status("drawing"):
             page = write_run(result, directory, command=command_line(), pictures=not no_figures)
@@ -175,39 +171,17 @@ def run(
 
 
 def _print_run(result: Result) -> None:
-    from steadytd.report.run import words
+    from steadytd.report import run as report
 
-    lines = [(plain(row["learner"]), row["mean"], row["final"], _coloured(row["ended"]))
-             for row in words.rows(result)]  # fmt: skip
-    out.print(table(plain(words.title(result)), words.COLUMNS, lines))
-    for text in words.sentences(result):
+    rows = [
+        (
+            plain(row["learner"]),
+            row["mean"],
+            row["final"],
+            coloured(row["ended"] == "settled", row["ended"]),
+        )
+        for row in report.rows(result)
+    ]
+    out.print(table(plain(report.title(result)), report.COLUMNS, rows))
+    for text in report.sentences(result):
         out.print(plain(text), highlight=False)
-
-
-def _coloured(ended: str) -> str:
-    return f"[{'green' if ended == 'settled' else 'yellow'}]{ended}[/]"
-
-
-def find_problem(text: str) -> Problem:
-    """A registered problem, perhaps with options (`collision:seed=7`), or a saved one (.npz)."""
-    from steadytd.engine.learner import parse_params
-    from steadytd.mdp.problem import load_problem
-    from steadytd.problems import problem
-
-    if text.endswith(".npz"):
-        return load_problem(text)
-    name, _, options = text.partition(":")
-    given = parse_params(f"problem {name}", options)
-    return problem(name.strip(), **{key: _number(value) for key, value in given.items()})
-
-
-def _number(text: str) -> int | float | str:
-    """The text as a number if it is one.
-
-    >>> _number("7"), _number("0.9"), _number("plain")
-    (7, 0.9, 'plain')
-    """
-    try:
-        return from_text(text)
-    except ValueError:
-        return text

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steadytd.base.errors import InputError
-from steadytd.cli.console import WHOLE, out
-from steadytd.cli.experiments import find_problem
+from steadytd.cli.console import WHOLE, find_problem, out
 
 if TYPE_CHECKING:
     from steadytd.engine.law import Law

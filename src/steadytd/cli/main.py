@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from steadytd.base.errors import InputError, unknown
-from steadytd.cli import browse, certify, evaluate, experiments, fault, lab, report, study
+from steadytd.cli import browse, certify, evaluate, experiments, fault, lab, study
 from steadytd.cli.console import err, plain, say
 
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
@@ -92,7 +92,7 @@ app = typer.Typer(
 app.command("reproduce", cls=Command)(experiments.reproduce)
 app.command("run", cls=Command)(experiments.run)
 app.command("study", cls=Command)(study.study)
-app.command("report", cls=Command)(report.report)
+app.command("report", cls=Command)(study.report)
 app.command("certify", cls=Command)(certify.certify)
 app.command("verify", cls=Command)(certify.verify)
 app.command("evaluate", cls=Command)(evaluate.evaluate)

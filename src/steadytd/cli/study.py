@@ -1,22 +1,36 @@
-"""`steadytd study`."""
+"""`steadytd study` and `steadytd report`."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from steadytd.cli.console import err, out, plain, print_json, progress_bar, say, table
-from steadytd.cli.experiments import Json, Threads
+from steadytd.cli.console import (
+    Json,
+    NoFigures,
+    Open,
+    Threads,
+    err,
+    open_page,
+    out,
+    plain,
+    print_json,
+    print_page,
+    progress_bar,
+    say,
+    table,
+)
 
-LONG = 10_000_000  # learner-updates that take longer than a person likes to wait without a word
+LONG = 10_000_000  # learner-updates beyond which a bar says how far it is
+FIRST = 2  # sentences that the terminal shows too; the page has all
 
 
 def study_names(incomplete: str) -> list[str]:
     """The studies of the package, for the shell's completion."""
-    from steadytd.studies.source import studies
+    from steadytd.studies.spec import studies
 
     return [name for name in studies() if name.startswith(incomplete)]
 
@@ -42,7 +56,7 @@ def study(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a study, or continue one: finished blocks are kept.
+    """Run a study, or continue one: finished blocks are not run again.
 
     Examples:
       steadytd study quick
@@ -51,15 +65,15 @@ def study(
 
       steadytd study studies/rooms.toml --engine dask --address tcp://head:8786
     """
-    from steadytd.report.study.words import best_table
+    from steadytd.base.numbers import count
+    from steadytd.report.study.page import best_table
     from steadytd.studies.results import best_rows
     from steadytd.studies.study import study as load
 
     made = load(file)
     spec = made.spec
-    size = f"{spec.runs:,} configurations, {spec.file.seeds} seeds, {spec.updates:,} updates"
-    err.print(f"{plain(made.name)}: {size}", highlight=False)
-
+    say(f"{made.name}: {count(spec.runs, 'configuration')}, {count(spec.file.seeds, 'seed')}, "
+        f"{count(spec.updates, 'update')}")  # fmt: skip
     with progress_bar("running") if spec.updates > LONG else nullcontext() as update:
         results = made.run(
             out=directory,
@@ -76,3 +90,83 @@ def study(
     out.print(table(*best_table(results)))
     out.print(f"results: [bold]{plain(results.directory)}[/]", highlight=False)
     out.print(f"next: steadytd report {plain(results.directory)}", highlight=False)
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(help="The directory that `steadytd study` wrote.")],
+    show: Open = False,
+    no_figures: NoFigures = False,
+    as_json: Json = False,
+) -> None:
+    """Write tables, figures and a page with the findings of a study, finished or not.
+
+    Writes DIR/report: report.html (one file, no network needed), every
+    figure as SVG, PNG and PDF, and tables as JSON and Parquet.
+
+    Examples:
+      steadytd report results/collision
+
+      steadytd report results/quick --open
+
+      steadytd report results/quick --json
+    """
+    from steadytd.report.study.page import write_study_report
+
+    with err.status("reading") as status:
+        page, document = write_study_report(
+            directory, lambda text: status.update(plain(text)), pictures=not no_figures
+        )
+    if as_json:
+        print_json(document)
+        open_page(page, show)
+        return
+    if len(document["problems"]) > 1:  # of one problem it comes below
+        out.print(f"[bold]{plain(document['headline'])}[/]", highlight=False)
+    out.print(plain(document["size"]), highlight=False)
+    for problem in document["problems"]:
+        _print_problem(problem, document["criterion"])
+    out.print()
+    print_page(page, show)
+
+
+def _print_problem(problem: dict[str, Any], criterion: str) -> None:
+    """The learners of one problem at their best, and the first findings."""
+    from steadytd.base.numbers import number
+    from steadytd.studies.analysis.speed import LEVELS
+    from steadytd.studies.analysis.tables import short
+
+    found = [{name: b["steps_to"][name]["step"] for name in LEVELS} for b in problem["best"]]
+    reached = [name for name in LEVELS if any(steps[name] is not None for steps in found)]
+    rows = []
+    for b, steps in zip(problem["best"], found, strict=True):
+        seen, stable = b["predicted_asymptote"], b["predicted_stable_share"]
+        theory = "" if stable is None else "unstable" if seen is None else number(seen)
+        settings = ", ".join(f"{k} {short(v)}" for k, v in b["settings"].items())
+        speed = ["-" if steps[name] is None else f"{steps[name]:,}" for name in reached]
+        head = (b["rank"], plain(b["algorithm"]), plain(settings), f"{b['configurations']:,}")
+        rows.append((*head, _mean(b["measured"]), _mean(b["final"]), theory, *speed))
+    stage = "fresh seeds" if problem["fresh_seeds"] else "the grid's seeds"
+    title = f"\n{plain(problem['problem'])}: {criterion}, {stage} (mean ± standard error)"
+    columns = ("#", "learner", "at its best", ">of", ">error", ">final", ">theory")
+    out.print(table(title, (*columns, *(f">{name}" for name in reached)), rows))
+    note = "of: number of configurations tried."
+    if reached:
+        note += (
+            f" {', '.join(reached)}: the median step by which the error had been below that "
+            "share of the error at w0 (-: never)."
+        )
+    out.print(note, highlight=False)
+    lines = [(line["topic"], line["text"]) for line in problem["summary"]]
+    caveats = [("Caveat", caveat) for caveat in problem["caveats"]]
+    for topic, text in (*lines[:FIRST], *caveats):
+        out.print(f"[bold]{topic}.[/] {plain(text)}", highlight=False)
+    if more := ", ".join(topic[0].lower() + topic[1:] for topic, _ in lines[FIRST:]):
+        out.print(f"More in the page: {plain(more)}.", highlight=False)
+
+
+def _mean(mean: dict[str, Any]) -> str:
+    from steadytd.base.numbers import with_error
+
+    if mean["diverged"]:
+        return f"overflowed on {mean['diverged']} of {mean['seeds']}"
+    return with_error(mean["value"], mean["stderr"])

@@ -50,8 +50,8 @@ from steadytd.evaluation.result import Evaluation
 from steadytd.evaluation.visits import visits
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.columns import ColumnMap
-from steadytd.logs.decode.meaning import Policy
 from steadytd.logs.log import Log
+from steadytd.logs.policies import Policy
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
 PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
@@ -131,7 +131,7 @@ def evaluate(
     asked = _with_action_values(asked, log, fitted, usual=learners is None)
     plan = _plan(_in_batches(log, fitted), asked, fitted, value_at)
     log = _in_batches(log, fitted, plan.keeps_rows)
-    plan = replace(plan, seed=seed, behavior_whole=log.meaning.behavior_whole)
+    plan = replace(plan, seed=seed, behavior_whole=log.schema.behavior.whole)
     usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
     number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
@@ -221,10 +221,10 @@ def _with_action_values(
 ) -> list[Request]:
     """The learners asked for, checked; the usual ones that value actions where they are cheap."""
     exact = [one.label for one in asked if one.learner and one.learner.law.needs_policies]
-    if exact and log.meaning.densities:
+    if exact and log.schema.densities:
         raise InputError(
             f"{exact[0]} needs probabilities of actions, not only their ratio, and actions that "
-            f"are fractions or lists (column '{log.meaning.columns.action}') have densities; "
+            f"are fractions or lists (column '{log.schema.columns.action}') have densities; "
             f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
         )
     names = [one.label for one in asked if one.kind == "action"]

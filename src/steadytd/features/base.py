@@ -1,7 +1,7 @@
 """What all feature maps share: fit once on a sample, then turn observations into features.
 
-A map is immutable, `fit` returns a new one. An `ArrayMap` holds what it learnt from the sample as
-named arrays (`state`), and those arrays are all that `save_arrays` has to write.
+A map is immutable, `fit` returns a new one. What an `ArrayMap` learned from the sample are named
+arrays (`state`), and `save_arrays` writes nothing else.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FeatureMap(ABC):
 
     @property
     def fitted(self) -> bool:
-        """Whether the map has seen its sample."""
+        """Whether the map is fitted."""
         return self.n_features > 0
 
     @property
@@ -124,7 +124,7 @@ class FeatureMap(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ArrayMap(FeatureMap):
-    """A map that is wholly described by its text form, its seed and the arrays that it learnt."""
+    """A map that its text form, its seed and the fitted arrays describe completely."""
 
     arrays: ClassVar[Mapping[str, str]]  # the axes of each array of `state`, one letter per axis
 
@@ -132,9 +132,9 @@ class ArrayMap(FeatureMap):
 
     def with_state(self, n_obs: int, state: State) -> Self:
         """The map with given arrays in place of fitted ones."""
-        held = {name: frozen(array, array.dtype.type) for name, array in state.items()}
-        held_size = self._size(held)
-        return replace(self, n_obs=n_obs, n_features=held_size, state=MappingProxyType(held))
+        arrays = {name: frozen(array, array.dtype.type) for name, array in state.items()}
+        size = self._size(arrays)
+        return replace(self, n_obs=n_obs, n_features=size, state=MappingProxyType(arrays))
 
     def save_arrays(self) -> dict[str, NDArray[Any]]:
         """All that `feature_map_from` needs to make this map again: plain arrays and texts."""
@@ -156,5 +156,5 @@ class ArrayMap(FeatureMap):
 
 def too_many(spec: str, count: int, most: int, remedy: str) -> InputError:
     """An error for a map with more features than can be afforded."""
-    shown = f"{count:,d}" if count < 10**15 else f"{count:.1e}"
-    return InputError(f"{spec} would have {shown} features, more than {most:,d}; {remedy}.")
+    number = f"{count:,d}" if count < 10**15 else f"{count:.1e}"
+    return InputError(f"{spec} would have {number} features, more than {most:,d}; {remedy}.")

@@ -17,7 +17,7 @@ TAIL, MARGIN = 0.005, 0.1  # the robust range: between these quantiles, and this
 def observations(obs: ArrayLike) -> NDArray[Any]:
     """A contiguous [n, k] array of float32 or float64, free of NaN and infinities.
 
-    Single precision is kept as it is: a large log is not copied to be read once.
+    Single precision stays single: a large log that is read once is not copied.
     """
     try:
         array = np.asarray(obs)
@@ -45,7 +45,7 @@ def observations(obs: ArrayLike) -> NDArray[Any]:
 
 
 def varying(sample: NDArray[Any]) -> Longs:
-    """The columns that are not constant; the others say nothing that a constant does not."""
+    """The columns that are not constant; the constant feature stands for the others."""
     low, high = sample.min(axis=0).astype(np.float64), sample.max(axis=0).astype(np.float64)
     size = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):  # an infinite spread is not constant

@@ -3,8 +3,8 @@
     x_i = 1 if the observation is the i-th known one, else 0
 
 in ascending order of the observations, column by column. An observation that the sample did not
-hold has no feature: its row is zero, hence its value is 0 and it teaches nothing. That keeps a long
-pass alive; `unknown` tells which rows it concerns.
+contain has no feature: its row is zero, hence its value is 0 and nothing is learned from it. So a
+long log need not be refused; `unknown` returns which rows it concerns.
 """
 
 from __future__ import annotations

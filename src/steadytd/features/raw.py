@@ -2,7 +2,7 @@
 
     x = (1, (o_1 - mean_1) / std_1, (o_2 - mean_2) / std_2, ...)
 
-Columns that are constant in the sample are left out: the constant says the same.
+Columns that are constant in the sample are left out: the constant feature replaces them.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from steadytd.base.errors import InputError
 from steadytd.features.base import MOST, ArrayMap, State, too_many
 from steadytd.features.observations import Scaling, standard
 
-ENOUGH = 20_000  # observations among which centres are looked for
+ENOUGH = 20_000  # observations among which centres are drawn
 BLOCK = 256  # rows whose distances stay in the cache until they are exponentiated
 
 

@@ -1,4 +1,4 @@
-"""How each prediction fares, live: unsigned error, and an estimate of the projected Bellman error.
+"""The health of each prediction, live: its unsigned error and its projected Bellman error.
 
 The projected Bellman error of a prediction is g' G^-1 g with g = E[delta z] and G = E[x x'], and it
 is zero at the fixed point of TD(lam) (z is the plain trace rho (gamma lam z + x)). White's RUPEE
@@ -6,39 +6,46 @@ is zero at the fixed point of TD(lam) (z is the plain trace rho (gamma lam z + x
 
     h <- h + beta (delta z - (h.x) x),      u <- u + (delta z - u) / n,      sqrt|h.u|.
 
-With thousands of features, u needs many more steps than features before it is not all noise, and h
-and u would double the memory. So both live on a few *directions*: fixed sums of features with
-signs (each feature has one direction and one sign, by a hash of its number; with at most
-DIRECTIONS features they are the features themselves). What is estimated is the part of the error
-that these directions see: never more than the whole, zero where the whole is zero, and with a
-noise of about delta^2 DIRECTIONS / n. A prediction costs the same few numbers whatever d is.
+With thousands of features, u needs many more steps than features before it is more than noise, and
+h and u would double the memory. So both are kept for a few *directions* only: fixed sums of
+features with signs (a hash of a feature's number decides its direction and its sign; with at most
+DIRECTIONS features they are the features themselves). The estimate is the part of the error that
+these directions see: never more than the whole, zero where the whole is zero, and with a noise of
+about delta^2 DIRECTIONS / n. A prediction costs the same few numbers whatever d is.
 
 How large may an error be? With cumulants up to C in size, returns under any policy lie within C H,
 where H = 1 + gamma + gamma gamma' + ... is the largest discounted number of steps, 1 / (1 - gamma)
 for a constant discount. If v and v' do, too, so does c + gamma v', and |delta| <= 2 C H. So a mean
-above 2 C H says that values have left the range of returns: no healthy prediction has it, on-policy
-or off-policy, however noisy its stream. C and H are the largest seen so far.
+above 2 C H means that values have left the range of returns: no healthy prediction has it,
+on-policy or off-policy, however noisy its stream. C and H are the largest seen so far.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base import random
-from steadytd.base.arrays import Floats, Ints, Longs, read_only
+from steadytd.base.arrays import Bools, Floats, Ints, Longs, read_only
+from steadytd.base.finding import Finding
 from steadytd.base.jit import compiled, compiled_disjoint
-from steadytd.hordes.facts import ActiveFeatures
+from steadytd.hordes.inputs import ActiveFeatures, FactTables
+from steadytd.hordes.prediction import HordePrediction
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Singles = NDArray[np.float32]
 DIRECTIONS = 8
 RATE = 0.05  # beta, per largest squared length of a step's directions
-RECENT, LONG = 100, 1000  # steps that the running means look back
-CHUNK = 256  # predictions that are looked at together
+RECENT, LONG = 100, 1000  # steps over which the running means are taken
+CHUNK = 256  # predictions that are updated together
 GROWS = 4.0  # times the long mean: a recent mean beyond that, and beyond C, grows
 LARGE = 2.0  # times the largest return C H: no value within the returns has such an error
+STABLE = "a smaller step size, or a learner that is stable off-policy"
 
 
 class HealthNumbers(NamedTuple):
@@ -49,29 +56,17 @@ class HealthNumbers(NamedTuple):
     z: Singles
     last: Singles  # discount of the step before
     means: Floats  # [2, predictions]: |delta| over RECENT and LONG steps
-    diverged: Longs  # the step whose delta was the first that is not finite, or -1
+    diverged: Longs  # the first step whose delta was not finite, or -1
     scale: Floats  # [3, predictions]: largest |cumulant|, discounted steps so far, the most of them
 
 
 class HealthColumns(NamedTuple):
-    """Where each prediction's cumulant, ratio and discount stand, and its lam."""
+    """The columns of each prediction's cumulant, ratio and discount, and its lam."""
 
     cumulant: Longs
     policy: Longs
     discount: Longs
     lam: Floats
-
-
-class HealthSteps(NamedTuple):
-    """What some steps bring."""
-
-    delta: Floats  # [steps, predictions]
-    directions: Singles  # [steps, directions]
-    rates: Singles  # [steps]
-    cumulants: Floats
-    rhos: Floats
-    discounts: Floats
-    carries: Floats
 
 
 class Health:
@@ -86,7 +81,7 @@ class Health:
         means, scale = np.zeros((2, count)), np.zeros((3, count))
         self.numbers = HealthNumbers(h, u, z, last, means, diverged, scale)
         self.longest = 0.0  # squared length of a step's directions
-        self.place, self.sign = directions(n_features)
+        self.direction, self.sign = directions(n_features)
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
@@ -98,16 +93,22 @@ class Health:
         """The memory of all that changes."""
         return sum(array.nbytes for array in self.numbers)
 
-    def look(self, x: ActiveFeatures) -> tuple[Singles, Singles]:
-        """The directions [steps, DIRECTIONS] of some steps, and the step size of h for each."""
+    def project(self, x: ActiveFeatures) -> tuple[Singles, Singles]:
+        """x along the directions [steps, DIRECTIONS], and the step size of h at each step."""
         found = np.zeros((x.steps, DIRECTIONS), dtype=np.float32)
         rates = np.zeros(x.steps, dtype=np.float32)
-        self.longest = _look(x.read_only(), self.place, self.sign, self.longest, found, rates)
-        return found, rates
+        x, direction, sign = x.read_only(), self.direction, self.sign
+        self.longest = _project(x, direction, sign, self.longest, found, rates)
+        return read_only(found), read_only(rates)
 
     def cut(self) -> None:
         """The episode was cut off after the last step."""
         self.numbers.last[:] = 0.0
+
+    @property
+    def diverged(self) -> Bools:
+        """Which predictions had a TD error that is not finite."""
+        return np.asarray(self.numbers.diverged >= 0)
 
     @property
     def limit(self) -> Floats:
@@ -117,7 +118,7 @@ class Health:
 
     @property
     def rupee(self) -> Floats:
-        """sqrt|h.u| of each prediction; infinite where it has left the single precision."""
+        """sqrt|h.u| of each prediction; infinite where it exceeds single precision."""
         numbers = self.numbers
         with np.errstate(all="ignore"):
             product = (numbers.h.astype(np.float64) * numbers.u).sum(axis=0)
@@ -131,21 +132,21 @@ def directions(n_features: int) -> tuple[Ints, Floats]:
         return number.astype(np.int32), np.ones(n_features)
     with np.errstate(over="ignore"):
         mixed = random.mix((number.astype(np.uint64) + np.uint64(1)) * random.GOLDEN)
-    place = (mixed >> np.uint64(32)) % np.uint64(DIRECTIONS)
-    return place.astype(np.int32), np.where(mixed & np.uint64(1), 1.0, -1.0)
+    direction = (mixed >> np.uint64(32)) % np.uint64(DIRECTIONS)
+    return direction.astype(np.int32), np.where(mixed & np.uint64(1), 1.0, -1.0)
 
 
 @compiled
-def _look(
-    x: ActiveFeatures, place: Ints, sign: Floats, longest: float, found: Singles, rates: Singles
+def _project(
+    x: ActiveFeatures, direction: Ints, sign: Floats, longest: float, found: Singles, rates: Singles
 ) -> float:
-    """Fill in the directions of some steps and the step sizes; return the longest so far."""
+    """Fill in `Health.project`; return the largest squared length so far."""
     first, feature, value = x
     for t in range(len(found)):
         total = np.zeros(DIRECTIONS)
         for q in range(first[t], first[t + 1]):
             k = feature[q]
-            total[place[k]] += sign[k] * value[q]
+            total[direction[k]] += sign[k] * value[q]
         squares = 0.0
         for m in range(DIRECTIONS):
             squares += total[m] * total[m]
@@ -160,47 +161,50 @@ def _look(
 def _follow(
     numbers: HealthNumbers,
     columns: HealthColumns,
-    seen: HealthSteps,
+    delta: Floats,
+    directions: Singles,
+    rates: Singles,
+    tables: FactTables,
     step: int,
     low: int,
     high: int,
 ) -> None:
-    """The same, all at once."""
+    """`follow` for one chunk of predictions."""
     size = high - low
     scratch = np.empty((4, size), dtype=np.float32)
     d, scale, decay, h_x = scratch[0], scratch[1], scratch[2], scratch[3]
     last = numbers.last[low:high]
-    for t in range(len(seen.delta)):
+    for t in range(len(delta)):
         n = step + t + 1
         recent, long = 1.0 / min(n, RECENT), 1.0 / min(n, LONG)
-        share, rate = np.float32(long), seen.rates[t]
+        share, rate = np.float32(long), rates[t]
         for i in range(size):
-            delta = seen.delta[t, low + i]
-            rho = np.float32(seen.rhos[t, columns.policy[low + i]])
-            d[i] = delta
+            error = delta[t, low + i]
+            rho = np.float32(tables.rhos[t, columns.policy[low + i]])
+            d[i] = error
             scale[i] = rho
             decay[i] = rho * last[i] * np.float32(columns.lam[low + i])
             h_x[i] = 0.0
-            cumulant = abs(seen.cumulants[t, columns.cumulant[low + i]])
+            cumulant = abs(tables.cumulants[t, columns.cumulant[low + i]])
             steps = 1.0 + last[i] * numbers.scale[1, low + i]
             numbers.scale[0, low + i] = max(numbers.scale[0, low + i], cumulant)
             numbers.scale[1, low + i] = steps
             numbers.scale[2, low + i] = max(numbers.scale[2, low + i], steps)
-            gamma = seen.discounts[t, columns.discount[low + i]]
-            last[i] = gamma * seen.carries[t]
-            size_d = abs(delta)
+            gamma = tables.discounts[t, columns.discount[low + i]]
+            last[i] = gamma * tables.carries[t]
+            size_d = abs(error)
             numbers.means[0, low + i] += (size_d - numbers.means[0, low + i]) * recent
             numbers.means[1, low + i] += (size_d - numbers.means[1, low + i]) * long
             if not size_d < np.inf and numbers.diverged[low + i] < 0:
                 numbers.diverged[low + i] = n
         for m in range(DIRECTIONS):
-            x_m = seen.directions[t, m]
+            x_m = directions[t, m]
             z, h = numbers.z[m, low:high], numbers.h[m, low:high]
             for i in range(size):
                 z[i] = decay[i] * z[i] + scale[i] * x_m
                 h_x[i] += h[i] * x_m
         for m in range(DIRECTIONS):
-            x_m = seen.directions[t, m]
+            x_m = directions[t, m]
             z, h, u = numbers.z[m, low:high], numbers.h[m, low:high], numbers.u[m, low:high]
             for i in range(size):
                 pull = d[i] * z[i]
@@ -212,14 +216,103 @@ def _follow(
 def follow(
     numbers: HealthNumbers,
     columns: HealthColumns,
-    seen: HealthSteps,
+    delta: Floats,
+    directions: Singles,
+    rates: Singles,
+    tables: FactTables,
     step: int,
     low: int,
     high: int,
 ) -> None:
     """Update the estimates of predictions `low` to `high` with some steps from `step` on.
 
-    Some at a time, so that what they need stays in the first-level cache.
+    `delta` is [steps, predictions]. Predictions are updated in chunks, whose numbers stay in the
+    first-level cache.
     """
     for begin in range(low, high, CHUNK):
-        _follow(numbers, columns, seen, step, begin, min(begin + CHUNK, high))
+        end = min(begin + CHUNK, high)
+        _follow(numbers, columns, delta, directions, rates, tables, step, begin, end)
+
+
+def health_frame(predictions: Sequence[HordePrediction], health: Health, step: int) -> pl.DataFrame:
+    """One row per prediction."""
+    import polars as pl
+
+    recent, long = health.numbers.means
+    gone = health.diverged
+    return pl.DataFrame(
+        {
+            "prediction": np.arange(len(predictions)),
+            "learner": [str(p.learner) for p in predictions],
+            "cumulant": [p.cumulant for p in predictions],
+            "policy": pl.Series([p.policy for p in predictions], dtype=pl.Int64),
+            "discount": pl.Series([p.discount for p in predictions], dtype=pl.Float64),
+            "error": np.where(gone, np.inf, long),
+            "recent_error": np.where(gone, np.inf, recent),
+            "limit": health.limit,
+            "rupee": np.where(gone, np.inf, health.rupee),
+            "growing": _growing(health, step),
+            "diverged_at": pl.Series(
+                [int(n) if n >= 0 else None for n in health.numbers.diverged], dtype=pl.Int64
+            ),
+        }
+    )
+
+
+def _growing(health: Health, step: int) -> Bools:
+    """Which predictions have a recent error far above the long one."""
+    recent, long = health.numbers.means
+    with np.errstate(all="ignore"):
+        times = np.where(np.isinf(health.rupee), 1.0, GROWS)  # already so large: any growth counts
+        above = recent > np.maximum(times * long, health.numbers.scale[0])
+    return np.asarray((step > 2 * RECENT) & ~health.diverged & above)
+
+
+def warnings_of(predictions: Sequence[HordePrediction], health: Health, step: int) -> list[Finding]:
+    """A finding for each prediction that has diverged, or whose error grows or is too large."""
+    growing, limit = _growing(health, step), health.limit
+    # without a cumulant the range of returns is not known yet
+    above = (health.numbers.means[0] > limit) & (limit > 0.0)
+    large = (step > 2 * RECENT) & above & ~health.diverged & ~growing
+    cases = (_diverged, health.diverged), (_grows, growing), (_large, large)
+    return [
+        finding(predictions[i], i, health, step)
+        for finding, which in cases
+        for i in np.flatnonzero(which).tolist()
+    ]
+
+
+def _diverged(prediction: HordePrediction, i: int, health: Health, step: int) -> Finding:
+    at = int(health.numbers.diverged[i])
+    return Finding(
+        code="prediction_diverged", target=str(i), level="warning",
+        text=f"Prediction {i} ({prediction}) has diverged: its TD error was not a finite number "
+        f"at step {at}, the first time. The other predictions are not touched by it.",
+        remedy=f"Give it {STABLE}.",
+        numbers={"prediction": i, "step": at},
+    )  # fmt: skip
+
+
+def _grows(prediction: HordePrediction, i: int, health: Health, step: int) -> Finding:
+    recent, long = health.numbers.means[:, i].tolist()
+    return Finding(
+        code="prediction_grows", target=str(i), level="warning",
+        text=f"The unsigned error of prediction {i} ({prediction}) grows: it is {recent:.3g} over "
+        f"about the last {RECENT} steps and {long:.3g} over about the last {min(LONG, step)}.",
+        remedy=f"If it goes on, give it {STABLE}.",
+        numbers={"prediction": i, "recent": recent, "long": long},
+    )  # fmt: skip
+
+
+def _large(prediction: HordePrediction, i: int, health: Health, step: int) -> Finding:
+    recent, limit = float(health.numbers.means[0, i]), float(health.limit[i])
+    largest, _, steps = health.numbers.scale[:, i].tolist()
+    return Finding(
+        code="prediction_large", target=str(i), level="warning",
+        text=f"The unsigned error of prediction {i} ({prediction}) is {recent:.3g} over about the "
+        f"last {RECENT} steps. Values within the range of its returns have at most {limit:.3g} "
+        f"(cumulants up to {largest:.3g}, {steps:.3g} discounted steps).",
+        remedy="Give it a smaller step size, a learner that is stable off-policy, or start "
+        "weights of the right size.",
+        numbers={"prediction": i, "recent": recent, "limit": limit},
+    )  # fmt: skip

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,28 +21,26 @@ from steadytd.base.finding import Finding
 from steadytd.base.numbers import SizeError, whole
 from steadytd.base.parallel import in_turn
 from steadytd.base.wording import count
+from steadytd.engine.active import fits
 from steadytd.engine.block import group_key
 from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.settings import parse_params
-from steadytd.engine.step.layouts.horde import LANES, fits
-from steadytd.hordes.facts import LiveSteps
-from steadytd.hordes.health import CHUNK, Health, HealthColumns, HealthSteps, follow
-from steadytd.hordes.inputs import Features, GivenFacts, Inputs, numbers
-from steadytd.hordes.part import LIMITS, LanePart, LanePlace
+from steadytd.engine.step.layouts.active import LIMITS
+from steadytd.engine.step.layouts.horde import LANES
+from steadytd.hordes.health import CHUNK, Health, HealthColumns, follow, health_frame, warnings_of
+from steadytd.hordes.inputs import Features, Inputs, LiveSteps, numbers
+from steadytd.hordes.part import Columns, LanePart, WholePart
 from steadytd.hordes.prediction import HordePrediction, prediction
-from steadytd.hordes.single import WholeBlock
-from steadytd.hordes.spread import spread
-from steadytd.hordes.words import health_frame, warnings_of
 from steadytd.learners import learner as make_learner
 
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = 4  # of what `save` writes; 4: traces in rows of a ring, blocks of 128
-STRETCH = 1 << 22  # numbers that the TD errors of one stretch of steps may be
-WORTH = 100_000  # multiplications below which a second thread costs more than it brings
-WATCHED = 50_000  # the same for predictions times steps whose health is looked at
+FORMAT = 5  # of what `save` writes
+CHUNK_ERRORS = 1 << 22  # TD errors of the steps that are taken at a time
+WORTH = 100_000  # multiplications below which a second thread costs more than it saves
+HEALTH_WORTH = 50_000  # the same for the health of predictions times steps
 
 
 def horde(
@@ -90,13 +90,13 @@ def _require_memory(predictions: Sequence[HordePrediction], d: int, size: int) -
     """Refuse a Horde whose weights alone would not fit into this machine's memory."""
     needed = d * size * sum(len(p.learner.law.vectors) for p in predictions)
     try:
-        there = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not every system says it
+        memory = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not every system tells
         return
-    if needed > there:
+    if needed > memory:
         raise SizeError(
             f"the weights of {len(predictions):,} predictions with {d:,} features would take "
-            f"{needed / 1e9:,.3g} GB, more than the {there / 1e9:,.3g} GB of this machine; take "
+            f"{needed / 1e9:,.3g} GB, more than the {memory / 1e9:,.3g} GB of this machine; take "
             'fewer predictions or features, or dtype="float32".'
         )
 
@@ -116,25 +116,25 @@ class Horde:
         self._inputs = Inputs(len(w0), predictions, dtype)
         learners = [p.learner for p in predictions]
         self._schedules = list(dict.fromkeys(x.schedule for x in learners))
-        places = [
-            LanePlace(
-                p.cumulant, self._inputs.policy_place(p), self._inputs.discount_place(p),
+        columns = [
+            Columns(
+                p.cumulant, self._inputs.policy_column(p), self._inputs.discount_column(p),
                 self._schedules.index(p.learner.schedule),
             )
             for p in predictions
         ]  # fmt: skip
-        fast: dict[Any, list[int]] = {}
-        slow: dict[Any, list[int]] = {}
+        sparse: dict[Any, list[int]] = {}
+        whole: dict[Any, list[int]] = {}
         for i, x in enumerate(learners):
-            if fits(x.law, x.averaged):
-                fast.setdefault((x.law, x.traced), []).append(i)
+            if fits(x):
+                sparse.setdefault((x.law, x.traced), []).append(i)
             else:
-                slow.setdefault((group_key(x), places[i]), []).append(i)
-        self._parts = [LanePart(members, learners, places, w0, dtype) for members in fast.values()]
-        self._wholes = [WholeBlock(m, learners, places[m[0]], w0) for m in slow.values()]
+                whole.setdefault((group_key(x), columns[i]), []).append(i)
+        self._lanes = [LanePart(some, learners, columns, w0, dtype) for some in sparse.values()]
+        self._wholes = [WholePart(m, learners, columns[m[0]], w0) for m in whole.values()]
         lam = [float(x.values.get(x.law.trace_param, 0.0)) if x.traced else 0.0 for x in learners]
-        columns = np.array(places, dtype=np.int64)
-        cumulant, policy, discount = (np.ascontiguousarray(columns[:, i]) for i in range(3))
+        table = np.array(columns, dtype=np.int64).T
+        cumulant, policy, discount = (np.ascontiguousarray(row) for row in table[:3])
         decay = np.clip(lam, 0.0, 1.0)
         self._health = Health(len(w0), HealthColumns(cumulant, policy, discount, decay))
 
@@ -203,8 +203,11 @@ class Horde:
         """
         if _many(x) or _many(x_next):
             raise InputError("update takes one step; use update_many for several.")
-        given = GivenFacts(cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, False)
-        return np.asarray(self._take(self._inputs.steps(x, x_next, given))[0])
+        steps = self._inputs.steps(
+            x, x_next, cumulants, rhos, discounts,
+            pi=pi, mu=mu, interest=interest, peaks=peaks, terminated=terminated,
+        )  # fmt: skip
+        return np.asarray(self._take(steps)[0])
 
     @in_turn
     def update_many(
@@ -227,13 +230,13 @@ class Horde:
         Features are a matrix with a row for each step, a SciPy sparse matrix, or a pair of matrices
         (indices, values). `truncated` says after which steps `end_episode` would be called.
         """
-        given = GivenFacts(
-            cumulants, rhos, discounts, pi, mu, interest, peaks, terminated, truncated
-        )
-        steps = self._inputs.steps(x, x_next, given)
-        stretch = int(np.clip(STRETCH // len(self), 16, 256))
-        for begin in range(0, steps.x.steps, stretch):
-            self._take(steps.part(begin, min(begin + stretch, steps.x.steps)))
+        steps = self._inputs.steps(
+            x, x_next, cumulants, rhos, discounts, pi=pi, mu=mu, interest=interest, peaks=peaks,
+            terminated=terminated, truncated=truncated,
+        )  # fmt: skip
+        chunk = int(np.clip(CHUNK_ERRORS // len(self), 16, 256))
+        for begin in range(0, steps.x.steps, chunk):
+            self._take(steps.part(begin, min(begin + chunk, steps.x.steps)))
 
     @in_turn
     def end_episode(self) -> None:
@@ -247,13 +250,13 @@ class Horde:
 
     @in_turn
     def health(self) -> pl.DataFrame:
-        """How each prediction fares; see `docs/horde.md`."""
+        """The health of each prediction, one row each; see `docs/horde.md`."""
         return health_frame(self.predictions, self._health, self.step)
 
     @property
     @in_turn
     def warnings(self) -> list[Finding]:
-        """A sentence for each prediction that has diverged or whose error grows or is too large."""
+        """A finding for each prediction that has diverged or whose error grows or is too large."""
         return warnings_of(self.predictions, self._health, self.step)
 
     @in_turn
@@ -288,10 +291,10 @@ class Horde:
         return {f"{part}_{n}": array for part, some in named.items() for n, array in some.items()}
 
     @property
-    def _all(self) -> list[LanePart | WholeBlock]:
-        return [*self._parts, *self._wholes]
+    def _all(self) -> list[LanePart | WholePart]:
+        return [*self._lanes, *self._wholes]
 
-    def _find(self, i: int) -> tuple[LanePart | WholeBlock, int]:
+    def _find(self, i: int) -> tuple[LanePart | WholePart, int]:
         for part in self._all:
             lanes = np.flatnonzero(part.order[: part.count] == i)
             if len(lanes):
@@ -304,39 +307,54 @@ class Horde:
         factors = np.empty((n, len(self._schedules)))
         for i, schedule in enumerate(self._schedules):
             factors[:, i] = step_factors(self.step, n, *schedule)
-        given = steps.arguments(factors)
+        arguments = steps.arguments(factors)
         delta = np.empty((n, len(self)))
         threads = self.threads if len(steps.x.feature) * len(self) > WORTH else 1
-        for part in self._parts:
+        for part in self._lanes:
             out = np.empty((n, part.blocks, LANES))
 
             def run(low: int, high: int, part: LanePart = part, out: Floats = out) -> None:
-                part.advance(given, out, low, high)
+                part.advance(arguments, out, low, high)
 
-            spread(run, part.blocks, threads)
+            _in_threads(run, part.blocks, threads)
             lanes = out.reshape(n, -1)
             if part.count == len(self):  # the only part: gathering is quicker than scattering
                 np.take(lanes, part.rank, axis=1, out=delta)
             else:
                 delta[:, part.order[: part.count]] = lanes[:, : part.count]
-        for one in self._wholes:
-            delta[:, one.order] = one.advance(steps)
-        self._watch(steps, delta, threads)
+        for whole_part in self._wholes:
+            delta[:, whole_part.order] = whole_part.advance(steps)
+        self._follow_health(steps, delta, threads)
         self.step += n
         return delta
 
-    def _watch(self, steps: LiveSteps, delta: Floats, threads: int) -> None:
-        health, tables = self._health, steps.tables
-        facts = tables.cumulants, tables.rhos, tables.discounts, tables.carries
-        directions, rates = health.look(steps.x)
-        brought: tuple[NDArray[Any], ...] = (delta, directions, rates, *facts)
-        seen = HealthSteps(*map(read_only, brought))
+    def _follow_health(self, steps: LiveSteps, delta: Floats, threads: int) -> None:
+        health = self._health
+        directions, rates = health.project(steps.x)
+        fixed = health.numbers, health.columns, read_only(delta), directions, rates, steps.tables
 
         def run(low: int, high: int) -> None:
-            end = min(high * CHUNK, len(self))
-            follow(health.numbers, health.columns, seen, self.step, low * CHUNK, end)
+            follow(*fixed, self.step, low * CHUNK, min(high * CHUNK, len(self)))
 
-        spread(run, -(-len(self) // CHUNK), threads if delta.size > WATCHED else 1)
+        _in_threads(run, -(-len(self) // CHUNK), threads if delta.size > HEALTH_WORTH else 1)
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="horde")
+
+
+def _in_threads(run: Callable[[int, int], None], count: int, threads: int) -> None:
+    """run(low, high) over 0 .. count, in a contiguous piece per thread; compiled loops run free."""
+    pieces = min(threads, count)
+    if pieces <= 1:
+        run(0, count)
+        return
+    ends = [count * i // pieces for i in range(pieces + 1)]
+    waiting = [_pool(threads).submit(run, ends[i], ends[i + 1]) for i in range(1, pieces)]
+    run(ends[0], ends[1])
+    for future in waiting:
+        future.result()
 
 
 def _many(x: Features) -> bool:

@@ -1,4 +1,4 @@
-"""Checks what a user feeds a Horde, and turns it into the tables that the loops take."""
+"""Checks what a user feeds a Horde, and turns it into the arrays that the compiled loops take."""
 
 from __future__ import annotations
 
@@ -7,28 +7,99 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Floats, Ints, Longs, read_only
 from steadytd.base.errors import InputError
+from steadytd.base.jit import compiled
 from steadytd.engine.online import two_peaks
-from steadytd.hordes.facts import ActiveFeatures, FactTables, LiveSteps
 from steadytd.hordes.prediction import HordePrediction
 
 Features = Any  # dense, (indices, values) or a SciPy sparse matrix
+ANY, NOT_NEGATIVE, UNIT = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0)
 
 
-class GivenFacts(NamedTuple):
-    """The facts of some steps as the user gives them, the steps along the first axis."""
+class ActiveFeatures(NamedTuple):
+    """The active features of some steps: those of step t are first[t] to first[t + 1]."""
 
-    cumulants: ArrayLike
-    rhos: ArrayLike | None
-    discounts: ArrayLike | None
-    pi: ArrayLike | None
-    mu: ArrayLike | None
-    interest: ArrayLike
-    peaks: tuple[float, float] | None
-    terminated: ArrayLike
-    truncated: ArrayLike
+    first: Longs
+    feature: Ints
+    value: NDArray[Any]
+
+    def part(self, begin: int, end: int) -> ActiveFeatures:
+        """Steps `begin` to `end`."""
+        low, high = self.first[begin], self.first[end]
+        first = self.first[begin : end + 1] - low
+        return ActiveFeatures(first, self.feature[low:high], self.value[low:high])
+
+    def read_only(self) -> ActiveFeatures:
+        """The same, as the compiled loops take it."""
+        return ActiveFeatures(read_only(self.first), read_only(self.feature), read_only(self.value))
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return len(self.first) - 1
+
+
+class FactTables(NamedTuple):
+    """The facts of some steps by column, in the order in which the compiled loops take them."""
+
+    cumulants: Floats  # [steps, cumulants]
+    discounts: Floats  # [steps, discounts], constant ones first
+    rhos: Floats  # [steps, policies + 1], the last column of ones
+    pis: Floats
+    mus: Floats
+    peaks_min: Floats
+    peaks_max: Floats
+    interests: Floats  # [steps]
+    carries: Floats  # [steps], 0 where an episode is cut off after the step
+
+    def part(self, begin: int, end: int) -> FactTables:
+        """Steps `begin` to `end`."""
+        return FactTables(*(read_only(table[begin:end]) for table in self))
+
+
+class LiveSteps(NamedTuple):
+    """Some steps: the features before and after each, and its facts."""
+
+    x: ActiveFeatures
+    x_next: ActiveFeatures
+    tables: FactTables
+
+    def part(self, begin: int, end: int) -> LiveSteps:
+        """Steps `begin` to `end`."""
+        x, x_next = self.x.part(begin, end), self.x_next.part(begin, end)
+        return LiveSteps(x, x_next, self.tables.part(begin, end))
+
+    def arguments(self, factors: Floats) -> tuple[NDArray[Any], ...]:
+        """The arguments of the compiled loops."""
+        dots = np.empty((self.x.steps, 3))
+        x, x_next = self.x.read_only(), self.x_next.read_only()
+        products(x, x_next, dots)
+        return *self.tables, read_only(factors), read_only(dots), *x, *x_next
+
+
+@compiled
+def products(x: ActiveFeatures, x_next: ActiveFeatures, out: Floats) -> None:
+    """out[t] = x.x, x.x_next, x_next.x_next of each step; features are in ascending order."""
+    first, feature, value = x
+    first_next, feature_next, value_next = x_next
+    for t in range(len(out)):
+        both = np.zeros(3)
+        for p in range(first[t], first[t + 1]):
+            both[0] += np.float64(value[p]) * np.float64(value[p])
+        for p in range(first_next[t], first_next[t + 1]):
+            both[2] += np.float64(value_next[p]) * np.float64(value_next[p])
+        p, q = first[t], first_next[t]
+        while p < first[t + 1] and q < first_next[t + 1]:
+            k_p, k_q = feature[p], feature_next[q]
+            if k_p == k_q:
+                both[1] += np.float64(value[p]) * np.float64(value_next[q])
+            p += k_p <= k_q
+            q += k_q <= k_p
+        for k in range(3):  # assigning a whole row takes Numba seconds to compile
+            out[t, k] = both[k]
 
 
 class Inputs:
@@ -38,212 +109,175 @@ class Inputs:
         self.n_features, self.dtype = n_features, dtype
         self.cumulants = 1 + max(p.cumulant for p in predictions)
         self.policies = 1 + max(-1 if p.policy is None else p.policy for p in predictions)
-        fixed = [p.discount for p in predictions if p.discount is not None]
-        self.fixed = {value: i for i, value in enumerate(dict.fromkeys(fixed))}
-        self.constant = np.array(list(self.fixed))
+        constants = [p.discount for p in predictions if p.discount is not None]
+        self.constants = {value: i for i, value in enumerate(dict.fromkeys(constants))}
         columns = [-1 if p.discount_column is None else p.discount_column for p in predictions]
         self.columns = 1 + max(columns)
-        asking = [p for p in predictions if p.policy is not None]
-        self.needs_ratio = next((str(p.learner) for p in asking if p.learner.law.needs_ratio), "")
-        self.needs_policies = next(
-            (str(p.learner) for p in asking if p.learner.law.needs_policies), ""
-        )
+        off_policy = [p.learner for p in predictions if p.policy is not None]
+        self.needs_ratio = next((str(x) for x in off_policy if x.law.needs_ratio), "")
+        self.needs_policies = next((str(x) for x in off_policy if x.law.needs_policies), "")
 
-    def discount_place(self, prediction: HordePrediction) -> int:
-        """Where a prediction's discount stands: the constant ones come first."""
+    def discount_column(self, prediction: HordePrediction) -> int:
+        """The column of a prediction's discount; constant discounts come first."""
         if prediction.discount is not None:
-            return self.fixed[prediction.discount]
-        return len(self.fixed) + int(prediction.discount_column or 0)
+            return self.constants[prediction.discount]
+        return len(self.constants) + int(prediction.discount_column or 0)
 
-    def policy_place(self, prediction: HordePrediction) -> int:
-        """Where a prediction's ratio stands: that of the policy that acts comes last."""
+    def policy_column(self, prediction: HordePrediction) -> int:
+        """The column of a prediction's ratio; that of the behaviour policy comes last."""
         return self.policies if prediction.policy is None else prediction.policy
 
-    def steps(self, x: Features, x_next: Features, given: GivenFacts) -> LiveSteps:
-        """Some steps, checked."""
-        before = self.features("x", x)
-        after = self.features("x_next", x_next)
-        if before.steps != after.steps:
+    def steps(
+        self,
+        x: Features,
+        x_next: Features,
+        cumulants: ArrayLike,
+        rhos: ArrayLike | None,
+        discounts: ArrayLike | None,
+        *,
+        pi: ArrayLike | None,
+        mu: ArrayLike | None,
+        interest: ArrayLike,
+        peaks: tuple[float, float] | None,
+        terminated: ArrayLike,
+        truncated: ArrayLike = False,
+    ) -> LiveSteps:
+        """Some steps, checked; the arguments are those of `Horde.update_many`."""
+        before, after = self.features("x", x), self.features("x_next", x_next)
+        n = before.steps
+        if after.steps != n:
             raise InputError(
-                f"x and x_next must have the same number of steps, got {before.steps} and "
-                f"{after.steps}."
+                f"x and x_next must have the same number of steps, got {n} and {after.steps}."
             )
-        return LiveSteps(before, after, self.tables(before.steps, given))
+        ratios, pis, mus = self._ratios(n, rhos, pi, mu)
+        discount = self._discounts(n, discounts)
+        discount[_flags("terminated", terminated, n)] = 0.0
+        carries = np.where(_flags("truncated", truncated, n), 0.0, 1.0)
+        weights = _broadcast("interest", interest, (n,), NOT_NEGATIVE)
+        low = high = pis if pi is None else np.maximum(pis, mus)  # NaN if pi is not known
+        if peaks is not None:
+            low, high = (np.full_like(ratios, peak) for peak in two_peaks(peaks))
+        table = _table("cumulants", cumulants, n, self.cumulants)
+        tables = table, discount, ratios, pis, mus, low, high, weights, carries
+        return LiveSteps(before, after, FactTables(*map(read_only, tables)))
 
-    def tables(self, n: int, given: GivenFacts) -> FactTables:
-        """The facts of n steps by column."""
-        rhos, pis, mus = self._ratios(n, given)
-        discounts = np.empty((n, len(self.fixed) + self.columns))
-        discounts[:, : len(self.fixed)] = self.constant
+    def _discounts(self, n: int, discounts: ArrayLike | None) -> Floats:
+        """The discounts of n steps [steps, discounts], the constant ones first."""
+        found = np.empty((n, len(self.constants) + self.columns))
+        found[:, : len(self.constants)] = list(self.constants)
         if self.columns:
-            if given.discounts is None:
+            if discounts is None:
                 raise InputError(
                     "discounts are missing: some predictions have a discount_column; pass "
                     f"discounts=... with {self.columns} column{'s' * (self.columns > 1)}."
                 )
-            found = _table("discounts", given.discounts, n, self.columns, (0.0, 1.0))
-            discounts[:, len(self.fixed) :] = found
-        elif given.discounts is not None:
+            found[:, len(self.constants) :] = _table("discounts", discounts, n, self.columns, UNIT)
+        elif discounts is not None:
             raise InputError(
                 "discounts were given, but every prediction has a discount of its own that is the "
                 "same at every step; make predictions with discount_column=..., or leave them out."
             )
-        if given.terminated is not False:  # a live step has no time for what is not given
-            discounts[_flags("terminated", given.terminated, n)] = 0.0
-        carries = interest = np.ones(n)
-        if given.truncated is not False:
-            carries = np.where(_flags("truncated", given.truncated, n), 0.0, 1.0)
-        low = high = pis if given.pi is None else np.maximum(pis, mus)  # else all are NaN
-        if given.peaks is not None:
-            low, high = (np.full_like(rhos, one) for one in two_peaks(given.peaks))
-        if not (isinstance(given.interest, float) and given.interest == 1.0):
-            interest = _spread("interest", given.interest, (n,), (0.0, np.inf))
-        return FactTables(
-            _table("cumulants", given.cumulants, n, self.cumulants), discounts, rhos, pis, mus,
-            low, high, interest, carries,
-        )  # fmt: skip
+        return found
 
-    def _ratios(self, n: int, given: GivenFacts) -> tuple[Floats, Floats, Floats]:
-        """rho, pi and mu [steps, policies + 1]; the last column is the policy that acts."""
-        rhos, pis = np.ones((n, self.policies + 1)), np.full((n, self.policies + 1), np.nan)
-        mus = pis if given.pi is None else pis.copy()
+    def _ratios(
+        self, n: int, rhos: ArrayLike | None, pi: ArrayLike | None, mu: ArrayLike | None
+    ) -> tuple[Floats, Floats, Floats]:
+        """rho, pi and mu [steps, policies + 1]; the last column is the behaviour policy."""
+        shape = n, self.policies + 1
+        ratios, pis, mus = np.ones(shape), np.full(shape, np.nan), np.full(shape, np.nan)
         if not self.policies:
-            return rhos, pis, mus
-        if (given.pi is None) != (given.mu is None):
+            return ratios, pis, mus
+        if (pi is None) != (mu is None):
             raise InputError("give both pi and mu (probabilities of the action taken), or neither.")
-        if given.pi is not None and given.mu is not None:
-            pis[:, :-1] = _table("pi", given.pi, n, self.policies, (0.0, 1.0))
-            mu = numbers("mu", given.mu, (0.0, 1.0))
-            mu = mu.reshape(-1, 1) if mu.ndim < 2 and mu.size == n else mu
-            mus[:, :-1] = _spread("mu", mu, (n, self.policies))
+        if pi is not None and mu is not None:
+            pis[:, :-1] = _table("pi", pi, n, self.policies, UNIT)
+            taken = numbers("mu", mu, UNIT)
+            taken = taken.reshape(-1, 1) if taken.ndim < 2 and taken.size == n else taken
+            mus[:, :-1] = _broadcast("mu", taken, (n, self.policies))
             if not (mus[:, :-1] > 0.0).all():
                 raise InputError(
                     "mu must be > 0: it is the probability of an action that was taken."
                 )
-            rhos[:, :-1] = pis[:, :-1] / mus[:, :-1]
+            ratios[:, :-1] = pis[:, :-1] / mus[:, :-1]
         elif self.needs_policies:
             raise InputError(
                 f"{self.needs_policies} needs pi and mu, the probabilities of the action taken; "
                 "pass pi=... (one column per policy) and mu=..."
             )
-        if given.rhos is not None:
-            found = _table("rhos", given.rhos, n, self.policies, (0.0, np.inf))
-            if given.pi is not None and not np.allclose(found, rhos[:, :-1], rtol=1e-6):
+        if rhos is not None:
+            given = _table("rhos", rhos, n, self.policies, NOT_NEGATIVE)
+            if pi is None:
+                ratios[:, :-1] = given
+            elif not np.allclose(given, ratios[:, :-1], rtol=1e-6):
                 raise InputError("rhos must be pi/mu; give rhos, or pi and mu.")
-            if given.pi is None:
-                rhos[:, :-1] = found
-        elif given.pi is None and self.needs_ratio:
+        elif pi is None and self.needs_ratio:
             raise InputError(
                 f"rhos are missing: {self.needs_ratio} needs the importance ratio pi/mu of the "
                 f"action taken under each policy; pass rhos=... with {self.policies} "
                 f"column{'s' * (self.policies > 1)}, or pi=... and mu=..."
             )
-        return rhos, pis, mus
-
-    # Features
+        return ratios, pis, mus
 
     def features(self, name: str, x: Features) -> ActiveFeatures:
         """The active features of some steps: dense [n, d], (indices, values), or SciPy's."""
-        if hasattr(x, "tocsr"):
-            return self._csr(name, x.tocsr())
         if isinstance(x, tuple):
-            return self._pairs(name, x)
-        dense = numbers(name, x)
-        dense = dense[None] if dense.ndim == 1 else dense
-        if dense.ndim != 2 or dense.shape[1] != self.n_features:
-            raise InputError(
-                f"{name} must have {self.n_features} features (a vector, or a row for each step), "
-                f"or be a pair (indices, values); got shape {dense.shape}."
-            )
-        rows, feature = np.nonzero(dense)
-        return self._active(rows, feature, dense[rows, feature], len(dense))
-
-    def _csr(self, name: str, matrix: Any) -> ActiveFeatures:
-        if matrix.shape[1] != self.n_features:
-            raise InputError(
-                f"{name} must have {self.n_features} columns, one per feature, got "
-                f"{matrix.shape[1]}."
-            )
-        matrix = matrix.copy() if not matrix.has_canonical_format else matrix
-        matrix.sum_duplicates()
-        n = matrix.shape[0]
-        rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
-        return self._active(rows, matrix.indices, numbers(name, matrix.data), n)
-
-    def _pairs(self, name: str, pair: tuple[Any, ...]) -> ActiveFeatures:
-        """Indices [active] or [n, active], and as many values (None: all are 1)."""
-        if len(pair) != 2:
-            raise InputError(f"{name} must be a pair (indices, values), got {len(pair)} things.")
-        indices = np.asarray(pair[0])
-        if indices.size and indices.dtype.kind not in "iu":
-            raise InputError(f"the indices of {name} must be whole numbers, got {indices.dtype}.")
-        indices = indices[None] if indices.ndim == 1 else indices
-        if indices.ndim != 2:
-            raise InputError(
-                f"the indices of {name} must be a vector, or a row for each step, got shape "
-                f"{indices.shape}."
-            )
-        n, active = indices.shape
-        every = np.arange(0, n * active + 1, active) if active else np.zeros(n + 1, np.int64)
-        ordered = _ascending(indices, self.n_features)
-        if pair[1] is None and ordered:
-            return self._made(every, indices.reshape(-1), np.ones(indices.size))
-        values = np.ones(indices.shape) if pair[1] is None else numbers(name, pair[1])
-        values = values.reshape(indices.shape) if values.size == indices.size else values
-        if values.shape != indices.shape:
-            raise InputError(
-                f"{name} has {indices.size} indices and {values.size} values; give one value for "
-                "each index, or None where all are 1."
-            )
-        if not ordered and not (indices.min() >= 0 and indices.max() < self.n_features):
-            wrong = indices[(indices < 0) | (indices >= self.n_features)][0]
-            raise InputError(
-                f"the indices of {name} must be from 0 to {self.n_features - 1}, got {wrong}."
-            )
-        if not ordered:
-            order = np.argsort(indices, axis=1, kind="stable")
-            indices, values = (np.take_along_axis(a, order, axis=1) for a in (indices, values))
-            if (np.diff(indices, axis=1) == 0).any():
-                raise InputError(f"an index of {name} stands twice in one step; add its values up.")
-        if np.count_nonzero(values) == values.size:
-            return self._made(every, indices.reshape(-1), values.reshape(-1))
-        rows = np.repeat(np.arange(n), active)
-        kept = values.reshape(-1) != 0.0  # as in a dense vector
-        return self._active(rows[kept], indices.reshape(-1)[kept], values.reshape(-1)[kept], n)
-
-    def _active(
-        self, rows: NDArray[Any], feature: NDArray[Any], value: Floats, n: int
-    ) -> ActiveFeatures:
-        first = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows, minlength=n), out=first[1:])
-        return self._made(first, feature, value)
-
-    def _made(self, first: Longs, feature: NDArray[Any], value: Floats) -> ActiveFeatures:
-        values = np.ascontiguousarray(value)
+            matrix = self._from_pair(name, x)
+        else:
+            given = x if hasattr(x, "tocsr") else np.atleast_2d(numbers(name, x))
+            if given.ndim != 2 or given.shape[1] != self.n_features:
+                raise InputError(
+                    f"{name} must have {self.n_features} features (a vector, or a row for each "
+                    f"step), or be a pair (indices, values); got shape {given.shape}."
+                )
+            matrix = csr_array(given, copy=True)
+            matrix.sum_duplicates()
+            matrix.data = numbers(name, matrix.data)
+        matrix.eliminate_zeros()
+        values = matrix.data
         if self.dtype == "float32":
             with np.errstate(over="ignore"):
                 values = values.astype(np.float32)
             if not np.isfinite(values).all():
                 raise InputError(
-                    f"features must fit into float32, got {np.abs(value).max():g}; use another "
-                    'unit, or dtype="float64".'
+                    f"features must fit into float32, got {np.abs(matrix.data).max():g}; use "
+                    'another unit, or dtype="float64".'
                 )
-        return ActiveFeatures(first, feature.astype(np.int32), values).read_only()
+        first, feature = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        return ActiveFeatures(first, feature, values).read_only()
+
+    def _from_pair(self, name: str, pair: tuple[Any, ...]) -> csr_array:
+        """Indices [active] or [n, active], and as many values (None: all are 1)."""
+        if len(pair) != 2:
+            raise InputError(f"{name} must be a pair (indices, values), got {len(pair)} things.")
+        indices = np.atleast_2d(np.asarray(pair[0]))
+        if indices.size and indices.dtype.kind not in "iu":
+            raise InputError(f"the indices of {name} must be whole numbers, got {indices.dtype}.")
+        if indices.ndim != 2:
+            raise InputError(
+                f"the indices of {name} must be a vector, or a row for each step, got shape "
+                f"{indices.shape}."
+            )
+        wrong = indices[(indices < 0) | (indices >= self.n_features)]
+        if wrong.size:
+            raise InputError(
+                f"the indices of {name} must be from 0 to {self.n_features - 1}, got {wrong[0]}."
+            )
+        values = np.ones(indices.size) if pair[1] is None else numbers(name, pair[1]).reshape(-1)
+        if values.size != indices.size:
+            raise InputError(
+                f"{name} has {indices.size} indices and {values.size} values; give one value for "
+                "each index, or None where all are 1."
+            )
+        n, active = indices.shape
+        parts = values.copy(), indices.reshape(-1).astype(np.int32), active * np.arange(n + 1)
+        matrix = csr_array(parts, shape=(n, self.n_features))
+        matrix.sum_duplicates()
+        if matrix.nnz < indices.size:
+            raise InputError(f"an index of {name} occurs twice in one step; add its values up.")
+        return matrix
 
 
-def _ascending(indices: NDArray[Any], features: int) -> bool:
-    """Whether each row of indices is in ascending order, none twice, from 0 to features - 1."""
-    if not indices.size:
-        return True
-    one = len(indices) == 1  # a live step has no time for the minimum of one number
-    low = indices[0, 0] if one else indices[:, 0].min()
-    high = indices[0, -1] if one else indices[:, -1].max()
-    return bool(low >= 0 and high < features and (indices[:, 1:] > indices[:, :-1]).all())
-
-
-def numbers(
-    name: str, values: ArrayLike, bounds: tuple[float, float] = (-np.inf, np.inf)
-) -> Floats:
+def numbers(name: str, values: ArrayLike, bounds: tuple[float, float] = ANY) -> Floats:
     """An array of finite numbers within bounds, as doubles."""
     if getattr(getattr(values, "dtype", None), "kind", "") in ("c", "m", "M"):
         raise InputError(f"{name} must be numbers, got {values.dtype}.")  # type: ignore[union-attr]
@@ -253,19 +287,18 @@ def numbers(
         raise InputError(f"{name} must be numbers ({error}).") from None
     low, high = bounds
     if array.size and not (-np.inf < array.min() >= low and np.inf > array.max() <= high):
-        fine = np.isfinite(array) & (array >= low) & (array <= high)
+        wrong = ~(np.isfinite(array) & (array >= low) & (array <= high))
         rule = f"from {low:g} to {high:g}" if high < np.inf else "finite numbers"
         rule += f" >= {low:g}" if low > -np.inf and high == np.inf else ""
-        where = np.argwhere(~fine)[0].tolist()
-        raise InputError(f"{name} must be {rule}, got {array[~fine][0]:g} at {where}.")
+        where = np.argwhere(wrong)[0].tolist()
+        raise InputError(f"{name} must be {rule}, got {array[wrong][0]:g} at {where}.")
     return array
 
 
 def _table(
-    name: str, values: ArrayLike, n: int, columns: int,
-    bounds: tuple[float, float] = (-np.inf, np.inf),
-) -> Floats:  # fmt: skip
-    """Numbers [n, columns]; a table with more columns is cut, one with fewer is an error."""
+    name: str, values: ArrayLike, n: int, columns: int, bounds: tuple[float, float] = ANY
+) -> Floats:
+    """Numbers [n, columns]; further columns are left out, missing ones are an error."""
     array = numbers(name, values, bounds)
     array = array[None] if array.ndim <= 1 and n == 1 else array
     array = array.reshape(n, 1) if array.shape == (n,) and columns == 1 else array
@@ -278,10 +311,9 @@ def _table(
     return np.ascontiguousarray(array[:, :columns])
 
 
-def _spread(
-    name: str, values: ArrayLike, shape: tuple[int, ...],
-    bounds: tuple[float, float] = (-np.inf, np.inf),
-) -> Floats:  # fmt: skip
+def _broadcast(
+    name: str, values: ArrayLike, shape: tuple[int, ...], bounds: tuple[float, float] = ANY
+) -> Floats:
     """Numbers of a shape; one number stands for all steps, one column for all policies."""
     array = numbers(name, values, bounds)
     try:

@@ -1,19 +1,19 @@
-"""ABTD(zeta): TD whose trace is cut depending on the action, so that no ratio appears in it.
+"""ABTD(ζ): TD whose trace is cut depending on the action, so that no ratio appears in it.
 
 Background: A scheme between Tree Backup and full ratios that adapts to each action: traces are as
 long as possible without ever multiplying by a number larger than 1.
 
-Update, with psi_0 = 1/peak_max, psi_max = 1/peak_min and the peaks the largest and the least
-max(pi, mu) over all states and actions::
+Update, with ψ₀ = 1/peak_max, ψ_max = 1/peak_min and the peaks the largest and the least
+max(π, μ) over all states and actions::
 
-    psi = 2 zeta psi_0 + max(0, 2 zeta - 1) (psi_max - 2 psi_0)
-    nu  = min(psi, 1 / max(pi, mu))
-    z   = gamma nu_{t-1} pi_{t-1} z + x
-    delta = r + gamma' w.x' - w.x
-    w  += alpha rho delta z
+    ψ = 2 ζ ψ₀ + max(0, 2 ζ - 1) (ψ_max - 2 ψ₀)
+    ν = min(ψ, 1 / max(π, μ))
+    z = γ νₜ₋₁ πₜ₋₁ z + x
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + α ρ δ z
 
-Fixed point: Phi' D (I - Q)^-1 (I - P_gamma) Phi w = Phi' D (I - Q)^-1 r_pi with
-Q[s, s'] = sum_a mu nu pi p gamma. zeta has the role of lam: 0 is TD(0), 1 the longest trace that
+Fixed point: Φᵀ D (I - Q)⁻¹ (I - P_γ) Φ w = Φᵀ D (I - Q)⁻¹ r_π with
+Q[s, s'] = Σ_a μ ν π p γ. ζ has the role of λ: 0 is TD(0), 1 the longest trace that
 the policies allow. Convergence is known for tables, not for features.
 
 Parameters: alpha > 0, zeta in [0, 1].
@@ -28,8 +28,8 @@ ratios"; Ghiassian & Sutton (2021).
 Differs from the paper: 1. no gradient correction: there is one vector w, where the paper's
 algorithms for function approximation have a second one.
 
-Reduces to: td at zeta = 0; vtrace with lam = 1 at zeta = 1 (nu pi = min(1, rho) then), and also at
-a smaller zeta where psi is never the smaller one (High-Variance Rooms at zeta = 0.75).
+Reduces to: td at ζ = 0; vtrace with λ = 1 at ζ = 1 (ν π = min(1, ρ) then), and also at
+a smaller ζ where ψ is never the smaller one (High-Variance Rooms at ζ = 0.75).
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""COP-TD(0, beta): TD weighted by the learned ratio d_pi/d_mu of stationary distributions.
+"""COP-TD(0, β): TD weighted by the learned ratio d_π/d_μ of stationary distributions.
 
 Background: Most learners weigh states as the data do, or emphatically. COP-TD estimates how much
 more often the target policy itself would visit a state, and uses that as the weight. So it learns
 the on-policy solution from off-policy data, where the features can represent the weight.
 
-Update (a = ratio alpha; the learned ratio is c(s) = 1 + u.(x - m), with m the running mean of x, so
+Update (a = ratio α; the learned ratio is c(s) = 1 + uᵀ(x - m), with m the running mean of x, so
 that its mean over the data is 1)::
 
-    F  = rho_{t-1} (beta F + (1 - beta) c(s_{t-1}))
-    u += a (F - c(s)) (x - m)
-    m += a (x - m)
-    delta = r + gamma' w.x' - w.x
-    w += alpha c(s) rho delta x
+    F = ρₜ₋₁ (β F + (1 - β) c(sₜ₋₁))
+    u ← u + a (F - c(s)) (x - m)
+    m ← m + a (x - m)
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + α c(s) ρ δ x
 
-Fixed point: m = Phi' d; u such that the mean of (F - c)(x - m) is zero; then
-Phi' D diag(c(s)) (I - P_gamma) Phi w = Phi' D diag(c(s)) r_pi. Where the features can represent
-d_pi/d_mu, c is that ratio and w is the *on-policy* TD fixed point, which no other learner here has.
+Fixed point: m = Φᵀ d; u such that the mean of (F - c)(x - m) is zero; then
+Φᵀ D diag(c(s)) (I - P_γ) Φ w = Φᵀ D diag(c(s)) r_π. Where the features can represent
+d_π/d_μ, c is that ratio and w is the *on-policy* TD fixed point, which no other learner here has.
 Where they cannot, c may be negative and its own update or w's unstable: with the defaults the mean
 update is unstable on baird, baird8, nonmonotone, boyan, collision and random_walk, and stable on
 three_state, theta2theta and kolter. The certificate says it for each problem.
@@ -30,7 +30,7 @@ Reference: Hallak & Mannor (2017), "Consistent on-line off-policy evaluation".
 
 Differs from the paper: 1. the projection of c to mean 1 is built into its form instead of being
 done by a separate step. 2. m is a running mean with the step size of u. 3. the chain of states goes
-on across the ends of episodes, as d_mu does.
+on across the ends of episodes, as d_μ does.
 
 Reduces to: td while u = 0.
 """

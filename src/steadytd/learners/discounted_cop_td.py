@@ -4,15 +4,15 @@ Background: COP-TD with a forgetting factor: the ratio of a target policy that i
 data from time to time. With features that cannot represent the ratio it may be unstable: on all
 three of the paper's tasks its mean update is, at g = 0.9, as the certificate shows.
 
-Update (a = ratio alpha; c(s) = c.x is the learned ratio)::
+Update (a = ratio α; c(s) = cᵀx is the learned ratio)::
 
-    c     += a (g rho c(s) + 1 - g - c(s')) x'
-    delta  = r + gamma' w.x' - w.x
-    w     += alpha c(s) rho delta x
+    c ← c + a (g ρ c(s) + 1 - g - c(s')) x'
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + α c(s) ρ δ x
 
-Fixed point: (G - g Phi' P_pi' D Phi) c = (1 - g) Phi' d, then
-Phi' D diag(c(s)) (I - P_gamma) Phi w = Phi' D diag(c(s)) r_pi. With a table for c, c d is
-(1 - g) (I - g P_pi')^-1 d: the emphasis of ETD(0, beta = g), learned instead of sampled, hence with
+Fixed point: (G - g Φᵀ P_πᵀ D Φ) c = (1 - g) Φᵀ d, then
+Φᵀ D diag(c(s)) (I - P_γ) Φ w = Φᵀ D diag(c(s)) r_π. With a table for c, c d is
+(1 - g) (I - g P_πᵀ)⁻¹ d: the emphasis of ETD(0, β = g), learned instead of sampled, hence with
 much less variance. With features, c is an approximation. At g = 1 the right-hand side is 0, c would
 be 0 and w would never move: g = 1 is refused.
 

@@ -1,4 +1,4 @@
-"""Emphatic TD(lam): TD whose updates are weighted by a follow-on trace of past ratios.
+"""Emphatic TD(λ): TD whose updates are weighted by a follow-on trace of past ratios.
 
 Background: Instead of changing the objective, change how much each state counts: by how often the
 target policy would visit it if it were started where the data are. These weights make TD's matrix
@@ -7,14 +7,14 @@ ratios, so its variance can be infinite.
 
 Update::
 
-    F = gamma rho_{t-1} F + i            (follow-on trace; i is the interest in the state)
-    M = lam i + (1 - lam) F              (emphasis)
-    z = rho (gamma lam z + M x)
-    delta = r + gamma' w.x' - w.x
-    w += alpha delta z
+    F = γ ρₜ₋₁ F + i      (follow-on trace; i is the interest in the state)
+    M = λ i + (1 - λ) F   (emphasis)
+    z = ρ (γ λ z + M x)
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + α δ z
 
-Fixed point: Phi' diag(m) (I - lam P_gamma)^-1 (I - P_gamma) Phi w = Phi' diag(m) (I - lam
-P_gamma)^-1 r_pi with m = lam d i + (1 - lam) f, f = (I - P_gamma')^-1 (d i). The matrix is positive
+Fixed point: Φᵀ diag(m) (I - λ P_γ)⁻¹ (I - P_γ) Φ w = Φᵀ diag(m) (I - λ
+P_γ)⁻¹ r_π with m = λ d i + (1 - λ) f, f = (I - P_γᵀ)⁻¹ (d i). The matrix is positive
 definite for every pair of policies on the row space of the features, if the interest is positive,
 so the *mean* update is stable. The price is variance: F is a product of ratios and its variance may
 be infinite (it is on all three of the paper's tasks). Then single runs can go far from their
@@ -31,7 +31,7 @@ temporal-difference learning".
 
 Differs from the paper: nothing.
 
-Reduces to: td with lam = 1, up to the interest.
+Reduces to: td with λ = 1, up to the interest.
 """
 
 from __future__ import annotations

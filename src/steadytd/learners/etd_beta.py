@@ -1,19 +1,19 @@
-"""Emphatic TD(lam, beta): ETD whose follow-on trace decays with its own beta.
+"""Emphatic TD(λ, β): ETD whose follow-on trace decays with its own β.
 
 Background: ETD's variance comes from a follow-on trace that forgets as slowly as the discount
 allows. Here it forgets faster; in return the weights of the states are not quite right.
 
 Update::
 
-    F = beta rho_{t-1} F + i             (beta counts as 0 on an episode's first step)
-    M = lam i + (1 - lam) F
-    z = rho (gamma lam z + M x)
-    delta = r + gamma' w.x' - w.x
-    w += alpha delta z
+    F = β ρₜ₋₁ F + i   (β counts as 0 on an episode's first step)
+    M = λ i + (1 - λ) F
+    z = ρ (γ λ z + M x)
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + α δ z
 
-Fixed point: ETD's with f = (I - beta P')^-1 (d i). beta trades bias for variance: at beta = 0 it is
-TD, at beta = gamma ETD. For lam = 0 the projected operator contracts with modulus
-gamma sqrt((1 - min d/f) / beta), so it is stable where that is below 1. beta = 1 needs episodes
+Fixed point: ETD's with f = (I - β Pᵀ)⁻¹ (d i). β trades bias for variance: at β = 0 it is
+TD, at β = γ ETD. For λ = 0 the projected operator contracts with modulus
+γ √((1 - min d/f) / β), so it is stable where that is below 1. β = 1 needs episodes
 that end: where they do not, F has no finite mean and there is no fixed point, and the certificate
 says so instead of a number.
 
@@ -28,7 +28,7 @@ analysis".
 
 Differs from the paper: 1. episodes: F starts again where the discount is 0.
 
-Reduces to: etd at beta = gamma (a constant discount); td at beta = 0 and interest 1.
+Reduces to: etd at β = γ (a constant discount); td at β = 0 and interest 1.
 """
 
 from __future__ import annotations

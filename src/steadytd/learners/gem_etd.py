@@ -4,16 +4,16 @@ Background: The emphasis of ETD obeys a Bellman equation that runs backwards in 
 learned like a value function, by a gradient method, instead of being sampled as a product of
 ratios.
 
-Update (beta = ratio alpha; m(s) = m.x is the learned emphasis)::
+Update (β = ratio α; m(s) = mᵀx is the learned emphasis)::
 
-    e   = 1 + gamma' rho m(s) - m(s')
-    k  += beta (e - k.x') x'
-    m  += beta (k.x') (x' - gamma' rho x)
-    delta = r + gamma' w.x' - w.x
-    w  += alpha m(s) rho delta x
+    e = 1 + γ' ρ m(s) - m(s')
+    k ← k + β (e - kᵀx') x'
+    m ← m + β (kᵀx') (x' - γ' ρ x)
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + α m(s) ρ δ x
 
-Fixed point: (G - Phi' P_gamma' D Phi) m = Phi' d and k = 0, then
-Phi' D diag(m(s)) (I - P_gamma) Phi w = Phi' D diag(m(s)) r_pi: ETD(0)'s fixed point where the
+Fixed point: (G - Φᵀ P_γᵀ D Φ) m = Φᵀ d and k = 0, then
+Φᵀ D diag(m(s)) (I - P_γ) Φ w = Φᵀ D diag(m(s)) r_π: ETD(0)'s fixed point where the
 features can represent f/d, at a fraction of ETD's variance. m is learned by GTD2's scheme on the
 Bellman equation of the emphasis, backwards in time, which is stable where its matrix is
 non-singular. That says nothing about w: where the features cannot represent f/d, m(s) may be
@@ -32,7 +32,7 @@ function approximation", gradient emphasis learning (GEM).
 Differs from the paper: 1. interest is 1. 2. no ridge term on the emphasis. 3. m and k share one
 step size; m starts at 0.
 
-Reduces to: etd at lam = 0 where m(s) equals the sampled emphasis.
+Reduces to: etd at λ = 0 where m(s) equals the sampled emphasis.
 """
 
 from __future__ import annotations

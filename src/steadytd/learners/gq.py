@@ -1,21 +1,21 @@
-"""GQ(lam): the gradient-corrected TD of action values, TDC's form on pairs of state and action.
+"""GQ(λ): the gradient-corrected TD of action values, TDC's form on pairs of state and action.
 
 Background: To value actions one needs no importance ratio for the action whose value is learned,
-only for the actions after it. So the trace carries rho of the present action on its past, and x
-itself stands without it; at lam = 0 there is no ratio at all, and no variance from one.
+only for the actions after it. So the trace carries ρ of the present action on its past, and x
+itself stands without it; at λ = 0 there is no ratio at all, and no variance from one.
 
-Update (x = phi(s, a), x_bar' = sum_a' pi(a'|s') phi(s', a'), beta = ratio alpha)::
+Update (x = φ(s, a), x̄' = Σ_a' π(a'|s') φ(s', a'), β = ratio α)::
 
-    delta = r + gamma' w.x_bar' - w.x
-    z     = rho gamma lam z + x
-    w    += alpha (delta z - gamma' (1 - lam) (h.z) x_bar')
-    h    += beta  (delta z - (h.x) x)
+    δ = r + γ' wᵀx̄' - wᵀx
+    z = ρ γ λ z + x
+    w ← w + α (δ z - γ' (1 - λ) (hᵀz) x̄')
+    h ← h + β (δ z - (hᵀx) x)
 
-Fixed point: A_lam w = b_lam and h = 0, where the projected Bellman error of q is zero, with
-A_lam = Psi' D (I - lam P)^-1 (I - P) Psi and b_lam = Psi' D (I - lam P)^-1 r over pairs, D of
-d_mu(s) mu(a|s), and P[(s, a), (s', a')] = p(s'|s, a) gamma(s, a, s') pi(a'|s'). Stable on two time
-scales (beta/alpha to infinity), or on one if beta/alpha exceeds
-max(0, -lambda_min(G^-1 sym A_lam)), if A_lam is non-singular; docs/theory.md derives it for tdc.
+Fixed point: A_λ w = b_λ and h = 0, where the projected Bellman error of q is zero, with
+A_λ = Ψᵀ D (I - λ P)⁻¹ (I - P) Ψ and b_λ = Ψᵀ D (I - λ P)⁻¹ r over pairs, D of
+d_μ(s) μ(a|s), and P[(s, a), (s', a')] = p(s'|s, a) γ(s, a, s') π(a'|s'). Stable on two time
+scales (β/α to infinity), or on one if β/α exceeds
+max(0, -λ_min(G⁻¹ sym A_λ)), if A_λ is non-singular; docs/theory.md derives it for tdc.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
 
@@ -26,10 +26,10 @@ Example, in Python because a problem has to be wrapped in `ActionValues`::
 Reference: Maei & Sutton (2010), "GQ(lambda): A general gradient algorithm for temporal-difference
 prediction learning with eligibility traces".
 
-Differs from the paper: 1. lam is a constant, and the paper's interest in pairs is 1. 2. x_bar' is
-the exact expectation under pi, as in the paper's derivation; no next action is drawn.
+Differs from the paper: 1. λ is a constant, and the paper's interest in pairs is 1. 2. x̄' is
+the exact expectation under π, as in the paper's derivation; no next action is drawn.
 
-Reduces to: tdc on the pairs where pi = mu.
+Reduces to: tdc on the pairs where π = μ.
 """
 
 from __future__ import annotations

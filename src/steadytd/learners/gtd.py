@@ -3,13 +3,13 @@
 Background: The first of the gradient-TD methods, and the simplest proof that linear cost and
 off-policy stability go together. Of historical interest: gtd2 and tdc descend a better norm.
 
-Update (beta = ratio alpha)::
+Update (β = ratio α)::
 
-    delta = r + gamma' w.x' - w.x
-    h    += beta  (rho delta x - h)
-    w    += alpha rho (h.x) (x - gamma' x')
+    δ = r + γ' wᵀx' - wᵀx
+    h ← h + β (ρ δ x - h)
+    w ← w + α ρ (hᵀx) (x - γ' x')
 
-Fixed point: A w = b and h = 0, the same as TD's. w descends along ||b - A w||^2, the norm of the
+Fixed point: A w = b and h = 0, the same as TD's. w descends along ‖b - A w‖², the norm of the
 expected update, which ignores the geometry of the features: stable for every ratio > 0 where A is
 non-singular, and usually the slowest of the gradient methods.
 

@@ -1,18 +1,18 @@
-"""GTD2(lam): stochastic gradient descent on the projected Bellman error.
+"""GTD2(λ): stochastic gradient descent on the projected Bellman error.
 
 Background: A true gradient method: both parts of its update come from the gradient of the
-projected Bellman error. Where A_lam is non-singular it is stable with every ratio, while TDC may
+projected Bellman error. Where A_λ is non-singular it is stable with every ratio, while TDC may
 need a large one. It is usually slower.
 
-Update (beta = ratio alpha)::
+Update (β = ratio α)::
 
-    delta = r + gamma' w.x' - w.x
-    z     = rho (gamma lam z + x)
-    w    += alpha ((h.x) x - gamma' (1 - lam) (h.z) x')
-    h    += beta  (delta z - (h.x) x)
+    δ = r + γ' wᵀx' - wᵀx
+    z = ρ (γ λ z + x)
+    w ← w + α ((hᵀx) x - γ' (1 - λ) (hᵀz) x')
+    h ← h + β (δ z - (hᵀx) x)
 
-Fixed point: A_lam w = b_lam and h = 0, the same as TD's. Stable for every ratio > 0 where A_lam is
-non-singular: the mean update is the gradient flow of a saddle point. Slow when A_lam is badly
+Fixed point: A_λ w = b_λ and h = 0, the same as TD's. Stable for every ratio > 0 where A_λ is
+non-singular: the mean update is the gradient flow of a saddle point. Slow when A_λ is badly
 conditioned.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
@@ -24,7 +24,7 @@ Example::
 Reference: Sutton et al. (2009), "Fast gradient-descent methods for temporal-difference learning
 with linear function approximation"; Maei (2011) for traces.
 
-Differs from the paper: 1. traces are those of GTD(lam), which the 2009 paper does not treat.
+Differs from the paper: 1. traces are those of GTD(λ), which the 2009 paper does not treat.
 
 Reduces to: nothing simpler; it shares h and the fixed point with tdc.
 """

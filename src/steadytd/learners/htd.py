@@ -1,20 +1,20 @@
-"""HTD(lam): hybrid TD, a gradient method that is exactly TD when the data are on-policy.
+"""HTD(λ): hybrid TD, a gradient method that is exactly TD when the data are on-policy.
 
 Background: Gradient methods pay for stability even when the data are on-policy. HTD keeps two
 traces, one for each policy, and lets their difference switch the correction on: no difference, no
 correction, plain TD.
 
-Update (beta = ratio alpha)::
+Update (β = ratio α)::
 
-    delta = r + gamma' w.x' - w.x
-    z     = rho (gamma lam z + x)            (trace along the target policy)
-    y     = gamma lam y + x                  (trace along the behaviour policy)
-    w    += alpha (delta z + (x - gamma' x') ((z - y).h))
-    h    += beta  (delta z - (x - gamma' x') (y.h))
+    δ = r + γ' wᵀx' - wᵀx
+    z = ρ (γ λ z + x)   (trace along the target policy)
+    y = γ λ y + x       (trace along the behaviour policy)
+    w ← w + α (δ z + (x - γ' x') ((z - y)ᵀh))
+    h ← h + β (δ z - (x - γ' x') (yᵀh))
 
-Fixed point: A_lam w = b_lam and h = 0, the same as TD's. On-policy z = y and the correction
+Fixed point: A_λ w = b_λ and h = 0, the same as TD's. On-policy z = y and the correction
 vanishes. Off-policy h is driven by the behaviour policy's own matrix
-A_mu = Phi' D (I - lam P_mu)^-1 (I - P_mu) Phi (with discounts), which is positive definite; no
+A_μ = Φᵀ D (I - λ P_μ)⁻¹ (I - P_μ) Φ (with discounts), which is positive definite; no
 general guarantee is known for one time scale.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
@@ -28,7 +28,7 @@ Hackman (2012), hybrid TD.
 
 Differs from the paper: 1. the trace y is called z^b there.
 
-Reduces to: td when rho = 1 throughout.
+Reduces to: td when ρ = 1 throughout.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""Implicit TD(lam): the new weights stand on both sides of the update, which tames large steps.
+"""Implicit TD(λ): the new weights stand on both sides of the update, which tames large steps.
 
-Background: A step size that is too large makes even a stable mean update diverge. Here w.x on the
+Background: A step size that is too large makes even a stable mean update diverge. Here wᵀx on the
 right-hand side is that of the *new* weights. The equation has a closed solution, TD with a step
-size that shrinks with x.x, at the cost of one more inner product. It is a cure against large steps,
+size that shrinks with xᵀx, at the cost of one more inner product. It is a cure against large steps,
 not against an unstable mean update: where td diverges at every small step size, so does this.
 
 Update (solved)::
 
-    delta = r + gamma' w.x' - w.x
-    z     = rho (gamma lam z + x)
-    w    += alpha / (1 + alpha x.z) delta z
+    δ = r + γ' wᵀx' - wᵀx
+    z = ρ (γ λ z + x)
+    w ← w + α / (1 + α xᵀz) δ z
 
-At lam = 0 that solves w' = w + alpha rho (r + gamma' w.x' - w'.x) x.
+At λ = 0 that solves w' = w + α ρ (r + γ' wᵀx' - w'ᵀx) x.
 
-Fixed point: A_lam w = b_lam, TD's, to first order in alpha: the step sizes differ from state to
-state by terms of order alpha, which move the fixed point by as much where TD's error is not zero.
+Fixed point: A_λ w = b_λ, TD's, to first order in α: the step sizes differ from state to
+state by terms of order α, which move the fixed point by as much where TD's error is not zero.
 
 Parameters: alpha > 0, lam in [0, 1].
 
@@ -24,10 +24,10 @@ Example::
 
 Reference: Tamar et al. (2014), "Implicit temporal differences"; arXiv 2505.01361.
 
-Differs from the paper: 1. ratios. 2. where x.z < 0 (only with traces), the step is not enlarged: 1
-stands for 1 + alpha x.z, which could be 0.
+Differs from the paper: 1. ratios. 2. where xᵀz < 0 (only with traces), the step is not enlarged: 1
+stands for 1 + α xᵀz, which could be 0.
 
-Reduces to: td as alpha goes to 0.
+Reduces to: td as α goes to 0.
 """
 
 from __future__ import annotations

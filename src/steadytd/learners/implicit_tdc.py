@@ -4,18 +4,18 @@ Background: implicit_td's idea for both vectors of TDC. The step sizes cannot be
 single step, in particular not the second one, which TDC wants large. In the mean it is TDC: stable
 where TD is not.
 
-Update (beta = ratio alpha), solved for the new vectors on the right-hand side::
+Update (β = ratio α), solved for the new vectors on the right-hand side::
 
-    delta = r + gamma' w.x' - w.x
-    w' = w + alpha rho ((r + gamma' w.x' - w'.x) x - gamma' (h.x) x')
-    h' = h + beta  (rho delta - h'.x) x
+    δ  = r + γ' wᵀx' - wᵀx
+    w' = w + α ρ ((r + γ' wᵀx' - w'ᵀx) x - γ' (hᵀx) x')
+    h' = h + β (ρ δ - h'ᵀx) x
 
-that is, with s = alpha rho / (1 + alpha rho x.x) (Sherman & Morrison's formula)::
+that is, with s = α ρ / (1 + α ρ xᵀx) (Sherman & Morrison's formula)::
 
-    w += s (delta + alpha rho gamma' (h.x) (x.x')) x - alpha rho gamma' (h.x) x'
-    h += beta / (1 + beta x.x) (rho delta - h.x) x
+    w ← w + s (δ + α ρ γ' (hᵀx) (xᵀx')) x - α ρ γ' (hᵀx) x'
+    h ← h + β / (1 + β xᵀx) (ρ δ - hᵀx) x
 
-Fixed point: A w = b and h = 0 to first order in alpha, TDC's.
+Fixed point: A w = b and h = 0 to first order in α, TDC's.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10).
 
@@ -28,7 +28,7 @@ The solution above is derived here.
 
 Differs from the paper: nothing.
 
-Reduces to: tdc at lam = 0 as alpha goes to 0.
+Reduces to: tdc at λ = 0 as α goes to 0.
 """
 
 from __future__ import annotations

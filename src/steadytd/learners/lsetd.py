@@ -1,4 +1,4 @@
-"""LS-ETD(lam, beta): the emphatic TD fixed point of the data so far, solved directly. No step size.
+"""LS-ETD(λ, β): the emphatic TD fixed point of the data so far, solved directly. No step size.
 
 Background: LSTD needs no stability, but its fixed point is that of plain TD, which may be a bad
 one. ETD's fixed point has an error bound, but steps towards it are noisy because the variance of
@@ -6,18 +6,18 @@ its weights is large. Sums over all data reduce that noise.
 
 Update::
 
-    F  = beta rho_{t-1} F + i            (beta counts as 0 on an episode's first step)
-    M  = lam i + (1 - lam) F
-    z  = rho (gamma lam z + M x)
-    A += z (x - gamma' x')'
-    b += r z
-    w  = the solution of (A + ridge I) w = b + ridge w0
+    F = β ρₜ₋₁ F + i   (β counts as 0 on an episode's first step)
+    M = λ i + (1 - λ) F
+    z = ρ (γ λ z + M x)
+    A ← A + z (x - γ' x')ᵀ
+    b ← b + r z
+    w = the solution of (A + ridge I) w = b + ridge w₀
 
 The forms (batch, recursive) and what is done where A is near singular are those of lstd.
 
-Fixed point: etd's for beta = gamma (the default), otherwise etd_beta's. The sums inherit the
+Fixed point: etd's for β = γ (the default), otherwise etd_beta's. The sums inherit the
 variance of F: where it is infinite (Baird's problem), they approach their means very slowly, and a
-beta below gamma helps.
+β below γ helps.
 
 Parameters: lam in [0, 1], beta in [0, 1] (1 only where episodes end) or gamma, ridge >= 0 (> 0 for
 form=recursive), form batch or recursive.
@@ -29,9 +29,9 @@ Example::
 Reference: Yu (2015), "On convergence of emphatic temporal-difference learning", where it is called
 ELSTD; beta as in Hallak et al. (2016).
 
-Differs from the paper: 1. beta need not be gamma. 2. A ridge is offered, A need not be invertible.
+Differs from the paper: 1. β need not be γ. 2. A ridge is offered, A need not be invertible.
 
-Reduces to: lstd at lam = 1 up to the interest, and at beta = 0 and interest 1.
+Reduces to: lstd at λ = 1 up to the interest, and at β = 0 and interest 1.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ without bias. What it costs is variance: an update holds products of up to n rat
 
 Update (z holds the last n states, this one included)::
 
-    delta = r + gamma' w.x' - w.x
-    z     = sum over k < n of (rho_t gamma_t rho_{t-1} ... gamma_{t-k+1} rho_{t-k}) x_{t-k}
-    w    += alpha delta z
+    δ = r + γ' wᵀx' - wᵀx
+    z = Σ_{k < n} (ρₜ γₜ ρₜ₋₁ … γₜ₋ₖ₊₁ ρₜ₋ₖ) xₜ₋ₖ
+    w ← w + α δ z
 
-Fixed point: A_n w = b_n with A_n = Phi' D (I - P_gamma^n) Phi and b_n = Phi' D sum_{k<n} P_gamma^k
-r_pi. P_gamma^n goes to 0, so from some n on all are stable; below it, the set of stable n may have
+Fixed point: Aₙ w = bₙ with Aₙ = Φᵀ D (I - P_γⁿ) Φ and bₙ = Φᵀ D Σ_{k<n} P_γᵏ
+r_π. P_γⁿ goes to 0, so from some n on all are stable; below it, the set of stable n may have
 holes (on three_state 1 and 3 are unstable, 2 is stable).
 
 Parameters: alpha > 0, n a whole number from 1 to 1000 (default 10). A step takes time and memory of
@@ -27,7 +27,7 @@ arXiv 2502.08941 proves that it converges for every n that is large enough.
 Differs from the paper: 1. the TD errors are those of the step in which they occur (a backward
 view), not computed again with the weights of n steps later; the mean update is the same.
 
-Reduces to: td at lam = 0 with n = 1, and td at lam = 1 where no episode is longer than n.
+Reduces to: td at λ = 0 with n = 1, and td at λ = 1 where no episode is longer than n.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ update is truncated ETD's with n = b - 1, but only one step in b learns anything
 
 Update (periods of b steps)::
 
-    F     = i                         in the first step of a period
-    F     = gamma rho_{t-1} F + i     in the others
-    delta = r + gamma' w.x' - w.x
-    w    += alpha rho F delta x       in the last step of a period only
+    F = i               in the first step of a period
+    F = γ ρₜ₋₁ F + i    in the others
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + α ρ F δ x   in the last step of a period only
 
-Fixed point: Phi' diag(f) (I - P_gamma) Phi w = Phi' diag(f) r_pi, with f = sum_{k<b} (P_gamma')^k
+Fixed point: Φᵀ diag(f) (I - P_γ) Φ w = Φᵀ diag(f) r_π, with f = Σ_{k<b} (P_γᵀ)ᵏ
 (d i); per step the mean update is 1/b of that, if the last steps of periods see the states as often
 as others do (b must not share a factor with the period of the chain). As b grows the fixed point
 becomes ETD(0)'s.

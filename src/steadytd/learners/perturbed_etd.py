@@ -1,21 +1,21 @@
-"""Perturbed emphatic TD(lam, beta): the paper's penalty on top of a calmer emphasis. Our addition.
+"""Perturbed emphatic TD(λ, β): the paper's penalty on top of a calmer emphasis. Our addition.
 
 Background: Two small changes together: a follow-on trace that forgets fast enough to have finite
 variance, and a penalty that gives back the stability which is lost by that.
 
 Update::
 
-    F = beta rho_{t-1} F + i             (beta counts as 0 on an episode's first step)
-    M = lam i + (1 - lam) F
-    z = rho (gamma lam / (1 + eta) z + M x)
-    delta = r + gamma' w.x' - (1 + eta) w.x
-    w += alpha delta z
+    F = β ρₜ₋₁ F + i   (β counts as 0 on an episode's first step)
+    M = λ i + (1 - λ) F
+    z = ρ (γ λ / (1 + η) z + M x)
+    δ = r + γ' wᵀx' - (1 + η) wᵀx
+    w ← w + α δ z
 
-Fixed point: with m = lam d i + (1 - lam) f, f = (I - beta P')^-1 (d i) and s = 1/(1 + eta),
-Phi' diag(m) (I - lam s P_gamma)^-1 (I - s P_gamma) Phi w / s = Phi' diag(m) (I - lam s
-P_gamma)^-1 r_pi. A small beta keeps the variance of F finite but may leave the update unstable; a
-small eta then stabilises it: at lam = 0 it is enough that
-1 + eta > gamma sqrt((1 - min d/f) / beta). The bias is that of both.
+Fixed point: with m = λ d i + (1 - λ) f, f = (I - β Pᵀ)⁻¹ (d i) and s = 1/(1 + η),
+Φᵀ diag(m) (I - λ s P_γ)⁻¹ (I - s P_γ) Φ w / s = Φᵀ diag(m) (I - λ s
+P_γ)⁻¹ r_π. A small β keeps the variance of F finite but may leave the update unstable; a
+small η then stabilises it: at λ = 0 it is enough that
+1 + η > γ √((1 - min d/f) / β). The bias is that of both.
 
 Parameters: alpha > 0, eta >= 0, beta in [0, 1] (1 only where episodes end, as in etd_beta), lam in
 [0, 1].
@@ -28,7 +28,7 @@ Reference: ours; it combines Diddigi, Kamanchi & Bhatnagar (the penalty) with Ha
 
 Differs from the paper: 1. neither paper has it.
 
-Reduces to: etd_beta at eta = 0; perturbed_td at beta = 0 and interest 1.
+Reduces to: etd_beta at η = 0; perturbed_td at β = 0 and interest 1.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
-"""Perturbed LSTD(lam): the fixed points of perturbed TD for every penalty eta, from one pass.
+"""Perturbed LSTD(λ): the fixed points of perturbed TD for every penalty η, from one pass.
 
 Background: How large should the penalty be? Without a model the certificate cannot say. This
-learner shows the whole path eta -> w(eta) from the data of one stream. Where the values change only
-slowly with eta, no pole is near, and perturbed_td can be run with that penalty at O(d).
+learner shows the whole path η → w(η) from the data of one stream. Where the values change only
+slowly with η, no pole is near, and perturbed_td can be run with that penalty at O(d).
 
 Update::
 
-    z  = rho (gamma lam z + x)
-    A += z (x - gamma' x')'
-    G += rho x x'
-    b += r z
-    w(eta) = the solution of (A + eta G) w = b
+    z    = ρ (γ λ z + x)
+    A    ← A + z (x - γ' x')ᵀ
+    G    ← G + ρ x xᵀ
+    b    ← b + r z
+    w(η) = the solution of (A + η G) w = b
 
-A, G and b do not depend on eta: learners that differ in eta alone share one set of sums in a run,
-and `path` solves them for any number of penalties afterwards. Near-singular A + eta G (a pole of
-the path, or too little data): the solution closest to w0, by a pseudo-inverse where the condition
+A, G and b do not depend on η: learners that differ in η alone share one set of sums in a run,
+and `path` solves them for any number of penalties afterwards. Near-singular A + η G (a pole of
+the path, or too little data): the solution closest to w₀, by a pseudo-inverse where the condition
 number exceeds 1e10.
 
-Fixed point: (A_lam + eta G) w = b_lam, that of perturbed_td (with traces: of penalty=outside). A
-direct solution needs no stability, so every eta is possible, also those at which perturbed_td
+Fixed point: (A_λ + η G) w = b_λ, that of perturbed_td (with traces: of penalty=outside). A
+direct solution needs no stability, so every η is possible, also those at which perturbed_td
 diverges; the bias is the same.
 
 Parameters: eta >= 0 or auto (chosen by the certificate where the model is known), lam in [0, 1].
@@ -32,7 +32,7 @@ temporal difference algorithm", with sums in place of expectations.
 
 Differs from the paper: 1. the paper has no direct solution and no traces.
 
-Reduces to: lstd at eta = 0.
+Reduces to: lstd at η = 0.
 """
 
 from __future__ import annotations

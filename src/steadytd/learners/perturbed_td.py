@@ -1,23 +1,23 @@
-"""Perturbed off-policy TD(lam): the paper's algorithm. A penalty eta makes the update stable.
+"""Perturbed off-policy TD(λ): the paper's algorithm. A penalty η makes the update stable.
 
 Background: The smallest change to TD that can stop it from diverging: every update also pulls the
 value estimate of the present state towards zero. One vector, one more multiplication, no second
 time scale. Use it where the certificate says that its bias is small.
 
-Update (Algorithm 1 of the paper; z = rho x at lam = 0)::
+Update (Algorithm 1 of the paper; z = ρ x at λ = 0)::
 
-    rho   = pi(s, a) / mu(s, a)
-    delta = r + gamma' w.x' - (1 + eta) w.x
-    w    += alpha rho delta x
+    ρ = π(s, a) / μ(s, a)
+    δ = r + γ' wᵀx' - (1 + η) wᵀx
+    w ← w + α ρ δ x
 
 With traces, `penalty=scaled` (the default) decays the trace by the discount that the penalty
-leaves, z = rho (gamma lam / (1 + eta) z + x) and w += alpha delta z. `penalty=outside` keeps the
-usual trace and delta and subtracts the penalty beside them: w += alpha (delta z - eta rho (w.x) x).
+leaves, z = ρ (γ λ / (1 + η) z + x) and w ← w + α δ z. `penalty=outside` keeps the
+usual trace and δ and subtracts the penalty beside them: w ← w + α (δ z - η ρ (wᵀx) x).
 
-Fixed point: (A_0 + eta G) w = b_0 at lam = 0, the paper's Phi w = Pi T_eta Phi w. With
-g P = P_gamma / (1 + eta), scaled: (1 + eta) Phi' D (I - lam g P)^-1 (I - g P) Phi w =
-Phi' D (I - lam g P)^-1 r_pi; outside: (A_lam + eta G) w = b_lam. It is the TD fixed point of
-*another* problem, with discount gamma/(1 + eta) and reward r/(1 + eta): stability is paid for with
+Fixed point: (A₀ + η G) w = b₀ at λ = 0, the paper's Φ w = Π T_η Φ w. With
+g P = P_γ / (1 + η), scaled: (1 + η) Φᵀ D (I - λ g P)⁻¹ (I - g P) Φ w =
+Φᵀ D (I - λ g P)⁻¹ r_π; outside: (A_λ + η G) w = b_λ. It is the TD fixed point of
+*another* problem, with discount γ/(1 + η) and reward r/(1 + η): stability is paid for with
 bias. Where stability begins at a real eigenvalue, the fixed point has a pole, and the bias grows
 without bound towards it; where a complex pair crosses (baird), there is no pole.
 
@@ -32,10 +32,10 @@ Reference: Diddigi, Kamanchi & Bhatnagar, "A convergent off-policy temporal diff
 Algorithm 1 (lines 3 to 5).
 
 Differs from the paper: 1. traces are ours (the paper leaves them open); the plain combination, a
-trace with gamma lam and the penalty inside delta, is not offered because it can diverge for every
-large eta.
+trace with γ λ and the penalty inside δ, is not offered because it can diverge for every
+large η.
 
-Reduces to: td at eta = 0; scaled = outside at lam = 0.
+Reduces to: td at η = 0; scaled = outside at λ = 0.
 """
 
 from __future__ import annotations

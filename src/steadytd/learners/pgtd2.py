@@ -1,22 +1,22 @@
-"""Proximal GTD2(lam), also called GTD2-MP: GTD2 with a look ahead at every step.
+"""Proximal GTD2(λ), also called GTD2-MP: GTD2 with a look ahead at every step.
 
 Background: GTD2 solves a saddle-point problem, and plain gradient steps tend to circle around a
 saddle point. Looking one step ahead and taking the gradient there damps the circling. Twice the
 arithmetic of GTD2, the same memory.
 
-Update (beta = ratio alpha; a half step by GTD2 gives h^ and w^, their delta^ the full step)::
+Update (β = ratio α; a half step by GTD2 gives ĥ and ŵ, their δ̂ the full step)::
 
-    delta  = r + gamma' w.x' - w.x
-    z      = rho (gamma lam z + x)
-    h^     = h + beta  (delta z - (h.x) x)
-    w^     = w + alpha ((h.x) x - gamma' (1 - lam) (h.z) x')
-    delta^ = r + gamma' w^.x' - w^.x
-    w     += alpha ((h^.x) x - gamma' (1 - lam) (h^.z) x')
-    h     += beta  (delta^ z - (h^.x) x)
+    δ = r + γ' wᵀx' - wᵀx
+    z = ρ (γ λ z + x)
+    ĥ = h + β (δ z - (hᵀx) x)
+    ŵ = w + α ((hᵀx) x - γ' (1 - λ) (hᵀz) x')
+    δ̂ = r + γ' ŵᵀx' - ŵᵀx
+    w ← w + α ((ĥᵀx) x - γ' (1 - λ) (ĥᵀz) x')
+    h ← h + β (δ̂ z - (ĥᵀx) x)
 
-Fixed point: A_lam w = b_lam and h = 0, the same as TD's. It is the extra-gradient method for the
+Fixed point: A_λ w = b_λ and h = 0, the same as TD's. It is the extra-gradient method for the
 saddle point that GTD2 descends: stable like GTD2, less prone to circle around the solution. The
-closed form below is GTD2's; the look ahead adds terms that vanish with alpha.
+closed form below is GTD2's; the look ahead adds terms that vanish with α.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
 
@@ -27,9 +27,9 @@ Example::
 Reference: Liu et al. (2015), "Finite-sample analysis of proximal gradient TD algorithms",
 GTD2-MP; Mahadevan et al. (2014).
 
-Differs from the paper: 1. traces, as in GTD2(lam). 2. no projection on a bounded set.
+Differs from the paper: 1. traces, as in GTD2(λ). 2. no projection on a bounded set.
 
-Reduces to: gtd2 as alpha goes to 0.
+Reduces to: gtd2 as α goes to 0.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""TD(lam) with a ridge: every step also shrinks all weights.
+"""TD(λ) with a ridge: every step also shrinks all weights.
 
 Background: The oldest cure of all, weight decay. It differs from the paper's penalty in what it
-shrinks: perturbed TD pulls the *value of the present state* towards zero, A + eta G, a ridge pulls
+shrinks: perturbed TD pulls the *value of the present state* towards zero, A + η G, a ridge pulls
 *every weight* towards zero, A + ridge I, also those that the present state does not use. A ridge
 depends on the scale and the choice of the features; the penalty does not.
 
 Update::
 
-    delta = r + gamma' w.x' - w.x
-    z     = rho (gamma lam z + x)
-    w    += alpha (delta z - ridge w)
+    δ = r + γ' wᵀx' - wᵀx
+    z = ρ (γ λ z + x)
+    w ← w + α (δ z - ridge w)
 
-Fixed point: (A_lam + ridge I) w = b_lam. Stable exactly if the ridge exceeds the largest real part
-of an eigenvalue of -A_lam, so some amount always is enough. Stability is paid for with bias, and
+Fixed point: (A_λ + ridge I) w = b_λ. Stable exactly if the ridge exceeds the largest real part
+of an eigenvalue of -A_λ, so some amount always is enough. Stability is paid for with bias, and
 where it begins at a real eigenvalue the fixed point has a pole, as perturbed TD's has.
 
 Parameters: alpha > 0, ridge >= 0, lam in [0, 1].

@@ -1,21 +1,21 @@
-"""RO-TD: regularised off-policy TD, a saddle point with an l1 penalty on the weights.
+"""RO-TD: regularised off-policy TD, a saddle point with an ℓ₁ penalty on the weights.
 
-Background: When only a few of many features matter, an l1 penalty should find them. RO-TD writes
+Background: When only a few of many features matter, an ℓ₁ penalty should find them. RO-TD writes
 TDC's equations as a saddle point, adds the penalty, and takes proximal steps. Four vectors,
 averaged weights, slow: it is here because the paper names it as the other penalised method.
 
 Update, for the primal vectors w, h and the dual vectors u, v (c weighs the first block; soft is
 soft-thresholding, clip keeps every entry within the radius)::
 
-    delta = r + gamma' w.x' - w.x
-    w <- soft(w - alpha rho (c u.x + v.x) (x - gamma' x'),        alpha l1)
-    h <- soft(h - alpha (c u.x + rho gamma' v.x') x,               alpha l1)
-    u <- clip(u + alpha c (h.x - rho delta) x)
-    v <- clip(v + alpha (rho gamma' (h.x) x' - rho delta x))
+    δ = r + γ' wᵀx' - wᵀx
+    w ← soft(w - α ρ (c uᵀx + vᵀx) (x - γ' x'), α l1)
+    h ← soft(h - α (c uᵀx + ρ γ' vᵀx') x, α l1)
+    u ← clip(u + α c (hᵀx - ρ δ) x)
+    v ← clip(v + α (ρ γ' (hᵀx) x' - ρ δ x))
 
 Fixed point: A w = b, h = u = v = 0 at l1 = 0; with l1 > 0 a sparse approximation of it, for which
 there is no closed form. The mean update turns around the saddle point without approaching it, so
-the certificate calls it unstable: the *average* of the weights converges, at the rate 1/sqrt(T).
+the certificate calls it unstable: the *average* of the weights converges, at the rate 1/√T.
 Use it with average=1.
 
 Parameters: alpha > 0, l1 >= 0 (default 0), c > 0 (default 1), radius > 0 (default 10).

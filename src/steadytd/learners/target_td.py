@@ -2,22 +2,22 @@
 
 Background: What deep learners do against divergence: the value of the next state comes from older
 weights, so that a step does not chase its own tail. A copy that follows slowly enough is stable in
-the mean where all eigenvalues of G^-1 A have a positive real part, as on baird. Rare hard copies
+the mean where all eigenvalues of G⁻¹ A have a positive real part, as on baird. Rare hard copies
 need more: that fitted iteration converges, so that each of them is less than 1 away from 1. Where
 det A < 0 (on the row space), as on three_state, no slow copy is stable without a ridge, whatever
 its ratio, nor a hard one whose steps from copy to copy contract.
 
-Update with `copy=slow` (the default; beta = ratio alpha)::
+Update with `copy=slow` (the default; β = ratio α)::
 
-    w += alpha (rho (r + gamma' v.x' - w.x) x - ridge w)
-    v += beta  (w - v)
+    w ← w + α (ρ (r + γ' vᵀx' - wᵀx) x - ridge w)
+    v ← v + β (w - v)
 
 With `copy=hard`, v is set to w before every t-th step, and stands still in between.
 
 Fixed point: (A + ridge I) w = b and v = w. The slow copy's mean update has the matrix
 [[G + ridge I, -C], [-ratio I, ratio I]] with C = G - A. A hard copy has no mean update of one step:
-t steps together make w <- w + M_t (b - (A + ridge I) w) with M_t = alpha sum_{i<t}
-(I - alpha (G + ridge I))^i, to first order in the noise; `certify --cures` has its stable t
+t steps together make w ← w + Mₜ (b - (A + ridge I) w) with Mₜ = α Σ_{i<t}
+(I - α (G + ridge I))ⁱ, to first order in the noise; `certify --cures` has its stable t
 (partially_fitted).
 
 Parameters: alpha > 0, ridge >= 0 (default 0), copy slow or hard; slow: ratio > 0 (beta/alpha,
@@ -32,7 +32,7 @@ hard copy as partially fitted iteration in arXiv 2501.01774.
 
 Differs from the paper: 1. without its two projections, as in the authors' code.
 
-Reduces to: td with copy=hard, t = 1 and ridge = 0; ridge_td at lam = 0 with copy=hard, t = 1.
+Reduces to: td with copy=hard, t = 1 and ridge = 0; ridge_td at λ = 0 with copy=hard, t = 1.
 """
 
 from __future__ import annotations

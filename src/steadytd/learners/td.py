@@ -1,21 +1,21 @@
-"""Off-policy TD(lam): temporal-difference learning with importance ratios. May diverge.
+"""Off-policy TD(λ): temporal-difference learning with importance ratios. May diverge.
 
 Background: The oldest idea: bootstrap from the next state's estimate and correct for the policy
-with the ratio rho. One vector and a few multiplications per step. Off-policy, with features,
+with the ratio ρ. One vector and a few multiplications per step. Off-policy, with features,
 nothing guarantees that it is stable: this is the deadly triad, and every other learner here is an
 answer to it. Where it is stable, its fixed point can still be worse than others' (on kolter its
 error is 2.7 where the best linear fit has 0.0004).
 
 Update::
 
-    delta = r + gamma' w.x' - w.x
-    z     = rho (gamma lam z + x)
-    w    += alpha delta z
+    δ = r + γ' wᵀx' - wᵀx
+    z = ρ (γ λ z + x)
+    w ← w + α δ z
 
-Fixed point: A_lam w = b_lam, with A_lam = Phi' D (I - lam P_gamma)^-1 (I - P_gamma) Phi and
-b_lam = Phi' D (I - lam P_gamma)^-1 r_pi. It minimises the projected Bellman error (which is zero
-there). The mean update leads there exactly if all eigenvalues of A_lam have a positive real part.
-On-policy A_lam is positive definite on the row space, which is enough. Off-policy it need not be.
+Fixed point: A_λ w = b_λ, with A_λ = Φᵀ D (I - λ P_γ)⁻¹ (I - P_γ) Φ and
+b_λ = Φᵀ D (I - λ P_γ)⁻¹ r_π. It minimises the projected Bellman error (which is zero
+there). The mean update leads there exactly if all eigenvalues of A_λ have a positive real part.
+On-policy A_λ is positive definite on the row space, which is enough. Off-policy it need not be.
 It may still be stable (on nonmonotone), but where an eigenvalue has a negative real part,
 the mean update leads away from the fixed point and the weights grow without bound.
 
@@ -30,7 +30,7 @@ approximation"; the paper's equation for theta_{n+1} in Section II.
 
 Differs from the paper: nothing.
 
-Reduces to: on-policy TD(lam) where pi = mu.
+Reduces to: on-policy TD(λ) where π = μ.
 """
 
 from __future__ import annotations

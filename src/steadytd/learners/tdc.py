@@ -1,20 +1,20 @@
-"""TDC, also called GTD(lam): TD with a gradient correction from a second weight vector.
+"""TDC, also called GTD(λ): TD with a gradient correction from a second weight vector.
 
 Background: TD's direction plus a correction that makes the sum a descent direction of the projected
 Bellman error. The correction needs an estimate of a solution of a least-squares problem, which the
 second vector h learns on the side. The usual choice among the gradient methods: often slower than
 TD where TD is stable, and stable where it is not, if the ratio is large enough.
 
-Update (beta = ratio alpha)::
+Update (β = ratio α)::
 
-    delta = r + gamma' w.x' - w.x
-    z     = rho (gamma lam z + x)
-    w    += alpha (delta z - gamma' (1 - lam) (h.z) x')
-    h    += beta  (delta z - (h.x) x)
+    δ = r + γ' wᵀx' - wᵀx
+    z = ρ (γ λ z + x)
+    w ← w + α (δ z - γ' (1 - λ) (hᵀz) x')
+    h ← h + β (δ z - (hᵀx) x)
 
-Fixed point: A_lam w = b_lam and h = 0, the same as TD's, where the projected Bellman error is zero.
-Stable on two time scales (beta/alpha to infinity), or, where A_lam is non-singular, on one if
-beta/alpha exceeds max(0, -lambda_min(G^-1 sym A_lam)): docs/theory.md derives it. No bias is added,
+Fixed point: A_λ w = b_λ and h = 0, the same as TD's, where the projected Bellman error is zero.
+Stable on two time scales (β/α to infinity), or, where A_λ is non-singular, on one if
+β/α exceeds max(0, -λ_min(G⁻¹ sym A_λ)): docs/theory.md derives it. No bias is added,
 but the TD fixed point itself can be a poor value function when the data come from another policy.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10) or auto, lam in [0, 1].
@@ -26,8 +26,8 @@ Example::
 Reference: Sutton et al. (2009), "Fast gradient-descent methods for temporal-difference learning
 with linear function approximation"; Maei (2011), GTD(lam).
 
-Differs from the paper: 1. the figures of Diddigi et al. were made without rho, their last notebooks
-have pi in its place; both versions are `tdc_as_published`.
+Differs from the paper: 1. the figures of Diddigi et al. were made without ρ, their last notebooks
+have π in its place; both versions are `tdc_as_published`.
 
 Reduces to: td as ratio goes to 0 with h = 0.
 """

@@ -1,23 +1,23 @@
-"""TDC as the paper's authors ran it: without an importance ratio, or with pi in its place.
+"""TDC as the paper's authors ran it: without an importance ratio, or with π in its place.
 
 Background: This is not an algorithm to use. The paper compares against TDC, and the code
 behind its figures leaves the importance ratio out (`weight=none`); its last notebooks weight every
 term by the target policy's probability (`weight=pi`). To reproduce the figures one needs that
 code's arithmetic; to judge the comparison one needs to know what it converges to.
 
-Update (omega = 1 with weight none, pi(s, a) with weight pi; beta = ratio alpha)::
+Update (ω = 1 with weight none, π(s, a) with weight pi; β = ratio α)::
 
-    delta = r + gamma' w.x' - w.x
-    z     = omega (gamma lam z + x)
-    w    += alpha (delta z - gamma' (1 - lam) (h.z) x')
-    h    += beta  (delta z - omega (h.x) x)
+    δ = r + γ' wᵀx' - wᵀx
+    z = ω (γ λ z + x)
+    w ← w + α (δ z - γ' (1 - λ) (hᵀz) x')
+    h ← h + β (δ z - ω (hᵀx) x)
 
-w starts at w0 and h at h0 w0. The figures have h0 = 0; the last notebook on Baird has h0 = 1.
+w starts at w₀ and h at h₀ w₀. The figures have h₀ = 0; the last notebook on Baird has h₀ = 1.
 
-Fixed point: with c(s) = sum_a mu omega and Q[s, s'] = sum_a mu omega p gamma in the place of 1 and
-P_gamma, Phi' D (I - lam Q)^-1 (diag(c) - Q) Phi w = Phi' D (I - lam Q)^-1 r_c and h = 0. Without a
+Fixed point: with c(s) = Σ_a μ ω and Q[s, s'] = Σ_a μ ω p γ in the place of 1 and
+P_γ, Φᵀ D (I - λ Q)⁻¹ (diag(c) - Q) Φ w = Φᵀ D (I - λ Q)⁻¹ r_c and h = 0. Without a
 weight this is on-policy TDC of the *behaviour* policy: c = 1, Q is the behaviour policy's own
-P_gamma, and the weights say what mu is worth, not what pi is worth. With weight pi they belong to
+P_γ, and the weights say what μ is worth, not what π is worth. With weight pi they belong to
 neither policy. It is here so that the paper's Figures 1 to 3 and its supplement can be reproduced
 and explained, and for nothing else; use `tdc`.
 
@@ -31,10 +31,10 @@ Example::
 Reference: the notebooks published with Diddigi, Kamanchi & Bhatnagar, "A convergent off-policy
 temporal difference algorithm", in their first (none) and their last (pi) version.
 
-Differs from the paper: 1. the paper cites TDC, which has rho; the figures were made without it.
+Differs from the paper: 1. the paper cites TDC, which has ρ; the figures were made without it.
 2. traces are ours, so that all learners have the same parameters.
 
-Reduces to: with weight none, tdc on policy, where pi = mu; with weight pi, tdc if mu(s, a) = 1 for
+Reduces to: with weight none, tdc on policy, where π = μ; with weight pi, tdc if μ(s, a) = 1 for
 the actions taken.
 """
 

@@ -1,16 +1,16 @@
-"""TDRC(lam): TDC with a regulariser on the second weight vector.
+"""TDRC(λ): TDC with a regulariser on the second weight vector.
 
 Background: One extra term keeps h small, so that the method behaves more like TD. It is meant to
 make TDC easier to tune where TD is stable. On some of the counterexamples it is unstable.
 
-Update (beta = ratio alpha)::
+Update (β = ratio α)::
 
-    delta = r + gamma' w.x' - w.x
-    z     = rho (gamma lam z + x)
-    w    += alpha (delta z - gamma' (1 - lam) (h.z) x')
-    h    += beta  (delta z - (h.x) x - reg h)
+    δ = r + γ' wᵀx' - wᵀx
+    z = ρ (γ λ z + x)
+    w ← w + α (δ z - γ' (1 - λ) (hᵀz) x')
+    h ← h + β (δ z - (hᵀx) x - reg h)
 
-Fixed point: A_lam w = b_lam and h = 0, the same as TD's. The regulariser moves TDC towards TD,
+Fixed point: A_λ w = b_λ and h = 0, the same as TD's. The regulariser moves TDC towards TD,
 so where TD is unstable it may be unstable too. With reg = 1 its mean update is unstable on
 theta2theta and three_state and stable on baird; the certificate says so.
 
@@ -23,7 +23,7 @@ Example::
 Reference: Ghiassian et al. (2020), "Gradient temporal-difference learning with regularized
 corrections".
 
-Differs from the paper: 1. traces, as in GTD(lam).
+Differs from the paper: 1. traces, as in GTD(λ).
 
 Reduces to: tdc at reg = 0.
 """

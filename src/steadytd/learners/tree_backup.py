@@ -1,16 +1,16 @@
-"""Tree Backup(lam): TD whose trace is cut by the target policy's own probabilities.
+"""Tree Backup(λ): TD whose trace is cut by the target policy's own probabilities.
 
 Background: Products of ratios can make traces very large. Tree Backup uses no such product: it
 multiplies the trace by the target policy's probability of the action that was taken.
 
 Update::
 
-    z = gamma lam pi_{t-1} z + x
-    delta = r + gamma' w.x' - w.x
-    w += alpha rho delta z
+    z = γ λ πₜ₋₁ z + x
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + α ρ δ z
 
-Fixed point: Phi' D (I - lam Q)^-1 (I - P_gamma) Phi w = Phi' D (I - lam Q)^-1 r_pi with
-Q[s, s'] = sum_a mu pi p gamma. No ratio enters the trace, so its variance stays small, at the price
+Fixed point: Φᵀ D (I - λ Q)⁻¹ (I - P_γ) Φ w = Φᵀ D (I - λ Q)⁻¹ r_π with
+Q[s, s'] = Σ_a μ π p γ. No ratio enters the trace, so its variance stays small, at the price
 of short traces; convergence is known for tables, not for features.
 
 Parameters: alpha > 0, lam in [0, 1].
@@ -24,7 +24,7 @@ for state values Ghiassian & Sutton (2021).
 
 Differs from the paper: 1. state values instead of action values.
 
-Reduces to: td at lam = 0.
+Reduces to: td at λ = 0.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""True online ETD(lam): emphatic TD with a trace that makes every step exact.
+"""True online ETD(λ): emphatic TD with a trace that makes every step exact.
 
 Background: What true_online_td is to td, this is to etd: stable in the mean for every pair of
 policies, with ETD's variance, and smoother at large step sizes.
 
-Update (v = w.x' of the step before, with the weights before that step)::
+Update (v = wᵀx' of the step before, with the weights before that step)::
 
-    F     = gamma rho_{t-1} F + i
-    M     = lam i + (1 - lam) F
-    z     = rho gamma lam z + rho alpha M (1 - rho gamma lam x.z) x
-    delta = r + gamma' w.x' - w.x
-    w    += delta z + (w.x - v) (z - rho alpha M x)
+    F = γ ρₜ₋₁ F + i
+    M = λ i + (1 - λ) F
+    z = ρ γ λ z + ρ α M (1 - ρ γ λ xᵀz) x
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + δ z + (wᵀx - v) (z - ρ α M x)
 
-Fixed point: ETD(lam)'s, to first order in alpha.
+Fixed point: ETD(λ)'s, to first order in α.
 
 Parameters: alpha > 0, lam in [0, 1].
 
@@ -22,10 +22,10 @@ Example::
 Reference: Sutton, Mahmood & White (2016), "An emphatic approach to the problem of off-policy
 temporal-difference learning", and Sutton's public code for true online ETD(lam).
 
-Differs from the paper: 1. (w.x - v) counts only where the trace holds an earlier state; the
+Differs from the paper: 1. (wᵀx - v) counts only where the trace holds an earlier state; the
 x' of a step must be the x of the next one, as on every stream without gaps.
 
-Reduces to: etd at lam = 0; true_online_td where M = 1.
+Reduces to: etd at λ = 0; true_online_td where M = 1.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""True online GTD(lam): TDC with traces that make every step exact for the forward view.
+"""True online GTD(λ): TDC with traces that make every step exact for the forward view.
 
 Background: What true_online_td is to td, this is to tdc: the correction from a second vector keeps
 it stable off-policy, and the traces know the step sizes. Three traces and two vectors; in the mean
 it is tdc.
 
-Update (beta = ratio alpha; v = w.x' of the step before, with the weights before that step)::
+Update (β = ratio α; v = wᵀx' of the step before, with the weights before that step)::
 
-    z     = rho (gamma lam z + alpha (1 - rho gamma lam x.z) x)
-    y     = rho_{t-1} gamma lam y + beta (1 - rho_{t-1} gamma lam x.y) x
-    u     = rho (gamma lam u + x)
-    delta = r + gamma' w.x' - w.x
-    w    += delta z + (w.x - v) (z - alpha rho x) - alpha gamma' (1 - lam) (h.u) x'
-    h    += rho delta y - beta (h.x) x
+    z = ρ (γ λ z + α (1 - ρ γ λ xᵀz) x)
+    y = ρₜ₋₁ γ λ y + β (1 - ρₜ₋₁ γ λ xᵀy) x
+    u = ρ (γ λ u + x)
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + δ z + (wᵀx - v) (z - α ρ x) - α γ' (1 - λ) (hᵀu) x'
+    h ← h + ρ δ y - β (hᵀx) x
 
-Fixed point: A_lam w = b_lam and h = 0, TDC(lam)'s, to first order in alpha.
+Fixed point: A_λ w = b_λ and h = 0, TDC(λ)'s, to first order in α.
 
 Parameters: alpha > 0, ratio > 0 (beta/alpha, default 10), lam in [0, 1].
 
@@ -24,10 +24,10 @@ Example::
 Reference: van Hasselt, Mahmood & Sutton (2014), "Off-policy TD(lam) with a true online
 equivalence".
 
-Differs from the paper: 1. (w.x - v) counts only where the trace holds an earlier state; the
+Differs from the paper: 1. (wᵀx - v) counts only where the trace holds an earlier state; the
 x' of a step must be the x of the next one, as on every stream without gaps.
 
-Reduces to: tdc at lam = 0.
+Reduces to: tdc at λ = 0.
 """
 
 from __future__ import annotations

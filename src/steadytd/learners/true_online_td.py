@@ -1,17 +1,17 @@
-"""True online TD(lam): a trace that makes every step exact for the forward view.
+"""True online TD(λ): a trace that makes every step exact for the forward view.
 
-Background: TD(lam) with a usual trace equals the update that looks ahead only for small steps. With
+Background: TD(λ) with a usual trace equals the update that looks ahead only for small steps. With
 a trace that knows the step size, and one number kept from the step before, it is exact at every
-step, at twice the cost. Smoother at large step sizes; in the mean it is TD(lam), and diverges where
+step, at twice the cost. Smoother at large step sizes; in the mean it is TD(λ), and diverges where
 that does.
 
-Update (v = w.x' of the step before, with the weights before that step)::
+Update (v = wᵀx' of the step before, with the weights before that step)::
 
-    z     = rho (gamma lam z + alpha (1 - rho gamma lam x.z) x)
-    delta = r + gamma' w.x' - w.x
-    w    += delta z + (w.x - v) (z - alpha rho x)
+    z = ρ (γ λ z + α (1 - ρ γ λ xᵀz) x)
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + δ z + (wᵀx - v) (z - α ρ x)
 
-Fixed point: A_lam w = b_lam, TD(lam)'s, to first order in alpha.
+Fixed point: A_λ w = b_λ, TD(λ)'s, to first order in α.
 
 Parameters: alpha > 0, lam in [0, 1].
 
@@ -22,10 +22,10 @@ Example::
 Reference: van Seijen et al. (2016), "True online temporal-difference learning"; with ratios as in
 true online GTD(lam) and ETD(lam), here without a second vector and without emphasis.
 
-Differs from the paper: 1. ratios. 2. (w.x - v) counts only where the trace holds an earlier state;
+Differs from the paper: 1. ratios. 2. (wᵀx - v) counts only where the trace holds an earlier state;
 the x' of a step must be the x of the next one, as on every stream without gaps.
 
-Reduces to: td at lam = 0; on-policy true online TD(lam) where pi = mu.
+Reduces to: td at λ = 0; on-policy true online TD(λ) where π = μ.
 """
 
 from __future__ import annotations

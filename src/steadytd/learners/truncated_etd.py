@@ -4,14 +4,14 @@ Background: ETD's follow-on trace is a product of all past ratios, and its varia
 A few ratios are usually enough for stability: with n of them the trace is a sum of at most n + 1
 products, so its variance is finite, and the bias against ETD shrinks geometrically with n.
 
-Update (F_t^(0) = i; the trace after n ratios is used)::
+Update (Fₜ^(0) = i; the trace after n ratios is used)::
 
-    F_t^(j) = i_t + gamma_t rho_{t-1} F_{t-1}^(j-1),    j = 1, ..., n
-    delta   = r + gamma' w.x' - w.x
-    w      += alpha rho F^(n) delta x
+    Fₜ^(j) = iₜ + γₜ ρₜ₋₁ Fₜ₋₁^(j-1),   j = 1, …, n
+    δ      = r + γ' wᵀx' - wᵀx
+    w      ← w + α ρ F^(n) δ x
 
-Fixed point: Phi' diag(f_n) (I - P_gamma) Phi w = Phi' diag(f_n) r_pi, with f_n = sum_{k=0..n}
-(P_gamma')^k (d i). As n grows it becomes ETD(0)'s, whose matrix is positive definite: if the
+Fixed point: Φᵀ diag(fₙ) (I - P_γ) Φ w = Φᵀ diag(fₙ) r_π, with fₙ = Σ_{k=0..n}
+(P_γᵀ)ᵏ (d i). As n grows it becomes ETD(0)'s, whose matrix is positive definite: if the
 interest is positive, all n from some n on are stable.
 
 Parameters: alpha > 0, n a whole number from 0 to 1000 (ratios in the trace, default 4).
@@ -26,7 +26,7 @@ and control".
 Differs from the paper: 1. discounts and interest of every state, where theirs are constant. 2. no
 projection on a ball.
 
-Reduces to: td at n = 0 (up to the interest); etd at lam = 0 where no episode is longer than n + 1.
+Reduces to: td at n = 0 (up to the interest); etd at λ = 0 where no episode is longer than n + 1.
 """
 
 from __future__ import annotations

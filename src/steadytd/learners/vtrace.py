@@ -1,16 +1,16 @@
-"""V-trace(lam): TD whose trace carries ratios clipped at 1.
+"""V-trace(λ): TD whose trace carries ratios clipped at 1.
 
 Background: Keep the ratios in the trace, but clip each at 1. Actions that the target policy takes
 more often than the data leave the trace as it is; actions that it takes less often cut it.
 
 Update::
 
-    z = gamma lam min(1, rho_{t-1}) z + x
-    delta = r + gamma' w.x' - w.x
-    w += alpha rho delta z
+    z = γ λ min(1, ρₜ₋₁) z + x
+    δ = r + γ' wᵀx' - wᵀx
+    w ← w + α ρ δ z
 
-Fixed point: Phi' D (I - lam Q)^-1 (I - P_gamma) Phi w = Phi' D (I - lam Q)^-1 r_pi with
-Q[s, s'] = sum_a min(mu, pi) p gamma. The clipped trace never grows, so its variance stays small;
+Fixed point: Φᵀ D (I - λ Q)⁻¹ (I - P_γ) Φ w = Φᵀ D (I - λ Q)⁻¹ r_π with
+Q[s, s'] = Σ_a min(μ, π) p γ. The clipped trace never grows, so its variance stays small;
 convergence is known for tables, not for features.
 
 Parameters: alpha > 0, lam in [0, 1].
@@ -23,9 +23,9 @@ Reference: Espeholt et al. (2018), "IMPALA"; Munos et al. (2016) for Retrace; fo
 linear state values Ghiassian & Sutton (2021).
 
 Differs from the paper: 1. only the trace is clipped, not the ratio of the present step, so that the
-fixed point at lam = 0 is TD's.
+fixed point at λ = 0 is TD's.
 
-Reduces to: td at lam = 0, and wherever rho = 1.
+Reduces to: td at λ = 0, and wherever ρ = 1.
 """
 
 from __future__ import annotations

@@ -1,15 +1,20 @@
-"""One batch of a log as the evaluator sees it, and how it is put together."""
+"""One batch of a log as the evaluator sees it, and how it is made from the log's columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.logs import values
+from steadytd.logs.order import Cursor, advance
+from steadytd.logs.policies import PolicySource, action_indices
+from steadytd.logs.schema import LogSchema
+from steadytd.logs.sources.source import Chunk
+from steadytd.logs.values import Matrix, Numbers
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,6 @@ class LogBatch:
     `episode`         [n]           running number of the episode in the log
     `first`           [n]           the transition begins an episode
     `action`          [n] or [n,k]  as logged; None if the log has no numeric actions
-    `row`                           number of the batch's first row in the log, over all files
     `rows`            [n]           number of each row in the log (left-out rows make gaps)
     `probs`           [m, p, a]     probabilities of all actions at each of `obs` under the
                                     policies known as a whole: the targets `Log.whole`, then the
@@ -36,7 +40,7 @@ class LogBatch:
                                     they are not known. None if there are none
     ================= ============= ===========================================================
 
-    The arrays of numbers are contiguous, writable copies.
+    The arrays of numbers are contiguous and writable.
     """
 
     obs: NDArray[Any]
@@ -48,7 +52,6 @@ class LogBatch:
     episode: Longs
     first: Bools
     action: NDArray[Any] | None
-    row: int
     rows: Longs
     probs: Floats | None = None
 
@@ -56,174 +59,188 @@ class LogBatch:
         return len(self.reward)
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """Decoded and checked rows of a log, before each is joined with its next observation.
+def decode(
+    chunk: Chunk,
+    following: Chunk | None,
+    schema: LogSchema,
+    fields: frozenset[str],
+    cursor: Cursor,
+    row: int,
+) -> tuple[LogBatch | None, Cursor, int]:
+    """The transitions of a chunk, checked; the cursor after it; how many rows were left out.
 
-    Numbers have the type of their column, until `join` makes them float64.
+    `following` is the chunk after it, `row` the number of its first row in the log.
     """
-
-    obs: NDArray[Any]
-    next_obs: NDArray[Any] | None  # meaningful where has_next
-    has_next: Bools | None
-    reward: NDArray[Any]
-    discount: Floats
-    behavior_prob: NDArray[Any] | None
-    target_prob: Sequence[NDArray[Any]] | Floats  # a row for each target
-    episode: Longs
-    first: Bools
-    action: NDArray[Any] | None
-    row: int
-    probs: Floats | None = None  # [n, policies, actions]
-    next_probs: Floats | None = None  # the same, NaN where not given
-
-    def __len__(self) -> int:
-        return len(self.reward)
-
-
-def last(n: int, rows: Decoded) -> Decoded:
-    """A copy of the last n rows alone, so that the batch they come from can be freed."""
-    begin = len(rows) - n
-
-    def cut(array: Any) -> Any:
-        return None if array is None else array[begin:].copy()
-
-    return Decoded(
-        obs=cut(rows.obs), next_obs=cut(rows.next_obs), has_next=cut(rows.has_next),
-        reward=cut(rows.reward), discount=cut(rows.discount),
-        behavior_prob=cut(rows.behavior_prob), target_prob=[cut(p) for p in rows.target_prob],
-        episode=cut(rows.episode), first=cut(rows.first), action=cut(rows.action),
-        row=rows.row + begin, probs=cut(rows.probs), next_probs=cut(rows.next_probs),
-    )  # fmt: skip
-
-
-def join(held: Decoded | None, rows: Decoded) -> Decoded:
-    """The held row followed by the new ones: one copy of each array."""
-    if held is None:
-        held = replace(last(0, rows), row=rows.row)
-    if (held.next_obs is None) != (rows.next_obs is None):
-        held, rows = _with_next(held), _with_next(rows)
-
-    def both(a: Any, b: Any, dtype: Any = None) -> Any:
-        return None if a is None or b is None else np.concatenate([a, b], dtype=dtype)
-
-    targets = np.empty((len(rows.target_prob), len(held) + len(rows)))
-    for p, a, b in zip(targets, held.target_prob, rows.target_prob, strict=True):
-        np.concatenate([a, b], out=p)
-    return Decoded(
-        obs=both(held.obs, rows.obs), next_obs=both(held.next_obs, rows.next_obs),
-        has_next=both(held.has_next, rows.has_next),
-        reward=both(held.reward, rows.reward, np.float64),
-        discount=both(held.discount, rows.discount),
-        behavior_prob=both(held.behavior_prob, rows.behavior_prob, np.float64),
-        target_prob=targets,
-        episode=both(held.episode, rows.episode), first=both(held.first, rows.first),
-        action=both(held.action, rows.action), row=held.row,
-        probs=both(held.probs, rows.probs), next_probs=both(held.next_probs, rows.next_probs),
-    )  # fmt: skip
+    c = schema.columns
+    ids, t = values.whole_numbers(chunk, c.episode_id), values.whole_numbers(chunk, c.t)
+    terminated = values.flags(chunk, c.terminated)
+    ended = terminated
+    if c.truncated is not None:
+        ended = terminated | values.flags(chunk, c.truncated)
+    cursor, first, episode = advance(cursor, ids, t, ended, chunk, c)
+    obs = _observations(chunk, schema)
+    reward = values.numbers(chunk, c.reward)
+    values.require_rewards(reward, c.reward, chunk)
+    discount = _discounts(chunk, schema, terminated)
+    action = None
+    if c.action is not None and schema.reads_action(fields):
+        action = values.actions(chunk, c.action)
+    if following is not None:
+        following = following.first()
+        if values.whole_numbers(following, c.episode_id)[0] != ids[-1]:
+            following = None
+    ahead = _next_observations(chunk, following, schema, obs, first, discount)
+    targets, behavior, probs = _probabilities(chunk, following, schema, fields, ahead, action)
+    batch = LogBatch(
+        obs=_writable(ahead.table),
+        row_next=ahead.row_next,
+        reward=_writable(reward, np.float64),
+        discount=discount,
+        behavior_prob=None if behavior is None else _writable(behavior, np.float64),
+        target_prob=np.array(list(targets.values()), dtype=np.float64).reshape(-1, len(ids)),
+        episode=episode,
+        first=first,
+        action=None if action is None else _writable(action),
+        rows=row + np.arange(len(ids)),
+        probs=probs,
+    )
+    left_out = int(np.count_nonzero(ahead.unknown))
+    if left_out == len(batch):
+        return None, cursor, left_out
+    return _without(batch, ahead.unknown) if left_out else batch, cursor, left_out
 
 
-def _with_next(rows: Decoded) -> Decoded:
-    """The rows with a column of next observations, none of them given, if they had no column."""
-    if rows.next_obs is not None:
-        return rows
-    return replace(rows, next_obs=rows.obs, has_next=np.zeros(len(rows), dtype=np.bool_))
+def _observations(chunk: Chunk, schema: LogSchema) -> Matrix:
+    names = schema.columns.obs
+    obs = values.matrix(chunk, names, schema.width)
+    values.require_finite(obs, names[0], chunk)
+    return obs.astype(schema.dtype, copy=False)
 
 
-def assemble(held: Decoded | None, new: Decoded) -> tuple[LogBatch | None, Decoded | None, int]:
-    """The transitions that are complete, the row that waits for the next batch, rows left out.
+def _discounts(chunk: Chunk, schema: LogSchema, terminated: Bools) -> Floats:
+    name = schema.columns.discount
+    if name is None:
+        return np.where(terminated, 0.0, np.float64(schema.discount or 0.0))
+    discount = values.floats(chunk, name)
+    values.require_discounts(discount, name, chunk)
+    return np.where(terminated, 0.0, discount)
 
-    x_next of a row is its own `next_obs` if there is one, else the observation of the following
-    row of the same episode. A row without either, and with a discount above 0, cannot be learned
-    from and is left out; the last row of a batch waits for the next batch. So does one that has its
-    own `next_obs` without probabilities there: the following row may have them.
+
+class _Next(NamedTuple):
+    """Where the rows of a chunk lead."""
+
+    table: Matrix  # the observations, that of the following row if it is needed, those of `own`
+    row_next: Ints  # where each row's next observation is in the table, as in `LogBatch`
+    own: Longs  # rows whose `next_obs` is not the observation of the row after them
+    goes_on: Bools  # the row after it belongs to the same episode
+    unknown: Bools  # the next observation is not known, though the discount is above 0
+
+    @property
+    def led_by(self) -> Longs:
+        """The row that leads to each of the table's further observations."""
+        n = len(self.row_next)
+        following = np.full(len(self.table) - n - len(self.own), n - 1)
+        return np.concatenate([following, self.own])
+
+
+def _next_observations(
+    chunk: Chunk, following: Chunk | None, schema: LogSchema, obs: Matrix, first: Bools,
+    discount: Floats,
+) -> _Next:  # fmt: skip
+    """x_next of each row: its own `next_obs`, or the observation of the row after it.
+
+    A row of which neither is known, and whose discount is above 0, cannot be learned from. An own
+    `next_obs` that equals the observation after it needs no place in the table.
     """
-    rows = join(held, new)
-    L = len(rows)
-    follows = np.zeros(L, dtype=np.bool_)  # the next row belongs to the same episode
-    np.logical_not(rows.first[1:], out=follows[:-1])
-    stop = rows.discount == 0.0
-    own = np.zeros(L, dtype=np.bool_)
-    if rows.next_obs is not None and rows.has_next is not None:
-        own = rows.has_next & ~stop
-        same = (rows.next_obs[:-1] == rows.obs[1:]).all(axis=1)
-        own[:-1] &= ~(follows[:-1] & same)
-    complete = stop | own | follows
-    if rows.next_probs is not None:
-        complete[-1] = stop[-1] or (own[-1] and not np.isnan(rows.next_probs[-1]).any())
-    waits = not complete[-1]
-    n = L - 1 if waits else L
-    left = n - int(np.count_nonzero(complete[:n]))
-    kept = last(1, rows) if waits else None
-    if left == n:
-        return None, kept, left
-    if left == 0 and not own.any():
-        index = np.arange(n, dtype=np.int32)
-        row_next = np.where(stop[:n], index, index + np.int32(1))
-        return _batch(rows, slice(0, n), own_copy(rows.obs), row_next), kept, 0
-    keep = np.flatnonzero(complete[:n])
-    return _compact(rows, keep, stop, own), kept, left
+    n, names = len(obs), schema.columns.next_obs
+    table = obs
+    if following is not None:
+        table = np.concatenate([obs, _observations(following, schema)])
+    goes_on = np.append(~first[1:], following is not None)
+    stops = discount == 0.0
+    row_next = np.arange(n, dtype=np.int32) + (goes_on & ~stops)
+    unknown = ~stops & ~goes_on
+    own = np.empty(0, dtype=np.int64)
+    given, is_given = values.optional_matrix(chunk, names, schema.width)
+    if given is not None:
+        leads = is_given & ~stops
+        values.require_finite(given, names[0], chunk, leads)
+        given = given.astype(schema.dtype, copy=False)
+        m = len(table) - 1
+        leads[:m] &= ~(goes_on[:m] & (given[:m] == table[1:]).all(axis=1))
+        own = np.flatnonzero(leads)
+        row_next[own] = len(table) + np.arange(len(own))
+        table = np.concatenate([table, given[own]])
+        unknown &= ~leads
+    return _Next(table, row_next, own, goes_on, unknown)
 
 
-def remaining(held: Decoded | None) -> LogBatch | None:
-    """What can be learned from the row that still waits when the log is over."""
-    if held is None or held.has_next is None or not held.has_next[0]:
-        return None
-    return _compact(held, np.zeros(1, np.int64), np.array([False]), np.array([True]))
+def _probabilities(
+    chunk: Chunk, following: Chunk | None, schema: LogSchema, fields: frozenset[str], ahead: _Next,
+    action: Numbers | None,
+) -> tuple[dict[str, Numbers], Numbers | None, Floats | None]:  # fmt: skip
+    """Of the logged actions under each target and the behaviour policy, and of all actions."""
+    most = float(np.finfo(np.float64).max) if schema.densities else 1.0
+    obs = ahead.table[: chunk.batch.num_rows]
+    targets: dict[str, Numbers] = {}
+    behavior: Numbers | None = None
+    whole, taken = [], None
+    for policy in schema.policies:
+        logged, everything = schema.wants(policy, fields)
+        entries = None
+        if policy.uses_whole(logged, everything):
+            assert action is not None and schema.columns.action is not None
+            if taken is None:
+                taken = action_indices(action, schema.columns.action, chunk, schema.n_actions)
+            whole.append(_whole(policy, chunk, following, schema, ahead))
+            entries = np.take_along_axis(whole[-1][: len(obs)], taken[:, None], axis=1)[:, 0]
+        if logged:
+            name = policy.logged_name
+            found = policy.logged_at(chunk, obs, action, entries, most)
+            if policy.target is None:
+                behavior = values.behavior_probabilities(found, name, chunk, targets, most)
+            else:
+                targets[policy.target] = values.target_probabilities(found, name, chunk, most)
+    every = np.stack(whole, axis=1) if whole and "probs" in fields else None
+    return targets, behavior, every
 
 
-def _compact(rows: Decoded, keep: Longs, stop: Bools, own: Bools) -> LogBatch:
-    """A batch of the rows `keep`, with further rows in `obs` for next observations."""
-    n = len(keep)
-    after = keep + 1
-    uses_following = ~(stop | own)[keep]
-    position = np.full(len(rows) + 1, -1, dtype=np.int32)
-    position[keep] = np.arange(n)
-    dropped = after[uses_following & (position[after] < 0)]
-    position[dropped] = n + np.arange(len(dropped))
-    given = keep[own[keep]]
-    m = n + len(dropped)
-    obs = np.empty((m + len(given), rows.obs.shape[1]), rows.obs.dtype)
-    np.take(rows.obs, keep, axis=0, out=obs[:n])
-    obs[n:m] = rows.obs[dropped]
-    row_next = np.where(uses_following, position[after], np.arange(n, dtype=np.int32))
-    if rows.next_obs is not None:
-        obs[m:] = rows.next_obs[given]
-        row_next[own[keep]] = m + np.arange(len(given), dtype=np.int32)
-    batch = _batch(rows, keep, obs, row_next)
-    if rows.probs is None:
-        return batch
-    here = rows.probs[keep], rows.probs[dropped]
-    return replace(batch, probs=np.concatenate([*here, _next_probs(rows, given)]))
+def _whole(
+    policy: PolicySource, chunk: Chunk, following: Chunk | None, schema: LogSchema, ahead: _Next
+) -> Floats:
+    """Probabilities of all actions at each row of the table; NaN where they are not known."""
+    actions, own = schema.n_actions, ahead.own
+    if policy.function is not None:
+        return policy.called_whole(chunk, ahead.table, actions, ahead.led_by)
+    here = policy.logged_whole(chunk, actions)
+    if following is not None:
+        here = np.concatenate([here, policy.logged_whole(following, actions)])
+    after = policy.logged_next_whole(chunk, actions)[own]
+    lacking = np.flatnonzero(np.isnan(after[:, 0]) & ahead.goes_on[own])
+    after[lacking] = here[own[lacking] + 1]
+    return np.concatenate([here, after])
 
 
-def _next_probs(rows: Decoded, given: Longs) -> Floats:
-    """At the next observations of rows: as given, else those of the following row."""
-    assert rows.probs is not None and rows.next_probs is not None
-    found = rows.next_probs[given]
-    following = np.minimum(given + 1, len(rows) - 1)
-    goes_on = ~rows.first[following] & (following > given)
-    return np.where(np.isnan(found) & goes_on[:, None, None], rows.probs[following], found)
-
-
-def _batch(rows: Decoded, keep: Longs | slice, obs: NDArray[Any], row_next: Ints) -> LogBatch:
-    numbers = rows.row + (np.arange(keep.stop) if isinstance(keep, slice) else keep)
-    return LogBatch(
-        obs=obs,
-        row_next=row_next,
-        reward=own_copy(rows.reward[keep]),
-        discount=own_copy(rows.discount[keep]),
-        behavior_prob=None if rows.behavior_prob is None else own_copy(rows.behavior_prob[keep]),
-        target_prob=own_copy(np.asarray(rows.target_prob)[:, keep]),
-        episode=own_copy(rows.episode[keep]),
-        first=own_copy(rows.first[keep]),
-        action=None if rows.action is None else own_copy(rows.action[keep]),
-        row=int(numbers[0]),
-        rows=numbers,
-        probs=None if rows.probs is None else own_copy(rows.probs),
+def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
+    """The batch without these rows. Their observations stay where they are next ones of others."""
+    keep = np.flatnonzero(~left_out)
+    row_next = batch.row_next[keep]
+    order = np.concatenate([keep, np.setdiff1d(row_next, keep)])
+    position = np.empty(len(batch.obs), dtype=np.int32)
+    position[order] = np.arange(len(order))
+    per_row = ("reward", "discount", "behavior_prob", "episode", "first", "action", "rows")
+    fields: dict[str, Any] = {name: getattr(batch, name) for name in per_row}
+    fields = {name: None if array is None else array[keep] for name, array in fields.items()}
+    return replace(
+        batch,
+        obs=batch.obs[order],
+        row_next=position[row_next],
+        target_prob=np.ascontiguousarray(batch.target_prob[:, keep]),
+        probs=None if batch.probs is None else batch.probs[order],
+        **fields,
     )
 
 
-def own_copy(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, copied only if it is a view of Arrow's read-only memory or not contiguous."""
-    return np.require(array, requirements=["C", "W"])
+def _writable(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    """The array, copied if it is a view of Arrow's read-only memory, or not contiguous."""
+    return np.require(array, dtype, requirements=["C", "W"])

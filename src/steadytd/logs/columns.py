@@ -24,6 +24,20 @@ ColumnMap = Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True)
+class PolicyColumns:
+    """The columns with a policy's probabilities: one of lists, or one per action, where whole."""
+
+    logged: str | None = None  # of the logged action
+    is_log: bool = False  # `logged` holds logarithms
+    whole: tuple[str, ...] = ()  # of all actions
+    next_whole: tuple[str, ...] = ()  # of all actions, in the state after the row
+
+    def names(self) -> list[str]:
+        """All of them."""
+        return [*([] if self.logged is None else [self.logged]), *self.whole, *self.next_whole]
+
+
+@dataclass(frozen=True)
 class Columns:
     """The names, in the file, of the columns that a log is read from; None where there is none."""
 
@@ -36,25 +50,46 @@ class Columns:
     action: str | None = None
     next_obs: tuple[str, ...] = ()
     discount: str | None = None
-    behavior: str | None = None
-    behavior_is_log: bool = False
-    targets: dict[str, str | None] = field(default_factory=dict)  # None: only the whole one
-    whole: dict[str, tuple[str, ...]] = field(default_factory=dict)  # all actions, by target
-    next_whole: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    behavior_whole: tuple[str, ...] = ()
+    behavior: PolicyColumns = PolicyColumns()
+    targets: dict[str, PolicyColumns] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Every column that is read, once."""
-        single = (self.episode_id, self.t, self.reward, self.terminated, self.truncated)
-        further = (self.action, self.discount, self.behavior)
-        wide = (*self.obs, *self.next_obs, *self.distributions())
-        every = (*single, *further, *wide, *self.targets.values())
-        return list(dict.fromkeys(name for name in every if name is not None))
+        policies = [name for policy in self.policies() for name in policy.names()]
+        action = [] if self.action is None else [self.action]
+        return list(dict.fromkeys([*self.always_read(), *policies, *action]))
 
-    def distributions(self) -> list[str]:
-        """The columns with probabilities of all actions."""
-        every = (*self.whole.values(), *self.next_whole.values(), self.behavior_whole)
-        return [name for names in every for name in names]
+    def always_read(self) -> list[str]:
+        """All columns but the action and those of policies, which are read where needed."""
+        single = (*self.whole_numbers(), self.reward, *self.flags(), self.discount)
+        return [name for name in (*single, *self.obs, *self.next_obs) if name is not None]
+
+    def whole_numbers(self) -> tuple[str, str]:
+        """The columns of whole numbers."""
+        return self.episode_id, self.t
+
+    def flags(self) -> list[str]:
+        """The columns of true and false."""
+        return [name for name in (self.terminated, self.truncated) if name is not None]
+
+    def numbers(self) -> list[str]:
+        """The columns with one number per row."""
+        logged = (policy.logged for policy in self.policies())
+        return [name for name in (self.reward, self.discount, *logged) if name is not None]
+
+    def wide(self) -> list[tuple[str, ...]]:
+        """The columns with several numbers per row, those that belong together in one tuple."""
+        whole = [names for one in self.policies() for names in (one.whole, one.next_whole)]
+        return [names for names in (self.obs, self.next_obs, *whole) if names]
+
+    def may_be_null(self) -> list[tuple[str, ...]]:
+        """Those of `wide` that need not be given in every row."""
+        after = [policy.next_whole for policy in self.policies()]
+        return [self.next_obs, self.behavior.whole, *after]
+
+    def policies(self) -> list[PolicyColumns]:
+        """Those of the targets, then those of the behaviour policy."""
+        return [*self.targets.values(), self.behavior]
 
 
 def several(name: str) -> bool:
@@ -65,49 +100,46 @@ def several(name: str) -> bool:
 def resolve(
     file: str,
     present: Sequence[str],
-    given: ColumnMap | None,
+    column_map: ColumnMap | None,
     targets: Sequence[str] | None,
     lists: Collection[str] = (),
 ) -> Columns:
     """Find the log's columns among those present in `file`; `targets=None` takes every target.
 
-    `lists` are the columns that hold lists: they are not numbered ones of others.
+    `lists` are the columns that hold lists: a number at the end of their names is part of the name.
     """
-    if given is not None and not isinstance(given, Mapping):
+    if column_map is not None and not isinstance(column_map, Mapping):
         raise InputError(
-            f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {given!r}."
+            f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {column_map!r}."
         )
-    finder = _Finder(file, present, dict(given or {}), set(lists))
-    behavior, is_log = finder.behavior()
+    finder = _Finder(file, present, dict(column_map or {}), set(lists))
     found = Columns(
         episode_id=finder.need("episode_id"),
         t=finder.need("t"),
-        obs=finder.wide("obs", required=True),
+        obs=finder.wide("obs") or (finder.need("obs"),),
         reward=finder.need("reward"),
         terminated=finder.need("terminated"),
         truncated=finder.maybe("truncated"),
         action=finder.maybe("action"),
-        next_obs=finder.wide("next_obs", required=False),
+        next_obs=finder.wide("next_obs"),
         discount=finder.maybe("discount"),
-        behavior=behavior,
-        behavior_is_log=is_log,
-        targets=(chosen := finder.targets(targets)),
-        whole=finder.whole(WHOLE, chosen),
-        next_whole=finder.whole(NEXT_WHOLE, chosen),
-        behavior_whole=finder.wide(BEHAVIOR_WHOLE, required=False),
+        behavior=finder.behavior(),
+        targets=finder.targets(targets),
     )
-    finder.misspelled(found)
+    finder.refuse_misspelled(found)
     return found
 
 
 class _Finder:
+    """Looks up the schema's names in one file, through the column map."""
+
     def __init__(
-        self, file: str, names: Sequence[str], given: dict[str, str | Sequence[str]],
+        self, file: str, names: Sequence[str], column_map: dict[str, str | Sequence[str]],
         lists: Collection[str],
     ) -> None:  # fmt: skip
-        self.file, self.given, self.lists = file, given, lists
-        self.present = present = Counter(names)  # in the file's order
-        for key, value in given.items():
+        self.file, self.map, self.lists = file, column_map, lists
+        self.present = Counter(names)  # in the file's order
+        for key, value in column_map.items():
             if key not in MAPPABLE and not str(key).startswith(BY_TARGET):
                 by_target = [prefix + "<name>" for prefix in BY_TARGET]
                 raise unknown("name in the column map", key, (*MAPPABLE, *by_target))
@@ -119,9 +151,9 @@ class _Finder:
             if len(many) != 1 and not several(key):
                 raise InputError(f"the column map gives {len(many)} columns for '{key}'; name one.")
             for name in many:
-                if name and name not in present and f"{name}_0" not in present:
+                if name and name not in self.present and f"{name}_0" not in self.present:
                     raise self.missing(name, f"the column map says {key}={name}, but ")
-        twice = [name for name, times in present.items() if times > 1]
+        twice = [name for name, times in self.present.items() if times > 1]
         if twice:
             raise InputError(f"{file}: two columns are named '{twice[0]}'; rename one of them.")
 
@@ -133,8 +165,8 @@ class _Finder:
         )
 
     def maybe(self, name: str) -> str | None:
-        mapped = self.given.get(name, name)
-        column = mapped if isinstance(mapped, str) else mapped[0]
+        mapped = self.map.get(name, name)
+        column = mapped if isinstance(mapped, str) else next(iter(mapped), "")
         return column if column in self.present else None
 
     def need(self, name: str) -> str:
@@ -148,23 +180,17 @@ class _Finder:
         """The names of numbered columns without their numbers: many targets ask for theirs."""
         return {re.sub(r"_\d+$", "", name) for name in self.present}
 
-    def wide(self, name: str, *, required: bool) -> tuple[str, ...]:
-        """One column of lists (or numbers), or the numbered columns name_0, name_1, ..."""
-        mapped = self.given.get(name, name)
+    def wide(self, name: str) -> tuple[str, ...]:
+        """One column of lists (or numbers), or the numbered columns name_0, name_1, ..., if any."""
+        mapped = self.map.get(name, name)
         if not isinstance(mapped, str):
             return tuple(mapped)
-        if not mapped and not required:
-            return ()
         if mapped in self.present:
             return (mapped,)
-        if not required and mapped not in self.stems:
+        if not mapped or mapped not in self.stems:
             return ()
         pattern = re.compile(re.escape(mapped) + r"_(\d+)")
         numbered = {int(m[1]): m[0] for m in map(pattern.fullmatch, self.present) if m}
-        if not numbered:
-            if required:
-                raise self.missing(name)
-            return ()
         lacking = [i for i in range(max(numbered) + 1) if i not in numbered]
         if lacking:
             raise InputError(
@@ -173,38 +199,40 @@ class _Finder:
             )
         return tuple(numbered[i] for i in range(len(numbered)))
 
-    def misspelled(self, found: Columns) -> None:
-        """A column that is nearly an optional one would silently not be used: refuse it."""
+    def refuse_misspelled(self, found: Columns) -> None:
+        """A column that is nearly an optional one would silently not be used."""
         optional: dict[str, object] = {
             "truncated": found.truncated, "action": found.action, "discount": found.discount,
-            "next_obs": found.next_obs or None, BEHAVIOR[0]: found.behavior,
-            BEHAVIOR_LOG[0]: found.behavior, BEHAVIOR_WHOLE: found.behavior_whole or None,
+            "next_obs": found.next_obs, BEHAVIOR[0]: found.behavior.logged,
+            BEHAVIOR_LOG[0]: found.behavior.logged, BEHAVIOR_WHOLE: found.behavior.whole,
         }  # fmt: skip
         names, known = list(optional), {*found.names(), *MAPPABLE}
-        nearly = {f"next_{TARGET}{name}": NEXT_WHOLE + name for name in found.whole}
-        optional |= {NEXT_WHOLE + name: found.next_whole.get(name) for name in found.whole}
+        whole = {name: target for name, target in found.targets.items() if target.whole}
+        nearly = {f"next_{TARGET}{name}": NEXT_WHOLE + name for name in whole}
+        optional |= {NEXT_WHOLE + name: target.next_whole for name, target in whole.items()}
         for column in (one for one in self.present if one not in known):
             close = difflib.get_close_matches(column, names, n=1, cutoff=0.88)
             name = nearly.get(column) or next(iter(close), "")
-            if name and optional[name] is None and name not in self.given:
+            if name and not optional[name] and name not in self.map:
                 raise InputError(
                     f"{self.file}: there is a column '{column}' but none named '{name}'; did you "
                     f"mean it? If so rename it or map it: columns={{'{name}': '{column}'}}, or "
                     f"--map {name}={column}; if not, map '{name}' to '' (nothing)."
                 )
 
-    def behavior(self) -> tuple[str | None, bool]:
-        """The behaviour policy's column; one from the column map goes before any alias."""
+    def behavior(self) -> PolicyColumns:
+        """The behaviour policy's columns; one from the column map goes before any alias."""
+        whole = self.wide(BEHAVIOR_WHOLE)
         aliases = (*BEHAVIOR, *BEHAVIOR_LOG)
-        for name in sorted(aliases, key=lambda alias: alias not in self.given):
+        for name in sorted(aliases, key=lambda alias: alias not in self.map):
             column = self.maybe(name)
             if column is not None:
-                return column, name in BEHAVIOR_LOG
-        return None, False
+                return PolicyColumns(column, name in BEHAVIOR_LOG, whole)
+        return PolicyColumns(whole=whole)
 
-    def targets(self, wanted: Sequence[str] | None) -> dict[str, str | None]:
-        """The columns of the logged action's probability; None where all actions' are given."""
-        known = self._known()
+    def targets(self, wanted: Sequence[str] | None) -> dict[str, PolicyColumns]:
+        """The columns of each target: of the logged action, of all actions, or both."""
+        known = self._known_targets()
         if wanted is None and not known:
             raise InputError(
                 f"{self.file}: there is no target policy; add a column '{TARGET}<name>' with the "
@@ -215,21 +243,30 @@ class _Finder:
             if name not in known:
                 hint = str(unknown("target", name, known)) if known else "the log has no targets."
                 raise InputError(f"{self.file}: there is no column '{TARGET}{name}' ({hint[:-1]}).")
-        found = {name: self.maybe(TARGET + name) for name in (known if wanted is None else wanted)}
-        if any(not name.strip() for name in found):
+        chosen = known if wanted is None else wanted
+        if any(not name.strip() for name in chosen):
             raise InputError(
                 f"{self.file}: a target needs a name, got a column '{TARGET}' or '{WHOLE}' "
                 f"without one; call it '{TARGET}new', for instance."
             )
-        for name, column in found.items():
-            if column is None and not self.wide(WHOLE + name, required=False):
-                raise self.missing(TARGET + name)
-        return found
+        return {name: self._target(name) for name in chosen}
 
-    def _known(self) -> list[str]:
+    def _target(self, name: str) -> PolicyColumns:
+        logged, whole = self.maybe(TARGET + name), self.wide(WHOLE + name)
+        next_whole = self.wide(NEXT_WHOLE + name)
+        if logged is None and not whole:
+            raise self.missing(TARGET + name)
+        if next_whole and not whole:
+            raise InputError(
+                f"{self.file}: there is '{NEXT_WHOLE}{name}' but no '{WHOLE}{name}'; give the "
+                "probabilities of all actions in both."
+            )
+        return PolicyColumns(logged, whole=whole, next_whole=next_whole)
+
+    def _known_targets(self) -> list[str]:
         """The targets of all columns and of the column map, in their order."""
         found = {}
-        for key in (*self.present, *self.given):
+        for key in (*self.present, *self.map):
             if key.startswith(TARGET):
                 found[key.removeprefix(TARGET)] = True
             elif key.startswith(WHOLE):
@@ -237,8 +274,3 @@ class _Finder:
                 numbered = key in self.present and key not in self.lists
                 found[re.sub(r"_\d+$", "", name) if numbered else name] = True
         return list(found)
-
-    def whole(self, prefix: str, targets: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The columns with the probabilities of all actions, of the targets that have them."""
-        found = {name: self.wide(prefix + name, required=False) for name in targets}
-        return {name: columns for name, columns in found.items() if columns}

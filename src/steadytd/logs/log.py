@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections import deque
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import whole
 from steadytd.base.wording import visible
-from steadytd.logs.ahead import ahead
-from steadytd.logs.batch import Decoded, LogBatch, assemble, remaining
+from steadytd.logs.batch import LogBatch, decode
 from steadytd.logs.columns import ColumnMap
-from steadytd.logs.contents import add_contents
-from steadytd.logs.decode.kernels import Cursor
-from steadytd.logs.decode.meaning import Meaning, Policy
-from steadytd.logs.decode.rows import decode
+from steadytd.logs.order import Cursor
 from steadytd.logs.parts import cuts
+from steadytd.logs.policies import Policy
 from steadytd.logs.sample import sample
-from steadytd.logs.schema import understand
+from steadytd.logs.schema import LogSchema, understand
 from steadytd.logs.sources.choose import open_source
 from steadytd.logs.sources.source import Chunk, LogSource
 
 OPTIONAL = frozenset({"action", "behavior_prob", "target_prob", "probs"})
+AHEAD = 2  # chunks, and batches, that are made before they are asked for
+
+T = TypeVar("T")
 
 __all__ = ["Log", "LogBatch", "open_log"]
 
@@ -41,7 +45,7 @@ class Log:
     """
 
     source: LogSource
-    meaning: Meaning
+    schema: LogSchema
     batch_rows: int
     notes: tuple[str, ...] = ()
     begin: int = 0
@@ -62,12 +66,12 @@ class Log:
     @property
     def targets(self) -> list[str]:
         """Names of the target policies, in the order of `LogBatch.target_prob`."""
-        return list(self.meaning.targets)
+        return [policy.target for policy in self.schema.targets if policy.target is not None]
 
     @property
     def n_obs(self) -> int:
         """How many numbers an observation has."""
-        return self.meaning.width
+        return self.schema.width
 
     @property
     def rows(self) -> int | None:
@@ -83,35 +87,34 @@ class Log:
     @property
     def has_behavior(self) -> bool:
         """Whether the behaviour policy's probabilities are known."""
-        m = self.meaning
-        return m.columns.behavior is not None or m.behavior is not None or m.behavior_whole
+        return self.schema.behavior.known
 
     @property
     def whole(self) -> list[str]:
         """The targets whose probabilities of all actions are known, as in `LogBatch.probs`."""
-        return list(self.meaning.whole)
+        return [policy.target for policy in self.schema.whole if policy.target is not None]
 
     @property
     def n_actions(self) -> int:
         """How many actions there are; 0 if no policy is known as a whole."""
-        return self.meaning.actions
+        return self.schema.n_actions
 
     def batches(self, columns: Collection[str] | None = None) -> Generator[LogBatch, None, None]:
         """Go through the log in order.
 
-        `columns` names the optional fields that are wanted among `action`, `behavior_prob`,
-        `target_prob` and `probs` (default: all); columns of the others are not read.
+        `columns` names the optional fields to fill among `action`, `behavior_prob`, `target_prob`
+        and `probs` (default: all); columns of the others are not read.
         """
         fields = self._fields(columns)
         chunks = self._chunks(fields)
-        chunks = self._seen(chunks) if self.hashing else chunks
+        chunks = self._hashed(chunks) if self.hashing else chunks
         yield from ahead(self._decoded(ahead(chunks), fields))
 
     def _chunks(self, fields: frozenset[str]) -> Iterator[Chunk]:
-        names = self.meaning.names(fields)
+        names = self.schema.names(fields)
         return self.source.read(names, self.begin, self.end, self.batch_rows)
 
-    def _seen(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    def _hashed(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """The same chunks; `contents` is their hash once all have gone by."""
         self.contents = None
         found = hashlib.sha256()
@@ -124,27 +127,18 @@ class Log:
         self, chunks: Generator[Chunk, None, None], fields: frozenset[str]
     ) -> Generator[LogBatch, None, None]:
         """The batches of the chunks that were read."""
-        cursor, row = self.start, self.begin
-        held: Decoded | None = None
-        left_out, used = 0, 0
+        cursor, row, left_out = self.start, self.begin, 0
         with closing(chunks):  # whatever happens, the thread that reads them ends here
-            for chunk in chunks:
-                if not chunk.batch.num_rows:
-                    continue
-                rows, cursor = decode(chunk, self.meaning, fields, cursor, row)
-                row += len(rows)
-                batch, held, left = assemble(held, rows)
-                left_out += left
+            filled = (chunk for chunk in chunks if chunk.batch.num_rows)
+            for chunk, following in pairwise(chain(filled, [None])):
+                assert chunk is not None
+                batch, cursor, skipped = decode(chunk, following, self.schema, fields, cursor, row)
+                row += chunk.batch.num_rows
+                left_out += skipped
                 if batch is not None:
-                    used += len(batch)
                     yield batch
-        batch = remaining(held)
-        if batch is not None:
-            used += len(batch)
-            yield batch
-        self.left_out = left_out + (held is not None and batch is None)
-        whole = self.begin == 0 and self.end is None
-        if whole and not used:
+        self.left_out = left_out
+        if self.begin == 0 and self.end is None and left_out == row:
             raise InputError(
                 f"{self.files[0]}: no row can be learned from: no episode has two rows, a "
                 "next_obs or a termination; log whole episodes, or add the column next_obs."
@@ -154,16 +148,14 @@ class Log:
         for name in columns or ():
             if name not in LogBatch.__dataclass_fields__:
                 raise unknown("field of a batch", name, LogBatch.__dataclass_fields__)
-        wanted = OPTIONAL if columns is None else OPTIONAL.intersection(columns)
-        if columns is not None and "action" in wanted:
-            self.meaning.need_actions(self.files[0], "actions are asked for")
-        if not self.meaning.numeric_actions:
-            wanted -= {"action"}
-        return wanted
+        fields = OPTIONAL if columns is None else OPTIONAL.intersection(columns)
+        if columns is not None and "action" in fields:
+            self.schema.require_actions(self.files[0], "actions are asked for")
+        return fields if self.schema.numeric_actions else fields - {"action"}
 
     def sample(self, n: int, seed: int = 0) -> NDArray[Any]:
         """At most `n` observations, spread over the log."""
-        return sample(self.source, self.meaning, self.begin, self.end, n, seed)
+        return sample(self.source, self.schema, self.begin, self.end, n, seed)
 
     def parts(self, k: int) -> list[Log]:
         """At most `k` logs that together are this one, each beginning and ending with an episode.
@@ -171,7 +163,7 @@ class Log:
         Reads the columns `episode_id` and `t` once. An episode that crosses the border of two row
         groups belongs to the part in which it begins.
         """
-        edges = cuts(self.source, self.meaning, self.begin, self.end, self.start, k)
+        edges = cuts(self.source, self.schema.columns, self.begin, self.end, self.start, k)
         ends: list[int | None] = [begin for begin, _ in edges[1:]]
         return [
             replace(self, begin=begin, end=end, start=cursor, left_out=None, contents=None)
@@ -180,17 +172,17 @@ class Log:
 
     def where(self, row: int) -> str:
         """File and row in the file of a row of the log, for messages."""
-        for chunk in self.source.read([self.meaning.columns.episode_id], row, row + 1, 1):
-            return f"{chunk.place.file}, row {chunk.place.row}"
+        for chunk in self.source.read([self.schema.columns.episode_id], row, row + 1, 1):
+            return f"{chunk.file}, row {chunk.row}"
         raise InputError(f"the log has no row {row}.")
 
     def reads(self) -> tuple[object, ...]:
         """All that decides the batches but for the contents, functions included."""
-        return self.meaning, self.begin, self.end, self.start, self.batch_rows
+        return self.schema, self.begin, self.end, self.start, self.batch_rows
 
     def read_contents(self, columns: Collection[str] | None = None) -> str:
         """A hash of what `batches(columns)` reads, without making batches of it."""
-        for _ in self._seen(self._chunks(self._fields(columns))):
+        for _ in self._hashed(self._chunks(self._fields(columns))):
             pass
         assert self.contents is not None
         return self.contents
@@ -214,6 +206,60 @@ def open_log(
     of the schema to the log's own.
     """
     rows = whole("batch_rows", batch_rows, 1)
-    found = open_source(source)
-    opened, meaning, notes = understand(found, discount, targets, columns, behavior)
-    return Log(opened, meaning, rows, notes)
+    opened, schema = understand(open_source(source), discount, targets, columns, behavior)
+    own, notes = schema.columns.discount, []
+    if discount is not None and own is not None:
+        notes.append(f"the log's column '{own}' is used; the discount {discount:g} is not.")
+    return Log(opened, schema, rows, tuple(notes))
+
+
+def ahead(items: Iterator[T], depth: int = AHEAD) -> Generator[T, None, None]:
+    """The same items in the same order, made in another thread, at most `depth` in advance.
+
+    An exception appears where the item would have. The thread ends when the iterator is closed or
+    no longer used.
+    """
+    reader = ThreadPoolExecutor(1, thread_name_prefix="steadytd-log")
+    thread = reader.submit(threading.current_thread).result()
+    waiting: deque[Future[Any]] = deque()
+    end = object()
+    try:
+        while True:
+            while len(waiting) < depth:
+                waiting.append(reader.submit(lambda: next(items, end)))
+            item = waiting.popleft().result()
+            if item is end:
+                return
+            yield item
+    finally:
+        for future in waiting:
+            future.cancel()
+        if isinstance(items, Generator):
+            reader.submit(items.close)  # a thread that it reads from in turn ends with it
+        # garbage may be collected in the reading thread itself, which cannot wait for itself
+        reader.shutdown(wait=threading.current_thread() is not thread)
+
+
+def add_contents(digest: Any, batch: Any) -> None:
+    """Add an Arrow batch to a hash: names, types, and the bytes of all values.
+
+    What a log holds is known by it, whatever its files are called. The slots of missing values,
+    whose bytes mean nothing, are left out; where they are counts.
+    """
+    import pyarrow as pa
+
+    digest.update(str(batch.schema.remove_metadata()).encode())
+    full = [i for i, column in enumerate(batch.columns) if not column.null_count]
+    parts = [batch.select(full)]
+    for column in batch.columns:
+        if column.null_count:
+            for part in (column.is_valid(), column.drop_null()):
+                parts.append(pa.record_batch([part], names=["part"]))
+    for part in parts:
+        if "dictionary<" not in str(part.schema):
+            digest.update(part.serialize())
+        else:  # a stream holds the words that stand behind the numbers
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, part.schema) as writer:
+                writer.write_batch(part)
+            digest.update(sink.getvalue())

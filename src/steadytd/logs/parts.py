@@ -6,17 +6,16 @@ import numpy as np
 
 from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
-from steadytd.logs.decode import arrays
-from steadytd.logs.decode.kernels import Cursor
-from steadytd.logs.decode.meaning import Meaning
-from steadytd.logs.decode.order import advance
+from steadytd.logs.columns import Columns
+from steadytd.logs.order import Cursor, advance
 from steadytd.logs.sources.source import LogSource
+from steadytd.logs.values import whole_numbers
 
 BATCH = 1 << 18
 
 
 def cuts(
-    source: LogSource, meaning: Meaning, begin: int, end: int | None, start: Cursor, k: int
+    source: LogSource, columns: Columns, begin: int, end: int | None, start: Cursor, k: int
 ) -> list[tuple[int, Cursor]]:
     """First row of each part and the state of the order check before it; at most `k` parts.
 
@@ -27,26 +26,24 @@ def cuts(
         raise InputError(f"the number of parts must be at least 1, got {k}.")
     if k == 1:
         return [(begin, start)]
-    wanted = _borders(source, begin, end, k)
+    borders = _borders(source, begin, end, k)
     found, cursor, row = [(begin, start)], start, begin
-    c = meaning.columns
-    for chunk in source.read([c.episode_id, c.t], begin, end, BATCH):
-        ids = arrays.whole(chunk.batch.column(c.episode_id), c.episode_id, chunk.place)
-        t = arrays.whole(chunk.batch.column(c.t), c.t, chunk.place)
-        if not len(ids):
+    for chunk in source.read(columns.whole_numbers(), begin, end, BATCH):
+        if not chunk.batch.num_rows:
             continue
+        ids, t = (whole_numbers(chunk, name) for name in columns.whole_numbers())
         before = cursor
         never = np.zeros(len(ids), dtype=np.bool_)
-        cursor, first, number = advance(cursor, ids, t, never, chunk.place, c)
+        cursor, first, number = advance(cursor, ids, t, never, chunk, columns)
         starts = np.flatnonzero(first)
-        while wanted:
-            i = np.searchsorted(starts, max(wanted[0] - row, 0))
+        while borders:
+            i = np.searchsorted(starts, max(borders[0] - row, 0))
             if i == len(starts):
                 break
             at = int(starts[i])
-            seen = before if at == 0 else _after(cursor, ids, t, number, at - 1)
-            found.append((row + at, seen))
-            wanted = [border for border in wanted if border > row + at]
+            state = before if at == 0 else _after(cursor, ids, t, number, at - 1)
+            found.append((row + at, state))
+            borders = [border for border in borders if border > row + at]
         row += len(ids)
     return found
 

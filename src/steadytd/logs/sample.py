@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
 from steadytd.base.random import OBSERVATIONS, Reservoir
-from steadytd.logs.decode import arrays, checks
-from steadytd.logs.decode.meaning import Meaning
+from steadytd.logs import values
+from steadytd.logs.schema import LogSchema
 from steadytd.logs.sources.source import Chunk, LogSource
 
 SPREAD = 32  # row groups that are looked into
@@ -21,7 +21,7 @@ BATCH = 65_536
 
 
 def sample(
-    source: LogSource, meaning: Meaning, begin: int, end: int | None, n: int, seed: int
+    source: LogSource, schema: LogSchema, begin: int, end: int | None, n: int, seed: int
 ) -> NDArray[Any]:
     """At most `n` observations in the log's order, without replacement.
 
@@ -31,19 +31,17 @@ def sample(
     if n < 1:
         raise InputError(f"a sample needs at least one row, got {n}.")
     found = Reservoir(n, seed, OBSERVATIONS)
-    names = meaning.columns.obs
-    for chunk in _chunks(source, meaning, begin, end, n):
-        columns = [chunk.batch.column(name) for name in names]
-        obs = arrays.matrix(columns, names, chunk.place, meaning.width)
-        checks.finite_rows(obs, names[0], chunk.place)
+    names = schema.columns.obs
+    for chunk in _chunks(source, names, begin, end, n):
+        obs = values.matrix(chunk, names, schema.width)
+        values.require_finite(obs, names[0], chunk)
         found.add(obs)
     return found.rows()[0]
 
 
 def _chunks(
-    source: LogSource, meaning: Meaning, begin: int, end: int | None, n: int
+    source: LogSource, names: Sequence[str], begin: int, end: int | None, n: int
 ) -> Iterator[Chunk]:
-    names = meaning.columns.obs
     total = source.rows
     if total is None:
         yield from source.read(names, begin, end, BATCH)

@@ -1,43 +1,85 @@
-"""What an opened source means: columns found, types checked, targets and discount settled."""
+"""What an opened source means: columns found, types checked, policies and discount settled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.logs.columns import ColumnMap, Columns, resolve
-from steadytd.logs.decode import arrays
-from steadytd.logs.decode.distributions import with_distributions
-from steadytd.logs.decode.meaning import Meaning, Policy
+from steadytd.logs import values
+from steadytd.logs.columns import ColumnMap, Columns, PolicyColumns, resolve
+from steadytd.logs.policies import Policy, PolicySource, check_functions
 from steadytd.logs.sources.source import LogSource
+
+
+@dataclass(frozen=True)
+class LogSchema:
+    """How the columns of a log become transitions."""
+
+    columns: Columns
+    width: int  # numbers of an observation
+    dtype: str  # of the observations, in all files
+    discount: float | None  # None: the column's
+    targets: tuple[PolicySource, ...]
+    behavior: PolicySource
+    numeric_actions: bool
+    densities: bool  # actions are continuous: probabilities may be above 1
+    n_actions: int = 0  # 0: no policy is known as a whole
+
+    @property
+    def policies(self) -> tuple[PolicySource, ...]:
+        """The targets, then the behaviour policy."""
+        return *self.targets, self.behavior
+
+    @property
+    def whole(self) -> list[PolicySource]:
+        """The policies that are known as a whole, in the order of `LogBatch.probs`."""
+        return [policy for policy in self.policies if policy.whole]
+
+    def wants(self, policy: PolicySource, fields: frozenset[str]) -> tuple[bool, bool]:
+        """Whether these fields of a batch need the logged action's probability, and all known."""
+        logged = "behavior_prob" if policy.target is None else "target_prob"
+        return logged in fields and policy.known, "probs" in fields
+
+    def reads_action(self, fields: frozenset[str]) -> bool:
+        """Whether actions are read: asked for, or to find the probabilities of logged ones."""
+        found = any(policy.uses_action(*self.wants(policy, fields)) for policy in self.policies)
+        return self.columns.action is not None and ("action" in fields or found)
+
+    def names(self, fields: frozenset[str]) -> list[str]:
+        """The columns to read for these optional fields of a batch."""
+        c = self.columns
+        found = [name for p in self.policies for name in p.reads(*self.wants(p, fields))]
+        found += [c.action] if c.action is not None and self.reads_action(fields) else []
+        return list(dict.fromkeys([*c.always_read(), *found]))
+
+    def require_actions(self, file: str, why: str) -> None:
+        """Fail if the log has no actions that are numbers."""
+        if not self.numeric_actions:
+            name = self.columns.action
+            got = (
+                f"column '{name}' does not hold numbers" if name else "there is no column 'action'"
+            )
+            raise InputError(
+                f"{file}: {why}, but {got}; number the actions 0, 1, 2, ..., or name another "
+                "column in the column map (action=its_name)."
+            )
 
 
 def understand(
     source: LogSource,
     discount: float | None,
     targets: Sequence[str] | Mapping[str, Policy] | None,
-    given: ColumnMap | None,
+    column_map: ColumnMap | None,
     behavior: Policy | None,
-) -> tuple[LogSource, Meaning, tuple[str, ...]]:
-    """The source with its types settled, what its columns mean, and notes for the user."""
-    policies = dict(targets) if isinstance(targets, Mapping) else {}
-    _names(targets)
-    if behavior is not None and not callable(behavior):
-        raise InputError(
-            "behavior must be a function (obs, action) -> probability, or in evaluate also "
-            f'"estimate" or a classifier, got {behavior!r}.'
-        )
-    for name, policy in policies.items():
-        if not callable(policy):
-            raise InputError(
-                f"the target '{name}' must be a function obs -> probabilities of all actions, or "
-                "(obs, action) -> probability of that action, got "
-                f"{type(policy).__name__}; name a column in the list targets=['{name}'] instead."
-            )
-    wanted = None if targets is None else [] if policies else list(targets)
+) -> tuple[LogSource, LogSchema]:
+    """The source with its types settled, and what its columns mean."""
+    check_functions(targets, behavior)
+    functions = targets if isinstance(targets, Mapping) else {}
+    names = None if targets is None else [] if functions else list(targets)
     found = [
-        resolve(file, schema.names, given, wanted, _lists(schema))
+        resolve(file, schema.names, column_map, names, _list_columns(schema))
         for file, schema in zip(source.files, source.schemas, strict=True)
     ]
     columns = found[0]
@@ -49,94 +91,121 @@ def understand(
                 f"'{file}' has other columns than '{source.files[0]}' ({', '.join(differ)}); "
                 "all files of a log must have the same columns."
             )
-        _types(file, schema, columns)
-    width = _width(source, columns)
-    _widths(source, columns, width)
-    discount, notes = _settle(source.files[0], discount, columns)
-    meaning = Meaning(
+        _check_types(file, schema, columns)
+    width = _size(source, columns.obs)
+    if width < 1:
+        raise InputError(
+            f"{source.files[0]}: column '{columns.obs[0]}', row 0 (counted from 0): an observation "
+            "needs at least one number, got none; log observations as lists of one length."
+        )
+    _check_sizes(source, columns, width)
+    schema = LogSchema(
         columns=columns,
         width=width,
-        discount=discount,
-        targets=tuple(policies) if policies else tuple(columns.targets),
-        policies=policies,
-        behavior=behavior,
-        numeric_actions=_numeric(source, columns),
-        densities=_continuous(source, columns),
         dtype=_dtype(source, columns),
+        discount=_discount(source.files[0], discount, columns),
+        targets=tuple(PolicySource(name, found) for name, found in columns.targets.items()),
+        behavior=PolicySource(None, columns.behavior, behavior),
+        numeric_actions=_all_actions(source, columns, _is_numeric),
+        densities=_all_actions(source, columns, _is_continuous),
     )
-    if policies or behavior is not None:
-        meaning.need_actions(source.files[0], "a policy is given as a function")
-    return source, with_distributions(source, meaning), notes
+    if functions:
+        given = tuple(PolicySource(name, PolicyColumns(), one) for name, one in functions.items())
+        schema = replace(schema, targets=given)
+    return source, _with_actions(source, schema)
 
 
-def _lists(schema: Any) -> list[str]:
-    return [one.name for one in schema if arrays.is_list(one.type)]
+def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
+    """The schema with the number of actions, and with the kinds of functions found out."""
+    file, sizes = source.files[0], dict[str, int]()
+    for policy in schema.policies:
+        if policy.function is None:
+            sizes[policy.whole_name] = _size(source, policy.columns.whole)
+            sizes[f"next_{policy.whole_name}"] = _size(source, policy.columns.next_whole)
+    sizes = {name: n for name, n in sizes.items() if n}
+    if sizes:
+        schema.require_actions(file, f"'{next(iter(sizes))}' has the probabilities of all actions")
+    policies = list(schema.policies)
+    if any(policy.function is not None for policy in policies):
+        schema.require_actions(file, "a policy is given as a function")
+        [chunk] = source.read(schema.columns.obs, 0, 1, 1)
+        obs = values.matrix(chunk, schema.columns.obs, schema.width).astype(schema.dtype)
+        for i, policy in enumerate(policies):
+            if policy.function is not None:
+                n = policy.returned_actions(chunk, obs)
+                policies[i] = replace(policy, takes_action=n == 0)
+                sizes |= {policy.label: n} if n else {}
+    for name, n in sizes.items():
+        first, expected = next(iter(sizes.items()))
+        if n != expected:
+            raise InputError(
+                f"{file}: {first} has {expected} actions, but {name} has {n}; give every policy "
+                "one probability for each action."
+            )
+    *targets, behavior = policies
+    n_actions = next(iter(sizes.values()), 0)
+    return replace(schema, targets=tuple(targets), behavior=behavior, n_actions=n_actions)
 
 
-def _names(targets: object) -> None:
-    """Targets are a list of names, or a dictionary from names."""
-    if isinstance(targets, str):
-        raise InputError(f"targets must be a list of names, got '{targets}'; write ['{targets}'].")
-    if targets is not None and not (
-        isinstance(targets, Iterable) and all(isinstance(name, str) for name in targets)
-    ):
-        raise InputError(
-            f"targets must be a list of names, or a dictionary from names to functions, got "
-            f"{targets!r}."
-        )
+def _list_columns(schema: Any) -> list[str]:
+    return [one.name for one in schema if values.is_list(one.type)]
 
 
-def _settle(
-    file: str, discount: float | None, columns: Columns
-) -> tuple[float | None, tuple[str, ...]]:
-    """The discount: the log's own column if it has one, else the number."""
+def _discount(file: str, discount: float | None, columns: Columns) -> float | None:
+    """The discount of all rows; None where the log has a column of its own, which goes before."""
     if discount is not None:
         if isinstance(discount, bool) or not isinstance(discount, int | float):
             raise InputError(f"discount must be a number in [0, 1], got {discount!r}.")
         if not 0.0 <= discount <= 1.0:
             raise InputError(f"discount must lie in [0, 1], got {discount}; try 0.99.")
-    if columns.discount is None:
-        if discount is None:
-            raise InputError(
-                f"{file}: no discount is given and there is no column 'discount'; "
-                "give a number in [0, 1]: discount=0.99, or --discount 0.99."
-            )
-        return float(discount), ()
+    if columns.discount is not None:
+        return None
     if discount is None:
-        return None, ()
-    note = f"the log's column '{columns.discount}' is used; the discount {discount:g} is not."
-    return None, (note,)
+        raise InputError(
+            f"{file}: no discount is given and there is no column 'discount'; give a number in "
+            "[0, 1]: discount=0.99, or --discount 0.99."
+        )
+    return float(discount)
 
 
-def _types(file: str, schema: Any, columns: Columns) -> None:
+def _check_types(file: str, schema: Any, columns: Columns) -> None:
     """Columns of numbers hold numbers: known from the schema, before any row is read."""
-    single = (columns.episode_id, columns.t, columns.reward, columns.terminated)
-    further = (columns.truncated, columns.discount, columns.behavior, *columns.targets.values())
-    distributions = (*columns.whole.values(), *columns.next_whole.values(), columns.behavior_whole)
-    for name in (*single, *further):
-        if name is not None:
-            kind = schema.field(name).type
-            if not arrays.is_number(arrays.decoded_type(kind)):
-                raise arrays.wrong_type(file, name, "numbers", kind)
-    for names in (columns.obs, columns.next_obs, *distributions):
+    for name in (*columns.whole_numbers(), *columns.flags(), *columns.numbers()):
+        if not values.is_number(schema.field(name).type):
+            raise values.wrong_type(file, name, "numbers", schema.field(name).type)
+    for names in columns.wide():
         for name in names:
             kind = schema.field(name).type
-            if names not in (columns.obs, *columns.whole.values()) and str(kind) == "null":
+            if str(kind) == "null" and names in columns.may_be_null():
                 continue  # of a frame in which none is given
-            if len(names) > 1 and arrays.is_list(kind):
-                raise arrays.wrong_type(file, name, "numbers, as one of several columns", kind)
-            if not arrays.is_number(arrays.element_type(kind)):
-                raise arrays.wrong_type(file, name, "numbers or lists of numbers", kind)
+            if len(names) > 1 and values.is_list(kind):
+                expected = "numbers, as one of several columns"
+                raise values.wrong_type(file, name, expected, kind)
+            if not values.is_number(values.item_type(kind)):
+                raise values.wrong_type(file, name, "numbers or lists of numbers", kind)
 
 
-def _widths(source: LogSource, columns: Columns, width: int) -> None:
+def _size(source: LogSource, names: Sequence[str]) -> int:
+    """How many numbers a value has: by the schema, or in the first row; 0 where there is none."""
+    if len(names) != 1:
+        return len(names)
+    kind = source.schemas[0].field(names[0]).type
+    if str(kind) == "null":
+        return 0
+    size = values.list_size(kind)
+    if size is None:
+        [chunk] = source.read(names, 0, 1, 1)
+        size = len(chunk.batch.column(names[0])[0].as_py() or ())
+    return size
+
+
+def _check_sizes(source: LogSource, columns: Columns, width: int) -> None:
     """Fixed sizes of lists agree with the first file's; a damaged size could fill the memory."""
     for file, schema in zip(source.files, source.schemas, strict=True):
         for name in (columns.obs[0], *columns.next_obs[:1]):
             kind = schema.field(name).type
-            kind = getattr(kind, "storage_type", kind)
-            size = int(getattr(kind, "list_size", width)) if arrays.is_list(kind) else width
-            if size not in (width, -1):
+            size = values.list_size(kind) if values.is_list(kind) else width
+            if size not in (width, None):
                 raise InputError(
                     f"{file}: column '{name}' has lists of {size} numbers, but observations have "
                     f"{width} in '{source.files[0]}'; all must have one length."
@@ -148,45 +217,23 @@ def _dtype(source: LogSource, columns: Columns) -> str:
     import pyarrow.types as pt
 
     kinds = [schema.field(name).type for schema in source.schemas for name in columns.obs]
-    items = [arrays.element_type(kind) for kind in kinds]
+    items = [values.item_type(kind) for kind in kinds]
     short = all(pt.is_float32(item) or pt.is_float16(item) for item in items)
     return "float32" if short else "float64"
 
 
-def _numeric(source: LogSource, columns: Columns) -> bool:
-    if columns.action is None:
-        return False
-    kinds = [schema.field(columns.action).type for schema in source.schemas]
-    return all(arrays.is_number(arrays.element_type(arrays.decoded_type(kind))) for kind in kinds)
+def _all_actions(source: LogSource, columns: Columns, test: Callable[[Any], bool]) -> bool:
+    """Whether there are actions, and their type passes a test in every file."""
+    name = columns.action
+    return name is not None and all(test(schema.field(name).type) for schema in source.schemas)
 
 
-def _continuous(source: LogSource, columns: Columns) -> bool:
+def _is_numeric(kind: Any) -> bool:
+    return values.is_number(values.item_type(kind))
+
+
+def _is_continuous(kind: Any) -> bool:
     """Whether actions are fractions or lists: their probabilities may then be densities."""
     import pyarrow.types as pt
 
-    if columns.action is None:
-        return False
-    kinds = [schema.field(columns.action).type for schema in source.schemas]
-    return all(arrays.is_list(kind) or pt.is_floating(kind) for kind in kinds)
-
-
-def _width(source: LogSource, columns: Columns) -> int:
-    """How many numbers an observation has: from the schema, or from the log's first row."""
-    if len(columns.obs) > 1:
-        return len(columns.obs)
-    name = columns.obs[0]
-    kind = source.schemas[0].field(name).type
-    kind = getattr(kind, "storage_type", kind)
-    if not arrays.is_list(kind):
-        return 1
-    width = int(getattr(kind, "list_size", -1))
-    if width < 0:
-        for chunk in source.read([name], 0, 1, 1):
-            first = chunk.batch.column(name)[0].as_py()
-            width = 0 if first is None else len(first)
-    if width < 1:
-        raise InputError(
-            f"{source.files[0]}: column '{name}', row 0 (counted from 0): an observation needs at "
-            "least one number, got none; log observations as lists of one length."
-        )
-    return width
+    return values.is_list(kind) or bool(pt.is_floating(kind))

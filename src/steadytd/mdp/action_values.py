@@ -1,4 +1,4 @@
-"""The values of actions: the same problem and stream, learned per pair of a state and an action.
+"""Action values: the same problem and stream, learned per pair of a state and an action.
 
 A pair (s, a) has the features x = Psi[s, a]. What follows it is not one pair but all actions of the
 next state, weighted by the target policy: x_bar' = sum_a' pi(a'|s') Psi[s', a']. So the feature
@@ -56,7 +56,7 @@ class ActionValues:
         S, A, d = problem.n_states, problem.n_actions, problem.n_features
         require_room(
             f"the features of {S * A:,} pairs of a state and an action", 8.0 * S * A * A * d,
-            "use fewer features: those of actions are kept as an array",
+            "use fewer features: those of actions are stored as a dense array",
         )  # fmt: skip
         Psi = np.einsum("sk,ab->sabk", problem.moments().Phi, np.eye(A)).reshape(S, A, A * d)
         return cls(problem, Psi, w0)
@@ -99,7 +99,7 @@ class ActionValues:
         return frozen(np.concatenate([self.Phi, expected]))
 
     def rows(self, s: Longs, a: Longs, s_next: Longs, policy: int) -> tuple[Longs, Longs]:
-        """Where x and x_bar' of the transitions (s, a, s') stand in the table."""
+        """The rows of x and x_bar' of the transitions (s, a, s') in the table."""
         S, A = self.Psi.shape[:2]
         return s * A + a, S * A + policy * S + s_next
 

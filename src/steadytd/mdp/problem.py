@@ -19,7 +19,7 @@ from steadytd.mdp.sparse import PARTS, from_parts, is_sparse, parts, values_of
 from steadytd.mdp.stationary import stationary_distribution
 
 ARRAYS = ("P", "r", "gamma", "mu", "pi", "Phi", "w0", "start", "interest")
-LATER = ("active",)  # arrays that older files lack
+LATER = ("active",)  # missing in older files
 TEXTS = ("name", "summary", "doc")
 FORMAT = 1
 
@@ -150,7 +150,7 @@ class Problem:
         return self.v_pi.reshape(self.n_policies, -1)
 
     def rows(self, s: Longs, a: Longs, s_next: Longs, policy: int) -> tuple[Longs, Longs]:
-        """Where x and x_next of the transitions (s, a, s') stand in the table."""
+        """The rows of x and x_next of the transitions (s, a, s') in the table."""
         return s, s_next
 
     @cached_property
@@ -224,7 +224,7 @@ class Problem:
         return write_arrays(Path(path), self.content(), compressed=True)
 
     def content(self) -> dict[str, NDArray[Any]]:
-        """All that a file keeps of it."""
+        """The arrays of a saved file, by name."""
         keys = [*TEXTS, *ARRAYS, *LATER]
         sparse = {}
         if is_sparse(self.Phi):
@@ -279,7 +279,7 @@ def load_problem(path: str | Path) -> Problem:
 
 
 def _sparse_features(source: Path, content: dict[str, NDArray[Any]]) -> Any:
-    """The features that a file keeps in parts."""
+    """The sparse features of a saved file."""
     try:
         found = from_parts(*(content[f"Phi_{name}"] for name in PARTS))
         found.check_format(full_check=True)

@@ -17,13 +17,30 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 
-PLAIN = 1e-3  # relative singular value from which on the features need no scaling
+PLAIN = 1e-3  # relative singular value above which features need no scaling
 SCALINGS = 12  # of rows and columns of a matrix, to bring them to about 1
-JUMP = 32.0  # ratio of sizes at which fast modes are parted from slow ones
-PARTINGS = 60  # steps of the equation that parts them
+JUMP = 32.0  # ratio of sizes at which fast modes are split from slow ones
+ITERATIONS = 60  # of the equation that splits them
 CLOSE = 1e-15  # relative change at which it is solved
-MODERATE = 1e3  # size of features from which on they do
+MODERATE = 1e3  # size above which, or below its inverse, features need scaling
 ROUNDING = 1e-12  # relative size below which a real part counts as zero
+SAME = 1e-9  # relative difference below which two errors or two matrices are the same
+
+
+def zeroed(value: float, scale: float, share: float = SAME) -> float:
+    """The value, or 0 where it is rounding next to `scale`.
+
+    >>> zeroed(1e-11, 1.0), zeroed(1e-11, 1e-6), zeroed(-1e-11, 1.0, ROUNDING)
+    (0.0, 1e-11, -1e-11)
+    """
+    return value if abs(value) > share * scale else 0.0
+
+
+def same(one: Floats, other: Floats) -> bool:
+    """Whether two arrays are of the same shape and differ by rounding only."""
+    return one.shape == other.shape and bool(
+        np.abs(one - other).max(initial=0.0) <= SAME * np.abs(other).max(initial=0.0)
+    )
 
 
 class RowSpace(NamedTuple):
@@ -45,9 +62,9 @@ class RowSpace(NamedTuple):
         import scipy.linalg
 
         lengths = column_lengths(Phi)
-        kept = lengths > 0.0
-        unit = Phi[:, kept] / lengths[kept]
-        if not kept.any():
+        nonzero = lengths > 0.0
+        unit = Phi[:, nonzero] / lengths[nonzero]
+        if not nonzero.any():
             return RowSpace(np.zeros((Phi.shape[1], 0)), np.ones(0), None, 1.0)
         spread = scipy.linalg.svdvals(unit)
         rank = int((spread > spread[0] * np.finfo(float).eps * max(Phi.shape)).sum())
@@ -57,7 +74,7 @@ class RowSpace(NamedTuple):
             return RowSpace(np.asarray(left[:, :rank]), np.ones(rank), None, condition)
         Q_1, R, order = scipy.linalg.qr(unit, mode="economic", pivoting=True)
         rows = np.zeros((Phi.shape[1], rank))
-        rows[np.flatnonzero(kept)[order]] = R[:rank].T * lengths[kept][order, None]
+        rows[np.flatnonzero(nonzero)[order]] = R[:rank].T * lengths[nonzero][order, None]
         by_size = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
         basis, T, pivots = scipy.linalg.qr(rows[by_size], mode="economic", pivoting=True)
         Q = np.zeros_like(rows)
@@ -145,9 +162,9 @@ def slowest(M: Floats, sizes: Floats | None = None, size: float = 0.0) -> float:
 def graded_rates(M: Floats, sizes: Floats) -> Rates:
     """The eigenvalues of a matrix whose entries (i, j) have the size s_i s_j, small ones too.
 
-    Rows and columns are parted where the sizes make a jump. With X = (C + E X - X B X) A^-1 the
+    Rows and columns are split where the sizes make a jump. With X = (C + E X - X B X) A^-1 the
     matrix [[A, B], [C, E]] has the eigenvalues of A + B X, the fast modes, and of E - X B, the
-    slow ones, which are parted again.
+    slow ones, which are split again.
     """
     own = np.maximum(sizes, np.sqrt(np.abs(np.diag(M))))
     order: Longs = np.argsort(-own, kind="stable")
@@ -156,10 +173,10 @@ def graded_rates(M: Floats, sizes: Floats) -> Rates:
     values, next_to = [], []
     while len(sizes):
         jumps = np.flatnonzero(sizes[:-1] > JUMP * sizes[1:]) + 1
-        parted = next((p for k in jumps if (p := _parted(rest, rounded, int(k))) is not None), None)
-        if parted is None:
-            parted = rest, rest[:0, :0], rounded[:0, :0]
-        fast, rest, below = parted
+        split = next((p for k in jumps if (p := _split(rest, rounded, int(k))) is not None), None)
+        if split is None:
+            split = rest, rest[:0, :0], rounded[:0, :0]
+        fast, rest, below = split
         k = len(fast)
         values.append(np.linalg.eigvals(fast))
         next_to.append(np.full(k, rounded[:k, :k].max()))
@@ -167,11 +184,11 @@ def graded_rates(M: Floats, sizes: Floats) -> Rates:
     return Rates(np.concatenate(values).astype(np.complex128), np.concatenate(next_to))
 
 
-def _parted(M: Floats, rounded: Floats, k: int) -> tuple[Floats, Floats, Floats] | None:
+def _split(M: Floats, rounded: Floats, k: int) -> tuple[Floats, Floats, Floats] | None:
     """A + B X and E - X B with A the first k rows and columns, and what E - X B was rounded at."""
     A, B, C, E = M[:k, :k], M[:k, k:], M[k:, :k], M[k:, k:]
     X: Floats = np.zeros_like(C)
-    for _ in range(PARTINGS):
+    for _ in range(ITERATIONS):
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 after: Floats = np.asarray(np.linalg.solve(A.T, (C + E @ X - X @ B @ X).T).T)

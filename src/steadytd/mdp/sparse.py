@@ -1,4 +1,4 @@
-"""Features as a SciPy sparse matrix: kept as they are, and made dense for exact matrices only.
+"""Features as a SciPy sparse matrix: they stay sparse, except for exact matrices.
 
 A stream needs the active features of a state and nothing else, so a run never makes them dense. The
 exact matrices of a problem (A, b, G: [d, d]) are dense whatever the features are; `dense` counts
@@ -25,7 +25,7 @@ def is_sparse(values: object) -> bool:
 
 
 def stored(values: Any) -> Any:
-    """A read-only copy: rows of sorted columns without zeros and without doubles."""
+    """A read-only copy in rows of sorted columns, without zeros or duplicates."""
     from scipy.sparse import csr_array
 
     if values.ndim != 2:
@@ -45,8 +45,8 @@ def from_parts(indptr: Any, indices: Any, data: Any, shape: Any) -> Any:
 
     rows, columns = map(int, shape)
     long = np.int64 if len(data) >= 2**31 else np.int32
-    kept = frozen(data), frozen(indices, long), frozen(indptr, long)
-    return csr_array(kept, shape=(rows, columns), copy=False)
+    arrays = frozen(data), frozen(indices, long), frozen(indptr, long)
+    return csr_array(arrays, shape=(rows, columns), copy=False)
 
 
 def parts(Phi: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.base.errors import InputError
 
-FEW = 64  # states up to which it is sooner known than SciPy is loaded
+FEW = 64  # states up to which the classes take less time than loading SciPy
 LARGE = 1e150  # where the weights relative to state 0 are scaled down: a long drift overflows
 
 
@@ -26,9 +26,9 @@ def stationary_distribution(P: Floats) -> Floats:
     """
     classes = closed_classes(P)
     if len(classes) > 1:
-        shown = ", ".join(str([int(s) for s in c[:6]]) for c in classes[:3])
+        some = ", ".join(str([int(s) for s in c[:6]]) for c in classes[:3])
         raise InputError(
-            f"the behaviour policy's chain has {len(classes)} closed classes of states ({shown}), "
+            f"the behaviour policy's chain has {len(classes)} closed classes of states ({some}), "
             "so its stationary distribution is not unique; connect them, or leave out the states "
             "that the start does not reach."
         )

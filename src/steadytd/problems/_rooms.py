@@ -126,7 +126,6 @@ def build(name: str, doc: str, mu: Floats) -> Problem:
     start[cells()[0, 0]] = 1.0
     return Problem(
         name=name,
-        summary=doc.partition("\n")[0],
         doc=doc,
         P=P,
         r=r,

@@ -29,7 +29,6 @@ def make() -> Problem:
     Phi[6, 6], Phi[6, 7] = 1.0, 2.0
     return Problem(
         name="baird",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=np.zeros((7, 2, 7)),

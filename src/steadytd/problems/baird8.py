@@ -31,7 +31,6 @@ def make() -> Problem:
     Phi[CORNERS, CORNERS], Phi[CORNERS, S] = 1.0, 2.0
     return Problem(
         name="baird8",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=np.zeros((S, 2, S)),

@@ -38,7 +38,6 @@ def make() -> Problem:
     one = np.ones((STATES, 1))
     return Problem(
         name="boyan",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=r,

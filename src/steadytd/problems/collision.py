@@ -48,7 +48,6 @@ def make(seed: int = 0) -> Problem:
     start[:STARTS] = 1.0 / STARTS
     return Problem(
         name="collision",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=r,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.mdp.problem import Problem
-from steadytd.problems._options import number
+from steadytd.problems._common import number
 
 DISCOUNT = 0.99
 
@@ -32,7 +32,6 @@ def make(left: float = 0.71, epsilon: float = 0.001) -> Problem:
     r = v - DISCOUNT * v.mean()
     return Problem(
         name="kolter",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=np.repeat(r[:, None], 2, axis=1),

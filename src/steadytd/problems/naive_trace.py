@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.mdp.problem import Problem
-from steadytd.problems._realise import realise
+from steadytd.problems._common import realise
 
 
 def make() -> Problem:
@@ -25,7 +25,6 @@ def make() -> Problem:
     P, mu, pi = realise(chain, np.array([0.9, 0.1]), share=0.1)
     return Problem(
         name="naive_trace",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=np.zeros((2, 2, 2)),

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from steadytd.mdp.problem import Problem
-from steadytd.problems._realise import realise
+from steadytd.problems._common import realise
 
 
 def make() -> Problem:
@@ -26,7 +26,6 @@ def make() -> Problem:
     P, mu, pi = realise(chain, np.array([0.54, 0.02, 0.44]), share=1.0 / 30.0)
     return Problem(
         name="nonmonotone",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=np.zeros((3, 2, 3)),

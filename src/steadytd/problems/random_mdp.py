@@ -19,7 +19,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.numbers import one_seed, require_room, whole
 from steadytd.base.random import PROBLEM, uniforms
 from steadytd.mdp.problem import Problem
-from steadytd.problems._options import number
+from steadytd.problems._common import number
 
 
 def make(
@@ -37,7 +37,6 @@ def make(
     pi = draw.distributions(S, A)
     return Problem(
         name="random_mdp",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=r,

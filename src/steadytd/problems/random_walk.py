@@ -21,7 +21,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.mdp.problem import Problem
-from steadytd.problems._options import one_of
+from steadytd.problems._common import one_of
 
 STATES, LEFT, RIGHT = 5, 0, 1
 MIDDLE = STATES // 2
@@ -41,7 +41,6 @@ def make(features: str = "tabular") -> Problem:
     start[MIDDLE] = 1.0
     return Problem(
         name="random_walk",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=r,

@@ -22,7 +22,6 @@ def make() -> Problem:
     P[:, 0, 0] = P[:, 1, 1] = 1.0
     return Problem(
         name="theta2theta",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=np.zeros((2, 2, 2)),

@@ -23,7 +23,6 @@ def make() -> Problem:
         P[state, 0, left] = P[state, 1, right] = 1.0
     return Problem(
         name="three_state",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=np.ones((3, 2, 3)),

@@ -51,7 +51,6 @@ def _with(Phi: Floats) -> Problem:
     P[:, ON] = np.eye(STATES)[[1, 2, 3, 4, 5, 5]]
     return Problem(
         name="unstable_mdp",
-        summary=(__doc__ or "").partition("\n")[0],
         doc=__doc__ or "",
         P=P,
         r=np.broadcast_to(np.array(REWARDS)[:, None, None], P.shape).copy(),

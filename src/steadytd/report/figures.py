@@ -1,110 +1,165 @@
-"""Figures: one description in Altair, saved as SVG, PNG and PDF and embedded in pages."""
+"""Figures: one description in Altair, saved as SVG, PNG and PDF and embedded in pages.
+
+All figures share their look, their axes of errors, and the chart of error over steps.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.files import kept_arrays, write_whole
+from steadytd.base.files import cached_arrays, write_whole
 from steadytd.base.identity import digest
 from steadytd.base.wording import visible
-from steadytd.report.palette import DASHES, Look, looks
+from steadytd.report.palette import DASHES, Look
 from steadytd.report.palette import HUES as COLOURS
 
-__all__ = ["COLOURS", "FORMATS", "Curve", "learning_curves", "save_figure", "save_figures"]
+__all__ = ["COLOURS", "FORMATS", "curves_chart", "save_figure", "save_figures"]
 
 FORMATS = ("svg", "png", "pdf")
 SHARPNESS = 1.5  # pixels per point of a PNG
 POINTS = 250  # per curve: more cannot be told apart on paper
-FLOOR = 1e-16  # the least error shown on a logarithmic axis
+DECADES = 5.0  # a ratio beyond which an axis is logarithmic
+LEAST = 1e-12  # errors below are drawn as this
 THOUSANDS = (
     "datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + 'M' : "
     "datum.value >= 1000 ? format(datum.value / 1000, ',') + 'k' : datum.value"
 )
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 FONT = "DejaVu Sans, Helvetica, Arial, sans-serif"
+RMSE = "error (RMSE)"
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One curve: its legend, its errors [run, point], and where its mean likely lies.
+class Axis(NamedTuple):
+    """An axis of errors: whether it is logarithmic, and its ends."""
 
-    `likely` are steps, lower and upper ends, drawn as thin lines. `learner` is the name that
-    decides the colour; without it the label is.
-    """
+    log: bool
+    low: float
+    high: float
 
-    label: str
-    errors: Floats
-    likely: tuple[Longs, Floats, Floats] | None = None
-    learner: str = ""
+    def scale(self) -> Any:
+        """Altair's scale."""
+        import altair as alt
+
+        ends = {"domain": [self.low, self.high], "nice": False}
+        return alt.Scale(type="log", **ends) if self.log else alt.Scale(zero=False, **ends)
+
+    def at(self, share: float) -> float:
+        """The value at a place of the axis: its ends are at 0 and 1, and it goes on beyond them."""
+        if self.log:
+            return float(self.low * (self.high / self.low) ** share)
+        return self.low + share * (self.high - self.low)
 
 
-def learning_curves(
-    title: str,
-    subtitle: str,
-    steps: Longs,
-    curves: Sequence[Curve],
+def error_axis(values: Floats) -> Axis:
+    """An axis for these errors, logarithmic if they differ by more than a factor of five."""
+    found = np.maximum(values[np.isfinite(values)], LEAST)
+    low, high = float(found.min()), float(found.max())
+    if high > DECADES * low:
+        room = (high / low) ** 0.04
+        return Axis(True, low / room, high * room)
+    room = 0.06 * (high - low) or 0.05 * high
+    return Axis(False, max(0.0, low - room), high + room)
+
+
+def chosen_points(steps: Longs, first: int = 0) -> Longs:
+    """The places of the recording points that are drawn."""
+    return np.unique(np.linspace(first, len(steps) - 1, POINTS).astype(int))
+
+
+def curves_chart(
+    rows: Sequence[dict[str, Any]],
+    found: Mapping[str, Look],
+    axis: Axis,
+    title: Any,
     *,
-    log: bool,
-    best: float | None = None,
-    domain: tuple[float, float] | None = None,
+    what: str = RMSE,
+    band: tuple[str, str] | None = None,
+    log_steps: bool = False,
+    points: Sequence[dict[str, Any]] | None = None,
+    layers: Sequence[Any] = (),
+    size: tuple[int, int] = (620, 360),
 ) -> Any:
-    """Error over steps: a line for the mean of the runs, a band from least to largest."""
+    """Error over steps, one line per learner, from rows of learner, step, mean, low and high.
+
+    A band reaches from low to high, whose names in the tooltip are `band`; without it there is
+    none. A sign marks where a line leaves the picture, by `points` (default: the rows).
+    """
     import altair as alt
 
-    rows = curve_rows(steps, curves, FLOOR if log else 0.0)
-    scale = alt.Scale(type="log" if log else "linear", domain=domain or alt.Undefined, nice=False)
-    colour, dash = channels("label", looks({c.label: c.learner or c.label for c in curves}))
-    x = alt.X(
-        "step:Q",
-        title="step",
-        scale=alt.Scale(domain=[0, int(steps[-1])], nice=False),
-        axis=alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6),
+    steps = [row["step"] for row in rows]
+    x_scale = alt.Scale(
+        type="log" if log_steps else "linear", domain=[min(steps), max(steps)], nice=False
     )
-    axis = tick_axis(log, *domain) if domain else alt.Axis(format="~g", tickCount=7)
-    y = alt.Y("mean:Q", title="error (RMSE)", scale=scale, axis=axis)
-    base = alt.Chart(as_text(rows))
-    band = base.mark_area(opacity=0.18, clip=True).encode(
-        x=x, y=alt.Y("low:Q", scale=scale, title="error (RMSE)"), y2="high:Q", color=colour
+    decades = [10**k for k in range(1 + int(np.log10(max(steps))))] if log_steps else alt.Undefined
+    ticks = alt.Axis(labelExpr=THOUSANDS, grid=False, tickCount=6, values=decades)
+    x = alt.X("step:Q", title="step", scale=x_scale, axis=ticks)
+    y = alt.Y("mean:Q", title=what, scale=axis.scale(), axis=tick_axis(axis))
+    colour, dash = channels("learner", found, columns=1 if len(found) < 5 else 3)
+    base = alt.Chart(data_of(rows))
+    ends = {"low": band[0], "high": band[1]} if band else {}
+    says = [
+        alt.Tooltip("learner:N"),
+        alt.Tooltip("step:Q", format=","),
+        *(alt.Tooltip(f"{key}:Q", title=text, format=".4~g")
+          for key, text in {"mean": "mean", **ends}.items()),
+    ]  # fmt: skip
+    drawn = []
+    if band:
+        area = base.mark_area(opacity=0.17, clip=True)
+        bottom = alt.Y("low:Q", scale=axis.scale(), title=what)
+        drawn.append(area.encode(x=x, y=bottom, y2="high:Q", color=colour))
+    line = base.mark_line(strokeWidth=2, clip=True)
+    drawn.append(line.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=says))
+    drawn += edge_signs(points or rows, axis[1:], ["learner"], x=x, y=y, color=colour)
+    drawn += [layer.encode(x=x, color=colour) for layer in layers]
+    return alt.layer(*drawn).properties(
+        width=size[0], height=size[1], title=title, usermeta={"toggle": "learner"}
     )
-    line = base.mark_line(strokeWidth=2, clip=True).encode(
-        x=x, y=y, color=colour, strokeDash=dash, tooltip=curve_tooltip("label")
-    )
-    layers = [band, line]
-    if domain:
-        layers += edge_signs(rows, domain, ["label"], x=x, y=y, color=colour)
-    ends = [
-        {"label": curve.label, "step": int(step), "end": max(float(end), FLOOR), "side": side}
-        for curve in curves
-        for side, values in enumerate(curve.likely[1:] if curve.likely else ())
-        for step, end in zip(curve.likely[0] if curve.likely else (), values, strict=True)
-        if np.isfinite(end)
-    ]
-    if ends:
-        thin = alt.Chart(as_text(ends)).mark_line(strokeWidth=0.8, strokeDash=[3, 2], clip=True)
-        y_end = alt.Y("end:Q", scale=scale, title="error (RMSE)")
-        layers.append(thin.encode(x=x, y=y_end, color=colour, detail="side:N"))
-    if best is not None:
-        rule = {"best": best, "text": f"best possible: {best:.4g}", "step": 0}
-        mark = alt.Chart(alt.InlineData(values=[rule]))
-        layers += [
-            mark.mark_rule(strokeDash=[2, 3], color="#444444").encode(y=alt.Y("best:Q")),
-            mark.mark_text(align="left", dy=10, dx=6, fontSize=11, color="#444444").encode(
-                x="step:Q", y="best:Q", text="text:N"
-            ),
-        ]
-    heading = alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
-    size = {"width": 620, "height": 360, "title": heading}
-    return styled(alt.layer(*layers).properties(**size, usermeta={"toggle": "label"}))
+
+
+def interval_ends(mean: Floats, half: Floats, log: bool) -> tuple[Floats, Floats]:
+    """The ends of a mean's interval of this half width; on a logarithmic axis of its logarithm.
+
+    An error is positive. Where runs scatter much, the plain interval would reach below zero.
+
+    >>> interval_ends(np.array([2.0]), np.array([3.0]), log=False)
+    (array([-1.]), array([5.]))
+    >>> [round(float(end[0]), 3) for end in interval_ends(np.ones(1), np.full(1, 0.1), log=True)]
+    [0.905, 1.105]
+    """
+    if not log:
+        return mean - half, mean + half
+    factor = np.exp(np.divide(half, mean, out=np.zeros_like(half), where=mean > 0.0))
+    with np.errstate(over="ignore"):  # just before a run overflows the upper end may be infinite
+        return mean / factor, mean * factor
+
+
+def interval_note(log: bool) -> str:
+    """What a band is."""
+    return f"band: 95 % interval of the mean{', of its logarithm' if log else ''}"
+
+
+def least_note(errors: Iterable[float]) -> str:
+    """What a caption says where errors are too small to be drawn.
+
+    >>> least_note([1e-13, 1.0]), least_note([1e-12, 1.0])
+    ('; errors below 1e-12 are drawn as 1e-12', '')
+    """
+    return f"; errors below {LEAST:g} are drawn as {LEAST:g}" if min(errors) < LEAST else ""
+
+
+def heading(title: str, subtitle: str | list[str]) -> Any:
+    """A title over a smaller line or more."""
+    import altair as alt
+
+    return alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
 
 
 def channels(field: str, found: Mapping[str, Look], columns: int = 3) -> tuple[Any, Any]:
@@ -138,18 +193,6 @@ def dotted(colour: Any) -> Any:
     legend = colour["legend"]  # `colour.legend` would be a setter
     legend.symbolType, legend.symbolSize = "circle", 90
     return colour
-
-
-def curve_tooltip(field: str, low: str = "least", high: str = "largest") -> list[Any]:
-    """What a point of a curve says."""
-    import altair as alt
-
-    ends = {"mean": "mean", "low": low, "high": high}
-    return [
-        alt.Tooltip(f"{field}:N", title="learner"),
-        alt.Tooltip("step:Q", format=","),
-        *(alt.Tooltip(f"{key}:Q", title=text, format=".4~g") for key, text in ends.items()),
-    ]
 
 
 def edge_signs(
@@ -219,7 +262,7 @@ def save_figures(charts: Mapping[str, Any], directory: Path, keep: bool = False)
 def _drawn_once(text: str) -> dict[str, bytes]:
     """The files of a description, kept for the next time that they are asked for."""
     identity = digest(text, metadata.version("vl-convert-python"), SHARPNESS)
-    found = kept_arrays(
+    found = cached_arrays(
         "figure", identity, lambda: {k: np.frombuffer(x, np.uint8) for k, x in drawn(text).items()}
     )
     return {kind: content.tobytes() for kind, content in found.items()}
@@ -266,29 +309,13 @@ def data_of(rows: Sequence[dict[str, Any]]) -> Any:
     return alt.InlineData(values=tuple(rows))
 
 
-def as_text(rows: Sequence[dict[str, Any]]) -> Any:
-    """Rows as one CSV text: of a list Altair checks every entry, which takes half a second."""
-    import altair as alt
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names := list(rows[0]))
-    writer.writerows([_short(row[name]) for name in names] for row in rows)
-    return alt.InlineData(values=text.getvalue(), format=alt.CsvDataFormat(type="csv"))
-
-
-def _short(value: Any) -> Any:
-    """Five digits are more than a picture shows."""
-    return f"{value:.5g}" if isinstance(value, float) else value
-
-
-def tick_axis(log: bool, low: float, high: float, **more: Any) -> Any:
+def tick_axis(axis: Axis, **more: Any) -> Any:
     """An axis with round numbers: 0.001 and 1000 as they are, 1e-6 in short."""
     import altair as alt
 
     small = "datum.value != 0 && (abs(datum.value) < 0.0009 || abs(datum.value) > 99999)"
     label = f"replace(format(datum.value, ({small}) ? '~e' : '~g'), 'e+', 'e')"
-    return alt.Axis(values=ticks(log, low, high), labelExpr=label, **more)
+    return alt.Axis(values=ticks(*axis), labelExpr=label, **more)
 
 
 def ticks(log: bool, low: float, high: float) -> list[float]:
@@ -313,17 +340,3 @@ def ticks(log: bool, low: float, high: float) -> list[float]:
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     found = [f * 10.0**p for p in powers if p % stride == 0 for f in factors]
     return [float(f"{v:.9g}") for v in found if low <= v * (1 + 1e-9) and v <= high * (1 + 1e-9)]
-
-
-def curve_rows(steps: Longs, curves: Sequence[Curve], floor: float) -> list[dict[str, Any]]:
-    """Mean and range over the runs at a few hundred points; points that diverged are left out."""
-    chosen = np.unique(np.rint(np.linspace(0, len(steps) - 1, POINTS)).astype(int))
-    rows: list[dict[str, Any]] = []
-    for curve in curves:
-        errors = curve.errors[:, chosen]
-        ends = np.maximum([errors.mean(axis=0), errors.min(axis=0), errors.max(axis=0)], floor)
-        finite = np.isfinite(errors).all(axis=0)
-        for step, values in zip(steps[chosen][finite], ends.T[finite].tolist(), strict=True):
-            named = dict(zip(("mean", "low", "high"), values, strict=True))
-            rows.append({"label": curve.label, "step": float(step), **named})
-    return rows

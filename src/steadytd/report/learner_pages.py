@@ -1,17 +1,20 @@
-"""The documentation page of a learner: a generated frame around the text in the learner's file."""
+"""The documentation page of a learner: a generated frame around the text in the learner's file.
+
+That text has its equations in Unicode (δ = r + γ' wᵀx' - wᵀx), so the terminal and the page show it
+as it is; here it gets headings, links and fences around indented blocks.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
 
+from steadytd.engine.active import MANY
 from steadytd.engine.law import GENERAL, Law
 from steadytd.engine.learner import plain
-from steadytd.engine.scaled_block import MANY
-from steadytd.engine.step.program import only_active
+from steadytd.engine.step.program import at_active_features
 from steadytd.learners import algorithm
 from steadytd.learners import built_in as names
-from steadytd.report.equations import bare, block, prose
 
 SECTIONS = {
     "Background": "Background",
@@ -33,7 +36,7 @@ RUN = re.compile(r"steadytd run (\w+) ([^-]+) --steps (\d+)")
 def learner_pages() -> dict[str, str]:
     """File name to text, for every registered learner and an index."""
     pages = {f"{name}.md": learner_page(name) for name in names()}
-    rows = [f"| [{name}]({name}.md) | {prose(algorithm(name).summary)} |" for name in names()]
+    rows = [f"| [{name}]({name}.md) | {algorithm(name).summary} |" for name in names()]
     index = ["# Learners", "", "| name | what it is |", "|---|---|", *rows, ""]
     return {**pages, "index.md": "\n".join(index)}
 
@@ -42,7 +45,7 @@ def learner_page(name: str) -> str:
     """One learner: background, quick facts, equations, a small lab, deviations, command."""
     law = algorithm(name)
     parts = sections(law.doc)
-    lines = [f"# {name}", "", prose(law.summary), ""]
+    lines = [f"# {name}", "", law.summary, ""]
     for key, title in SECTIONS.items():
         if key == "Update":
             lines += ["## Quick facts", "", *_facts(law), ""]
@@ -51,7 +54,7 @@ def learner_page(name: str) -> str:
         if key == "Parameters":
             lines += [f"## {title}", "", *_params(law), ""]
         elif key in parts:
-            text = parts[key] if key == "Example" else _typeset(parts[key], name)
+            text = parts[key] if key == "Example" else _linked(parts[key], name)
             lines += [f"## {title}", "", text, ""]
     source = f"src/steadytd/learners/{name}.py"
     lines += [f"The law and its closed form: `{source}`. The compiled loop: "
@@ -66,8 +69,8 @@ def sections(doc: str) -> dict[str, str]:
     result = {}
     for i, match in enumerate(found):
         end = found[i + 1].start() if i + 1 < len(found) else len(text)
-        remark = bare(match.group(0)[len(match.group(1)) :].strip(" ,"))
-        result[match.group(1)] = _fenced(remark + text[match.end() : end].rstrip()).lstrip(": ")
+        remark = re.sub(r"(?s)^[ ,]*\((.*)\)", r"\1", match.group(0)[len(match.group(1)) :])
+        result[match.group(1)] = _fenced(remark + text[match.end() : end].rstrip()).lstrip(":, ")
     return result
 
 
@@ -82,16 +85,13 @@ def _fenced(text: str) -> str:
     return indented.sub(fence, text).strip()
 
 
-def _typeset(text: str, own: str) -> str:
-    """A section with its equations set, with links to what it names, and one line per point."""
+def _linked(text: str, own: str) -> str:
+    """A section with links to what it names, one line per point, and a capital to begin with."""
     text = re.sub(r"(?<=\.)\s(?=\d\. \D)", "\n", text)
     text = re.sub(r"\bdocs/(\w+)\.md", r"[\1](../\1.md)", text)
-    found = []
-    for part in re.split(r"(```.*?```)", text, flags=re.DOTALL):
-        inside = part.strip("`\n")
-        linked = NAME.sub(lambda m: _link(m.group(), own), prose(part))
-        found.append(block(inside) if part.startswith("```") else linked)
-    return re.sub(r"^[a-z](?=[a-z]*[- .])", lambda m: m.group().upper(), "".join(found))
+    parts = re.split(r"(```.*?```)", text, flags=re.DOTALL)
+    parts[::2] = [NAME.sub(lambda m: _link(m.group(), own), part) for part in parts[::2]]
+    return re.sub(r"^[a-z](?=[a-z]+[- .:])", lambda m: m.group().upper(), "".join(parts))
 
 
 def _link(word: str, own: str) -> str:
@@ -136,7 +136,8 @@ def _facts(law: Law) -> list[str]:
     if law.settled:
         closed = f"exact once {', '.join(law.settled)} has settled"
     vectors = ", ".join(law.vectors)
-    few = f" and fewer than {MANY} features" if only_active(law) else ""
+    active = law.traces and at_active_features(law)
+    few = f" and fewer than {MANY} features" if active else ""
     by_step = f"{cost}; O(d){traced}{few}" if law.traces and cost != "O(d)" else cost
     if few and cost == "O(d)":
         by_step += f"; O(active features){traced} from {MANY} features on"
@@ -147,14 +148,14 @@ def _facts(law: Law) -> list[str]:
         "vectors": vectors + memory,
         "traces": f"{', '.join(law.traces)}{traced}" if law.traces else "none",
         "cost per step": by_step,
-        "steps with rho = 0": "skipped without traces" if law.idle_at_rho_zero else "count",
+        "steps with ρ = 0": "skipped without traces" if law.idle_at_rho_zero else "count",
         "closed form": closed if law.expectation else "none",
-        "needs pi and mu, not only rho": "yes" if law.needs_policies else "no",
+        "needs π and μ, not only ρ": "yes" if law.needs_policies else "no",
     }
     return [
         "| | |",
         "|---|---|",
-        *(f"| {prose(key)} | {prose(value)} |" for key, value in rows.items()),
+        *(f"| {key} | {value} |" for key, value in rows.items()),
     ]
 
 
@@ -163,7 +164,7 @@ def _params(law: Law) -> list[str]:
     for name, p in law.all_params.items():
         default = "required" if p.default is None else plain(p.default)
         rule = p.rule.replace(">=", "≥").replace("<=", "≤")
-        rows.append(f"| `{name}` | {prose(p.doc)} | {rule} | {default} |")
+        rows.append(f"| `{name}` | {p.doc} | {rule} | {default} |")
     if law.variant_param:
         choices = list(law.variants)
         rows.append(

@@ -5,8 +5,7 @@ column. The nearest point of a line says its numbers, and so does any other mark
 control key, or two fingers, zoom; dragging moves; a double click brings everything back. The
 series of the field that the description names in `usermeta: {"toggle": field}` have a legend of
 buttons in the page, which switch them on and off; `above` are the pixels that marks need above the
-frame. Layers whose name begins with `paper_` are for files only; one that is called `dots` is a
-line with gaps in files, and single marks (of size `dots`) in a page.
+frame.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import io
 import json
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -80,16 +78,9 @@ def _rounded(part: Any) -> Any:
         return _short(part)
     if isinstance(part, Mapping):
         return {key: _rounded(value) for key, value in part.items()}
-    if isinstance(part, list | tuple) and not isinstance(part, _Rows):
-        return [
-            _short(x) if isinstance(x, float) else x if type(x) is str else _rounded(x)
-            for x in part
-        ]
+    if isinstance(part, list | tuple):
+        return [_rounded(value) for value in part]
     return part
-
-
-class _Rows(list[list[Any]]):
-    """Rows of a table, whose numbers are short already."""
 
 
 def _short(number: float) -> float | int | None:
@@ -112,17 +103,10 @@ def _view(part: dict[str, Any], datasets: dict[str, Any], toggle: str | None) ->
     shared = {"data": rest.pop("data")} if "data" in rest and layers else {}
     if layers is None:
         layers = [{k: rest.pop(k) for k in ("mark", "encoding", "transform", "data") if k in rest}]
-    layers = [shared | x for x in layers if not x.get("name", "").startswith("paper_")]
-    drawn = [_layer(layer, toggle) for layer in layers]
-    dots = next((x for x in drawn if x.get("name") == "dots"), None)
-    if dots is not None:
-        _spread(dots, part["usermeta"]["dots"])
+    drawn = [_layer(shared | layer, toggle) for layer in layers]
     _zoom(drawn)
     nearest = _nearest(drawn)
-    used = dict.fromkeys(x["data"]["name"] for x in drawn)
-    tables = {name: _table(datasets[name]) for name in used}
-    if dots is not None:
-        tables[dots["data"]["name"]] = _without_gaps(tables[dots["data"]["name"]])
+    tables = {x["data"]["name"]: _table(datasets[x["data"]["name"]]) for x in drawn}
     marks = sum(len(tables[x["data"]["name"]]["rows"]) for x in drawn if x["mark"]["type"] in DOTS)
     return {
         "spec": {
@@ -131,17 +115,12 @@ def _view(part: dict[str, Any], datasets: dict[str, Any], toggle: str | None) ->
             "padding": {"left": 4, "right": 12, "bottom": 4, "top": above},
             "autosize": {"type": "fit-x", "contains": "padding"},
             "params": [*params, {"name": HIDDEN, "value": []}],
-            "layer": [_plain(layer) for layer in drawn],
+            "layer": drawn,
         },
         "tables": tables,
         "renderer": "canvas" if marks > MANY else "svg",
         "near": nearest,
     }
-
-
-def _plain(part: dict[str, Any]) -> dict[str, Any]:
-    """Data by their name alone: the page has them as rows, not as CSV."""
-    return {**part, "data": {"name": part["data"]["name"]}}
 
 
 def _layer(layer: dict[str, Any], toggle: str | None) -> dict[str, Any]:
@@ -160,21 +139,8 @@ def _layer(layer: dict[str, Any], toggle: str | None) -> dict[str, Any]:
     if switched:
         transform.append({"filter": f"indexof({HIDDEN}, datum[{json.dumps(toggle)}]) < 0"})
     rest = {k: v for k, v in layer.items() if k != "params"}
-    return {**rest, "mark": mark, "encoding": encoding, "transform": transform}
-
-
-def _spread(layer: dict[str, Any], size: float) -> None:
-    """Dots that were drawn as one line with gaps, each for itself."""
-    layer["mark"] = {"type": "circle", "size": size, "opacity": 0.75, "clip": True}
-    layer["encoding"].pop("order")
-
-
-def _without_gaps(table: dict[str, Any]) -> dict[str, Any]:
-    names = [name for name in table["names"] if name != "order"]
-    places = [table["names"].index(name) for name in names]
-    y = table["names"].index("y")
-    rows = [[row[i] for i in places] for row in table["rows"] if row[y] is not None]
-    return {"names": names, "rows": rows}
+    data = {"name": layer["data"]["name"]}  # the page has rows, not CSV
+    return {**rest, "data": data, "mark": mark, "encoding": encoding, "transform": transform}
 
 
 def _zoom(layers: list[dict[str, Any]]) -> None:
@@ -206,18 +172,16 @@ def _nearest(layers: list[dict[str, Any]]) -> dict[str, Any] | None:
 def _table(rows: Any) -> dict[str, Any]:
     """A data set as one list of names and one of values per row: names are not repeated."""
     if isinstance(rows, str):  # CSV, which the page's script could only read by `eval`
-        head, *lines = csv.reader(io.StringIO(rows))
-        columns = ([_number(text) for text in column] for column in zip(*lines, strict=True))
-        return {"names": head, "rows": _Rows(map(list, zip(*columns, strict=True)))}
+        names, *lines = csv.reader(io.StringIO(rows))
+        return {"names": names, "rows": [[_number(text) for text in line] for line in lines]}
     names = list(dict.fromkeys(chain.from_iterable(rows)))
     return {"names": names, "rows": [[row.get(name) for name in names] for row in rows]}
 
 
-@lru_cache(maxsize=4096)  # labels and steps stand in many rows
 def _number(text: str) -> float | str | None:
     """A field of a CSV text: labels are texts and stay so, unless they are finite numbers."""
     try:
-        return _short(float(text)) if text else None
+        return float(text) if text else None
     except ValueError:
         return text
 

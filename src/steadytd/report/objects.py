@@ -1,7 +1,7 @@
-"""How results show themselves: `print`, notebooks, `plot`, `report`, `to_csv` of every one of them.
+"""How results display themselves: `print`, notebooks, `plot`, `report`, `to_csv` of all of them.
 
-One entry per kind: its words (those of the command line, from the same functions), its chart, its
-page, its main table. `base.display` sends results here.
+`VIEWS` has one entry per kind of result: its text (that of the command line, from the same
+functions), its chart, its page, its main table. `base.display` sends results here.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich.markup import escape
 
 from steadytd.base.errors import InputError
 from steadytd.base.files import output_directory, write_whole
-from steadytd.base.wording import count, visible
+from steadytd.base.numbers import count, number
+from steadytd.base.wording import visible
 from steadytd.engine.online import OnlineLearner
 from steadytd.evaluation.result import Evaluation
-from steadytd.report import online
+from steadytd.report import run
 from steadytd.report.certificate.figures import path_chart
 from steadytd.report.certificate.page import findings, verdict, write_certificate
 from steadytd.report.evaluation.page import write_evaluation
@@ -33,15 +35,12 @@ from steadytd.report.evaluation.words import (
     unseen_texts,
     warning_texts,
 )
-from steadytd.report.figures import save_figure, styled
+from steadytd.report.figures import data_of, heading, save_figure, styled
 from steadytd.report.live import live
 from steadytd.report.pages import page
-from steadytd.report.run import words as run_words
-from steadytd.report.run.figures import run_chart
-from steadytd.report.run.page import write_run
-from steadytd.report.study import words as study_words
+from steadytd.report.palette import look
 from steadytd.report.study.figures import curves_chart
-from steadytd.report.study.page import write_study_report
+from steadytd.report.study.page import best_table, write_study_report
 from steadytd.report.text import rendered, table
 from steadytd.runs.result import Result
 from steadytd.studies.analysis.reading import read_study
@@ -51,8 +50,8 @@ from steadytd.studies.study import Study
 from steadytd.theory.certificate import Certificate
 
 
-class Showing(NamedTuple):
-    """How one kind of result is shown; `page` writes into a directory and returns the page."""
+class View(NamedTuple):
+    """How one kind of result is displayed; `page` writes into a directory and returns the page."""
 
     text: Callable[[Any], str]
     chart: Callable[[Any], Any]
@@ -60,55 +59,47 @@ class Showing(NamedTuple):
     frame: Callable[[Any], Any]
 
 
-def _showing(shown: object) -> Showing:
-    found = next((one for kind, one in SHOWINGS.items() if isinstance(shown, kind)), None)
-    if found is None:
-        raise InputError(f"a {type(shown).__name__} has no words, no chart and no page.")
-    return found
+def _view(result: object) -> View:
+    return next(view for kind, view in VIEWS.items() if isinstance(result, kind))
 
 
-def text(shown: object) -> str:
+def text(result: object) -> str:
     """What `print` shows."""
-    return visible(_showing(shown).text(shown), lines=True)
+    return visible(_view(result).text(result), lines=True)
 
 
-def chart(shown: object) -> Any:
+def chart(result: object) -> Any:
     """An Altair chart without what only a whole figure may have, so it can stand beside others."""
     import altair as alt
     from altair.utils.schemapi import debug_mode
 
     with debug_mode(False):  # Altair would check every dot
-        made = _showing(shown).chart(shown).copy()
+        made = _view(result).chart(result).copy()
     made.config = made.usermeta = alt.Undefined
     return made
 
 
-def html(shown: object) -> str:
-    """A notebook's view: the words, and the picture as SVG, which needs no network."""
-    words = f"<pre>{markup.escape(text(shown))}</pre>"
+def html(result: object) -> str:
+    """A notebook's view: the text, and the picture as SVG, which needs no network."""
     try:
-        picture = _svg(chart(shown))
+        with tempfile.TemporaryDirectory() as place:
+            picture = save_figure(styled(chart(result)), Path(place), "picture")
     except InputError:  # a study that has not run yet has no picture
         picture = ""
-    return f"<div>{words}{picture}</div>"
+    return f"<div><pre>{markup.escape(text(result))}</pre>{picture}</div>"
 
 
-def _svg(made: Any) -> str:
-    with tempfile.TemporaryDirectory() as place:
-        return save_figure(styled(made), Path(place), "picture")
-
-
-def write_page(shown: object, path: Path) -> Path:
+def write_page(result: object, path: Path) -> Path:
     """Write the page to `path`, or, if that is no .html, into a directory as the command line does.
 
     The pictures are in the page. Files that it offers for download stand beside it, in NAME_files.
     """
-    write = _showing(shown).page
+    write = _view(result).page
     if path.suffix.lower() not in (".html", ".htm"):
-        return write(shown, path)
+        return write(result, path)
     output_directory(path.parent)
     with tempfile.TemporaryDirectory() as place:
-        made = write(shown, Path(place) / "page")
+        made = write(result, Path(place) / "page")
         content = made.read_text(encoding="utf-8")
         beside = path.with_name(f"{path.stem}_files")
         for file in sorted(made.parent.iterdir()):
@@ -120,7 +111,7 @@ def write_page(shown: object, path: Path) -> Path:
     return write_whole(path, content)
 
 
-def write_csv(shown: object, path: Path) -> Path:
+def write_csv(result: object, path: Path) -> Path:
     """Write the main table as CSV. Lists, which CSV has not, are left out.
 
     A spreadsheet would run a text that begins like a formula: it gets an apostrophe before it.
@@ -128,7 +119,7 @@ def write_csv(shown: object, path: Path) -> Path:
     import polars as pl
     import polars.selectors as cs
 
-    frame: pl.DataFrame = _showing(shown).frame(shown)
+    frame: pl.DataFrame = _view(result).frame(result)
     content = io.BytesIO()
     texts = cs.string().str.replace(r"^([=+@\t\r-])", "'$1")
     pl.DataFrame(frame).select(~cs.nested()).with_columns(texts).write_csv(content)
@@ -139,12 +130,10 @@ def write_csv(shown: object, path: Path) -> Path:
 
 
 def _run_text(r: Result) -> str:
-    lines = [(escape(row["learner"]), row["mean"], row["final"], row["ended"])
-             for row in run_words.rows(r)]  # fmt: skip
-    said = run_words.sentences(r)
-    return rendered(
-        table(escape(run_words.title(r)), run_words.COLUMNS, lines), *([*said, ""] if said else [])
-    )
+    rows = [
+        (escape(row["learner"]), row["mean"], row["final"], row["ended"]) for row in run.rows(r)
+    ]
+    return rendered(table(escape(run.title(r)), run.COLUMNS, rows), *run.sentences(r))
 
 
 # Certificates
@@ -181,18 +170,19 @@ def _evaluation_chart(e: Evaluation) -> Any:
 
 def _study_text(s: Study) -> str:
     spec = s.spec
-    size = f"{count(spec.runs, 'configuration')}, {count(spec.file.seeds, 'seed')}"
-    title = f": {spec.file.title}" if spec.file.title else ""
-    lines = [f"{s.name}{title}", f"{size}, {spec.updates:,} updates"]
+    lines = [
+        f"{s.name}: {spec.file.title}" if spec.file.title else s.name,
+        f"{count(spec.runs, 'configuration')}, {count(spec.file.seeds, 'seed')}, "
+        f"{count(spec.updates, 'update')}",
+    ]
     for task in spec.tasks:
         names = dict.fromkeys(learner.name for learner in task.learners)
-        lines.append(f"{task.label}: {task.steps:,} steps of {', '.join(names)}")
+        lines.append(f"{task.label}: {count(task.steps, 'step')} of {', '.join(names)}")
     return "\n".join(lines)
 
 
 def _results_text(results: StudyResults) -> str:
-    title, columns, rows = study_words.best_table(results)
-    return rendered(table(title, columns, rows))
+    return rendered(table(*best_table(results)))
 
 
 def _results_chart(results: StudyResults) -> Any:
@@ -222,17 +212,42 @@ def _results_page(results: StudyResults, place: Path) -> Path:
 
 # Online learners
 
+BARS = 60  # features beyond which weights are drawn as a line
+
+
+def _online_text(a: OnlineLearner) -> str:
+    first = f"{a.learner}: {count(a.step, 'update')} on {count(a.n_features, 'feature')}."
+    if a.diverged:
+        at = int(a.block.diverged[0])
+        return f"{first}\nIt overflowed at update {at:,}: a weight left the finite range."
+    low, high = number(float(a.w.min())), number(float(a.w.max()))
+    return f"{first}\nIts weights lie between {low} and {high}."
+
+
+def _online_chart(a: OnlineLearner) -> Any:
+    """The weights by feature, in the learner's colour."""
+    import altair as alt
+
+    rows = [
+        {"feature": i, "weight": float(w) if np.isfinite(w) else 0.0} for i, w in enumerate(a.w)
+    ]
+    few = len(rows) <= BARS
+    says = ["feature:Q", "weight:Q"]
+    x = alt.X("feature:O" if few else "feature:Q")
+    base = alt.Chart(data_of(rows)).encode(x=x, y="weight:Q", tooltip=says)
+    drawn = (base.mark_bar if few else base.mark_line)(color=look(a.learner.name).colour)
+    title = heading(str(a.learner), count(a.step, "update"))
+    return drawn.properties(width=620, height=240, title=title)
+
 
 def _online_page(a: OnlineLearner, place: Path) -> Path:
-    words = online.online_words(a)
-    output_directory(place)
     content = page(
         "object.html",
         title=str(a.learner),
-        words=words,
+        words=_online_text(a).splitlines(),
         picture=live("weights", styled(chart(a)), files=False),
     )
-    return write_whole(place / "learner.html", content)
+    return write_whole(output_directory(place) / "learner.html", content)
 
 
 def _online_frame(a: OnlineLearner) -> Any:
@@ -241,25 +256,16 @@ def _online_frame(a: OnlineLearner) -> Any:
     return pl.DataFrame({"feature": range(a.n_features), "weight": a.w})
 
 
-SHOWINGS: dict[type, Showing] = {
-    Result: Showing(_run_text, run_chart, write_run, lambda r: r.summary),
-    Certificate: Showing(
-        _certificate_text, path_chart, write_certificate,
-        _certificate_frame,
-    ),
-    Evaluation: Showing(
-        _evaluation_text, _evaluation_chart, write_evaluation,
-        lambda e: e.values,
-    ),
-    StudyResults: Showing(_results_text, _results_chart, _results_page, lambda s: s.summary),
-    Study: Showing(
+VIEWS: dict[type, View] = {
+    Result: View(_run_text, run.run_chart, run.write_run, lambda r: r.summary),
+    Certificate: View(_certificate_text, path_chart, write_certificate, _certificate_frame),
+    Evaluation: View(_evaluation_text, _evaluation_chart, write_evaluation, lambda e: e.values),
+    StudyResults: View(_results_text, _results_chart, _results_page, lambda s: s.summary),
+    Study: View(
         _study_text,
         lambda s: _results_chart(s.results()),
         lambda s, place: _results_page(s.results(), place),
         lambda s: s.results().summary,
     ),
-    OnlineLearner: Showing(
-        lambda a: "\n".join(online.online_words(a)), online.online_chart, _online_page,
-        _online_frame,
-    ),
-}  # fmt: skip
+    OnlineLearner: View(_online_text, _online_chart, _online_page, _online_frame),
+}

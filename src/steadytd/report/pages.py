@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.files import kept_arrays
+from steadytd.base.files import cached_arrays
 from steadytd.base.identity import digest
-from steadytd.base.wording import figures, interval, visible
+from steadytd.base.numbers import count, interval, number, with_error
+from steadytd.base.wording import visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -30,9 +31,8 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["figures"] = figures
-    environment.filters["visible"] = _seen
-    environment.globals["interval"] = interval
+    environment.filters |= {"number": number, "with_error": with_error, "visible": _seen}
+    environment.globals |= {"interval": interval, "count": count}
     return environment
 
 
@@ -56,9 +56,7 @@ def figure_html(figure: object, words: str = "") -> str:
 def figure_files() -> dict[str, str]:
     """Style and scripts of figures, for pages that others make: the documentation's."""
     own = {name: _environment().get_template(name).render() for name in ("figure.css", "page.js")}
-    drawing = (
-        f"(() => {{{library()}\n}})();"  # its names are its own: other scripts have a `_`, too
-    )
+    drawing = f"(() => {{{library()}\n}})();"  # its names are its own: other scripts have a `_`
     return {"figure.css": own["figure.css"], "live.js": f"{drawing}\n{own['page.js']}"}
 
 
@@ -69,14 +67,8 @@ def library() -> str:
     It is put together once per version and kept.
     """
     identity = digest("vegaEmbed of Vega-Lite", version("vl-convert-python"))
-    kept = kept_arrays("script", identity, _script)
-    return (
-        kept["script"]
-        .tobytes()
-        .decode()
-        .replace("</script", "<\\/script")
-        .replace("<!--", "<\\!--")
-    )
+    script = cached_arrays("script", identity, _script)["script"].tobytes().decode()
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def _script() -> dict[str, NDArray[np.uint8]]:

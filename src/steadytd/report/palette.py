@@ -21,6 +21,7 @@ HUES = (
     "#774400",
 )  # fmt: skip
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (9, 3, 2, 3), (1, 3))
+DOTTED = DASHES[2]
 INK, SOFT, PALE = "#1d2329", "#5b6570", "#9aa5b1"
 SHADE, GOOD = "#D55E00", "#009E73"  # what is unstable; what is chosen
 RAMP = {"name": "viridis", "extent": [0.12, 0.88]}  # legible on white and on black

@@ -1,30 +1,66 @@
 """Tables as text: on the terminal, and in what `print` shows of a result.
 
-A number is never cut or wrapped. Where there is little room names fold, between two settings of a
-learner, and where even that is not enough every row becomes a short block of its own.
+Rich decides how wide the columns are. A number is never cut or wrapped, a name folds between two
+settings, and where even that is not enough every row becomes a short block of its own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import Literal
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
-from rich.markup import escape, render
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from steadytd.base.wording import visible
 
 WIDTH = 80  # of what `print` shows
-WIDE, NARROW = 3, 2  # columns between two cells; narrow where a text would fold otherwise
-FOLD = 24  # letters of a long piece of a word that stay together where there is little room
-SEVERAL = re.compile(r"(?<= to) |(?<=,) ")  # between numbers that may stand below each other
-PIECE = re.compile(r"(?<=[,:;/])(?=\S)")  # a name folds behind these, between two settings
+NO_LIMIT = 10_000  # columns of a pipe or a file: nothing is wrapped there
+FOLD = 24  # letters of a long name that stay together where there is little room
+GAP = 2  # blanks between two columns
+WORDS = re.compile(r"[,:;/\s]+(?=[^,:;/\s])")  # a text folds behind these
+ENDS = re.compile(r" to |, ")  # between numbers that may stand below each other
+WHOLE = re.compile(r"$^")
+
+
+class Cell:
+    """A text that folds between words, and behind the commas and colons of a long name.
+
+    Where it folds is given by a pattern; a single number does not fold.
+    """
+
+    def __init__(self, markup: str, folds: re.Pattern[str]) -> None:
+        self.text = Text.from_markup(markup, overflow="fold")
+        self.pieces = self.text.divide([m.end() for m in folds.finditer(self.text.plain)])
+        longest = max(piece.cell_len - _blanks(piece) for piece in self.pieces)
+        self.least = min(longest, FOLD) if folds is WORDS else longest
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """At least the longest piece, at most all of it."""
+        return Measurement(self.least, self.text.cell_len)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lines of as many pieces as fit."""
+        line = Text(overflow="fold")
+        for piece in self.pieces:
+            if line and line.cell_len + piece.cell_len - _blanks(piece) > options.max_width:
+                line.rstrip()
+                yield line
+                line = Text(overflow="fold")
+            line.append_text(piece)
+        line.rstrip()
+        yield line
+
+
+def _blanks(piece: Text) -> int:
+    """How many blanks a piece ends with: at the end of a line they take no room."""
+    return len(piece.plain) - len(piece.plain.rstrip())
 
 
 def table(
@@ -32,126 +68,72 @@ def table(
 ) -> RenderableType:
     """A table: texts to the left, numbers, the columns marked with >, to the right.
 
-    Texts fold; in a column marked with = they stay whole, as numbers do. Title and cells are Rich
-    markup: names that others chose are given escaped.
+    Texts fold; in a column marked with = they stay whole. The ends of an interval stand below each
+    other if there is no other way. Title and cells are Rich markup: names that others chose are
+    given escaped.
     """
     names = [column.lstrip(">=") for column in columns]
-    numbers = [column.startswith((">", "=")) for column in columns]
     shown = [[visible(str(cell)) for cell in row] for row in rows]
-    cells = [[render(row[i]).plain for row in shown] for i in range(len(names))]
-    heading = visible(title, lines=True)
-    for parts, gap in ((False, WIDE), (False, NARROW), (True, WIDE), (True, NARROW)):
-        room = width - gap * (len(names) - 1) - 2
-        found = widths(names, cells, numbers, room, parts=parts)
-        if found is not None and (gap == NARROW or parts or not _folds(cells, found)):
-            break
-    else:
-        return _blocks(heading, names, shown)
-    made = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, gap - 2), pad_edge=False)
-    for column, name, wide in zip(columns, names, found, strict=True):
+    heading = [Text.from_markup(visible(title, lines=True), style="bold")] if title else []
+    texts = [i for i, column in enumerate(columns) if not column.startswith((">", "="))]
+    longest = sorted(texts, key=lambda i: max((len(row[i]) for row in shown), default=0))[-1:]
+    for folding in (longest, texts, range(len(columns))):
+        cells = [
+            [Cell(cell, WHOLE if i not in folding else WORDS if i in texts else ENDS)
+             for i, cell in enumerate(row)]
+            for row in shown
+        ]  # fmt: skip
+        if _fits(names, cells, folding, width):
+            return Group(*heading, _table(columns, cells, folding))
+    return Group(*heading, *_blocks(names, shown))
+
+
+def _fits(
+    names: Sequence[str], cells: Sequence[Sequence[Cell]], folding: Sequence[int], width: int
+) -> bool:
+    """Whether no word and no number is cut if Rich divides what is left among what folds."""
+    heads = [max(len(word) for word in (*name.split(), "")) for name in names]
+    most = [max([head, *(row[i].text.cell_len for row in cells)]) for i, head in enumerate(heads)]
+    least = [max([head, *(row[i].least for row in cells)]) for i, head in enumerate(heads)]
+    room = width - GAP * len(names) - sum(m for i, m in enumerate(most) if i not in folding)
+    wide = [i for i in folding if most[i] > room / len(folding)]
+    room -= sum(most[i] for i in folding if i not in wide)
+    return room >= 0 and all(least[i] <= room // len(wide) for i in wide)
+
+
+def _table(
+    columns: Sequence[str], cells: Sequence[Sequence[Cell]], folding: Sequence[int]
+) -> Table:
+    made = Table(box=SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False)
+    for i, column in enumerate(columns):
+        name = column.lstrip(">=")
+        widest = max((row[i].text.cell_len for row in cells), default=len(name))
+        head = name if i in folding or len(name) <= widest else name.replace(" ", "\n")
         justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
-        made.add_column(name, justify=justify, overflow="fold", width=wide)
-    for row in shown:
-        fitted = zip(row, numbers, found, strict=True)
-        made.add_row(*((_parts if number else folded)(cell, wide) for cell, number, wide in fitted))
-    return Group(_title(heading), made) if heading else made
+        made.add_column(head, justify=justify, no_wrap=i not in folding)
+    for row in cells:
+        made.add_row(*row)
+    return made
 
 
-def _folds(cells: Sequence[Sequence[str]], found: Sequence[int]) -> bool:
-    """Whether a cell is longer than its column is wide."""
-    return any(
-        cell_len(x) > wide for column, wide in zip(cells, found, strict=True) for x in column
-    )
-
-
-def _title(heading: str) -> Text:
-    return Text.from_markup(heading, style="bold")
-
-
-def _parts(cell: str, width: int) -> str:
-    """Several numbers on a line each, if they do not stand side by side."""
-    return cell if cell_len(render(cell).plain) <= width else SEVERAL.sub("\n", cell)
-
-
-def folded(cell: str, width: int) -> str:
-    """Plain text with line ends inside words that are too long, where they may fold.
-
-    >>> folded("perturbed_td:alpha=0.001,eta=0.5", 20).splitlines()
-    ['perturbed_td:', 'alpha=0.001,eta=0.5']
-    """
-    if "[" in cell or all(cell_len(word) <= width for word in cell.split()):
-        return cell
-    lines = [""]
-    for piece in (part for word in re.split(r"(?<= )", cell) for part in PIECE.split(word)):
-        if cell_len(lines[-1] + piece.rstrip()) <= width:
-            lines[-1] += piece
-        else:
-            lines.append(piece)
-    return "\n".join(line.rstrip() for line in lines if line)
-
-
-def widths(
-    names: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    numbers: Sequence[bool],
-    room: int,
-    *,
-    parts: bool = False,
-) -> list[int] | None:
-    """The columns' widths: numbers whole, texts as far as there is room; None if there is not.
-
-    Texts are wrapped between words as long as that is enough, then long words fold. With `parts`
-    the ends of an interval may stand below each other.
-
-    >>> widths(["name", "what"], [["td"], ["a longer text"]], [False, False], 20)
-    [4, 13]
-    >>> widths(["name", "error"], [["perturbed_td:alpha=0.001"], ["1.5 ± 0.1"]], [False, True], 28)
-    [19, 9]
-    >>> widths(["name", "error"], [["perturbed_td:alpha=0.001"], ["1.5 ± 0.1"]], [False, True], 18)
-    """
-    heads = [max(map(cell_len, (*name.split(), ""))) for name in names]
-    lines = [[x for c in column for x in (SEVERAL.split(c) if parts else [c])] for column in cells]
-    longest = [max(map(cell_len, (*column, ""))) for column in lines]
-    words = [[word for cell in column for word in (*cell.split(), "")] for column in cells]
-    pieces = [[piece for word in some for piece in PIECE.split(word)] for some in words]
-    found = [
-        max(head, wide if number else min(max(map(cell_len, (*some, ""))), FOLD))
-        for head, wide, some, number in zip(heads, longest, pieces, numbers, strict=True)
-    ]
-    left = room - sum(found)
-    if left < 0:
-        return None
-    texts = [i for i, number in enumerate(numbers) if not number]
-    unfolded = {i: max(heads[i], *map(cell_len, (*words[i], ""))) for i in texts}
-    whole = [max(map(cell_len, (*column, ""))) for column in cells]
-    wanted = {i: max(cell_len(names[i]), whole[i]) for i in range(len(names))}
-    for goal, order in ((unfolded, texts), (wanted, range(len(names)))):
-        for i in sorted(order, key=lambda i: goal[i] - found[i]):
-            more = max(min(goal[i] - found[i], left), 0)
-            found[i] += more
-            left -= more
-    return found
-
-
-def _blocks(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
+def _blocks(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
     """Every row by itself: its first cell, then a line for every other that is not empty."""
-    parts: list[RenderableType] = [_title(title)] if title else []
     for first, *others in rows:
-        parts.append(Text.from_markup(first, overflow="fold"))
+        yield Text.from_markup(first, overflow="fold")
         for name, cell in zip(names[1:], others, strict=True):
             if cell:
-                parts.append(Text.from_markup(f"  {escape(name)}: {cell}", overflow="fold"))
-    return Group(*parts, Text())
+                yield Text.from_markup(f"  {escape(name)}: {cell}", overflow="fold")
+    yield Text()
 
 
 def rendered(*parts: RenderableType, width: int = WIDTH) -> str:
     """Tables and sentences as plain text. Sentences are one line each, as the terminal has them."""
+    text = StringIO()
     screen = Console(
-        file=StringIO(), width=width, color_system=None, legacy_windows=False,
+        file=text, width=width, color_system=None, legacy_windows=False,
         force_jupyter=False,  # in a notebook Rich would show it there, and the text be empty
     )  # fmt: skip
     for part in parts:
         screen.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))
-    assert isinstance(screen.file, StringIO)
-    lines = [line.rstrip() for line in screen.file.getvalue().splitlines()]
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
     return "\n".join(lines).strip("\n")

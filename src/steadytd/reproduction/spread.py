@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.base.files import kept_arrays
+from steadytd.base.files import cached_arrays
 from steadytd.base.identity import digest, modules
 from steadytd.base.progress import Progress
 from steadytd.engine.learner import Learner
@@ -54,7 +54,7 @@ def spreads(
         return {"steps": result.steps, "errors": result.errors}
 
     identity = digest(modules(__name__), problem, heavy, steps, runs)
-    known = kept_arrays(f"spread.{problem.name}", identity, make)
+    known = cached_arrays(f"spread.{problem.name}", identity, make)
     groups = np.random.default_rng(FIRST_SEED).integers(runs, size=(GROUPS, shown))
     return {
         str(learner): Spread(known["steps"], errors, _means(errors, groups))

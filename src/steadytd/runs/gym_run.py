@@ -1,29 +1,27 @@
 """Learners on a Gymnasium stream: the environment is walked once per seed, for all of them.
 
-The walk itself is Python, and its cost is shared; the learners are blocks of lanes as on a finite
-problem, side by side on threads. A chunk's feature table is the chunk's own observations.
+The environment runs in Python, and its cost is shared; the learners are blocks of lanes as on a
+finite problem, side by side on threads. A chunk's feature table is the chunk's own observations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
-from steadytd.engine.block import Block, Goal, Transitions
+from steadytd.engine.block import Goal
 from steadytd.engine.choose import make_block
 from steadytd.engine.learner import Learner
-from steadytd.engine.rows import Rows
 from steadytd.engine.schedule import step_factors
 from steadytd.runs.gym_stream import GymStream
-from steadytd.runs.lanes import Lane, Outcome, grouped, lanes_of
+from steadytd.runs.lanes import Lane, SeedResult, grouped, lanes_of
 from steadytd.runs.result import Result
 
-CHUNK = 4096  # steps made at a time: their features are held in memory
+CHUNK = 4096  # steps at a time, whose features are in memory
 
 
 def run_gym(
@@ -66,29 +64,6 @@ def run_gym(
     return Result.collect(stream, learners, asked, seeds, points, outcomes)
 
 
-class Piece(NamedTuple):
-    """A chunk of the walk as the learners see it, and where to record errors."""
-
-    before: int
-    seen: list[Transitions]  # one for each target policy
-    rows: Rows
-    points: Longs
-    goals: list[Goal]
-
-    def advance(self, some: list[Lane], block: Block) -> Floats:
-        """Take the chunk with one group of lanes; errors [points, lanes]."""
-        learner, policy = some[0].learner, some[0].policy
-        transitions = self.seen[policy]
-        n = len(transitions.row)
-        events, factor = (
-            np.arange(n, dtype=np.int32),
-            step_factors(self.before, n, *learner.schedule),
-        )
-        return block.advance(
-            events, factor, transitions, self.rows, self.points, self.goals[policy]
-        )
-
-
 def _run_seed(
     stream: GymStream,
     seed: int,
@@ -97,7 +72,7 @@ def _run_seed(
     points: Longs,
     pool: ThreadPoolExecutor,
     report: Callable[[int], None],
-) -> Outcome:
+) -> SeedResult:
     """All groups of lanes on one seed's walk."""
     w0 = np.zeros(stream.n_features)
     blocks = [make_block([lane.learner for lane in some], w0) for some in groups]
@@ -111,11 +86,17 @@ def _run_seed(
         seen = [chunk.transitions(k, peaks) for k, peaks in enumerate(stream.sample.peaks)]
         first = 0 if before == 0 else int(np.searchsorted(points, before, side="right"))
         last = int(np.searchsorted(points, walk.step, side="right"))
-        piece = Piece(before, seen, rows, points[first:last], goals)
-        recorded.append(np.concatenate(list(pool.map(piece.advance, groups, blocks)), axis=1))
+        events = np.arange(walk.step - before, dtype=np.int32)
+        jobs = []
+        for lanes, block in zip(groups, blocks, strict=True):
+            learner, policy = lanes[0].learner, lanes[0].policy
+            factor = step_factors(before, len(events), *learner.schedule)
+            arguments = events, factor, seen[policy], rows, points[first:last], goals[policy]
+            jobs.append(pool.submit(block.advance, *arguments))
+        recorded.append(np.concatenate([job.result() for job in jobs], axis=1))
         report(walk.step * len(numbers))
     walk.close()
     errors = np.concatenate(recorded)[:, None, :]
     weights = np.concatenate([block.shown.T for block in blocks])
     diverged = np.concatenate([block.first_divergence for block in blocks])
-    return Outcome(seed, numbers, errors, weights, diverged)
+    return SeedResult(seed, numbers, errors, weights, diverged)

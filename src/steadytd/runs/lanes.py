@@ -1,8 +1,8 @@
 """Learners as lanes of one seed's stream, advanced chunk by chunk.
 
 Where a problem has states that are not active for a target policy, that policy's learners see only
-the steps in its active states: the others would change nothing, and are not even looked at. A
-learner's step size follows the stream's clock, its divergence is reported in the stream's steps.
+the steps in its active states: the others would change nothing, and are skipped. A learner's step
+size follows the stream's steps, and its divergence is reported in them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +57,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scene:
+class RunSetup:
     """A problem, or a family of which each seed draws its own instance, ready to run.
 
     The instances of a family differ in their features alone, so they share the stream.
@@ -137,24 +137,17 @@ def grouped(lanes: Sequence[Lane], features: int) -> list[list[Lane]]:
 
 
 @dataclass
-class Outcome:
-    """Some lanes of one seed: errors [points, measures, lanes], weights [lanes, d], divergence."""
+class SeedResult:
+    """Some lanes of one seed: errors [points, measures, lanes], weights [lanes, d], divergence.
+
+    `numbers` are the places of the lanes in the results.
+    """
 
     seed: int
     numbers: list[int]
     errors: Floats
     weights: Floats
     diverged: Longs
-
-
-class Seen(NamedTuple):
-    """What one policy's learners see of a chunk: its events and when they happen.
-
-    `positions[i]` is the place of event i in the chunk; None if they see all of it.
-    """
-
-    events: Ints
-    positions: Longs | None
 
 
 @dataclass
@@ -175,80 +168,85 @@ class Group:
     @property
     def weights(self) -> Floats:
         """The weights [lanes, d], those of features that never occur included."""
-        shown, used = self.block.shown.T, self.tables.used
+        weights, used = self.block.shown.T, self.tables.used
         if used is None:
-            return np.asarray(shown)
+            return np.asarray(weights)
         gone = self.block.first_divergence >= 0
         found = np.zeros((len(self.lanes), self.features))
         found[gone] = self.block.unused
-        found[:, used] = shown
+        found[:, used] = weights
         return found
 
     def advance(
         self,
-        seen: Seen,
+        events: Ints,
+        positions: Longs | None,
         before: int,
         factor: Floats,
         transitions: Transitions,
         points: Longs,
     ) -> Floats:
-        """Take a chunk that begins at step `before`; errors [points, measures, lanes]."""
+        """Take a chunk that begins at step `before`; errors [points, measures, lanes].
+
+        `positions` are the places in the chunk of the events that the learners see; None: all.
+        """
         tables = self.tables
         own, goal = self.block.step, tables.goals[self.lanes[0].policy]
-        if seen.positions is None:
-            errors = self.block.advance(seen.events, factor, transitions, tables.rows, points, goal)
+        if positions is None:
+            errors = self.block.advance(events, factor, transitions, tables.rows, points, goal)
             self.diverged[:] = self.block.first_divergence
             return errors
         local, where = np.unique(
-            own + np.searchsorted(seen.positions, points - before), return_inverse=True
+            own + np.searchsorted(positions, points - before), return_inverse=True
         )
         errors = self.block.advance(
-            seen.events, factor[seen.positions], transitions, tables.rows, local, goal
+            events, factor[positions], transitions, tables.rows, local, goal
         )
         gone = self.block.first_divergence
         new = np.flatnonzero((gone >= 0) & (self.diverged < 0))
-        self.diverged[new] = before + seen.positions[gone[new] - own - 1] + 1
+        self.diverged[new] = before + positions[gone[new] - own - 1] + 1
         return np.asarray(errors[where])
 
 
 def run_seed(
-    scene: Scene,
+    setup: RunSetup,
     seed: int,
     groups: list[list[Lane]],
     stop: threading.Event,
     report: Callable[[int], None],
-) -> Outcome:
+) -> SeedResult:
     """Some groups of lanes on one seed's stream. `stop` ends it at the next chunk."""
-    tables = scene.tables(seed)
+    tables = setup.tables(seed)
     running = [Group(g, tables.best_for(g[0].learner), len(tables.w0)) for g in groups]
     numbers = [lane.number for some in groups for lane in some]
-    errors = np.empty((len(scene.points), len(scene.measures), len(numbers)))
+    errors = np.empty((len(setup.points), len(setup.measures), len(numbers)))
     chunk = min(LONGEST, max(CHUNK, UPDATES // len(numbers)))
-    position = scene.stream.begin(seed)
-    while position.step < scene.steps and not stop.is_set():
+    position = setup.stream.begin(seed)
+    while position.step < setup.steps and not stop.is_set():
         before = position.step
-        events, position = scene.stream.take(position, min(chunk, scene.steps - before))
-        first = 0 if before == 0 else int(np.searchsorted(scene.points, before, side="right"))
-        last = int(np.searchsorted(scene.points, position.step, side="right"))
-        look = lru_cache(maxsize=None)(lambda policy, events=events: _seen(scene, policy, events))
+        events, position = setup.stream.take(position, min(chunk, setup.steps - before))
+        first = 0 if before == 0 else int(np.searchsorted(setup.points, before, side="right"))
+        last = int(np.searchsorted(setup.points, position.step, side="right"))
+        visible = cache(partial(_visible, setup.stream, events=events))
         column = 0
         for group in running:
             learner, policy = group.lanes[0].learner, group.lanes[0].policy
             factor = step_factors(before, len(events), *learner.schedule)
             errors[first:last, :, column : column + len(group.lanes)] = group.advance(
-                look(policy), before, factor, scene.stream.transitions[policy],
-                scene.points[first:last],
+                *visible(policy), before, factor, setup.stream.transitions[policy],
+                setup.points[first:last],
             )  # fmt: skip
             column += len(group.lanes)
         report(len(events) * len(numbers))
     weights = np.concatenate([group.weights for group in running])
     diverged = np.concatenate([group.diverged for group in running])
-    return Outcome(seed, numbers, errors, weights, diverged)
+    return SeedResult(seed, numbers, errors, weights, diverged)
 
 
-def _seen(scene: Scene, policy: int, events: Ints) -> Seen:
-    active = scene.stream.active[policy]
+def _visible(stream: FiniteStream, policy: int, events: Ints) -> tuple[Ints, Longs | None]:
+    """What one policy's learners see of a chunk: the events, and their places in it (None: all)."""
+    active = stream.active[policy]
     if active is None:
-        return Seen(events, None)
+        return events, None
     positions = np.flatnonzero(active[events])
-    return Seen(events[positions], positions)
+    return events[positions], positions

@@ -1,25 +1,23 @@
 """How a run ended, in words that mean the same for every learner.
 
     overflowed    a weight, or the error itself, left the finite range
-    growing       not that, but the last error is more than 10 times the yardstick, or the mean
-                  update is unstable and the error rises: its mean over the last tenth of the
-                  recording points is above that over the tenth before
-    settled       neither, and it has arrived: the mean update is stable and has at most a
-                  twentieth of the way from w0 to its fixed point left, and the run does not swing
-                  about it: its mean error over the last tenth of the recording points is at most
-                  twice the yardstick
+    growing       not overflowed, but the last error is more than 10 times the reference error, or
+                  the mean update is unstable and the error rises: its mean over the last tenth of
+                  the recording points is above that over the tenth before
+    settled       neither, and close to the fixed point: the mean update is stable and has at most
+                  a twentieth of the distance from w0 to its fixed point left, and the mean error
+                  over the last tenth of the recording points is at most twice the reference error
 
-Where none of them is true, a run is "not settled", and `why` says what is missing. The yardstick
-is the largest of three errors: at the start, of predicting zero everywhere, and of the fixed point
-to which the mean update leads, where the law has a closed form and is stable. So neither a good
-start nor a fixed point with a large error is held against a learner.
+Where none of them is true, a run is "not settled", and `why` says what is missing. The reference
+error is the largest of three: at the start, of predicting zero everywhere, and of the fixed point
+of the mean update, where the law has a closed form and is stable. So neither a good start nor a
+fixed point with a large error counts against a learner.
 Stability is that of the certificate (`theory.dynamics`), asked of the law. Without a closed form,
 for a solver, or with more than 512 equations, only the errors count: a run has settled if the error
-changes by at most a twentieth of its whole change from the last but one tenth of the recording
-points to the last. On a stream of which no model is known such a run is flat, and nothing more:
-its word is "flat; no model to compare with", never "settled".
-So it is, too, where the mean of all weights is reported (`average`) and step sizes decay, and where
-the closed form holds for small steps alone (`first_order`): the way left is not known.
+changes by at most a twentieth of its whole change between the last two tenths of the recording
+points. On a stream without a model such a run is "flat; no model to compare with", never "settled".
+Only the errors count, too, where the mean of all weights is reported (`average`) and step sizes
+decay, and where the closed form holds for small steps only (`first_order`).
 """
 
 from __future__ import annotations
@@ -43,45 +41,45 @@ from steadytd.theory.dynamics import fixed_point, grows, is_stable, reduced
 OVERFLOWED, GROWING, UNSETTLED, FLAT, SETTLED = WORDS = (
     "overflowed", "growing", "not settled", "flat; no model to compare with", "settled",
 )  # fmt: skip
-FAR = 10.0  # times the yardstick
-SWINGS = 2.0  # times the yardstick: a run that is there but worse than that is not at rest
+FAR = 10.0  # times the reference error
+SWINGS = 2.0  # times the reference error: a run that is close but worse has not settled
 LAST = 10  # a tenth of the recording points
-ARRIVED = 0.05  # of the way may be left
+ARRIVED = 0.05  # of the distance may be left
 LARGE = 512  # equations beyond which theory is not asked: eigenvalues take too long
 MEANING = (
     "overflowed: a weight or the error left the finite range; growing: the last error is more than "
     f"{FAR:g} times that of the start, of predicting zero and of the fixed point, or the mean "
-    "update is unstable and the error rises; settled: neither, at most a twentieth of the way to "
-    "the fixed point is left (where theory does not know it: the error has come to rest), and the "
+    "update is unstable and the error rises; settled: neither, at most a twentieth of the distance "
+    "to the fixed point is left (where theory cannot tell: the error no longer changes), and the "
     f"error is at most {SWINGS:g} times the largest of those three; {FLAT}: the error on a stream "
-    "has come to rest, and whether that is at a fixed point is not known."
+    "no longer changes, and whether that is at a fixed point is not known."
 )
 
 
-class Known(NamedTuple):
-    """What theory knows of a learner on a problem after some steps."""
+class Forecast(NamedTuple):
+    """What theory predicts for a learner on a problem after some steps."""
 
-    stable: bool | None  # None: it has no closed form here
+    stable: bool | None  # None: no closed form
     error: float = 0.0  # of the fixed point, if stable
-    left: float | None = None  # share of the way from w0 to the fixed point; None: not known
-    grows: bool = False  # unstable, and enough steps lead beyond all bounds
-    model: bool = True  # False: a stream of which no model is known
+    left: float | None = None  # share of the distance from w0 to the fixed point; None: not known
+    grows: bool = False  # unstable, and the mean weights grow without bound
+    model: bool = True  # False: a stream without a model
 
 
 @lru_cache(maxsize=1024)
-def known(problem: Task, learner: Learner, steps: int) -> Known:
-    """Stability for all target policies, the mean error of their fixed points, the way left."""
+def forecast(problem: Task, learner: Learner, steps: int) -> Forecast:
+    """Stability for all target policies, the mean error of their fixed points, distance left."""
     if problem.n_features * len(learner.law.vectors) * problem.n_policies > LARGE:
-        return Known(None)
+        return Forecast(None)
     try:
         policies = range(problem.n_policies)
         if not all(is_stable(problem, learner, k) for k in policies):
-            return Known(False, grows=any(_leaves(problem, learner, k) for k in policies))
+            return Forecast(False, grows=any(_leaves(problem, learner, k) for k in policies))
         points = np.stack([fixed_point(problem, learner, k) for k in policies])
         error = float(problem.error(points if len(points) > 1 else points[0]))
-        return Known(True, error, _left(problem, learner, steps))
+        return Forecast(True, error, _left(problem, learner, steps))
     except (InputError, np.linalg.LinAlgError):
-        return Known(None)
+        return Forecast(None)
 
 
 def _leaves(problem: Task, learner: Learner, policy: int) -> bool:
@@ -125,8 +123,8 @@ def _left(problem: Task, learner: Learner, steps: int) -> float | None:
 def _filling(problem: Task, learner: Learner, policy: int) -> int:
     """How many steps are lost while traces and memory grow to their mean.
 
-    What is carried decays in the mean like powers of r, the spectral radius of P_gamma (times lam
-    in a trace): 1 - r^t of it is there after t steps, which adds up to r / (1 - r) steps lost.
+    They approach it like 1 - r^t after t steps, with r the spectral radius of P_gamma (times lam in
+    a trace). The differences add up to r / (1 - r) steps lost.
     """
     if learner.windows:
         return max(learner.windows) - 1
@@ -138,86 +136,86 @@ def _filling(problem: Task, learner: Learner, policy: int) -> int:
 
 
 def zero_error(problem: object) -> float:
-    """The error of predicting zero; 0 where no model is known: a stream's learners begin there."""
+    """The error of predicting zero; 0 without a model, where learners begin at zero."""
     if not isinstance(problem, Problem | ActionValues):
         return 0.0
     zeros = np.zeros((problem.n_policies, problem.n_features))
     return float(problem.error(zeros if len(zeros) > 1 else zeros[0]))
 
 
-def outcome(errors: Floats, overflowed: bool, zero: float, theory: Callable[[], Known]) -> str:
-    """The word for one run from its errors at the recording points; see the module's text.
+def outcome(errors: Floats, overflowed: bool, zero: float, theory: Callable[[], Forecast]) -> str:
+    """The word for one run from its errors at the recording points; see above.
 
     `zero` is the error of predicting zero.
 
     >>> falls, rises = np.linspace(2.0, 1.0, 101), np.linspace(1.0, 2.0, 101)
-    >>> [outcome(e, False, 1.0, lambda: Known(False)) for e in (falls, rises, 20.0 * rises**4)]
+    >>> [outcome(e, False, 1.0, lambda: Forecast(False)) for e in (falls, rises, 20.0 * rises**4)]
     ['not settled', 'growing', 'growing']
-    >>> [outcome(rises, False, 1.0, lambda: Known(True, 1.0, left)) for left in (0.04, 0.06)]
+    >>> [outcome(rises, False, 1.0, lambda: Forecast(True, 1.0, left)) for left in (0.04, 0.06)]
     ['settled', 'not settled']
-    >>> outcome(rises, True, 1.0, lambda: Known(None))
+    >>> outcome(rises, True, 1.0, lambda: Forecast(None))
     'overflowed'
     >>> flat = np.append(2.0, np.ones(100))
-    >>> [outcome(flat, False, 1.0, lambda: Known(None, model=m)) for m in (True, False)]
+    >>> [outcome(flat, False, 1.0, lambda: Forecast(None, model=m)) for m in (True, False)]
     ['settled', 'flat; no model to compare with']
     """
     last = float(errors[-1])
     if overflowed or not np.isfinite(last):
         return OVERFLOWED
-    found = theory()
-    yardstick = max(float(errors[0]), zero, found.error)
+    predicted = theory()
+    reference = max(float(errors[0]), zero, predicted.error)
     before, after = _tenths(errors)
-    if last > FAR * yardstick or (found.stable is False and after > before):
+    if last > FAR * reference or (predicted.stable is False and after > before):
         return GROWING
-    if after > SWINGS * yardstick or not _arrived(errors, found):
+    if after > SWINGS * reference or not _arrived(errors, predicted):
         return UNSETTLED
-    return SETTLED if found.model else FLAT
+    return SETTLED if predicted.model else FLAT
 
 
-def _arrived(errors: Floats, found: Known) -> bool:
-    if found.stable is False:
+def _arrived(errors: Floats, predicted: Forecast) -> bool:
+    if predicted.stable is False:
         return False
-    if found.left is not None:
-        return found.left <= ARRIVED
+    if predicted.left is not None:
+        return predicted.left <= ARRIVED
     before, after = _tenths(errors)
     return abs(after - before) <= ARRIVED * abs(after - float(errors[0]))
 
 
-def why(errors: Floats, found: Known) -> str:
+def why(errors: Floats, predicted: Forecast) -> str:
     """Why a run has not settled.
 
-    >>> why(np.linspace(2.0, 1.0, 101), Known(True, 0.5, 0.4))
+    >>> why(np.linspace(2.0, 1.0, 101), Forecast(True, 0.5, 0.4))
     'by the mean update it is still 40 % as far from its fixed point as at the start'
-    >>> why(np.linspace(2.0, 1.0, 101), Known(None))
-    'the error still moves: 1.145 in the last but one tenth, 1.045 in the last'
-    >>> why(np.linspace(2.0, 8.0, 101), Known(True, 0.5, 0.01))
+    >>> why(np.linspace(2.0, 1.0, 101), Forecast(None))
+    'the error still changes: 1.145 in the next-to-last tenth, 1.045 in the last'
+    >>> why(np.linspace(2.0, 8.0, 101), Forecast(True, 0.5, 0.01))
     'it swings about its fixed point: error 7.73 on average in the last tenth, 0.5 there'
     """
-    if found.stable is False:
-        more = "its mean update grows" if found.grows else "one of its modes does not decay"
+    if predicted.stable is False:
+        more = "its mean update grows" if predicted.grows else "one of its modes does not decay"
         return f"unstable by the certificate: {more}"
-    if _arrived(errors, found):
+    if _arrived(errors, predicted):
         swings = figures(_tenths(errors)[1])
-        if not found.model:
+        if not predicted.model:
             return f"the error is flat at {swings}, more than {SWINGS:g} times that of the start"
-        there = "" if found.stable is None else f", {figures(found.error)} there"
+        fixed = "" if predicted.stable is None else f", {figures(predicted.error)} there"
         return (
-            f"it swings about its fixed point: error {swings} on average in the last tenth{there}"
+            f"it swings about its fixed point: error {swings} on average in the last tenth{fixed}"
         )
-    if found.left is None:
+    if predicted.left is None:
         before, after = _tenths(errors)
-        said = [figures(before), figures(after)]
-        if said[0] == said[1]:  # a small move, of an error that has not moved more before
-            said = [f"{before:.10g}", f"{after:.10g}"]
-        return f"the error still moves: {said[0]} in the last but one tenth, {said[1]} in the last"
-    if not found.left <= FAR:
+        first, last = figures(before), figures(after)
+        if first == last:  # a small change of an error that has hardly changed before
+            first, last = f"{before:.10g}", f"{after:.10g}"
+        return f"the error still changes: {first} in the next-to-last tenth, {last} in the last"
+    if not predicted.left <= FAR:
         return "by the mean update it moves away: the step size is too large"
-    share = f"{100 * found.left:.3g} %"
+    share = f"{100 * predicted.left:.3g} %"
     return f"by the mean update it is still {share} as far from its fixed point as at the start"
 
 
 def _tenths(errors: Floats) -> tuple[float, float]:
-    """The mean errors over the last but one tenth of the recording points, and over the last."""
+    """The mean errors over each of the last two tenths of the recording points."""
     few = max(len(errors) // LAST, 1)
     with np.errstate(over="ignore"):
         return float(errors[-2 * few : -few].mean()), float(errors[-few:].mean())
@@ -233,7 +231,7 @@ def worst(words: Sequence[str]) -> str:
 
 
 def ended(words: Sequence[str]) -> str:
-    """How several runs ended, for reading.
+    """How several runs ended, in words.
 
     >>> ended(["settled"] * 3), ended(["growing", "settled", "overflowed", "growing"])
     ('settled', 'overflowed 1, growing 2 of 4')

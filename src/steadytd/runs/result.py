@@ -1,32 +1,35 @@
-"""What a run found: curves, a summary, final weights."""
+"""The result of a run: curves, a summary, final weights; saved to disk and loaded again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import polars as pl
 
 from steadytd.base.arrays import Floats, Longs, frozen
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.files import filling, write_arrays, write_frame
+from steadytd.base.files import filling, reading_arrays, write_arrays, write_frame
 from steadytd.base.wording import count, visible
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params, plain
+from steadytd.learners import learner as make_learner
 from steadytd.mdp.action_values import ActionValues, Task
-from steadytd.mdp.problem import Problem
+from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem
 from steadytd.runs.outcome import (
     GROWING,
     UNSETTLED,
     WORDS,
-    Known,
-    known,
+    Forecast,
+    forecast,
     outcome,
     why,
     worst,
@@ -34,19 +37,17 @@ from steadytd.runs.outcome import (
 )
 
 if TYPE_CHECKING:
-    import polars as pl
+    from steadytd.runs.lanes import SeedResult
 
-    from steadytd.runs.lanes import Outcome
-
-KEPT = ("seeds", "steps", "errors", "final_weights", "first_divergence")
+SAVED = ("seeds", "steps", "errors", "final_weights", "first_divergence")
 
 
 class Subject(Protocol):
-    """What learners ran on: a problem, or a stream of which no model is known."""
+    """What learners ran on: a problem, or a stream without a model."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def n_policies(self) -> int:
@@ -55,6 +56,33 @@ class Subject(Protocol):
     @property
     def n_features(self) -> int:
         """The number of features."""
+
+
+class Summary(pl.DataFrame):
+    """The summary of a run: a Polars frame that prints within 80 characters.
+
+    Frames that are made from it print as usual.
+    """
+
+    result: Displayable | None = None
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, result: Displayable) -> Summary:
+        """The frame, printed as the command line prints the result."""
+        made = cls(frame)
+        made.result = result
+        return made
+
+    def __str__(self) -> str:
+        if self.result is None:  # a copy
+            return super().__str__()
+        return f"{self.result}\n\n{fill('columns: ' + ', '.join(self.columns), 80)}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self, **options: Any) -> str:
+        return super()._repr_html_(**options) if self.result is None else self.result._repr_html_()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +118,7 @@ class Result(Displayable):
         asked: list[str],
         seeds: list[int],
         steps: Longs,
-        outcomes: Sequence[Outcome],
+        parts: Sequence[SeedResult],
         family: str = "",
     ) -> Result:
         """Put the parts of all seeds in their places, whatever order they came in."""
@@ -100,7 +128,7 @@ class Result(Displayable):
         weights = np.empty((len(seeds), lanes, problem.n_features))
         diverged = np.empty((len(seeds), lanes), dtype=np.int64)
         place = {seed: i for i, seed in enumerate(seeds)}
-        for part in outcomes:
+        for part in parts:
             seed = place[part.seed]
             errors[seed, part.numbers] = part.errors[:, 0].T
             weights[seed, part.numbers] = part.weights
@@ -137,8 +165,6 @@ class Result(Displayable):
     @cached_property
     def curves(self) -> pl.DataFrame:
         """One row per learner, seed and recording point: learner, seed, step, error."""
-        import polars as pl
-
         L, S, N = self.errors.shape
         names = pl.Series("learner", [str(x) for x in self.learners])
         return pl.DataFrame(
@@ -162,10 +188,6 @@ class Result(Displayable):
         "flat; no model to compare with" in place of "settled". `growing` counts seeds. Printed it
         shows what matters in 80 columns; all columns are in it.
         """
-        import polars as pl
-
-        from steadytd.runs.summary import Summary
-
         auc, final = self.errors.mean(axis=2), np.ascontiguousarray(self.errors[:, :, -1])
         gone = self.first_divergence >= 0
         first = np.where(gone, self.first_divergence, np.iinfo(np.int64).max).min(axis=1)
@@ -195,7 +217,7 @@ class Result(Displayable):
         gone = self.first_divergence >= 0
         return [
             [
-                outcome(self.errors[i, j], gone[i, j], zero, partial(self._known, learner, seed))
+                outcome(self.errors[i, j], gone[i, j], zero, partial(self._forecast, learner, seed))
                 for j, seed in enumerate(self.seeds)
             ]
             for i, learner in enumerate(self.learners)
@@ -205,7 +227,7 @@ class Result(Displayable):
         """Why a learner, by its place, has not settled; "" if it has with every seed."""
         learner, words = self.learners[place], self.outcomes[place]
         found = {
-            seed: why(errors, self._known(learner, seed))
+            seed: why(errors, self._forecast(learner, seed))
             for seed, errors, word in zip(self.seeds, self.errors[place], words, strict=True)
             if word == UNSETTLED
         }
@@ -215,25 +237,23 @@ class Result(Displayable):
         example = f"with seed {first} " if len(set(found.values())) > 1 else ""
         return example + found[first]
 
-    def _known(self, learner: Learner, seed: int) -> Known:
+    def _forecast(self, learner: Learner, seed: int) -> Forecast:
         """What theory knows of a learner on what a seed ran on."""
         steps = int(self.steps[-1])
         if self.family:
-            return known(make_problem(self.family, seed=seed), learner, steps)
+            return forecast(make_problem(self.family, seed=seed), learner, steps)
         if isinstance(self.problem, Problem | ActionValues):
-            return known(self.problem, learner, steps)
-        return Known(None, model=False)
+            return forecast(self.problem, learner, steps)
+        return Forecast(None, model=False)
 
     def _hyper_parameters(self) -> dict[str, pl.Series]:
         """A column per hyper-parameter: numbers, or texts where one of them is a word."""
-        import polars as pl
-
         columns: dict[str, pl.Series] = {}
         for name in dict.fromkeys(name for learner in self.learners for name in learner.values):
             found = [learner.values.get(name) for learner in self.learners]
             words = any(isinstance(value, str) for value in found)
-            shown = [None if v is None else plain(v) for v in found] if words else found
-            columns[name] = pl.Series(shown, dtype=pl.String if words else pl.Float64)
+            values = [None if v is None else plain(v) for v in found] if words else found
+            columns[name] = pl.Series(values, dtype=pl.String if words else pl.Float64)
         return columns
 
     def weights(self, learner: Learner | Law | str) -> Floats:
@@ -295,11 +315,53 @@ class Result(Displayable):
             "asked": self.asked,
             "outcomes": self.outcomes,
         }
-        arrays = {name: getattr(self, name) for name in KEPT}
+        arrays = {name: getattr(self, name) for name in SAVED}
         write_arrays(made / "result.npz", {"about": np.array(json.dumps(about)), **arrays})
         if isinstance(self.problem, Problem):
             self.problem.save(made / "problem.npz")
         return sorted(path.name for path in made.iterdir())
+
+
+class SavedSubject(NamedTuple):
+    """The subject of a loaded result without a saved problem: a stream, or action values."""
+
+    name: str
+    n_policies: int
+    n_features: int
+
+
+def load_result(directory: str | Path, laws: Iterable[Law] = ()) -> Result:
+    """Read a result that `Result.save` or `steadytd run --out` wrote; name your own laws in `laws`.
+
+    >>> import tempfile
+    >>> import steadytd as st
+    >>> r = st.run("three_state", "td:alpha=0.01", steps=100, points=3)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     files = r.save(place)
+    ...     load_result(place).summary.equals(r.summary)
+    True
+    """
+    place = Path(directory)
+    own = {law.name: law for law in laws}
+    with reading_arrays(place / "result.npz", "result") as file:
+        about = json.loads(str(file["about"]))
+        arrays = {name: frozen(file[name], file[name].dtype) for name in SAVED}
+        size = (len(about["learners"]), len(arrays["seeds"]), len(arrays["steps"]))
+        if arrays["errors"].shape != size:
+            raise InputError(f"its errors have the shape {arrays['errors'].shape}, not {size}")
+    learners = []
+    for text in about["learners"]:
+        name, _, rest = text.partition(":")
+        user_law = Learner(own[name], parse_params(name, rest)) if name in own else None
+        learners.append(user_law or make_learner(text))
+    subject: Subject = SavedSubject(about["name"], about["n_policies"], about["n_features"])
+    if (place / "problem.npz").exists():
+        subject = load_problem(place / "problem.npz")
+    seeds = [int(seed) for seed in arrays.pop("seeds")]
+    found = Result(problem=subject, learners=learners, asked=about["asked"], seeds=seeds,
+                   family=about["family"], **arrays)  # fmt: skip
+    vars(found)["outcomes"] = about["outcomes"]  # they cannot be computed again without a model
+    return found
 
 
 def standard_error(values: Floats) -> float | None:

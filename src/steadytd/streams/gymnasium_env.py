@@ -102,29 +102,29 @@ def layers(env: Env) -> list[Any]:
 
 
 def snapshot(env: Env) -> Snapshot | None:
-    """All that changes in the environment and its wrappers; None if it holds foreign objects.
+    """All that changes in the environment and its wrappers; None if it has objects of other kinds.
 
     Spaces, functions and random generators are left where they are: the first two do not change,
     and the randomness of the future should not be that of the past.
     """
     result: Snapshot = []
     for layer in layers(env):
-        held = {}
+        attributes = {}
         for name, value in vars(layer).items():
             if name == "env" or _stays(value):
                 continue
             if not _plain(value):
                 return None
-            held[name] = copy.deepcopy(value)
-        result.append(held)
+            attributes[name] = copy.deepcopy(value)
+        result.append(attributes)
     return result
 
 
-def put_back(env: Env, kept: Snapshot) -> None:
+def restore_snapshot(env: Env, saved: Snapshot) -> None:
     """Set the environment back to a snapshot, which may be used again."""
-    for layer, held in zip(layers(env), kept, strict=True):
+    for layer, attributes in zip(layers(env), saved, strict=True):
         now = vars(layer)
-        for name, value in held.items():
+        for name, value in attributes.items():
             if not _unchanged(now.get(name), value):
                 now[name] = copy.deepcopy(value)
 
@@ -142,12 +142,12 @@ def replay(env: Env, seed: int, actions: Sequence[int]) -> Any:
     return obs
 
 
-def _unchanged(now: object, kept: object) -> bool:
+def _unchanged(now: object, before: object) -> bool:
     """Whether a container still holds the same: some hold large tables, which are slow to copy."""
-    if not (isinstance(kept, dict | list | tuple) and type(now) is type(kept)):
+    if not (isinstance(before, dict | list | tuple) and type(now) is type(before)):
         return False
     try:
-        return bool(now == kept)
+        return bool(now == before)
     except ValueError:  # it holds arrays
         return False
 

@@ -40,7 +40,7 @@ def gym_log(
     made = factory(env)()
     count, vector = action_count(made), vectoriser(made)
     acts = probabilities("behavior", behavior, count)
-    asked = {n: probabilities(f"target '{n}'", p, count) for n, p in (targets or {}).items()}
+    policies = {n: probabilities(f"target '{n}'", p, count) for n, p in (targets or {}).items()}
     uniform = np.random.default_rng([LOG, ACTIONS, seed])
     resets = np.random.default_rng([LOG, RESETS, seed])
     rows: list[dict[str, Any]] = []
@@ -60,7 +60,7 @@ def gym_log(
                 "next_obs": vector(after) if cut else None,
                 "behavior_prob": chances[action], "behavior_probs": chances,
             }  # fmt: skip
-            for name, policy in asked.items():
+            for name, policy in policies.items():
                 row[f"target_probs_{name}"] = policy(obs)
                 row[f"next_target_probs_{name}"] = policy(after) if cut else None
             rows.append(row)
@@ -76,7 +76,7 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
     for name, first in rows[0].items():
         values = [row[name] for row in rows]
         known = next((value for value in (first, *values) if value is not None), None)
-        if known is None:  # no episode was cut off: nothing is to be said of what comes next
+        if known is None:  # no episode was cut off: the column is empty
             continue
         wide = isinstance(known, list | np.ndarray)
         columns[name] = pa.array(values, pa.list_(pa.float64(), len(known)) if wide else None)

@@ -1,4 +1,4 @@
-"""The stream of a Gymnasium environment: what the behaviour policy lives through, chunk by chunk.
+"""The stream of a Gymnasium environment: the steps of the behaviour policy, chunk by chunk.
 
 Termination is discount 0 and, as in a finite problem, a step to the next start state. Truncation
 is not an end: its step bootstraps from the true next observation, and then a new episode begins
@@ -35,7 +35,7 @@ RUN, SAMPLE, ROLLOUT = 1, 2, 3  # what a seed's numbers are for: each use has it
 ACTIONS, RESETS = 1, 2
 
 
-class Walked(NamedTuple):
+class Steps(NamedTuple):
     """Consecutive steps: step i goes from obs[row[i]] to obs[row_next[i]]."""
 
     obs: Floats
@@ -59,7 +59,7 @@ class Walked(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """An environment, what is done in it, and what is asked about it."""
+    """An environment, the behaviour policy, the target policies and the discount."""
 
     make: Factory
     behavior: Policy
@@ -72,7 +72,7 @@ class Source:
 
 
 class Walk:
-    """A behaviour policy on its way through an environment."""
+    """A behaviour policy that acts in an environment."""
 
     def __init__(self, source: Source, seed: int, use: int) -> None:
         seed = one_seed(seed)
@@ -95,7 +95,7 @@ class Walk:
         self.actions: list[int] = []
         self.obs, _ = self.env.reset(seed=self.episode_seed)
 
-    def take(self, count: int) -> Walked:
+    def take(self, count: int) -> Steps:
         """The next `count` steps."""
         obs = [self.vector(self.obs)]
         row, row_next = [], []
@@ -120,7 +120,7 @@ class Walk:
             if self.was_cut:
                 self.reset()
         self.step += count
-        return Walked(
+        return Steps(
             np.array(obs),
             np.array(row, dtype=np.int32),
             np.array(row_next, dtype=np.int32),
@@ -136,8 +136,8 @@ class Walk:
         chances = self.behavior(self.obs)
         action = draw(chances, u)
         for target, found, peaks in zip(self.targets, pi, self.peaks, strict=True):
-            wanted = target(self.obs)
-            for a, p in enumerate(wanted):
+            intended = target(self.obs)
+            for a, p in enumerate(intended):
                 peak = max(p, chances[a])
                 peaks[:] = min(peaks[0], peak), max(peaks[1], peak)
                 if p > 0.0 and chances[a] == 0.0:
@@ -146,7 +146,7 @@ class Walk:
                         f"observation {self.vector(self.obs).tolist()}, where the behaviour policy "
                         "never does; give the behaviour policy some probability there."
                     )
-            found.append(wanted[action])
+            found.append(intended[action])
         return action, chances[action]
 
     def _finite(self, gain: Any, step: int) -> float:

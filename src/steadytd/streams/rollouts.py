@@ -5,8 +5,8 @@ truncation, so a rollout goes on through it as well, to a termination or to `hor
 which nothing counts any more (gamma^horizon <= 1e-4).
 
 A rollout needs the environment in the visited state. In this order: a function of the user's sets
-it; or everything in the environment that changes is plain data, which was copied at the visit; or
-the episode is played again from its seed, action by action.
+it; or a copy made at the visit is restored, where everything that changes is plain data; or the
+episode is played again from its seed, action by action.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, frozen
 from steadytd.base.errors import InputError
-from steadytd.streams.gymnasium_env import Snapshot, put_back, replay, reseed, snapshot
+from steadytd.streams.gymnasium_env import Snapshot, replay, reseed, restore_snapshot, snapshot
 from steadytd.streams.gymnasium_stream import ROLLOUT, SAMPLE, Probabilities, Source, Walk, draw
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Visit(NamedTuple):
 
     obs: Any
     vector: Floats
-    kept: Snapshot | None
+    snapshot: Snapshot | None
     seed: int
     actions: tuple[int, ...]
 
@@ -63,8 +63,8 @@ class Truth:
     def resolution(self) -> Floats:
         """The error that exact values would seem to have, one for each target.
 
-        The root mean square of the standard errors: a learner's error cannot be told from zero
-        below it.
+        The root mean square of the standard errors: smaller errors cannot be distinguished from
+        zero.
         """
         return np.asarray(np.sqrt(np.mean(self.stderr**2, axis=1)))
 
@@ -87,8 +87,8 @@ def sample_states(source: Source, seed: int, steps: int, count: int) -> Sample:
 
 def _visit(walk: Walk) -> Visit:
     obs = copy.deepcopy(walk.obs)
-    kept = snapshot(walk.env)
-    return Visit(obs, walk.vector(obs), kept, walk.episode_seed, tuple(walk.actions))
+    saved = snapshot(walk.env)
+    return Visit(obs, walk.vector(obs), saved, walk.episode_seed, tuple(walk.actions))
 
 
 def default_horizon(gamma: float) -> int:
@@ -128,8 +128,8 @@ def _go_back(walk: Walk, visit: Visit, restore: Restore | None) -> Any:
     if restore is not None:
         walk.env.reset(seed=visit.seed)
         restore(walk.env, copy.deepcopy(visit.obs))
-    elif visit.kept is not None:
-        put_back(walk.env, visit.kept)
+    elif visit.snapshot is not None:
+        restore_snapshot(walk.env, visit.snapshot)
     else:
         obs = replay(walk.env, visit.seed, visit.actions)
         if not np.array_equal(walk.vector(obs), visit.vector):

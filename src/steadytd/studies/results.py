@@ -17,7 +17,7 @@ from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
 from steadytd.base.wording import count, visible
 from steadytd.engine.learner import Learner
-from steadytd.runs.outcome import Known, ended, known, outcome, worst, zero_error
+from steadytd.runs.outcome import Forecast, ended, forecast, outcome, worst, zero_error
 from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
 from steadytd.studies.spec import Spec, parse_spec
@@ -99,8 +99,8 @@ class StudyResults(Displayable):
         import pyarrow as pa
 
         blocks = self.finished if stage == "grid" else self._confirmed
-        wanted = list(columns) if columns else self._columns
-        parts = [self._load(block).select(wanted) for block in blocks]
+        names = list(columns) if columns else self._columns
+        parts = [self._load(block).select(names) for block in blocks]
         if not parts:
             raise InputError(
                 f"'{self.directory}' has no finished block of the {stage} yet; run the study."
@@ -240,8 +240,8 @@ def _mean_errors(results: StudyResults) -> Iterator[tuple[int, str, pl.DataFrame
     column = f"{confirm.by}_{confirm.measure}"
     if not results.finished:
         results.rows()  # says that there is nothing
-    for (task, _), some in groupby(results.finished, lambda b: (b.task, id(b.learners))):
-        blocks = list(some)
+    for (task, _), group in groupby(results.finished, lambda b: (b.task, id(b.learners))):
+        blocks = list(group)
         rows = pa.concat_tables([results._load(b).select(["run", column]) for b in blocks])
         frame = pl.DataFrame(pl.from_arrow(rows.replace_schema_metadata(None)))
         means = frame.group_by("run", maintain_order=True).agg(pl.col(column).mean())
@@ -289,9 +289,9 @@ def outcomes(results: StudyResults, problem: str, run: str, stage: str) -> list[
     seeds, curves = results.curves(problem, run, measure, stage)
     by_value = measure == "value"  # of another error no yardstick is known but the start's
 
-    def theory(seed: int) -> Known:
+    def theory(seed: int) -> Forecast:
         instance = task.instance(seed) if task.family else task.problem
-        found = known(instance, learner, task.steps)
+        found = forecast(instance, learner, task.steps)
         return found if by_value else found._replace(error=0.0)
 
     zero = zero_error(task.problem) if by_value else 0.0

@@ -25,22 +25,14 @@ from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
 from steadytd.theory.assumptions import Assumption, check_assumptions
-from steadytd.theory.choose import PenaltyErrors, errors_of, least_penalty, resolve
-from steadytd.theory.margin import PenaltyPath, penalty_path
+from steadytd.theory.choose import penalty, resolve
+from steadytd.theory.cure import Cure, Setting
 from steadytd.theory.mean_square import MeanSquare, mean_square
 from steadytd.theory.thresholds import Interval, Pencil, bounds, solution
 from steadytd.theory.variance import Variance, variance
 
 if TYPE_CHECKING:
     import polars as pl
-
-CLOSE = 1.05  # errors within 5 % are equally good
-SOME = 1e-9  # relative size below which a number counts as zero
-
-
-def zeroed(value: float, scale: float) -> float:
-    """The value, or 0 where it is rounding next to `scale`."""
-    return value if abs(value) > SOME * scale else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,17 +124,13 @@ class Analysis:
     @cached_property
     def best_eta(self) -> float:
         """What eta=auto takes: the least error that is clear of poles, crossings, knife edges."""
-        return least_penalty(self.problem, self.penalties, self.policy)
+        return self.penalties.automatic()
 
     @property
-    def penalties(self) -> PenaltyPath:
-        """w(eta) for every penalty, and which of them are clear of trouble."""
-        return penalty_path(self.problem, self.policy)
-
-    @property
-    def errors(self) -> PenaltyErrors:
-        """The errors of w(eta), also at penalties that are off by a factor of two."""
-        return errors_of(self.problem, self.penalties, self.policy)
+    def penalties(self) -> Cure:
+        """Perturbed TD's penalty as a cure: w(eta), its errors, and which penalties are clear."""
+        plain = make_learner("perturbed_td", alpha=1.0, eta=1.0)
+        return penalty(self.problem, plain, self.policy)
 
     def norm(self, values: ArrayLike) -> float:
         """The root of the mean square over the active states that mu visits."""
@@ -152,7 +140,7 @@ class Analysis:
     @property
     def scale(self) -> float:
         """The size of the values and of the rewards, next to which errors may be rounding."""
-        return self.norm(self.moments.v_pi) + self.moments.reward_size
+        return Setting.of(self.problem, self.policy).scale
 
     @cached_property
     def best_error(self) -> float:
@@ -161,8 +149,7 @@ class Analysis:
 
     def error(self, w: Floats) -> float:
         """The error of weights for this target policy."""
-        difference = self.moments.Phi @ w - self.moments.v_pi
-        return float(np.sqrt(self.problem.error_weights(self.policy) @ difference**2))
+        return Setting.of(self.problem, self.policy).error(w)
 
     @property
     def poles(self) -> list[float]:

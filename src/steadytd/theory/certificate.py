@@ -22,12 +22,12 @@ from steadytd.base.wording import visible
 from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem
+from steadytd.theory.advice import advise
 from steadytd.theory.analysis import Analysis
-from steadytd.theory.cures.table import Treatment, treatments
+from steadytd.theory.cure import Cure
+from steadytd.theory.cures import cures_of
 from steadytd.theory.proof.make import prove
-from steadytd.theory.words.advice import advise
-from steadytd.theory.words.overview import overview
-from steadytd.theory.words.recommend import CODE, recommended
+from steadytd.theory.recommend import CODE, overview, recommended
 
 if TYPE_CHECKING:
     import polars as pl
@@ -175,9 +175,9 @@ class Certificate(Displayable, Analysis):
     # Cures
 
     @property
-    def treatments(self) -> tuple[Treatment, ...]:
+    def treatments(self) -> tuple[Cure, ...]:
         """Every cure on this problem; computed when first asked for."""
-        return treatments(self.problem, self.policy)
+        return cures_of(self.problem, self.policy)
 
     @cached_property
     def cures(self) -> pl.DataFrame:

@@ -1,10 +1,7 @@
-"""Choosing `eta` and `ratio` when a learner says "auto" and the model is known.
+"""A hyper-parameter of a law as a cure, and what "auto" chooses when the model is known.
 
 `eta` is the penalty whose fixed point has the least error among those that are clear of every pole
-and every crossing (`margin.py`), up to the theorem's bound (or 1): more than the bound is never
-needed and only pulls the values to zero. Where that penalty is on a knife edge (halving or doubling
-it multiplies the error by more than ten, to more than a tenth of the values' norm), it is the one
-whose error is least when eta is off by a factor of two.
+and every crossing (`Cure.automatic`), up to the theorem's bound (or 1).
 
 `ratio` adds no bias, so it is chosen for speed: the smallest power of two that is at least twice
 the stabilising ratio and reaches nine tenths of the rate at which the slowest mode can decay.
@@ -12,33 +9,26 @@ the stabilising ratio and reaches nine tenths of the rate at which the slowest m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
-import scipy.linalg
 
-from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.parallel import single_threaded
+from steadytd.engine.law import AUTO
 from steadytd.engine.learner import Learner
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
+from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
+from steadytd.mdp.scales import same
 from steadytd.theory import dynamics
-from steadytd.theory.margin import PenaltyPath, path_of
-from steadytd.theory.thresholds import LARGEST_EXACT, Pencil, bounds, real_ones
+from steadytd.theory.closed_form import numbers_of
+from steadytd.theory.cure import ENOUGH, Cure, Setting
+from steadytd.theory.thresholds import Pencil
+from steadytd.theory.variance import noise, variance
 
-GRID = np.linspace(0.0, 1.0, 241) ** 2  # penalties tried, as shares of the largest: dense near 0
-BESIDE = 1.0 + 1e-5  # times the end of an unstable interval: just outside
-ZOOM, ZOOMS = 17, 8  # then so many between the neighbours of the best, so many times
-DOUBLINGS = 30  # of the largest penalty, should none up to it be clear
-TENFOLD = 10.0  # by so much halving or doubling eta multiplies the error on a knife edge,
-MATTERS = 0.1  # and to more than this share of the values' norm
-FLAT = 1e-9  # relative difference of errors below which they are equal
+PROBE = 0.7  # the value at which a law's own matrix is compared with A_lam + eta G
+OPEN = 1e-6  # share of the range by which an end without a closed form is avoided
 RATIOS = 2.0 ** np.arange(-6, 11)
 LARGE_RANK = 60  # from here on only every fourth ratio is tried: eigenvalues take their time
-ENOUGH = 0.9  # of the best rate: the rest costs a much larger second step size
 
 
 def resolve(problem: Problem, learner: Learner, policy: int = 0) -> Learner:
@@ -46,7 +36,7 @@ def resolve(problem: Problem, learner: Learner, policy: int = 0) -> Learner:
     chosen = learner
     for name in learner.automatic:
         if name == "eta":
-            chosen = chosen.replace(eta=best_penalty(problem, chosen.replace(eta=0.0), policy))
+            chosen = chosen.replace(eta=penalty(problem, chosen, policy).automatic())
         elif name == "ratio":
             chosen = chosen.replace(ratio=best_ratio(problem, chosen.replace(ratio=1.0), policy))
         else:
@@ -54,149 +44,66 @@ def resolve(problem: Problem, learner: Learner, policy: int = 0) -> Learner:
     return chosen
 
 
-def best_penalty(
-    problem: Problem, learner: Learner, policy: int = 0, *, clear: bool = True
-) -> float:
-    """The clear eta with the least error of the learner's fixed point."""
-    return least_penalty(problem, path_of(problem, learner, policy), policy, clear=clear)
+def penalty(problem: Problem, learner: Learner, policy: int = 0) -> Cure:
+    """The penalty of a learner as a cure; its own eta and alpha do not matter."""
+    plain = learner.replace(alpha=1.0) if "alpha" in learner.values else learner
+    return law_cure(problem, plain, "eta", policy)
 
 
-def least_penalty(
-    problem: Problem, path: PenaltyPath, policy: int = 0, *, clear: bool = True
-) -> float:
-    """The clear eta with the least error on a path of fixed points, kept off a knife edge.
+def law_cure(problem: Problem, learner: Learner, name: str, policy: int = 0) -> Cure:
+    """One hyper-parameter of a learner as a cure; its own value of it does not matter."""
+    param = learner.algorithm.params[name]
+    inside = min(param.low + 1.0, (param.low + param.high) / 2.0)
+    return _law_cure(problem, learner.replace(**{name: inside}), name, policy)
 
-    If the error does not depend on eta (no rewards), the bound sqrt(gamma_max c_max) - 1 is taken
-    where it is clear, as it is without traces as far as we have seen, and else twice the largest
-    troublesome penalty: a penalty outside the trace may need more than that bound.
 
-    On a knife edge the clear penalty is taken that has the least error when it is off by a factor
-    of two (`PenaltyErrors.off`). With `clear=False` every stable eta counts, however close to a
-    pole, a crossing or a knife edge: what the rules cost is the difference of the two errors.
+@cached(64)
+def _law_cure(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
+    """The mean update is the law's own closed form at every value.
+
+    That of a penalty is A_lam + eta G, whose crossings are known, unless the traces are scaled.
     """
-    found = _least_penalty(problem, path, policy, clear, off=False)
-    if clear and errors_of(problem, path, policy).knife_edge(found):
-        return _least_penalty(problem, path, policy, clear, off=True)
-    return found
+    law, setting = learner.law, Setting.of(problem, policy)
+    m, param, numbers = setting.m, learner.algorithm.params[name], numbers_of(learner)
+    sizes = None if m.compact is None else np.tile(m.span.sizes, len(law.vectors))
+
+    def system(value: float) -> Expectation:
+        e = dynamics.reduced_form(law, m, {**numbers, name: value})
+        return e if sizes is None else Expectation(e.M / np.outer(sizes, sizes), e.g / sizes)
+
+    def with_value(value: float | str) -> Learner:
+        return learner.replace(**{name: value})
+
+    def chosen() -> float:
+        return float(resolve(problem, with_value(AUTO), policy)[name])
+
+    def finite(value: float) -> bool:
+        return variance(problem, with_value(value), policy).finite
+
+    def own_noise(value: float) -> float | None:
+        return noise(problem, with_value(value), policy)
+
+    high, carries = param.high, learner.traced or bool(law.memory)
+    pencil = Pencil.of(m, float(learner[law.trace_param]) if learner.traced else 0.0)
+    penalised = name == "eta" and (law.block is not None or _adds_penalty(system(PROBE), pencil))
+    try:
+        system(min(high, 1e6))
+    except InputError:
+        high -= OPEN * (high - param.low)
+    fixed = [law.trace_param, learner.algorithm.variant_param] if learner.traced else []
+    return Cure(
+        name=learner.name, amount=name, setting=setting, low=param.low, high=high,
+        open_below=param.above, whole=param.whole, sizes=sizes, learner=with_value,
+        system=(lambda eta: Expectation(pencil.A(eta), pencil.b)) if penalised else system,
+        pencil=pencil if penalised else None, chosen=chosen if param.auto else None,
+        settings={k: learner[k] for k in fixed if k and k != name},
+        finite=finite if carries else None, own_noise=own_noise if carries else None,
+    )  # fmt: skip
 
 
-def knife_edge(problem: Problem, path: PenaltyPath, policy: int = 0) -> float | None:
-    """The clear penalty of least error, if it is on a knife edge; else None."""
-    eta = _least_penalty(problem, path, policy, True, off=False)
-    return eta if errors_of(problem, path, policy).knife_edge(eta) else None
-
-
-@dataclass(frozen=True, eq=False)
-class PenaltyErrors:
-    """The errors of the fixed points on a path, with the weights of states in them."""
-
-    path: PenaltyPath
-    states: Floats
-
-    @cached_property
-    def size(self) -> float:
-        """The norm of the true values, in which errors are measured."""
-        return float(np.sqrt(self.states @ self.path.moments.v_pi**2))
-
-    @property
-    def scale(self) -> float:
-        """The size of the values and of the rewards, next to which errors may be rounding."""
-        return self.size + self.path.moments.reward_size
-
-    def at(self, eta: float) -> float:
-        """The error at a penalty; infinite at a pole."""
-        w = self.path.weights(eta)
-        if w is None:
-            return float("inf")
-        difference = self.path.moments.Phi @ w - self.path.moments.v_pi
-        return float(np.sqrt(self.states @ difference**2))
-
-    @cached_property
-    def turns(self) -> list[float]:
-        """Where the error may be least: all penalties at which it has slope 0, and its last ones.
-
-        The square of the error is rational in eta. With w = A^-1 b, p = A^-1 G w, q = A'^-1 W p, W
-        the features' squares and V their products with v_pi, its slope is 2 (V'p - b'q). That is 0
-        where the matrix of these equations, which is linear in eta, is singular. The last ones are
-        those where stability ends.
-        """
-        ends = [e for low, high in self.path.unstable for e in (low / BESIDE, high * BESIDE)]
-        path, m, pencil = self.path, self.path.moments, self.path.pencil
-        if path.definite == float("inf") or pencil.rank > LARGEST_EXACT or not self.size:
-            return ends
-        X, A, G, b = m.Phi @ pencil.Q, pencil.A0, pencil.G, pencil.b[:, None] / self.size
-        W, V = X.T * self.states @ X, X.T @ (self.states * m.v_pi)[:, None] / self.size
-        o, none = np.zeros_like(A), np.zeros_like(b)
-        slope = np.block([[A, o, o, -b], [-G, A, o, none], [o, -W, A.T, none],
-                          [none.T, -V.T, b.T, np.zeros((1, 1))]])  # fmt: skip
-        with np.errstate(divide="ignore", invalid="ignore"):
-            part = scipy.linalg.block_diag(G, G, G, [0.0])
-            found = -np.asarray(scipy.linalg.eigvals(slope, part), dtype=np.complex128)
-        return ends + real_ones(found)
-
-    def beside(self, eta: float) -> list[float]:
-        """The errors at half and at twice the penalty, as far as those are stable."""
-        return [self.at(e) for e in (eta / 2.0, 2.0 * eta) if self.path.is_stable(e)]
-
-    def off(self, eta: float) -> float:
-        """The worst error if eta is off by a factor of two, either way, or not at all."""
-        return max(self.at(eta), *self.beside(eta), 0.0)
-
-    def knife_edge(self, eta: float) -> bool:
-        """Whether halving or doubling eta multiplies the error by more than ten.
-
-        And makes it larger than a tenth of the values: below that nobody needs to care.
-        """
-        return self.off(eta) > max(TENFOLD * self.at(eta), MATTERS * self.size)
-
-
-@kept(64)
-def errors_of(problem: Problem, path: PenaltyPath, policy: int = 0) -> PenaltyErrors:
-    """The errors along a path (kept with it)."""
-    return PenaltyErrors(path, problem.error_weights(policy))
-
-
-@kept(256)
-@single_threaded
-def _least_penalty(
-    problem: Problem, path: PenaltyPath, policy: int, clear: bool, off: bool
-) -> float:
-    errors = errors_of(problem, path, policy)
-    error = errors.off if off else errors.at
-    allowed = path.is_clear if clear else path.is_stable
-    m = problem.moments(policy)
-    calm, limit = max(0.0, bounds(m)["sqrt_kappa"]), max(1.0, bounds(m)["paper"])
-    for _ in range(DOUBLINGS):
-        more = (e for e in (*path.edges, *errors.turns) if 0.0 <= e <= limit)
-        grid = np.array(sorted({*(GRID * limit), *more}))
-        found = _least(error, allowed, grid)
-        if found is not None:
-            break
-        limit *= 2.0
-    else:
-        raise InputError(
-            f"every eta up to {limit / 2.0:g} is too close to an unstable one on {problem.name}; "
-            "use another learner."
-        )
-    some = [error(eta) for eta in grid[::20] if allowed(eta)]
-    if some and max(some) - min(some) <= FLAT * errors.scale:
-        return calm if allowed(calm) else 2.0 * path.largest
-    for _ in range(ZOOMS):
-        i = int(np.searchsorted(grid, found))
-        grid = np.linspace(grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)], ZOOM)
-        grid = np.array(sorted({*grid.tolist(), found}))
-        closer = _least(error, allowed, grid)
-        found = found if closer is None else closer
-    return found
-
-
-def _least(
-    error: Callable[[float], float], allowed: Callable[[float], bool], etas: Floats
-) -> float | None:
-    """The allowed eta with the least error (the first of equals), or None."""
-    errors = np.array([error(float(eta)) for eta in etas])
-    order = np.argsort(errors, kind="stable")
-    return next((float(etas[i]) for i in order if allowed(float(etas[i]))), None)
+def _adds_penalty(seen: Expectation, pencil: Pencil) -> bool:
+    """Whether M(eta) is the pencil's A_0 + eta G and g its b, seen at one penalty."""
+    return same(seen.M, pencil.A(PROBE)) and same(seen.g, pencil.b)
 
 
 def stabilising_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:
@@ -205,7 +112,7 @@ def stabilising_ratio(problem: Problem, learner: Learner, policy: int = 0) -> fl
     return max(0.0, Pencil.of(problem.moments(policy), lam).eta_pd)
 
 
-@kept(256)
+@cached(256)
 @single_threaded
 def best_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:
     """The smallest power of two, at least twice the stabilising ratio, that is fast enough."""

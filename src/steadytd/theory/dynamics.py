@@ -9,24 +9,24 @@ the mean weights are after n steps.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from steadytd.base.arrays import Floats, repeated
 from steadytd.base.errors import InputError
+from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
-from steadytd.mdp.kept import kept
-from steadytd.mdp.moments import Expectation
-from steadytd.mdp.problem import Problem
-from steadytd.mdp.scales import Complexes, Rates, graded_rates, rates_of, scaled_solution
+from steadytd.mdp.cached import cached
+from steadytd.mdp.moments import Expectation, Moments
+from steadytd.mdp.scales import Complexes, Rates, graded_rates, rates_of, same, scaled_solution
 from steadytd.theory.closed_form import closed_form, numbers_of
 
 EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
 TINY = 1e-150  # below it a number's square underflows
 SINGULAR = 1e12  # condition number from which on a matrix counts as singular
-SAME = 1e-9  # relative difference below which two matrices are the same
 
 
 def expectation(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
@@ -36,20 +36,24 @@ def expectation(problem: Task, learner: Learner, policy: int = 0) -> Expectation
 
 
 def reduced(problem: Task, learner: Learner, policy: int = 0) -> Expectation:
-    """The mean update on the row space of Phi; weights outside it never change the values.
+    """The mean update on the row space of Phi; weights outside it never change the values."""
+    require_match(problem, learner, policy)
+    return reduced_form(learner.law, problem.moments(policy), numbers_of(learner))
+
+
+def reduced_form(law: Law, m: Moments, numbers: Mapping[str, float]) -> Expectation:
+    """The mean update of a law on the row space.
 
     Where features differ much in size, the law is asked for its mean update with the features
     Phi Q (`Moments.compact`), unless its steps depend on more than inner products of features.
     """
-    full = expectation(problem, learner, policy)
-    m = problem.moments(policy)
-    blocks = repeated(m.row_space, len(full.g) // problem.n_features)
+    full = closed_form(law, m, numbers)
+    blocks = repeated(m.row_space, len(full.g) // m.n_features)
     e = Expectation(M=blocks.T @ full.M @ blocks, g=blocks.T @ full.g)
     if m.compact is None:
         return e
-    own = closed_form(learner.law, m.compact, numbers_of(learner))
-    same = own.M.shape == e.M.shape and np.abs(own.M - e.M).max() <= SAME * np.abs(e.M).max()
-    return own if same else e
+    own = closed_form(law, m.compact, numbers)
+    return own if same(own.M, e.M) else e
 
 
 def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
@@ -76,7 +80,7 @@ def fixed_point(problem: Task, learner: Learner, policy: int = 0) -> Floats:
     return np.asarray(w)
 
 
-@kept(256)
+@cached(256)
 def decay_rates(problem: Task, learner: Learner, policy: int = 0) -> Complexes:
     """The eigenvalues of M on the row space: the mean update is stable if all have Re > 0."""
     rates = _rates(problem, learner, policy).values
@@ -136,19 +140,6 @@ def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -
             for factor in step_factors(0, steps, power, delay)[every - 1 :: every]:
                 y = y + alpha * factor * (e.g - e.M @ y)
     return np.asarray(y[: problem.n_features])
-
-
-def follow_on_growth(problem: Problem, policy: int = 0) -> float:
-    """By what factor a step multiplies the second moment of ETD's follow-on trace.
-
-    F <- gamma rho F + i gives E[F^2 | s'] a linear recursion with the matrix
-    sum_a pi^2/mu p gamma^2; from spectral radius 1 on, the variance of F is infinite.
-    """
-    m = problem.moments(policy)
-    squares = np.divide(m.pi**2, m.mu, out=np.zeros_like(m.pi), where=m.mu > 0.0)
-    squares[~problem.active_in(policy)] = 0.0
-    growth = np.einsum("sa,sat,sat->st", squares, m.P, m.gamma**2)
-    return float(np.abs(np.linalg.eigvals(growth)).max())
 
 
 def best_error(problem: Task, policy: int = 0) -> float:

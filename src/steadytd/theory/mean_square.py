@@ -26,7 +26,7 @@ from steadytd.base.arrays import Floats, repeated
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.facts import named
 from steadytd.engine.learner import Learner
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.theory import dynamics
@@ -42,7 +42,7 @@ HIDDEN = 7e13  # 1/64 of the largest X that rounding leaves: one above it may be
 LINEAR = 1e-9  # relative difference below which a step is linear in alpha
 
 
-@kept(64)
+@cached(64)
 @single_threaded
 def mean_square(problem: Problem, learner: Learner, policy: int = 0) -> MeanSquare | None:
     """The second moments of a learner; its own alpha does not matter. None where unknown.

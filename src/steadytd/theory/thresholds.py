@@ -2,10 +2,16 @@
 
 All matrices live on the row space of the features of the states that mu visits: there G is positive
 definite, and weights outside it never change a value. `docs/theory.md` derives every statement.
+
+The search for stable sets that every cure uses is here, too. Where the matrix of a mean update is
+linear in the cure's parameter, `Eigen` and `pair_crossings` give the parameters at which its
+eigenvalues cross the imaginary axis. Elsewhere `sign_changes` finds them by a scan, and
+`unstable_intervals` judges the intervals between them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -16,7 +22,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.scales import rates_of, slowest
 
@@ -48,7 +54,7 @@ class Pencil:
     sizes: Floats | None = None  # None: all 1
 
     @staticmethod
-    @kept(64)
+    @cached(64)
     def of(m: Moments, lam: float = 0.0) -> Pencil:
         """The pencil of one problem and target policy (kept, since much asks for it)."""
         Q, sizes = m.row_space, m.span.sizes
@@ -145,9 +151,7 @@ class Pencil:
         low, high = self.definite_range
         if self.rank > LARGEST_EXACT:
             return [p for p in self.poles if self._scan_from <= p <= high]
-        found = list(self.poles)
-        if self.rank > 1:
-            found += real_ones(-_eigenvalues(self._sums(self.A0), self._sums(self.G)))
+        found = [*self.poles, *pair_crossings(self.A0, self.G, self.sizes)]
         slack = 1e-9 * (1.0 + abs(low) + abs(high))
         return sorted(c for c in found if low - slack <= c <= high + slack)
 
@@ -167,15 +171,6 @@ class Pencil:
         """The eigenvalues of A(eta), by which the learner's steps change its modes."""
         return rates_of(self.A(eta), self.sizes).values
 
-    def _sums(self, A: Floats) -> Floats:
-        """The bialternate sum of sizes^2 A, with rows scaled to about 1 where they differ."""
-        if self.sizes is None:
-            return bialternate(A)
-        rows, columns = np.tril_indices(self.rank, -1)
-        squares = self.sizes**2
-        largest = np.maximum(squares[rows], squares[columns])
-        return np.asarray(bialternate(squares[:, None] * A) / largest[:, None])
-
     @cached_property
     def unstable(self) -> list[Interval]:
         """The open intervals, between crossings, on which A(eta) is not stable."""
@@ -183,13 +178,7 @@ class Pencil:
         margin = 1.0 + abs(low) + abs(high)
         usable = [0.0] if low < 0.0 < high else []
         ends = sorted([low - margin, *self.crossings, *usable, max([high, *self.crossings])])
-        intervals: list[Interval] = []
-        for left, right in pairwise(ends):
-            if right - left <= 1e-12 * margin or self.slowest((left + right) / 2.0) > 0.0:
-                continue
-            adjacent = intervals and left - intervals[-1][1] <= 1e-12 * margin
-            intervals.append((intervals.pop()[0] if adjacent else left, right))
-        return intervals
+        return unstable_intervals(self.slowest, ends, 1e-12 * margin)
 
     @property
     def eta_hurwitz(self) -> float:
@@ -233,15 +222,62 @@ class Pencil:
         """Crossings between neighbouring points of a scan, which has a point on each side of every
         pole: a complex pair that crosses close to a pole would otherwise go unnoticed.
         """
-        from scipy.optimize import brentq
-
         least, high = self._scan_from, self.eta_pd
         even = np.linspace(least, high, SCAN_POINTS if high > 0.0 else SCAN_POINTS // 4)
         marks = [least, *(p for p in self.poles if least < p < high), high]
-        grid = sorted({*even.tolist(), *((a + b) / 2.0 for a, b in pairwise(marks))})
-        values = [self.slowest(eta) for eta in grid]
-        change = [i for i, (a, b) in enumerate(pairwise(values)) if (a > 0.0) is not (b > 0.0)]
-        return [float(brentq(self.slowest, grid[i], grid[i + 1], xtol=1e-10)) for i in change]
+        beside_poles = ((a + b) / 2.0 for a, b in pairwise(marks))
+        return sign_changes(self.slowest, {*even.tolist(), *beside_poles})
+
+
+def sign_changes(slowest: Callable[[float], float], points: Iterable[float]) -> list[float]:
+    """Where the verdict `slowest(a) > 0` changes between neighbouring points, in ascending order.
+
+    Two changes between the same neighbours go unnoticed.
+    """
+    from scipy.optimize import brentq
+
+    grid = sorted(points)
+    stable = [slowest(a) > 0.0 for a in grid]
+    change = [i for i, (a, b) in enumerate(pairwise(stable)) if a is not b]
+    return [float(brentq(slowest, grid[i], grid[i + 1], xtol=1e-14)) for i in change]
+
+
+def unstable_intervals(
+    slowest: Callable[[float], float], ends: Sequence[float], tiny: float
+) -> list[Interval]:
+    """The intervals between neighbouring ends in whose middle nothing is stable, joined.
+
+    The verdict must not change inside an interval. Those of length `tiny` are passed over, and an
+    infinite one is judged as far beyond its start as the other ends reach.
+    """
+    found: list[Interval] = []
+    for left, right in pairwise(ends):
+        middle = (left + right) / 2.0 if np.isfinite(right) else 2.0 * left - ends[0] + 1.0
+        if right - left <= tiny or slowest(middle) > 0.0:
+            continue
+        adjacent = found and left - found[-1][1] <= tiny
+        found.append((found.pop()[0] if adjacent else left, right))
+    return found
+
+
+def pair_crossings(M0: Floats, M1: Floats, sizes: Floats | None = None) -> list[float]:
+    """The parameters a at which two eigenvalues of sizes^2 (M_0 + a M_1) sum to zero.
+
+    There its bialternate sum is singular, which is linear in a.
+    """
+    if len(M0) == 1:
+        return []
+    if sizes is None:
+        sums = bialternate(M0), bialternate(M1)
+    else:  # rows of very different sizes are scaled to about 1
+        rows, columns = np.tril_indices(len(M0), -1)
+        squares = sizes[:, None] ** 2
+        largest = np.maximum(squares[rows], squares[columns])
+        sums = bialternate(squares * M0) / largest, bialternate(squares * M1) / largest
+    from scipy.linalg import eigvals
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return real_ones(-np.asarray(eigvals(*sums), dtype=np.complex128))
 
 
 def bounds(m: Moments) -> dict[str, float]:
@@ -320,13 +356,6 @@ class Eigen(NamedTuple):
         groups = [self.values[group == i] for i in np.unique(group)]
         found = [(pole, g) for g in groups for pole in real_ones(-g.mean(keepdims=True))]
         return {pole: float(np.abs(g + pole).max()) for pole, g in found}
-
-
-def _eigenvalues(A: Floats, G: Floats) -> Complexes:
-    """Those l with A y = l G y for some y."""
-    from scipy.linalg import eigvals
-
-    return np.asarray(eigvals(A, G), dtype=np.complex128)
 
 
 def real_ones(values: Complexes) -> list[float]:

@@ -103,7 +103,7 @@ def estimate_behavior(
     """
     folds, sample_rows = whole("folds", folds, 2), whole("sample_rows", sample_rows, 2)
     _check(classifier, floor)
-    log.meaning.need_actions(log.files[0], "the behaviour policy is to be estimated")
+    log.schema.require_actions(log.files[0], "the behaviour policy is to be estimated")
     obs, action, episode, rows = sample_rows_of(log, sample_rows, seed)
     actions = distinct(action, log)
     taken = np.searchsorted(actions, action)

@@ -9,8 +9,8 @@ from typing import Any
 from steadytd.base.errors import InputError
 from steadytd.evaluation.behavior.behavior import estimate_behavior, with_estimated_behavior
 from steadytd.logs.columns import ColumnMap
-from steadytd.logs.decode.meaning import Policy
 from steadytd.logs.log import Log, open_log
+from steadytd.logs.policies import Policy
 
 
 def opened(

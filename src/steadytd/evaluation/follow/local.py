@@ -68,8 +68,8 @@ def features_of(batch: LogBatch, features: FeatureMap, room: Room) -> Floats:
 
 def wanted(part: Log) -> tuple[str, ...]:
     """The optional fields of a batch that are needed: actions where they are single numbers."""
-    actions = ("action",) if part.meaning.numeric_actions else ()
-    return (*WANTED, *actions, *(("probs",) if part.meaning.policies_known else ()))
+    actions = ("action",) if part.schema.numeric_actions else ()
+    return (*WANTED, *actions, *(("probs",) if part.schema.whole else ()))
 
 
 def read(part: Log) -> Iterator[LogBatch]:

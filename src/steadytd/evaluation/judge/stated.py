@@ -12,8 +12,8 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import whole
-from steadytd.logs.decode.checks import LARGEST
 from steadytd.logs.log import Log
+from steadytd.logs.values import LARGEST
 
 
 class Stated(NamedTuple):

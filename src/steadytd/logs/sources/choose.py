@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.logs.sources.arrow import MemorySource
 from steadytd.logs.sources.csv import CSV_SUFFIXES, CsvSource
+from steadytd.logs.sources.memory import MemorySource
 from steadytd.logs.sources.minari import minari_source
 from steadytd.logs.sources.parquet import ParquetSource
 from steadytd.logs.sources.source import LogSource

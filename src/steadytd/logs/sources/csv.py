@@ -10,8 +10,7 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.faults import Place
-from steadytd.logs.sources.source import Chunk, cannot_read
+from steadytd.logs.sources.source import Chunk, LogSource, cannot_read
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 BLOCK = 1 << 22  # bytes parsed at a time
@@ -23,7 +22,7 @@ CONVERSION = re.compile(
 
 
 @dataclass(frozen=True)
-class CsvSource:
+class CsvSource(LogSource):
     """One or many CSV files with a header; observations stand in numbered columns.
 
     Rows are counted from 0 after the header, without empty lines.
@@ -32,7 +31,6 @@ class CsvSource:
     files: tuple[str, ...]
     schemas: tuple[Any, ...]
     types: Mapping[str, Any] = field(default_factory=dict)
-    rows: int | None = None
 
     @classmethod
     def of(cls, paths: Sequence[Path]) -> CsvSource:
@@ -40,16 +38,18 @@ class CsvSource:
         names = tuple(map(str, paths))
         return cls(names, tuple(_schema(name) for name in names))
 
+    @property
+    def rows(self) -> None:
+        """Not known before reading."""
+
     def with_types(self, columns: Columns) -> CsvSource:
         """Types from what the columns mean: a number that looks whole at first may not stay so."""
         import pyarrow as pa
 
-        single = (columns.reward, columns.discount, columns.behavior, *columns.targets.values())
-        numbers = (*columns.obs, *columns.next_obs, *columns.distributions(), *single)
-        types = {name: pa.float64() for name in numbers if name is not None}
-        types |= {name: pa.int64() for name in (columns.episode_id, columns.t)}
-        flags = (columns.terminated, columns.truncated)
-        types |= {name: pa.bool_() for name in flags if name is not None}
+        numbers = (*columns.numbers(), *(name for names in columns.wide() for name in names))
+        types = dict.fromkeys(numbers, pa.float64())
+        types |= dict.fromkeys(columns.whole_numbers(), pa.int64())
+        types |= dict.fromkeys(columns.flags(), pa.bool_())
         schemas = tuple(
             pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
             for schema in self.schemas
@@ -70,12 +70,12 @@ class CsvSource:
         """Parse from the beginning and pass on the rows asked for."""
         row = 0
         for file in self.files:
-            for place, batch in self._file(file, names):
+            for _, at, batch in self._file(file, names):
                 low = max(begin - row, 0)
                 high = batch.num_rows if end is None else min(end - row, batch.num_rows)
                 for i in range(low, high, batch_rows):
                     part = batch.slice(i, min(batch_rows, high - i))
-                    yield Chunk(Place(file, place.row + i), part)
+                    yield Chunk(file, at + i, part)
                 row += batch.num_rows
                 if end is not None and row >= end:
                     return
@@ -93,7 +93,7 @@ class CsvSource:
                 return
             except Exception as error:
                 raise _explain(name, header, error) from error
-            yield Chunk(Place(name, row), batch)
+            yield Chunk(name, row, batch)
             row += batch.num_rows
 
 
@@ -142,9 +142,9 @@ def _explain(name: str, header: Sequence[str], error: Exception) -> InputError:
     if found is None or int(found[1]) >= len(header):
         return cannot_read(name, error)
     row = f"row {int(found[2]) - 2} (counted from 0)" if found[2] else "in one of its rows"
-    wanted = {"int64": "a whole number", "bool": "true or false", "double": "a number"}
+    expected = {"int64": "a whole number", "bool": "true or false", "double": "a number"}
     return InputError(
         f"{name}: column '{header[int(found[1])]}', {row}: must be "
-        f"{wanted.get(found[3], 'of type ' + found[3])}, got '{found[4].strip()}'; correct it, or "
-        "name another column in the column map."
+        f"{expected.get(found[3], 'of type ' + found[3])}, got '{found[4].strip()}'; correct it, "
+        "or name another column in the column map."
     )

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from steadytd.base.wording import figures
-from steadytd.report.figures import as_text, data_of, styled
+from steadytd.base.numbers import number
+from steadytd.report.figures import data_of, heading, styled
 from steadytd.report.palette import GOOD, HUES, INK, PALE, SHADE
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.cures.table import Treatment
+from steadytd.theory.cure import Cure
 
 PANEL, COLUMNS = (250, 150), 3
 PLAIN = HUES[2]
 CLOSE_TO_ZERO = 1e-3  # of the largest error shown
 
 
-def cure_rows(
-    c: Certificate, treatments: Sequence[Treatment] | None = None
-) -> list[dict[str, Any]]:
+def cure_rows(c: Certificate, treatments: Sequence[Cure] | None = None) -> list[dict[str, Any]]:
     """Each cure: what is unstable, the best amount, and its error, noise and largest step size."""
     rows, use = [], recommended(c)
     for t in treatments or c.treatments:
@@ -32,41 +31,39 @@ def cure_rows(
                 "recommended": t is use,
                 "short": _short(t),
                 "unstable": unstable(t),
-                "best": "none" if t.best is None else f"{row['amount']} {t.best:.4g}",
-                "error": "none" if t.best is None else figures(row["error"]),
+                "best": "none" if t.best is None else f"{row['amount']} {number(t.best)}",
+                "error": "none" if t.best is None else number(row["error"]),
                 "noise": _noise(row["noise"]) if t.best is not None else "none",
-                "alpha": "" if alpha is None else figures(alpha),
+                "alpha": number(alpha),
             }
         )
     return rows
 
 
-def _short(t: Treatment) -> str:
+def _short(t: Cure) -> str:
     """The name with what is not a number in its settings: fits into a narrow column."""
-    words = [value for value in t.cure.settings.values() if isinstance(value, str)]
-    return ", ".join([t.cure.name, *words])
+    words = [value for value in t.settings.values() if isinstance(value, str)]
+    return ", ".join([t.name, *words])
 
 
 def _noise(noise: float | None) -> str:
-    if noise is None:
-        return "not known"
-    return "inf" if noise == float("inf") else f"{noise:.3g}" if noise < 1e5 else f"{noise:.0e}"
+    return "not known" if noise is None else "infinite" if noise == inf else number(noise, 3)
 
 
-def unstable(t: Treatment) -> str:
+def unstable(t: Cure) -> str:
     """The amounts that are not stable, in words; with a star where a scan has found them."""
-    cure, end, parts = t.cure, t.cure.high, []
-    for lo, hi in t.found.unstable:
+    end, parts = t.high, []
+    for lo, hi in t.unstable:
         if hi >= end:
-            parts.append("all" if lo == cure.low else f"from {lo:.4g}")
-        elif lo == cure.low:
-            parts.append(f"<{hi + 1.0 if cure.whole else hi:.4g}")
+            parts.append("all" if lo == t.low else f"from {number(lo)}")
+        elif lo == t.low:
+            parts.append(f"below {number(hi + 1.0 if t.whole else hi)}")
         else:
-            parts.append(f"{lo:.4g}" if lo == hi else f"{lo:.4g} to {hi:.4g}")
-    return (", ".join(parts) or "none") + ("" if t.found.exact else "*")
+            parts.append(f"{number(lo)}" if lo == hi else f"{number(lo)} to {number(hi)}")
+    return (", ".join(parts) or "none") + ("" if t.exact else "*")
 
 
-def recommended(c: Certificate) -> Treatment | None:
+def recommended(c: Certificate) -> Cure | None:
     """The cure that is recommended; None if that is a learner without its amount of a cure."""
     use = c.recommended(cures=True)
     if use is None:
@@ -74,16 +71,12 @@ def recommended(c: Certificate) -> Treatment | None:
     params = {k: v for k, v in use.numbers["params"].items() if k != "lam" or v}
     asked = (use.numbers["learner"], params)
     return next(
-        (
-            t
-            for t in c.treatments
-            if asked == (t.cure.name, {**t.cure.settings, t.cure.amount: t.best})
-        ),
+        (t for t in c.treatments if asked == (t.name, {**t.settings, t.amount: t.best})),
         None,
     )
 
 
-def ordered(c: Certificate) -> list[Treatment]:
+def ordered(c: Certificate) -> list[Cure]:
     """The cures as pages show them: the recommended one first."""
     use = recommended(c)
     return sorted(c.treatments, key=lambda t: t is not use)
@@ -96,27 +89,23 @@ def cures_chart(c: Certificate) -> Any:
     zero = c.error(np.zeros(c.problem.n_features))
     flat = zero < 1e-12
     use = recommended(c)
-    lowest = min([t.error or 0.0 for t in c.treatments if t.best is not None] + [c.best_error])
+    lowest = min([t.best_error or 0.0 for t in c.treatments if t.best is not None] + [c.best_error])
     high = 5.0 * max(zero, c.best_error)
     low = max(0.7 * lowest, CLOSE_TO_ZERO * high)
     scale = alt.Scale(domain=[-0.1, 1.0]) if flat else alt.Scale(type="log", domain=[low, high])
     panels = [_panel(t, scale, 0.0 if flat else low, t is use) for t in ordered(c)]
-    heading = alt.TitleParams(
-        "What each cure costs: error of the fixed point over its amount",
-        subtitle=[
-            "grey: not stable; orange line: stable from here on; dot: the amount to take; "
-            "green: the one that is recommended",
-            "the true value is zero, so every stable amount is right"
-            if flat
-            else "errors outside the range are cut off; no dot: no stable amount",
-        ],
-        anchor="start",
-        offset=12,
-    )
-    return styled(alt.concat(*panels, columns=COLUMNS).properties(title=heading))
+    notes = [
+        "grey: not stable; orange line: stable from here on; dot: the best amount; "
+        "green: the one that is recommended",
+        "the true value is zero, so every stable amount is right"
+        if flat
+        else "errors outside the range are cut off; no dot: no stable amount",
+    ]
+    title = heading("What each cure costs: error of the fixed point over its amount", notes)
+    return styled(alt.concat(*panels, columns=COLUMNS).properties(title=title))
 
 
-def _panel(t: Treatment, scale: Any, low: float, recommended: bool) -> Any:
+def _panel(t: Cure, scale: Any, low: float, recommended: bool) -> Any:
     """One cure. Where the verdict changes the line begins anew."""
     import altair as alt
 
@@ -132,31 +121,31 @@ def _panel(t: Treatment, scale: Any, low: float, recommended: bool) -> Any:
             verdict = "stable" if point["stable"] else "not stable"
             stable = int(point["stable"])
             rows.append({**shown, "stable": stable, "piece": piece, "verdict": verdict})
-    nothing = {"amount": t.cure.low, "error": low, "stable": 0, "piece": 0, "verdict": "none"}
+    nothing = {"amount": t.low, "error": low, "stable": 0, "piece": 0, "verdict": "none"}
     rows = rows or [nothing]
     amounts = [row["amount"] for row in rows]
-    kind: Any = "linear" if t.cure.high <= 1.0 else "symlog" if not t.cure.whole else "log"
-    if t.cure.whole and t.cure.low == 0.0:
+    kind: Any = "linear" if t.high <= 1.0 else "symlog" if not t.whole else "log"
+    if t.whole and t.low == 0.0:
         kind = "symlog"
-    first, last = min(amounts), max(*amounts, t.cure.low + 1e-9)
-    if t.cure.whole:  # room for the dots at the ends
+    first, last = min(amounts), max(*amounts, t.low + 1e-9)
+    if t.whole:  # room for the dots at the ends
         first, last = (first / 1.1, last * 1.1) if kind == "log" else (first - 0.1, last * 1.1)
     x = alt.X(
         "amount:Q",
-        title=t.cure.amount,
+        title=t.amount,
         scale=alt.Scale(type=kind, domain=[first, last], nice=False),
         axis=alt.Axis(grid=False, tickCount=4, format=".3~r", labelOverlap=True),
     )
     y = alt.Y("error:Q", title="error", scale=scale, axis=alt.Axis(format="~g", tickCount=4))
-    lines = alt.Chart(as_text(rows)).encode(x=x, y=y, detail="piece:N")
+    lines = alt.Chart(data_of(rows)).encode(x=x, y=y, detail="piece:N")
     good = lines.transform_filter("datum.stable == 1")
     says = [
-        alt.Tooltip("amount:Q", title=t.cure.amount, format=".4~g"),
+        alt.Tooltip("amount:Q", title=t.amount, format=".4~g"),
         alt.Tooltip("error:Q", format=".4~g"),
         alt.Tooltip("verdict:N", title="mean update"),
     ]
     mark: dict[str, Any] = {"clip": True, "strokeWidth": 2.2}
-    dots: dict[str, Any] = {"clip": True, "size": 40 if t.cure.whole else 14, "opacity": 1.0}
+    dots: dict[str, Any] = {"clip": True, "size": 40 if t.whole else 14, "opacity": 1.0}
     colour = GOOD if recommended else PLAIN
     layers = [
         lines.transform_filter("datum.stable == 0").mark_line(color=PALE, **mark),
@@ -164,12 +153,12 @@ def _panel(t: Treatment, scale: Any, low: float, recommended: bool) -> Any:
         good.mark_line(color=colour, **mark).encode(tooltip=says),
         good.mark_circle(color=colour, **dots),
     ]
-    start = t.found.stable_from(t.cure)
-    if start is not None and start > t.cure.low:
+    start = t.stable_from
+    if start is not None and start > t.low:
         rule = alt.Chart(data_of([{"amount": start}])).encode(x=x)
         layers.append(rule.mark_rule(color=SHADE, strokeDash=[4, 3]))
     if t.best is not None:
-        best = [{"amount": t.best, "error": max(t.error or 0.0, low)}]
+        best = [{"amount": t.best, "error": max(t.best_error or 0.0, low)}]
         chosen = alt.Chart(data_of(best)).encode(x=x, y=y)
         layers.append(chosen.mark_point(size=110, filled=True, color=colour, opacity=1, clip=False))
     name = f"{t.title}: recommended" if recommended else t.title

@@ -1,29 +1,33 @@
 """The certificate's three pictures: eigenvalues, error over eta, values per state.
 
-In a page they follow a dial: `moves` are the penalties at which it stops, and the parameter `at`
-is the number of its stop.
+In a page they follow a dial over eta, whose parameter `at` is the number of its stop. What is known
+at each stop is computed beforehand, so that the page computes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from string import ascii_lowercase
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.numbers import number
 from steadytd.learners import algorithm
-from steadytd.report.certificate.letters import keys, marks
-from steadytd.report.certificate.moves import Move, stop
-from steadytd.report.figures import channels, data_of, dotted, edge_signs, styled
-from steadytd.report.palette import GOOD, INK, RAMP, SHADE, SOFT, Look, look, looks
+from steadytd.report.figures import channels, data_of, dotted, edge_signs, heading, styled
+from steadytd.report.palette import GOOD, INK, PALE, RAMP, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.words.overview import compared
+from steadytd.theory.recommend import compared
+from steadytd.theory.thresholds import Complexes
 
 NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines
 EIGENVALUE_STEPS = 61
 PATH_STEPS = 400
+MOST_NUMBERS = 24_000  # values and eigenvalues of all stops of the dial together
+STOPS = 120
+NEAR = 0.028  # of the axis: marks of thresholds that are closer share a place
 ERROR, BOUND, ZERO, BEST = "its error", "bound of it", "predicting zero", "best linear fit"
 
 
@@ -32,31 +36,78 @@ def penalised() -> Look:
     return look(next(law.name for law in compared() if "eta" in law.params))
 
 
-def _dot() -> dict[str, Any]:
-    """The mark that follows the dial."""
-    return {"filled": True, "opacity": 1, "stroke": "white", "color": penalised().colour}
-
-
 def largest_eta(c: Certificate) -> float:
     """How far the pictures look: beyond every threshold and bound that needs no policies."""
     return 1.15 * max(1.0, c.bounds["paper"], c.best_eta)
 
 
-def _titled(layers: Sequence[Any], title: str, notes: Any, size: tuple[int, int]) -> Any:
+class Stop(NamedTuple):
+    """One stop of the dial: eta, eigenvalues of A(eta), values and error of the fixed point."""
+
+    eta: float
+    rates: Complexes
+    values: Floats | None  # None where there is no fixed point
+    error: float | None
+    texts: dict[str, str]  # as on the terminal
+
+
+def dial_etas(c: Certificate, etas: Sequence[float], top: float) -> list[float]:
+    """The penalties at which the dial stops: round numbers, four times as dense near 0.
+
+    The penalties that were asked about, and the one that eta=auto takes, are among them.
+    """
+    wanted = min(STOPS, max(12, MOST_NUMBERS // (c.problem.n_states + 2 * c.pencil.rank)))
+    size = 10.0 ** np.floor(np.log10(top / wanted))
+    step = next(k * size for k in (1.0, 2.0, 5.0, 10.0) if top / (k * size) <= wanted)
+    coarse = np.arange(int(top / step) + 1) * step
+    fine = np.arange(1, 40) * (step / 4.0)
+    grid = [float(f"{eta:.6g}") for eta in (*coarse, *fine) if eta <= top]
+    return sorted({*grid, c.best_eta, *(eta for eta in etas if eta <= top)})
+
+
+def dial_stops(c: Certificate, etas: Sequence[float], top: float) -> list[Stop]:
+    """What the dial shows at each stop."""
+    stops = []
+    for row in c.path(dial_etas(c, etas, top)).to_dicts():
+        eta, error = row["eta"], row["error"]
+        rates = c.pencil.rates(eta)
+        values = np.array([row[f"value_{s}"] for s in range(c.problem.n_states)], dtype=float)
+        texts = {
+            "eta": number(eta),
+            "stable": "stable" if row["stable"] else "unstable",
+            "error": "none" if error is None else number(error),
+            "slowest": number(float(rates.real.min())),
+            "choice": " (eta=auto)" if eta == c.best_eta else "",
+        }
+        stops.append(Stop(eta, rates, None if error is None else values, error, texts))
+    return stops
+
+
+def first_stop(c: Certificate, stops: Sequence[Stop]) -> int:
+    """Where the dial begins: at the penalty that eta=auto takes."""
+    return [stop.eta for stop in stops].index(c.best_eta)
+
+
+def _at_the_stop(rows: Sequence[dict[str, Any]]) -> Any:
+    """The rows of the dial's stop, whose number is their `i`."""
     import altair as alt
 
-    heading = alt.TitleParams(title, subtitle=notes, anchor="start", offset=12)
-    return alt.layer(*layers).properties(width=size[0], height=size[1], title=heading)
+    return alt.Chart(data_of(rows)).transform_filter("datum.i == at")
 
 
-def _followed(chart: Any, c: Certificate, moves: Sequence[Move]) -> Any:
-    """The chart with the parameter that the page's dial moves."""
+def _finished(
+    layers: Sequence[Any], c: Certificate, stops: Sequence[Stop], title: Any, **more: Any
+) -> Any:
+    """The layers as one chart, with the parameter that the page's dial moves."""
     import altair as alt
 
-    return chart.add_params(alt.param(name="at", value=stop(c, moves))) if moves else chart
+    chart = alt.layer(*layers).properties(title=title, **more)
+    if stops:
+        chart = chart.add_params(alt.param(name="at", value=first_stop(c, stops)))
+    return styled(chart)
 
 
-def eigenvalue_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
+def eigenvalue_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
     """Eigenvalues of A(eta) in the complex plane, from eta = 0 to a little above eta_pd."""
     import altair as alt
 
@@ -88,21 +139,19 @@ def eigenvalue_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     start = first.mark_point(size=90, color=INK, strokeWidth=1.6, filled=False)
     layers = [unstable.encode(x=alt.X("x:Q", scale=x, title="real part"), x2="x2:Q"), axis, moving]
     layers.append(start.encode(**position, tooltip=says))
-    if moves:
+    if stops:
         now = [
-            {"i": i, "eta": move.eta, "re": float(z.real), "im": float(z.imag)}
-            for i, move in enumerate(moves)
-            for z in move.rates
+            {"i": i, "eta": stop.eta, "re": float(z.real), "im": float(z.imag)}
+            for i, stop in enumerate(stops)
+            for z in stop.rates
         ]
-        here = alt.Chart(data_of(now)).transform_filter("datum.i == at")
-        dots = here.mark_point(
+        dots = _at_the_stop(now).mark_point(
             size=170, filled=True, opacity=1, stroke="white", color=penalised().colour
         )
         layers.append(dots.encode(**position, tooltip=says))
     title = "Eigenvalues of A(eta) as the penalty grows"
     notes = "circles: eta = 0, plain TD; stable where no eigenvalue lies in the shade"
-    chart = _titled(layers, title, notes, (560, 320))
-    return styled(_followed(chart, c, moves))
+    return _finished(layers, c, stops, heading(title, notes), width=560, height=320)
 
 
 def path_grid(c: Certificate, top: float) -> Floats:
@@ -112,7 +161,7 @@ def path_grid(c: Certificate, top: float) -> Floats:
     return np.unique(grid[grid <= top])
 
 
-def path_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
+def path_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
     """Error of the fixed point over eta: the unstable set shaded, thresholds and bounds marked.
 
     Thresholds have letters above the frame, explained below the title: names would lie on curves.
@@ -159,17 +208,17 @@ def path_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     )  # fmt: skip
     if not flat:
         layers += edge_signs(rows, (low, high), ["what", "branch"], x=x, y=y, color=colour)
-    layers += marks(c, top, x_scale)
+    layers += threshold_marks(c, top, x_scale)
     best = {"eta": c.best_eta, "error": 0.0 if flat else c.error(c.pencil.fixed_point(c.best_eta))}
     chosen = alt.Chart(data_of([best])).encode(x=x, y=y, tooltip=["eta:Q", "error:Q"])
     layers.append(chosen.mark_point(size=110, filled=True, color=GOOD, opacity=1, clip=False))
-    if moves:
+    if stops:
         now = [
-            {"i": i, "eta": m.eta, "error": min(max(m.error, low), high)}
-            for i, m in enumerate(moves)
-            if m.error is not None
+            {"i": i, "eta": stop.eta, "error": min(max(stop.error, low), high)}
+            for i, stop in enumerate(stops)
+            if stop.error is not None
         ]
-        here = alt.Chart(data_of(now)).transform_filter("datum.i == at").encode(x=x)
+        here = _at_the_stop(now).encode(x=x)
         dot = here.mark_point(
             size=190, filled=True, opacity=1, stroke="white", color=penalised().colour
         )
@@ -177,8 +226,53 @@ def path_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     note = "shaded: unstable; dot: what eta=auto takes"
     notes = [f"{note}; the value is zero, so every stable eta is right" if flat else note]
     title = "Error of perturbed TD's fixed point over the penalty"
-    chart = _titled(layers, title, notes + keys(c, top), (620, 340))
-    return styled(_followed(chart, c, moves).properties(usermeta={"toggle": "what", "above": 34}))
+    found = [f"{letter}: {name} {number(eta)}" for letter, name, eta in thresholds(c, top)]
+    notes += ["; ".join(found[i : i + 4]) for i in range(0, len(found), 4)]
+    usermeta = {"toggle": "what", "above": 34}
+    return _finished(
+        layers, c, stops, heading(title, notes), width=620, height=340, usermeta=usermeta
+    )
+
+
+def thresholds(c: Certificate, top: float) -> list[tuple[str, str, float]]:
+    """Letter, name and place of the pole, the thresholds and the bounds, from left to right."""
+    named = {
+        "Hurwitz": c.eta_hurwitz,
+        "positive definite": c.eta_pd,
+        **{name.replace("_", " "): value for name, value in c.bounds.items()},
+    }
+    if c.poles:
+        named["pole"] = c.poles[-1]
+    places = sorted((value, name) for name, value in named.items() if 0.0 < value <= top)
+    return [(letter, name, v) for letter, (v, name) in zip(ascii_lowercase, places, strict=False)]
+
+
+def threshold_marks(c: Certificate, top: float, x_scale: Any) -> list[Any]:
+    """Vertical lines for the pole, thresholds and bounds, with their letters above the frame.
+
+    Letters of neighbours stand in two rows, so that they do not touch in a narrow page.
+    """
+    import altair as alt
+
+    groups: list[dict[str, Any]] = []
+    for letter, name, value in thresholds(c, top):
+        if groups and np.sqrt(value / top) - np.sqrt(groups[-1]["eta"] / top) < NEAR:
+            groups[-1]["text"] += letter
+            groups[-1]["names"] += f", {name}"
+        else:
+            groups.append({"eta": value, "text": letter, "names": name})
+    if not groups:
+        return []
+    at = alt.X("eta:Q", scale=x_scale)
+    says = [alt.Tooltip("names:N", title=" "), alt.Tooltip("eta:Q", format=".4~g")]
+    rule = alt.Chart(data_of(groups)).mark_rule(color=PALE, strokeWidth=1.5)
+    layers = [rule.encode(x=at, tooltip=says)]
+    for row, part in enumerate((groups[::2], groups[1::2])):
+        text = alt.Chart(data_of(part or [{}])).mark_text(
+            dy=-8 - 13 * row, fontSize=12, color=SOFT, fontWeight="bold"
+        )
+        layers.append(text.encode(x=at, text="text:N", y=alt.value(0), tooltip=says))
+    return layers
 
 
 def _levels(c: Certificate, zero: float, low: float) -> dict[str, float]:
@@ -202,20 +296,17 @@ def _path_rows(
     return rows + [{"what": n, "branch": "", "eta": eta, "error": e} for n, eta, e in ends]
 
 
+def _best_known_first(names: list[str]) -> list[str]:
+    return sorted(names, key=lambda name: not algorithm(name.split()[0]).standing.place)
+
+
 def _shortened(names: list[str]) -> str:
-    """The best known names first, and how many more there are."""
-    known = _known(names)
+    """The best known names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(known[:NAMED]) + more
+    return ", ".join(_best_known_first(names)[:NAMED]) + more
 
 
-def _known(names: list[str]) -> list[str]:
-    return sorted(
-        names, key=lambda name: (not algorithm(name.split()[0]).standing.place, names.index(name))
-    )
-
-
-def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
+def values_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
     """The learners' fixed points, state by state, beside the true values."""
     import altair as alt
 
@@ -224,11 +315,11 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     for row in c.learners:
         if row["values"] is not None and not algorithm(row["learner"]).standing.exhibit:
             eta = row["params"].get("eta")
-            name = f"{row['learner']} (eta {eta:.3g})" if eta is not None else row["learner"]
+            name = f"{row['learner']} (eta {number(eta, 3)})" if eta is not None else row["learner"]
             shown = name if row["stable"] else f"{name} (unstable)"
             kinds.setdefault(tuple(np.round(row["values"], 9)), []).append(shown)
     series = {"true value": tuple(m.v_pi)} | {_shortened(n): v for v, n in kinds.items()}
-    own = looks({_shortened(n): _known(n)[0].split()[0] for n in kinds.values()})
+    own = looks({_shortened(n): _best_known_first(n)[0].split()[0] for n in kinds.values()})
     rows = [
         {"learner": name, "state": s, "value": float(v)}
         for name, values in series.items()
@@ -239,7 +330,7 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
     many = active.sum() > MANY_STATES
     colour, dash = channels("learner", {"true value": Look(SOFT)} | own, columns=2)
     zero = c.error(np.zeros(c.problem.n_features))
-    useful = [m.values for m in moves if m.values is not None and (m.error or 0.0) <= zero]
+    useful = [x.values for x in stops if x.values is not None and (x.error or 0.0) <= zero]
     ends = [v for x in (*series.values(), *useful) for s, v in enumerate(x) if active[s]]
     pad = 0.08 * (max(ends) - min(ends)) or 1.0
     scale = alt.Scale(domain=[min(ends) - pad, max(ends) + pad], nice=False)
@@ -262,21 +353,22 @@ def values_chart(c: Certificate, moves: Sequence[Move] = ()) -> Any:
             tick.encode(x=x, y=y, color=colour, tooltip=says),
             dots.encode(x=x, y=y, color=colour, xOffset=offset, tooltip=says),
         ]
-    if moves:
+    if stops:
         now = [
-            {"i": i, "eta": m.eta, "state": s, "value": float(v)}
-            for i, m in enumerate(moves)
-            if m.values is not None
-            for s, v in enumerate(m.values)
+            {"i": i, "eta": stop.eta, "state": s, "value": float(v)}
+            for i, stop in enumerate(stops)
+            if stop.values is not None
+            for s, v in enumerate(stop.values)
             if active[s] and scale.domain[0] <= v <= scale.domain[1]
         ]
-        here = alt.Chart(data_of(now)).transform_filter("datum.i == at")
-        mark = here.mark_point(shape="diamond", size=170 if not many else 40, filled=False,
-                               strokeWidth=2.4, opacity=1, color=penalised().colour)  # fmt: skip
+        mark = _at_the_stop(now).mark_point(
+            shape="diamond", size=40 if many else 170, filled=False, strokeWidth=2.4, opacity=1,
+            color=penalised().colour,
+        )  # fmt: skip
         layers.append(mark.encode(x=x, y=y, tooltip=["eta:Q", "state:Q", "value:Q"]))
     same = "learners with the same fixed point share a mark"
     notes = [same if many else f"{same}; bars: the true values"]
-    if moves:
+    if stops:
         notes.append("open diamond: perturbed TD with the eta of the dial")
-    chart = _titled(layers, "Values at the fixed points, beside the true ones", notes, (620, 280))
-    return styled(_followed(chart, c, moves).properties(usermeta={"toggle": "learner"}))
+    title = heading("Values at the fixed points, beside the true ones", notes)
+    return _finished(layers, c, stops, title, width=620, height=280, usermeta={"toggle": "learner"})

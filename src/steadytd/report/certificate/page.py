@@ -8,30 +8,31 @@ from typing import Any
 
 from steadytd.base.files import filling, write_whole
 from steadytd.base.finding import Finding
-from steadytd.base.wording import figures
+from steadytd.base.numbers import number
 from steadytd.report.certificate.cures import cure_rows, cures_chart, ordered
 from steadytd.report.certificate.figures import (
+    dial_stops,
     eigenvalue_chart,
+    first_stop,
     largest_eta,
     path_chart,
     values_chart,
 )
-from steadytd.report.certificate.moves import moves, stop
 from steadytd.report.figures import described, save_figures
 from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
+from steadytd.theory.advice import advise_on, threshold
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.words.advice import advise_on, threshold
-from steadytd.theory.words.recommend import CODE
+from steadytd.theory.recommend import CODE
 
 CHARTS = {"path": path_chart, "eigenvalues": eigenvalue_chart, "states": values_chart}
 BOUNDS = {
-    "numerical_range": "enough: lambda_max(sym T) - 1; does not use the features",
-    "operator_norm": "enough: ||T|| - 1",
-    "sqrt_kappa": "enough: gamma sqrt(kappa) - 1; an error bound from here on",
-    "gershgorin": "enough: gamma (1 + kappa)/2 - 1",
-    "paper": "enough: gamma kappa - 1, the paper's theorem",
-    "policies": "enough: gamma sqrt(rho_max) - 1; uses the policies only",
+    "numerical_range": "bound: λ_max(sym T) - 1; does not use the features",
+    "operator_norm": "bound: ‖T‖ - 1",
+    "sqrt_kappa": "bound: γ √κ - 1; above it there is an error bound",
+    "gershgorin": "bound: γ (1 + κ)/2 - 1",
+    "paper": "bound: γ κ - 1, the paper's theorem",
+    "policies": "bound: γ √ρ_max - 1; uses the policies only",
 }
 
 
@@ -52,7 +53,7 @@ def verdict(c: Certificate, *, cures: bool = False) -> str:
     if c.td_stable:
         return f"{first} TD's mean update is stable."
     if c.moments.v_pi.any():
-        choice = f"eta=auto takes {c.best_eta:.4g}."
+        choice = f"eta=auto takes {number(c.best_eta)}."
     else:
         choice = "the true value is zero, so all of them have the right fixed point."
     return (
@@ -69,21 +70,16 @@ def findings(c: Certificate, etas: Sequence[float] = (), *, cures: bool = False)
 
 def threshold_rows(c: Certificate) -> list[dict[str, str]]:
     """Thresholds and bounds with their meaning."""
-    unstable = ", ".join(f"{lo:.4g} to {hi:.4g}" for lo, hi in c.unstable_etas) or "none"
+    unstable = ", ".join(f"{number(lo)} to {number(hi)}" for lo, hi in c.unstable_etas) or "none"
     found = "" if c.pencil.exact else " (found by a scan: very short intervals may be missing)"
     rows = [
         ("unstable", unstable, f"penalties with an unstable mean update{found}"),
-        ("Hurwitz", figures(c.eta_hurwitz), f"stable for every larger eta{found}"),
-        ("positive definite", figures(c.eta_pd), "exact: the theorem's condition holds above"),
+        ("Hurwitz", number(c.eta_hurwitz), f"stable for every larger eta{found}"),
+        ("positive definite", number(c.eta_pd), "exact: the theorem's condition holds above"),
     ]
-    rows += [(n.replace("_", " "), figures(c.bounds[n]), text) for n, text in BOUNDS.items()]
-    rows.append(
-        (
-            "best",
-            figures(c.best_eta),
-            "eta=auto: least error away from poles, crossings, knife edges",
-        )
-    )
+    rows += [(n.replace("_", " "), number(c.bounds[n]), text) for n, text in BOUNDS.items()]
+    best = "eta=auto: least error away from poles, crossings, knife edges"
+    rows.append(("best", number(c.best_eta), best))
     return [{"name": name, "value": value, "text": text} for name, value, text in rows]
 
 
@@ -98,7 +94,7 @@ def learner_rows(c: Certificate, *, cures: bool = False) -> list[dict[str, Any]]
     rows = []
     for row in c.learners:
         numbers = {k: v for k, v in row["params"].items() if not isinstance(v, str)}
-        shown = ", ".join(f"{k} {v:.4g}" for k, v in numbers.items() if k != "lam" or v)
+        shown = ", ".join(f"{k} {number(v)}" for k, v in numbers.items() if k != "lam" or v)
         error = row["error"] if row["error"] is None or row["error"] > size else 0.0
         rows.append(
             {
@@ -107,8 +103,8 @@ def learner_rows(c: Certificate, *, cures: bool = False) -> list[dict[str, Any]]
                 "name": f"{row['learner']}{f' ({shown})' if shown else ''}",
                 "stable": row["stable"],
                 "variance": "finite" if row["finite_variance"] else "infinite",
-                "error": "none" if error is None else figures(error),
-                "alpha": figures(row["largest_alpha"]) if row["stable"] else "none",
+                "error": "none" if error is None else number(error),
+                "alpha": number(row["largest_alpha"]) if row["stable"] else "none",
             }
         )
     return sorted(rows, key=lambda row: not row["recommended"])
@@ -149,9 +145,9 @@ def certificate_page(
     """
     from altair.utils.schemapi import debug_mode
 
-    cures, dial = ways is not None, moves(c, etas, largest_eta(c))
+    cures, stops = ways is not None, dial_stops(c, etas, largest_eta(c))
     with debug_mode(False):  # Altair would check every dot
-        shown = {name: live(name, draw(c, dial), files) for name, draw in CHARTS.items()}
+        shown = {name: live(name, draw(c, stops), files) for name, draw in CHARTS.items()}
         if cures:
             shown["cures"] = live("cures", ways, files)
     path = [
@@ -172,9 +168,9 @@ def certificate_page(
         path=path,
         cures=cure_rows(c, ordered(c)) if cures else [],
         figures=shown,
-        moves=as_json([move.texts for move in dial]),
-        start=stop(c, dial),
-        last=len(dial) - 1,
+        moves=as_json([stop.texts for stop in stops]),
+        start=first_stop(c, stops),
+        last=len(stops) - 1,
         rank=c.pencil.rank,
         features=c.problem.n_features,
         command=command,

@@ -8,31 +8,74 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+
 from steadytd.base.files import file_name, filling, write_frame, write_whole
 from steadytd.base.json import json_text
 from steadytd.report.figures import descriptions, save_figures
 from steadytd.report.live import Live, live, untitled
 from steadytd.report.pages import page
-from steadytd.report.study.figures import best_chart, curves_chart, curves_drawn
-from steadytd.report.study.leaders import leaders_chart, leaders_words
-from steadytd.report.study.overview import overview_chart
-from steadytd.report.study.sensitivity import sensitivity_chart
+from steadytd.report.run import error_text
+from steadytd.report.study.figures import (
+    best_chart,
+    curves_chart,
+    curves_drawn,
+    leaders_chart,
+    leaders_text,
+    overview_chart,
+    sensitivity_chart,
+)
 from steadytd.runs.outcome import MEANING, ended, worst
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
 from steadytd.studies.analysis.speed import LEVELS, reach_words, resolution
-from steadytd.studies.analysis.tables import Best, Mean, short
+from steadytd.studies.analysis.tables import Best, short
+from steadytd.studies.results import StudyResults, best_rows
 
 if TYPE_CHECKING:
     import polars as pl
 
 Say = Callable[[str], None]
+COLUMNS = ("problem", "run", ">of", ">mean", ">final", "ended")
 FILES = (
     ("summary.parquet", "best configurations"),
     ("configurations.parquet", "all configurations"),
     ("summary.json", "what this page says"),
 )
+
+
+def best_table(results: StudyResults) -> tuple[str, tuple[str, ...], list[list[str]]]:
+    """Title, columns and rows of the best configurations, for the terminal and `print`.
+
+    The best come first; texts are escaped for Rich.
+    """
+    rows = [
+        [
+            escape(row["problem"]),
+            escape(configuration(row["run"])),
+            f"{row['configurations']:,}",
+            error_text(row["auc"], row["auc_stderr"]),
+            error_text(row["final"], row["final_stderr"]),
+            str(row["ended"]),
+        ]
+        for row in best_rows(results)
+    ]
+    where = "on fresh seeds" if results.stage == "confirm" else "on the grid"
+    measure = results.spec.file.confirm.measure
+    title = f"Best configuration of each learner, {where} ({measure}); of: number tried"
+    return title, COLUMNS, rows
+
+
+def configuration(run: str) -> str:
+    """A configuration for reading: powers of two as such.
+
+    >>> configuration("perturbed_td:alpha=0.00048828125,eta=0.5,penalty=outside")
+    'perturbed_td:alpha=2⁻¹¹,eta=0.5,penalty=outside'
+    """
+    name, colon, rest = run.partition(":")
+    parts = [part.partition("=") for part in rest.split(",") if part]
+    return name + colon + ",".join(f"{key}={short(value)}" for key, _, value in parts)
 
 
 def study_document(reading: Reading) -> dict[str, Any]:
@@ -98,12 +141,12 @@ def _best_document(chapter: Chapter, b: Best) -> dict[str, Any]:
         "run": b.run,
         "rank": 1 + sum(len(group) for group in chapter.groups[:place]),
         "settings": dict(b.params),
-        "grid": _mean_document(b.grid),
-        "measured": _mean_document(b.measured),
+        "grid": b.grid._asdict(),
+        "measured": b.measured._asdict(),
         "fresh": b.fresh,
         "fresh_minus_grid": b.bias,
         "fresh_minus_grid_stderr": b.bias_stderr,
-        "final": _mean_document(b.final),
+        "final": b.final._asdict(),
         "steps_to": {
             name: x._asdict() | {"shown": reach_words(x, chapter.task.steps)}
             for name, x in zip(LEVELS, chapter.reach[b.algorithm], strict=True)
@@ -119,10 +162,6 @@ def _best_document(chapter: Chapter, b: Best) -> dict[str, Any]:
         "diverges_from": words.diverges_from(chapter, b.algorithm),
         "at_the_edge_of_the_grid": [f"{side} {name}" for name, side in b.edges],
     }
-
-
-def _mean_document(mean: Mean) -> dict[str, Any]:
-    return mean._asdict()
 
 
 def _penalty_document(found: Penalty) -> dict[str, Any]:
@@ -250,7 +289,7 @@ def _command(directory: Path) -> str:
 def _leading(reading: Reading, what: str) -> str:
     """The sentence that stands first: of one problem its headline, of several who leads where."""
     if len(reading.chapters) > 1:
-        return leaders_words(reading.chapters, what)
+        return leaders_text(reading.chapters, what)
     said = (text for chapter in reading.chapters for _, text in words.sentences(chapter, what))
     return next(said, "")
 

@@ -1,1 +1,0 @@
-"""From Arrow columns to checked arrays in the order of the episodes."""

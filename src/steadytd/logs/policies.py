@@ -1,0 +1,223 @@
+"""Probabilities under the targets and the behaviour policy, from columns or from functions.
+
+Of each policy the probability of the logged action is needed; where the probabilities of all
+actions are known, the policy is known as a whole.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytd.base.arrays import Floats, Longs, read_only
+from steadytd.base.errors import InputError, users_own
+from steadytd.base.wording import count
+from steadytd.logs import values
+from steadytd.logs.columns import BEHAVIOR, BEHAVIOR_WHOLE, TARGET, WHOLE, PolicyColumns
+from steadytd.logs.sources.source import Chunk
+from steadytd.logs.values import Matrix, Numbers, fault, first_true
+
+Policy = Callable[..., Any]  # see `docs/logs.md`: of observations alone, or with actions
+
+
+@dataclass(frozen=True)
+class PolicySource:
+    """A target or the behaviour policy, and where its probabilities come from."""
+
+    target: str | None  # its name; None: the behaviour policy
+    columns: PolicyColumns
+    function: Policy | None = None  # goes before the columns
+    takes_action: bool = False  # a function of (obs, action), for the logged action alone
+
+    @property
+    def label(self) -> str:
+        """How a sentence speaks of it."""
+        return "the behaviour policy" if self.target is None else f"the target '{self.target}'"
+
+    @property
+    def logged_name(self) -> str:
+        """The column with the probability of the logged action, or what it would be called."""
+        if self.function is None:
+            return self.columns.logged or self.columns.whole[0]
+        return BEHAVIOR[0] if self.target is None else TARGET + self.target
+
+    @property
+    def whole_name(self) -> str:
+        """What the columns with the probabilities of all actions are called in the schema."""
+        return BEHAVIOR_WHOLE if self.target is None else WHOLE + self.target
+
+    @property
+    def known(self) -> bool:
+        """Whether there are any probabilities."""
+        return self.function is not None or bool(self.columns.logged or self.columns.whole)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the probabilities of all actions are known."""
+        return bool(self.columns.whole) if self.function is None else not self.takes_action
+
+    def uses_whole(self, logged: bool, everything: bool) -> bool:
+        """Whether the probabilities of all actions are needed, if only for the logged one."""
+        column = self.function is None and self.columns.logged is not None
+        return self.whole and (everything or (logged and not column))
+
+    def uses_action(self, logged: bool, everything: bool) -> bool:
+        """Whether the logged actions are needed."""
+        return self.uses_whole(logged, everything) or (logged and self.takes_action)
+
+    def reads(self, logged: bool, everything: bool) -> list[str]:
+        """The columns to read for the logged action's probability, and for everything known."""
+        c = self.columns
+        if self.function is not None:
+            return []
+        found = [c.logged] if logged and c.logged is not None else []
+        found += c.whole if self.uses_whole(logged, everything) else ()
+        return [*found, *(c.next_whole if everything else ())]
+
+    def logged_whole(self, chunk: Chunk, n_actions: int) -> Floats:
+        """Probabilities of all actions [n, n_actions] from the columns."""
+        names = self.columns.whole
+        found = values.matrix(chunk, names, n_actions, "probabilities")
+        values.require_distributions(found, names[0], chunk)
+        return found.astype(np.float64, copy=False)
+
+    def logged_next_whole(self, chunk: Chunk, n_actions: int) -> Floats:
+        """The same at the next observations; NaN where not given, or not read."""
+        found = np.full((chunk.batch.num_rows, n_actions), np.nan)
+        names = [one for one in self.columns.next_whole if one in chunk.batch.schema.names]
+        given, known = values.optional_matrix(chunk, names, n_actions, "probabilities")
+        if given is not None:
+            found[known] = given[known]
+            values.require_distributions(found[known], names[0], chunk, np.flatnonzero(known))
+        return found
+
+    def called_whole(self, chunk: Chunk, obs: Matrix, n_actions: int, led_by: Longs) -> Floats:
+        """Probabilities of all actions from the function, at the chunk's observations and others.
+
+        The others are next observations, to which the rows `led_by` lead.
+        """
+        found = self._answer(chunk, obs)
+        if found.shape != (len(obs), n_actions) or found.dtype.kind not in "fiub":
+            raise InputError(
+                f"{self.label} must return the probabilities of all actions, an array of shape "
+                f"({len(obs)}, {n_actions}), got an array of shape {found.shape} and type "
+                f"{found.dtype}."
+            )
+        n = chunk.batch.num_rows
+        values.require_distributions(found[:n], self.whole_name, chunk)
+        values.require_distributions(found[n:], f"next_{self.whole_name}", chunk, led_by)
+        return found.astype(np.float64)
+
+    def logged_at(
+        self, chunk: Chunk, obs: Matrix, action: Numbers | None, entries: Floats | None,
+        most: float,
+    ) -> Numbers:  # fmt: skip
+        """Probabilities of the logged actions, not yet checked.
+
+        `entries` are those among the probabilities of all actions, where these were read; `most` is
+        the largest that a probability or density may be.
+        """
+        name = self.columns.logged
+        if self.function is None and name is not None:
+            found = values.numbers(chunk, name)
+            if self.columns.is_log:
+                found = values.exp_of_logs(found, name, chunk, most)
+            if entries is not None:
+                values.require_entries(found, entries, name, chunk, self.columns.whole[0])
+            return found
+        return self._called(chunk, obs, action) if entries is None else entries
+
+    def _called(self, chunk: Chunk, obs: Matrix, action: Numbers | None) -> Floats:
+        assert action is not None
+        found = self._answer(chunk, obs, action)
+        if found.shape != (len(obs),) or found.dtype.kind not in "fiub":
+            raise InputError(
+                f"{self.label} must return one probability per row, an array of shape "
+                f"({len(obs)},), got an array of shape {found.shape} and type {found.dtype}; a "
+                "function that returns the probabilities of all actions takes observations alone."
+            )
+        return found.astype(np.float64)
+
+    def _answer(self, chunk: Chunk, obs: Matrix, *action: Numbers) -> NDArray[Any]:
+        """What the user's function returns, as an array. It sees the log, and cannot change it."""
+        assert self.function is not None
+        asked = f"{count(len(obs), 'observation')} from row {chunk.row} on (counted from 0)"
+        with users_own(f"{chunk.file}: {self.label}, asked about {asked},"):
+            return np.asarray(self.function(*map(read_only, (obs, *action))))
+
+    def returned_actions(self, chunk: Chunk, obs: Matrix) -> int:
+        """How many actions a function of observations alone knows, tried with one observation.
+
+        0: it is a function of (obs, action), told by its signature or, where the action is
+        optional, by the shape of what it returns.
+        """
+        assert self.function is not None
+        try:
+            parameters = inspect.signature(self.function).parameters.values()
+        except (TypeError, ValueError):
+            return 0
+        positional = [
+            p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        required = [p for p in positional if p.default is p.empty]
+        if len(required) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            return 0
+        found = self._answer(chunk, obs)
+        if found.ndim == 2 and len(found) == 1:
+            return int(found.shape[1])
+        if len(positional) > 1:
+            return 0
+        raise InputError(
+            f"{self.label} is a function of observations [n, k] alone, so it must return the "
+            f"probabilities of all actions, an array [n, actions], got the shape {found.shape} for "
+            "one observation; a function of (obs, action) may return [n], the logged action's "
+            "probability."
+        )
+
+
+def check_functions(targets: object, behavior: object) -> None:
+    """Targets are a list of names or a dictionary of functions, behaviour is a function."""
+    if isinstance(targets, str):
+        raise InputError(f"targets must be a list of names, got '{targets}'; write ['{targets}'].")
+    try:
+        named = targets is None or all(isinstance(name, str) for name in targets)  # type: ignore[attr-defined]
+    except TypeError:
+        named = False
+    if not named:
+        raise InputError(
+            "targets must be a list of names, or a dictionary from names to functions, got "
+            f"{targets!r}."
+        )
+    for name, policy in targets.items() if isinstance(targets, Mapping) else ():
+        if not callable(policy):
+            raise InputError(
+                f"the target '{name}' must be a function obs -> probabilities of all actions, or "
+                "(obs, action) -> probability of that action, got "
+                f"{type(policy).__name__}; name a column in the list targets=['{name}'] instead."
+            )
+    if behavior is not None and not callable(behavior):
+        raise InputError(
+            "behavior must be a function (obs, action) -> probability, or in evaluate also "
+            f'"estimate" or a classifier, got {behavior!r}.'
+        )
+
+
+def action_indices(action: Numbers, name: str, chunk: Chunk, n_actions: int) -> Longs:
+    """The logged actions as numbers 0, ..., n_actions - 1 of the entries of a distribution."""
+    if action.ndim > 1:
+        raise fault(
+            chunk, name, 0, "an action must be one number, where policies give the probabilities "
+            "of all actions", action[0].tolist(), "number the actions 0, 1, 2, ...",
+        )  # fmt: skip
+    index = first_true(~((action >= 0) & (action < n_actions) & (action == np.floor(action))))
+    if index is not None:
+        raise fault(
+            chunk, name, index, f"an action must be one of 0, ..., {n_actions - 1}, the entries of "
+            "the policies' probabilities", action[index], "number the actions as the policies do",
+        )  # fmt: skip
+    return action.astype(np.int64)
