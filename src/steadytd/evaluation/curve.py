@@ -53,6 +53,6 @@ def summed(values: Floats, unit: Longs) -> Floats:
     >>> summed(np.array([[1.0, 2.0, 3.0]]), np.array([0, 0, 1])).tolist()
     [[3.0, 3.0]]
     """
-    found = np.zeros((*values.shape[:-1], int(unit.max()) + 1))
-    np.add.at(found, (..., unit), values)
-    return found
+    found = np.zeros((int(unit.max()) + 1, *values.shape[:-1]))
+    np.add.at(found, unit, np.moveaxis(values, -1, 0))
+    return np.moveaxis(found, 0, -1)

@@ -21,7 +21,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from steadytd.base.numbers import about, count, interval, rounded
+from steadytd.base.numbers import about, interval, rounded
 from steadytd.evaluation.rule import (
     LEVEL,
     SAME,
@@ -100,13 +100,8 @@ class Decision:
     same: bool = False  # in every row both give the logged action the same probability
 
     @property
-    def text(self) -> str:
-        """The decision as a sentence, and the reasons not to rely on it."""
-        doubt = f" Not trusted: {', '.join(self.reasons)}." if self.reasons else ""
-        return f"{self._text}{doubt}"
-
-    @property
-    def _text(self) -> str:
+    def headline(self) -> str:
+        """The decision as one sentence."""
         other = "the policy that made the log" if self.other is None else self.other
         if self.same:
             return f"In every row {self.target} acts like {other}: there is nothing to decide."
@@ -119,14 +114,23 @@ class Decision:
             by = rounded(abs(self.difference), width / 2.0)
             return f"{self.target} is {self.decision} than {other} by {by} {limits}."
         apart = rounded(self.difference, width / 2.0)
-        known = (
+        return (
             f"It cannot be told whether {self.target} is better than {other}: "
             f"the difference is {apart} {limits}."
         )
-        if self.episodes_needed is None:
-            return f"{known} The possible bias exceeds it: more of the same data would not tell."
-        needed = about(self.episodes_needed)
-        return f"{known} If it stays so, {needed} more {self.counted} give an even chance to tell."
+
+    @property
+    def text(self) -> str:
+        """The decision, what more data would tell, and the reasons not to rely on it."""
+        more = doubt = ""
+        if self.decision == "undecided" and not self.same and math.isfinite(self.hi - self.lo):
+            more = " The possible bias exceeds it: more of the same data may not tell."
+            if self.episodes_needed is not None:
+                needed = f"{about(self.episodes_needed)} more {self.counted}"
+                more = f" If it stays so, {needed} give an even chance to tell."
+        if self.reasons:
+            doubt = f" Not trusted: {', '.join(self.reasons)}."
+        return f"{self.headline}{more}{doubt}"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -235,7 +239,7 @@ def best_of(sides: list[Side], data: Comparing) -> BestTarget:
             one.name if alone.decision == "better" else None, alone.trusted, alone.text
         )
     pairs = len(sides) * (len(sides) - 1) // 2
-    at_once = f"{count(pairs, 'comparison')} at once, 95 % level for all"
+    at_once = f"{pairs} comparisons at once, 95 % level for all" if pairs > 1 else "95 % interval"
     trusted = not any(side.reasons for side in sides)
     leading = max(sides, key=_value)
     others = [compared(leading, side, data, pairs) for side in sides if side is not leading]
