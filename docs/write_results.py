@@ -19,7 +19,7 @@ from typing import Any
 from steadytd.base.wording import listed
 from steadytd.report.figures import drawn
 from steadytd.report.live import as_json
-from steadytd.report.study.overview import settings as varied
+from steadytd.report.study.figures import settings as varied
 from steadytd.report.study.page import study_figures
 from steadytd.studies.analysis.tables import SUPERSCRIPTS, short
 

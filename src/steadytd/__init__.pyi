@@ -11,12 +11,12 @@ from steadytd.evaluation.calibration import ActionCalibration as ActionCalibrati
 from steadytd.evaluation.calibration import ByBin as ByBin
 from steadytd.evaluation.calibration import ByFeature as ByFeature
 from steadytd.evaluation.calibration import LogCalibration as LogCalibration
+from steadytd.evaluation.decide import BestTarget as BestTarget
+from steadytd.evaluation.decide import Decision as Decision
 from steadytd.evaluation.evaluate import evaluate as evaluate
-from steadytd.evaluation.judge.decide import BestTarget as BestTarget
-from steadytd.evaluation.judge.decide import Decision as Decision
-from steadytd.evaluation.judge.recommend import Recommendation as Recommendation
-from steadytd.evaluation.judge.silence import Unseen as Unseen
 from steadytd.evaluation.result import Evaluation as Evaluation
+from steadytd.evaluation.result import RareOutcome as RareOutcome
+from steadytd.evaluation.result import Recommendation as Recommendation
 from steadytd.evaluation.result import load_evaluation as load_evaluation
 from steadytd.evaluation.sensitivity import Bound as Bound
 from steadytd.evaluation.sensitivity import Sensitivity as Sensitivity

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from textwrap import indent
 
 import pytest
 
 import steadytd as st
 from steadytd.engine.choose import programs
 from steadytd.engine.law import Law
-from steadytd.engine.scaled_block import active_program
-from steadytd.engine.step.layouts.lanes import Lanes
+from steadytd.engine.step.layouts.active import active_source
+from steadytd.engine.step.layouts.lanes import Lanes, loop_source
 from steadytd.engine.step.program import (
     Call,
     Dot,
@@ -20,6 +22,7 @@ from steadytd.engine.step.program import (
     ProgramError,
     Skip,
     Write,
+    active_program,
     check,
     lower,
     step_program,
@@ -70,11 +73,11 @@ def test_a_trace_that_is_not_kept_is_zero_before_it_moves() -> None:
 
 
 def test_products_with_traces_are_carried_along() -> None:
-    text = str(active_program(algorithm("tdc")))
+    text = str(active_program(algorithm("tdc"), True))
     assert "keep h_z = decay_z * h_z + scale_z * h_x\n" in text
     assert "keep h_z = h_z + h_by_z * z_z + h_by_x * z_x\n" in text
     assert "h.z" not in text
-    grown = str(active_program(algorithm("tdrc")))
+    grown = str(active_program(algorithm("tdrc"), True))
     assert "grow_h = growth(h_by_h)\nkeep h_z = grow_h * h_z + " in grown
     assert "\nh = grow_h h\n" in grown
 
@@ -149,3 +152,12 @@ def test_steps_with_rho_zero_are_left_out_only_where_the_law_says_so() -> None:
     for law in laws():
         skips = [s for s in programs(law)["without trace vectors"].steps if isinstance(s, Skip)]
         assert bool(skips) == law.idle_at_rho_zero
+
+
+def test_the_page_shows_the_loops() -> None:
+    """docs/engine.md has a part of TD's plain loop, and of TDC's at the active features."""
+    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text(encoding="utf-8")
+    law, plain, active = (part.split("```")[0] for part in page.split("```text\n")[1:])
+    assert "def td(reward, gamma_next, w_x, w_x_next, alpha):" in law
+    assert indent(plain, 12 * " ") in loop_source(algorithm("td"), True)
+    assert indent(active, 8 * " ") in active_source(algorithm("tdc"), True)

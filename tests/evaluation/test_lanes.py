@@ -11,7 +11,7 @@ import pytest
 import steadytd as st
 from steadytd.engine.facts import named
 from steadytd.engine.reference import ReferenceLearner
-from steadytd.runs.lanes import Scene, grouped, lanes_of, run_seed
+from steadytd.runs.lanes import RunSetup, grouped, lanes_of, run_seed
 from steadytd.runs.measures import goal
 from steadytd.runs.run import recording_points
 from steadytd.streams.finite import FiniteStream
@@ -123,10 +123,10 @@ def explicit_projected_bellman_error(problem: st.Problem, policy: int, w: np.nda
 def test_projected_bellman_error_is_the_norm_of_the_projected_residual(name: str) -> None:
     problem = random_problem(3, policies=2) if name == "random" else st.problem(name)
     points = recording_points(300, 4)
-    scene = Scene(problem, points, ("projected_bellman", "value"))
+    setup = RunSetup(problem, points, ("projected_bellman", "value"))
     learners = [st.learner("td:alpha=0.02"), st.learner("lstd")]
     groups = grouped(lanes_of(learners, problem.n_policies), problem.n_features)
-    outcome = run_seed(scene, 5, groups, threading.Event(), lambda updates: None)
+    outcome = run_seed(setup, 5, groups, threading.Event(), lambda updates: None)
     for column, number in enumerate(outcome.numbers):
         policy, w = number % problem.n_policies, outcome.weights[column]
         bellman = explicit_projected_bellman_error(problem, policy, w)

@@ -27,7 +27,6 @@ from steadytd.base.arrays import Floats
 from steadytd.base.random import EPISODES, uniforms_of
 from steadytd.evaluation import sensitivity
 from steadytd.evaluation.calibration import calibrate
-from steadytd.evaluation.judge.probability_findings import about_probabilities
 from steadytd.evaluation.quantiles import spreads
 from tests.support.draws import seeds
 from tests.support.evaluate_helpers import Identity

@@ -19,8 +19,9 @@ import steadytd as st
 from steadytd.base.files import file_name
 from steadytd.base.wording import visible
 from steadytd.cli import console
-from steadytd.report.figures import Curve, learning_curves, save_figure
+from steadytd.report.figures import Axis, curves_chart, heading, save_figure
 from steadytd.report.pages import _environment, library
+from steadytd.report.palette import looks
 from steadytd.studies.blocks import grid_blocks
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
@@ -122,10 +123,11 @@ def test_the_page() -> None:
 def test_the_drawing(count: int, tmp_path: Path) -> None:
     """The engine that draws ends the process at a control code."""
     names = [name for name in drawn_names(count) if name.strip()]
-    steps = np.arange(3)
     for i in range(0, len(names) - 1, 80):
-        curves = [Curve(name, np.ones((2, 3)) + k) for k, name in enumerate(names[i : i + 80])]
-        chart = learning_curves(names[i], names[i + 1], steps, curves, log=False)
+        some = names[i : i + 80]
+        rows = [{"learner": x, "step": t, "mean": k} for k, x in enumerate(some) for t in range(3)]
+        titled = heading(names[i], names[i + 1])
+        chart = curves_chart(rows, looks(dict.fromkeys(some, "td")), Axis(False, 0, 80), titled)
         svg = save_figure(chart, tmp_path, "picture")
         drawn = "".join(ElementTree.fromstring(svg).itertext())
         assert set(obeyed(drawn, lines=True)) <= {"\t"}

@@ -52,7 +52,7 @@ def test_predictions(changes: dict[str, Any], said: str) -> None:
         ((2, None), r"^a horde needs a list of st\.prediction\(\.\.\.\), got NoneType\.$"),
         ((2, [TD]), r"^a horde is made of st\.prediction\(\.\.\.\), got str\.$"),
         ((0, [made()]), r"^n_features must be a whole number >= 1, got 0\.$"),
-        ((10**12, [made()]), r"would take 8e\+03 GB, more than the .* take fewer predictions"),
+        ((10**12, [made()]), r"would take 8,000 GB, more than the .* take fewer predictions"),
     ],
 )
 def test_hordes(given: tuple[Any, Any], said: str) -> None:

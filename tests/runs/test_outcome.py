@@ -12,7 +12,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
-from steadytd.runs.outcome import Known, ended, known, outcome, why
+from steadytd.runs.outcome import Forecast, ended, forecast, outcome, why
 from steadytd.studies.results import best_rows
 from tests.support.draws import seeds as some_seeds
 from tests.support.draws import thinned
@@ -150,7 +150,7 @@ def test_settled_runs_are_where_the_mean_update_leads(seed: int) -> None:
 def test_a_run_that_swings_has_not_settled() -> None:
     """Its mean update is at its fixed point, and its error is several times that of the start."""
     c, large = st.certify("three_state"), "perturbed_td:alpha=0.26,eta=0.5"
-    found = known(c.problem, st.learner(large), 5000)
+    found = forecast(c.problem, st.learner(large), 5000)
     assert found.stable and found.left is not None and found.left < 1e-6
     r = st.run("three_state", large, steps=5000, seeds=40)
     after = r.errors[0][:, -(r.errors.shape[2] // 10) :].mean(axis=1)
@@ -173,7 +173,9 @@ def test_what_is_said_of_large_steps_is_true(seeds: range) -> None:
         for law in ("td", "implicit_td", "tdc", "true_online_td", "perturbed_td:eta=0.5"):
             alpha = 10.0 ** rng.uniform(-0.5, 1.5)
             learner = st.learner(f"{law}{',' if ':' in law else ':'}alpha={alpha:.3g}")
-            reason = why(np.linspace(2.0, 1.0, 101), known(p, learner, int(rng.choice([10, 30]))))
+            reason = why(
+                np.linspace(2.0, 1.0, 101), forecast(p, learner, int(rng.choice([10, 30])))
+            )
             assert "one of its modes does not decay" not in reason
             if "the step size is too large" in reason:
                 said.append(learner.name)
@@ -184,26 +186,26 @@ def test_what_is_said_of_large_steps_is_true(seeds: range) -> None:
 def test_an_error_that_moves_is_shown_to_move() -> None:
     """Numbers that differ in the fifth digit, and a mode that neither grows nor decays."""
     moves = np.linspace(48.525, 48.515, 101)
-    before, after = re.findall(r"[\d.]+(?= in the)", why(moves, Known(None)))
+    before, after = re.findall(r"[\d.]+(?= in the)", why(moves, Forecast(None)))
     assert float(before) > float(after)
-    assert why(moves, Known(False)).endswith("one of its modes does not decay")
+    assert why(moves, Forecast(False)).endswith("one of its modes does not decay")
 
 
 def test_theory_decides_where_the_errors_do_not() -> None:
     """Near a pole the fixed point itself is far away: who goes there is not growing."""
     c = st.certify("three_state")
-    far = known(c.problem, st.learner("perturbed_td", alpha=0.1, eta=0.42), 10**6)
+    far = forecast(c.problem, st.learner("perturbed_td", alpha=0.1, eta=0.42), 10**6)
     assert far.stable and far.error > 150.0 and far.left == pytest.approx(0.0, abs=1e-6)
     assert far.error == pytest.approx(c.path([0.42])["error"][0])
     rises = np.linspace(1.0, 2.0, 101)
     towards = 0.9 * far.error * (rises - 1.0) + 10.0
     assert outcome(towards, False, 10.0, lambda: far) == "settled"
-    assert outcome(towards, False, 10.0, lambda: Known(True, 9.0)) == "growing"
+    assert outcome(towards, False, 10.0, lambda: Forecast(True, 9.0)) == "growing"
     r = st.run("baird", "td:alpha=0.0001", steps=5000, points=101)  # unstable, and not far yet
     assert 5.0 * r.errors[0, 0, 0] > r.errors[0, 0, -1] and r.outcomes == [["growing"]]
 
-    def theory() -> Known:
-        return Known(None)
+    def theory() -> Forecast:
+        return Forecast(None)
 
     for errors in (rises, rises[::-1]):  # nothing is known, and it moves as at the beginning
         assert outcome(errors, False, 1.0, theory) == NOT

@@ -210,7 +210,7 @@ def test_finished_blocks_are_not_run_again(
         ran.append(block.file)  # type: ignore[attr-defined]
         return compute(spec, block, *others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sys.modules["steadytd.studies.local"], "compute", counting)
+    monkeypatch.setattr(sys.modules["steadytd.studies.engines"], "compute", counting)
     said: list[str] = []
     make().run(out=partial, say=said.append)
     assert ran == []
@@ -222,49 +222,8 @@ def test_finished_blocks_are_not_run_again(
     assert tree(partial) == tree(undisturbed)
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from steadytd.base import files
-from steadytd.studies.spec import parse_spec
-from steadytd.studies.study import Study
-
-count = 0
-replace = Path.replace
-
-def deadly(self, target):
-    global count
-    if str(target).endswith(".parquet"):
-        count += 1
-        if count == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-    return replace(self, target)
-
-Path.replace = deadly
-Study(parse_spec(Path(sys.argv[3]).read_text(), "small")).run(out=sys.argv[1])
-"""
-
-
 def half_written(out: Path) -> list[Path]:
     return [path for path in out.rglob("*") if dataset.left_behind(path)]
-
-
-@pytest.mark.slow  # fuzz/test_fuzz_kills.py ends a study at every change of the disk
-@pytest.mark.parametrize("at", [1, 3, 8])
-def test_killed_and_resumed(tmp_path: Path, undisturbed: Path, at: int) -> None:
-    """SIGKILL just before the file of the `at`-th block is renamed: written, but not yet there."""
-    out, study = tmp_path / "out", tmp_path / "small.toml"
-    study.write_text(TEXT)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(out), str(at), str(study)], check=False
-    )
-    assert done.returncode == -signal.SIGKILL
-    assert len(tree(out)) - len(half_written(out)) == at - 1
-    assert half_written(out)
-    said: list[str] = []
-    make().run(out=out, say=said.append)
-    assert tree(out) == tree(undisturbed)
-    assert not half_written(out)
 
 
 def test_interrupted_and_resumed(tmp_path: Path, undisturbed: Path) -> None:
@@ -343,15 +302,15 @@ def test_damaged_files_are_reported_and_computed_again(
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted there")
 def test_a_block_is_read_without_threads_of_arrow(undisturbed: Path) -> None:
     """One that lets go of Python's bytes while Python ends has the process aborted."""
-    file = next((undisturbed / "grid").glob("*.parquet"))
     code = (
         "import os, sys, pathlib, pyarrow.parquet\n"
-        "from steadytd.studies import dataset\n"
-        "before = len(os.listdir('/proc/self/task'))\n"
-        "rows = dataset.read(pathlib.Path(sys.argv[1]))\n"
+        "from steadytd.studies.results import StudyResults\n"
+        "results = StudyResults(pathlib.Path(sys.argv[1]))\n"
+        "block, before = results.blocks[0], len(os.listdir('/proc/self/task'))\n"
+        "rows = results._load(block)\n"
         "print(rows.num_rows > 0, len(os.listdir('/proc/self/task')) - before)"
     )
-    command = [sys.executable, "-c", code, str(file)]
+    command = [sys.executable, "-c", code, str(undisturbed)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["True", "0"]
 
@@ -548,14 +507,14 @@ def test_without_dask_the_directory_is_left_alone(
 
 
 def test_a_worker_with_other_code_is_refused() -> None:
-    from steadytd.studies.cluster import remote_block
+    from steadytd.studies.engines import remote_block
 
     with pytest.raises(st.InputError, match="install the same versions everywhere"):
         remote_block(TEXT, "small", "grid", 0, None, (0,), "0" * 64)
 
 
 def test_remote_blocks_of_both_stages(undisturbed: Path) -> None:
-    from steadytd.studies.cluster import remote_block
+    from steadytd.studies.engines import remote_block
 
     results = StudyResults(undisturbed)
     for block in (grid_blocks(results.spec)[0], confirm_blocks(results.spec, results.best)[-1]):

@@ -63,7 +63,7 @@ def evidence_of(
     plan = plan_of(log, features, where=where, systems=systems, lams=lams, **options)
     passes = LocalPasses(Work(log.parts(parts) if parts > 1 else [log], plan, []), threads=1)
     passes.run()
-    wanted = dict.fromkeys(range(len(plan.targets)), [Drl(1.0), *estimators])
+    wanted = {t: [Drl(1.0), *estimators] for t in range(len(plan.targets))}
     return gather(plan, passes.first, passes.first.equations(plan), wanted, passes.sweep)
 
 

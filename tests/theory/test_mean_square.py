@@ -12,7 +12,7 @@ from steadytd.engine.learner import Learner
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.exact import affine_step, closes
 from steadytd.theory.mean_square import mean_square
-from steadytd.theory.words.recommend import candidates
+from steadytd.theory.recommend import candidates
 from tests.support.commands import call
 from tests.support.draws import examples, seeds
 from tests.support.helpers import random_problem
@@ -240,19 +240,6 @@ def test_where_it_is_not_known() -> None:
     assert unstable is not None
     assert unstable.largest_alpha == 0.0
     assert unstable.spread(1e-4) == float("inf")
-
-
-def test_the_recommendation_says_both() -> None:
-    """Stable in the mean, bounded in the mean square up to alpha, error with its spread."""
-    c = st.certify("three_state")
-    numbers, text = c.advice[-1].numbers, c.advice[-1].text
-    found = c.mean_square("perturbed_td", eta=c.best_eta)
-    assert found is not None
-    assert numbers["mean_square_alpha"] == found.largest_alpha
-    assert numbers["alpha"] == 0.01
-    assert numbers["spread"] == found.spread(0.01)
-    assert "Its mean square is bounded up to alpha = 0.268" in text
-    assert "At alpha = 0.01 the values of a long run are 0.74 away from those of" in text
 
 
 def test_the_recommendation_is_the_fastest_with_bounded_second_moments() -> None:

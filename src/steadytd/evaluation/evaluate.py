@@ -16,32 +16,34 @@ from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.behavior.opened import check_hidden, opened
+from steadytd.evaluation.checks import findings
+from steadytd.evaluation.decide import Comparing, LoggedValue, Side, compared
 from steadytd.evaluation.estimators import OWN, ActionEstimator
 from steadytd.evaluation.estimators.action_values import FEW
 from steadytd.evaluation.estimators.drl import Drl, grid
+from steadytd.evaluation.facts import (
+    Stated,
+    check_stated,
+    log_facts,
+    logged_returns,
+    of_learner,
+    of_log,
+    of_target,
+    stated_range,
+)
 from steadytd.evaluation.follow.local import LocalPasses, Progress, Work
 from steadytd.evaluation.follow.online import Followed
-from steadytd.evaluation.intervals import mean_of
-from steadytd.evaluation.judge.decide import Counted, LoggedValue, Side, compared
-from steadytd.evaluation.judge.log_findings import LogFacts, about_log
-from steadytd.evaluation.judge.probability_findings import about_probabilities, about_sensitivity
-from steadytd.evaluation.judge.recommend import recommend
-from steadytd.evaluation.judge.row_weights import RowWeights
-from steadytd.evaluation.judge.rule import noise
-from steadytd.evaluation.judge.silence import silence
-from steadytd.evaluation.judge.stated import Stated, check_stated, stated_range
-from steadytd.evaluation.judge.target_findings import about_target
-from steadytd.evaluation.judge.values import Given, judge, tries_of
 from steadytd.evaluation.overlap import histogram, overlap
 from steadytd.evaluation.passes import ActionPlan, Plan
 from steadytd.evaluation.probabilities import Probabilities, calibration, examine
 from steadytd.evaluation.requests import Request, requests, with_drl
-from steadytd.evaluation.result import Evaluation
+from steadytd.evaluation.result import Evaluation, recommend
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division
+from steadytd.evaluation.rule import sampling_error, select
 from steadytd.evaluation.second_pass import gather, joined, second_curves
 from steadytd.evaluation.stability import Resampled, assess, path, path_rows
 from steadytd.evaluation.sums import TD
-from steadytd.evaluation.values import lines, wanted
+from steadytd.evaluation.values import lines, table, wanted
 from steadytd.evaluation.visits import visits
 from steadytd.features import FeatureMap, feature_map
 from steadytd.features.auto import Observed, automatic, second_map
@@ -250,60 +252,56 @@ def conclude(
     asked = {t: lines(e, plan, t, work.asked, ended[t], stabilities[t]) for t in targets}
     estimators = {t: wanted(asked[t], plan.where == "start") for t in targets}
     whole = gather(plan, first, e, estimators, passes.sweep)
-    whole.second = second_curves(whole, second)
+    second_of = second_curves(whole, second)
     evidence = joined(whole)
     estimated = bool(getattr(log, "behavior_estimated", False))
-    facts = LogFacts.of(evidence, _calibration(log) if estimated else None, stated)
-    facts = replace(facts, nothing_hidden=nothing_hidden)
-    valued = whole.behavior()
-    own = replace(mean_of(whole.own, whole.starts), masses=whole.own_weights / whole.starts.sum())
-    given = Given(evidence, whole, valued, own, RowWeights(whole), stated)
-    judged = tuple(
-        judge(given, t, asked[t], overlap(first.ratios, t, plan.targets[t]), stabilities[t])
-        for t in targets
-    )
+    facts = log_facts(evidence, _calibration(log) if estimated else None, stated, nothing_hidden)
+    returns = logged_returns(whole, facts)
+    results = []
+    for t in targets:
+        selection = select(whole.curves[t], returns, second_of.get(t))
+        about = overlap(first.ratios, t, plan.targets[t]), stabilities[t]
+        results.append(table(evidence, t, asked[t], about, selection))
     calibrated = calibration(whole, facts)
-    general = [*about_log(facts), *about_probabilities(calibrated)]
-    warnings, recommended = list(general), {}
-    for j in judged:
-        own_findings = about_target(j, facts)
-        warnings += own_findings
-        recommended[j.name] = recommend(j, [*general, *own_findings])
-    unit = "rows" if facts.continuing else "episodes"
-    data = Counted(facts.rows if facts.continuing else facts.episodes, unit)
-    sides = [
-        Side(j.name, j.rule, recommended[j.name].warnings, j.overlap.as_logged) for j in judged
-    ]
-    decisions = [compared(side, None, data) for side in sides]
-    looked = [examine(whole, facts, t, sides[t], decisions[t]) for t in targets]
-    sensitivities, returns = zip(*looked, strict=True)
-    warnings += [finding for s in sensitivities for finding in about_sensitivity(s)]
-    missing = {
-        d.target: silence(j.rule, d, tries_of(given, t, j.overlap.rho_max, j.rule.estimate), stated)
-        for t, (j, d) in enumerate(zip(judged, decisions, strict=True))
-    }
-    omegas = {j.name: j.omega for j in judged}
+    general = findings("log", of_log(facts, calibrated))
+    counted = "rows" if facts.continuing else "episodes"
+    data = Comparing(returns, facts.rows if facts.continuing else facts.episodes, counted)
+    warnings, recommended, sides = list(general), {}, []
+    sensitivities, spreads = {}, {}
+    for t, result in enumerate(results):
+        name, about_it = result.name, of_target(result, facts, returns)
+        found = findings("target", about_it, name)
+        recommended[name] = recommend(result, [*general, *found])
+        sides.append(
+            Side(name, result.selection, recommended[name].warnings, result.overlap.as_logged)
+        )
+        decision = compared(sides[-1], None, data)
+        sensitivities[name], spreads[name] = examine(
+            whole, facts, t, result.selection.value, decision
+        )
+        found += findings("target", sensitivities[name].facts, name)
+        iterated = {} if result.actions is None else result.actions.iterated
+        for v in result.values:
+            found += findings("learner", of_learner(v, iterated), name)
+        warnings += found
+    valued = whole.behavior()
+    reach = sampling_error(valued.influence, facts.divided)
     return Evaluation(
         log=facts,
         features=plan.features,
-        judged=judged,
+        results=tuple(results),
         warnings=warnings,
         recommended=recommended,
-        behavior=LoggedValue(
-            valued.value, *noise(valued.influence, facts.divided).reach.around(valued.value)
-        ),
+        behavior=LoggedValue(valued.value, valued.value - reach, valued.value + reach),
         sides=sides,
         data=data,
         paths=partial(path_rows, [path(e, t, stabilities[t]) for t in targets]),
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
-        probabilities=Probabilities(
-            calibrated,
-            dict(zip(recommended, sensitivities, strict=True)),
-            dict(zip(recommended, returns, strict=True)),
+        probabilities=Probabilities(calibrated, sensitivities, spreads),
+        places=visits(
+            whole.sampled, {one.name: one.omega for one in results}, plan.features, facts.continuing
         ),
-        missing=missing,
-        places=visits(whole.sampled, omegas, plan.features, facts.continuing),
     )
 
 

@@ -37,9 +37,7 @@ class Evidence:
     curves: dict[int, Curve] = field(default_factory=dict)
     returns: dict[int, Any] = field(default_factory=dict)
     through_weights: dict[tuple[int, str], Floats] = field(default_factory=dict)
-    second: dict[int, Curve] = field(default_factory=dict)  # with the second feature map
     own: Floats = field(default_factory=lambda: np.empty(0))  # the behaviour's scores
-    own_weights: Floats = field(default_factory=lambda: np.empty(0))
     own_at_cuts: float = 0.0
     starts: Floats = field(default_factory=lambda: np.empty(0))
     rows: Floats = field(default_factory=lambda: np.empty(0))
@@ -84,7 +82,6 @@ class Evidence:
             returns={t: longer(one) for t, one in self.returns.items()},
             through_weights={k: summed(v, unit) for k, v in self.through_weights.items()},
             own=summed(self.own, unit),
-            own_weights=summed(self.own_weights, unit),
             starts=summed(self.starts, unit),
             rows=summed(self.rows, unit),
         )

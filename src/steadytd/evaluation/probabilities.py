@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steadytd.evaluation.calibration import LogCalibration, calibrate
+from steadytd.evaluation.decide import Decision
 from steadytd.evaluation.evidence import Evidence
-from steadytd.evaluation.judge.decide import Decision, Side
-from steadytd.evaluation.judge.log_findings import LogFacts
+from steadytd.evaluation.facts import LogFacts
 from steadytd.evaluation.quantiles import Spreads, spreads
 from steadytd.evaluation.sensitivity import Question, Sensitivity, answer, ranges, rows_of
 
@@ -30,14 +30,12 @@ def calibration(log: Evidence, f: LogFacts) -> LogCalibration:
 
 
 def examine(
-    log: Evidence, f: LogFacts, target: int, side: Side, d: Decision
+    log: Evidence, f: LogFacts, target: int, value: float, d: Decision
 ) -> tuple[Sensitivity, Spreads]:
-    """Sensitivity of the decision about one target, and spread of its returns."""
+    """Sensitivity of the decision about one target of this value, and spread of its returns."""
     e, outcomes = log.equations, log.first.sample.outcomes
     rows = rows_of(log.sampled, e.kept, e.start_mean, target)
     found, sharp = ranges(outcomes, target, rows)
-    question = Question(
-        side.name, side.rule.value, side.rule.value - d.difference, d.decision != "undecided"
-    )
+    question = Question(d.target, value, value - d.difference, d.decision != "undecided")
     said = answer(question, found, sharp and not f.continuing, len(rows.reward))
-    return said, spreads(outcomes, target, side.name, f.continuing)
+    return said, spreads(outcomes, target, d.target, f.continuing)

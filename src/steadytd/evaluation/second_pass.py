@@ -94,7 +94,7 @@ def gather(
         made = programs.get(("curve", t))
         log.curves[t] = _curve(log, None if made is None else _sums(made, used), t)
     mine = _sums(programs["curve", b], used)
-    log.own, log.own_weights = mine.scores[0], mine.weights[0]
+    log.own = mine.scores[0]
     log.own_at_cuts = float(mine.at_cuts[0]) / n
     if gradients:
         _through_weights(log, gradients, sweep, used)
@@ -105,12 +105,12 @@ def second_curves(log: Evidence, features: FeatureMap) -> dict[int, Curve]:
     """The curves of all targets with a second feature map, made from sampled whole episodes.
 
     Of a large log these are a part. Then a curve is the first one, moved by the difference of both
-    maps on the same rows. None for one-step logs, whose products of ratios rest on no features.
+    maps on the same rows.
     """
     plan, first, d = log.plan, log.first, features.n_features
     most = SECOND_OPERATIONS / (2.0 * d * d * (len(plan.targets) + 2))
     table = first.sample.fewer(int(max(most, FEWEST_SECOND)))
-    if table is None or first.ratios.extent[3] <= 1.0:
+    if table is None:
         return {}
     own, other = table.with_features(plan.features), table.with_features(features)
     sums, counts = sums_of([other], plan.new_sums(features, (TD,)))

@@ -105,6 +105,11 @@ class Sensitivity:
             found.append(Bound(Lambda, lo, hi))
         return tuple(found)
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the checks read: nothing where there is no difference that could turn."""
+        return {} if self.alike or math.isinf(self.Lambda) else {"Lambda": self.Lambda}
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         names = ("target", "Lambda", "sharp", "value", "behavior", "text")
@@ -275,40 +280,29 @@ def answer(asked: Question, value: Value | None, sharp: bool, rows: int) -> Sens
     apart = asked.value - asked.behavior
     known = value is not None and bool(np.isfinite(apart))
     found = turning(value, apart) if value is not None and known else float("nan")
-    text = _text(asked, found, sharp, rows) if known else (
-        "how wrong the probabilities would have to be cannot be told: the sampled episodes have "
-        f"{rows} rows, too few for so many features, or no ratio is above 0, or there is no value."
-    )  # fmt: skip
+    text = (
+        _text(asked, found, sharp)
+        if known
+        else ("It cannot be told how wrong the ratios may be: too few sampled rows, or no value.")
+    )
     return Sensitivity(
         asked.target, found, sharp, asked.value, asked.behavior, text, value if known else None
     )
 
 
-def _text(asked: Question, Lambda: float, sharp: bool, rows: int) -> str:
-    apart, size = abs(asked.value - asked.behavior), max(abs(asked.value), abs(asked.behavior))
-    if apart <= ALIKE * size:
-        return (
-            f"the target and the policy that made the log look alike ({asked.value:.4g}): there is "
-            "nothing that wrong ratios could turn."
-        )
-    digits = max(4, 2 + math.ceil(math.log10(size / apart)))  # so that the numbers differ
-    value, behavior = f"{asked.value:.{digits}g}", f"{asked.behavior:.{digits}g}"
+def _text(asked: Question, Lambda: float, sharp: bool) -> str:
+    size = max(abs(asked.value), abs(asked.behavior))
+    if abs(asked.value - asked.behavior) <= ALIKE * size:
+        return "Target and logged policy have the same value: wrong ratios have nothing to turn."
     side = "better" if asked.value > asked.behavior else "worse"
-    said = f"the target looks {side} than the policy that made the log ({value} against {behavior})"
-    if not asked.decided:
-        said += ", though chance or bias may explain that"
+    known = f"{asked.target} {'is' if asked.decided else 'looks'} {side}"
     if np.isnan(Lambda):
-        return f"{said}. How wrong the ratios would have to be to turn it cannot be told."
-    bound = f"as far as the features can represent the value (by {rows} rows of sampled episodes)."
+        return f"{known}; it cannot be told how wrong the ratios may be."
     if np.isinf(Lambda):
-        end = "." if sharp else f", {bound}"
-        return f"{said}. No ratios that are off by a factor of up to {MOST:.0f} can turn it{end}"
+        return f"{known}, even if every ratio is wrong by a factor of {MOST:.0f}."
     if sharp:
-        return (
-            f"{said}. It turns if the ratios of single rows are off by a factor of {Lambda:.3g}, "
-            "each in the worst direction, and not before."
-        )
+        return f"{known} unless single ratios are wrong by a factor of {Lambda:.3g} or more."
     return (
-        f"{said}. It stays so while no row's ratio is off by more than a factor of {Lambda:.3g}, "
-        f"each in the worst direction: a bound, {bound}"
+        f"{known} while no ratio is wrong by more than a factor of {Lambda:.3g}, as far as the "
+        "features can tell."
     )

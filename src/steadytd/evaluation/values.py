@@ -7,7 +7,7 @@ was asked for, and the basic ones that findings rest on. `table` makes the value
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.action_equations import Support
 from steadytd.evaluation.closed_form import mean_matrix
+from steadytd.evaluation.curve import Curve
 from steadytd.evaluation.equations import LSTD, NOT_KNOWN, Equations, Form, HeldOut
 from steadytd.evaluation.estimators.action_values import Fqe
 from steadytd.evaluation.estimators.base import Estimator
@@ -31,6 +32,7 @@ from steadytd.evaluation.overlap import Overlap
 from steadytd.evaluation.passes import Plan
 from steadytd.evaluation.requests import Kind, Request
 from steadytd.evaluation.rows import GROUPS
+from steadytd.evaluation.rule import Selection
 from steadytd.evaluation.stability import EIGENVALUE_RANK, Stability, dense_pencil
 
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
@@ -115,7 +117,8 @@ class TargetValues:
     """What the learners say of one target.
 
     `estimates` has the fixed points of the learners asked for and the `basic` ones, with their
-    influences by unit; `omega` the weights of the marginal ratio x(s).omega.
+    influences by unit; `omega` the weights of the marginal ratio x(s).omega; `selection` the
+    estimate that the rule selects, and `curve` DRL(lam) for every lam.
     """
 
     name: str
@@ -124,6 +127,8 @@ class TargetValues:
     values: list[Value]
     differences: list[Difference]
     weights: dict[str, Floats]
+    selection: Selection
+    curve: Curve
     basic: dict[str, tuple[float, Interval]] = field(default_factory=dict)
     size: float = 0.0  # root mean square of the reference's value function over the logged states
     held_out: HeldOut = NOT_KNOWN
@@ -263,9 +268,9 @@ def table(
     target: int,
     some: Sequence[Line],
     about: tuple[Overlap, Stability],
-    selected: Mapping[str, Any],
+    selection: Selection,
 ) -> TargetValues:
-    """The values of all learners for one target; `selected` is value, lo, hi and lam of `drl`."""
+    """The values of all learners for one target; that of `drl` is selected by the rule."""
     e, (overlap, stability) = log.equations, about
     base = basic(e.where == "start")
     found: dict[str, Estimate] = {}  # by the estimator's label
@@ -281,8 +286,8 @@ def table(
     for line in some:
         row, one = line.row, line.estimator
         if row.learner == SELECTED:
-            one = Drl(selected["lam"])
-            row = replace(row, fixed_point=selected["value"], **selected)
+            one, s = Drl(selection.lam), selection
+            row = replace(row, value=s.value, fixed_point=s.value, lo=s.lo, hi=s.hi, lam=s.lam)
         elif one is not None:
             row = _finished(row, one, estimate(one))
         if line.weights is not None:
@@ -315,6 +320,8 @@ def table(
             overlap.target, [(n, one.label, estimate(one)) for n, one in listed], log.n_units
         ),
         weights=weights,
+        selection=selection,
+        curve=log.curves[target],
         basic={name: (estimate(one).value, limits[name]) for name, one in base.items()},
         size=e.size(target),
         held_out=e.held_out(target),

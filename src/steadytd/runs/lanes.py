@@ -57,7 +57,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scene:
+class RunSetup:
     """A problem, or a family of which each seed draws its own instance, ready to run.
 
     The instances of a family differ in their features alone, so they share the stream.
@@ -209,32 +209,32 @@ class Group:
 
 
 def run_seed(
-    scene: Scene,
+    setup: RunSetup,
     seed: int,
     groups: list[list[Lane]],
     stop: threading.Event,
     report: Callable[[int], None],
 ) -> SeedResult:
     """Some groups of lanes on one seed's stream. `stop` ends it at the next chunk."""
-    tables = scene.tables(seed)
+    tables = setup.tables(seed)
     running = [Group(g, tables.best_for(g[0].learner), len(tables.w0)) for g in groups]
     numbers = [lane.number for some in groups for lane in some]
-    errors = np.empty((len(scene.points), len(scene.measures), len(numbers)))
+    errors = np.empty((len(setup.points), len(setup.measures), len(numbers)))
     chunk = min(LONGEST, max(CHUNK, UPDATES // len(numbers)))
-    position = scene.stream.begin(seed)
-    while position.step < scene.steps and not stop.is_set():
+    position = setup.stream.begin(seed)
+    while position.step < setup.steps and not stop.is_set():
         before = position.step
-        events, position = scene.stream.take(position, min(chunk, scene.steps - before))
-        first = 0 if before == 0 else int(np.searchsorted(scene.points, before, side="right"))
-        last = int(np.searchsorted(scene.points, position.step, side="right"))
-        visible = cache(partial(_visible, scene.stream, events=events))
+        events, position = setup.stream.take(position, min(chunk, setup.steps - before))
+        first = 0 if before == 0 else int(np.searchsorted(setup.points, before, side="right"))
+        last = int(np.searchsorted(setup.points, position.step, side="right"))
+        visible = cache(partial(_visible, setup.stream, events=events))
         column = 0
         for group in running:
             learner, policy = group.lanes[0].learner, group.lanes[0].policy
             factor = step_factors(before, len(events), *learner.schedule)
             errors[first:last, :, column : column + len(group.lanes)] = group.advance(
-                *visible(policy), before, factor, scene.stream.transitions[policy],
-                scene.points[first:last],
+                *visible(policy), before, factor, setup.stream.transitions[policy],
+                setup.points[first:last],
             )  # fmt: skip
             column += len(group.lanes)
         report(len(events) * len(numbers))

@@ -31,7 +31,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.base.wording import figures
+from steadytd.base.numbers import number
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import ActionValues, Task
@@ -56,8 +56,8 @@ MEANING = (
 )
 
 
-class Known(NamedTuple):
-    """What theory says about a learner on a problem after some steps."""
+class Forecast(NamedTuple):
+    """What theory predicts for a learner on a problem after some steps."""
 
     stable: bool | None  # None: no closed form
     error: float = 0.0  # of the fixed point, if stable
@@ -67,19 +67,19 @@ class Known(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def known(problem: Task, learner: Learner, steps: int) -> Known:
+def forecast(problem: Task, learner: Learner, steps: int) -> Forecast:
     """Stability for all target policies, the mean error of their fixed points, distance left."""
     if problem.n_features * len(learner.law.vectors) * problem.n_policies > LARGE:
-        return Known(None)
+        return Forecast(None)
     try:
         policies = range(problem.n_policies)
         if not all(is_stable(problem, learner, k) for k in policies):
-            return Known(False, grows=any(_leaves(problem, learner, k) for k in policies))
+            return Forecast(False, grows=any(_leaves(problem, learner, k) for k in policies))
         points = np.stack([fixed_point(problem, learner, k) for k in policies])
         error = float(problem.error(points if len(points) > 1 else points[0]))
-        return Known(True, error, _left(problem, learner, steps))
+        return Forecast(True, error, _left(problem, learner, steps))
     except (InputError, np.linalg.LinAlgError):
-        return Known(None)
+        return Forecast(None)
 
 
 def _leaves(problem: Task, learner: Learner, policy: int) -> bool:
@@ -143,74 +143,74 @@ def zero_error(problem: object) -> float:
     return float(problem.error(zeros if len(zeros) > 1 else zeros[0]))
 
 
-def outcome(errors: Floats, overflowed: bool, zero: float, theory: Callable[[], Known]) -> str:
+def outcome(errors: Floats, overflowed: bool, zero: float, theory: Callable[[], Forecast]) -> str:
     """The word for one run from its errors at the recording points; see above.
 
     `zero` is the error of predicting zero.
 
     >>> falls, rises = np.linspace(2.0, 1.0, 101), np.linspace(1.0, 2.0, 101)
-    >>> [outcome(e, False, 1.0, lambda: Known(False)) for e in (falls, rises, 20.0 * rises**4)]
+    >>> [outcome(e, False, 1.0, lambda: Forecast(False)) for e in (falls, rises, 20.0 * rises**4)]
     ['not settled', 'growing', 'growing']
-    >>> [outcome(rises, False, 1.0, lambda: Known(True, 1.0, left)) for left in (0.04, 0.06)]
+    >>> [outcome(rises, False, 1.0, lambda: Forecast(True, 1.0, left)) for left in (0.04, 0.06)]
     ['settled', 'not settled']
-    >>> outcome(rises, True, 1.0, lambda: Known(None))
+    >>> outcome(rises, True, 1.0, lambda: Forecast(None))
     'overflowed'
     >>> flat = np.append(2.0, np.ones(100))
-    >>> [outcome(flat, False, 1.0, lambda: Known(None, model=m)) for m in (True, False)]
+    >>> [outcome(flat, False, 1.0, lambda: Forecast(None, model=m)) for m in (True, False)]
     ['settled', 'flat; no model to compare with']
     """
     last = float(errors[-1])
     if overflowed or not np.isfinite(last):
         return OVERFLOWED
-    found = theory()
-    reference = max(float(errors[0]), zero, found.error)
+    predicted = theory()
+    reference = max(float(errors[0]), zero, predicted.error)
     before, after = _tenths(errors)
-    if last > FAR * reference or (found.stable is False and after > before):
+    if last > FAR * reference or (predicted.stable is False and after > before):
         return GROWING
-    if after > SWINGS * reference or not _arrived(errors, found):
+    if after > SWINGS * reference or not _arrived(errors, predicted):
         return UNSETTLED
-    return SETTLED if found.model else FLAT
+    return SETTLED if predicted.model else FLAT
 
 
-def _arrived(errors: Floats, found: Known) -> bool:
-    if found.stable is False:
+def _arrived(errors: Floats, predicted: Forecast) -> bool:
+    if predicted.stable is False:
         return False
-    if found.left is not None:
-        return found.left <= ARRIVED
+    if predicted.left is not None:
+        return predicted.left <= ARRIVED
     before, after = _tenths(errors)
     return abs(after - before) <= ARRIVED * abs(after - float(errors[0]))
 
 
-def why(errors: Floats, found: Known) -> str:
+def why(errors: Floats, predicted: Forecast) -> str:
     """Why a run has not settled.
 
-    >>> why(np.linspace(2.0, 1.0, 101), Known(True, 0.5, 0.4))
+    >>> why(np.linspace(2.0, 1.0, 101), Forecast(True, 0.5, 0.4))
     'by the mean update it is still 40 % as far from its fixed point as at the start'
-    >>> why(np.linspace(2.0, 1.0, 101), Known(None))
+    >>> why(np.linspace(2.0, 1.0, 101), Forecast(None))
     'the error still changes: 1.145 in the next-to-last tenth, 1.045 in the last'
-    >>> why(np.linspace(2.0, 8.0, 101), Known(True, 0.5, 0.01))
+    >>> why(np.linspace(2.0, 8.0, 101), Forecast(True, 0.5, 0.01))
     'it swings about its fixed point: error 7.73 on average in the last tenth, 0.5 there'
     """
-    if found.stable is False:
-        more = "its mean update grows" if found.grows else "one of its modes does not decay"
+    if predicted.stable is False:
+        more = "its mean update grows" if predicted.grows else "one of its modes does not decay"
         return f"unstable by the certificate: {more}"
-    if _arrived(errors, found):
-        swings = figures(_tenths(errors)[1])
-        if not found.model:
+    if _arrived(errors, predicted):
+        swings = number(_tenths(errors)[1])
+        if not predicted.model:
             return f"the error is flat at {swings}, more than {SWINGS:g} times that of the start"
-        fixed = "" if found.stable is None else f", {figures(found.error)} there"
+        fixed = "" if predicted.stable is None else f", {number(predicted.error)} there"
         return (
             f"it swings about its fixed point: error {swings} on average in the last tenth{fixed}"
         )
-    if found.left is None:
+    if predicted.left is None:
         before, after = _tenths(errors)
-        first, last = figures(before), figures(after)
+        first, last = number(before), number(after)
         if first == last:  # a small change of an error that has hardly changed before
             first, last = f"{before:.10g}", f"{after:.10g}"
         return f"the error still changes: {first} in the next-to-last tenth, {last} in the last"
-    if not found.left <= FAR:
+    if not predicted.left <= FAR:
         return "by the mean update it moves away: the step size is too large"
-    share = f"{100 * found.left:.3g} %"
+    share = f"{100 * predicted.left:.3g} %"
     return f"by the mean update it is still {share} as far from its fixed point as at the start"
 
 

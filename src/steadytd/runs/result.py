@@ -17,7 +17,8 @@ from steadytd.base.arrays import Floats, Longs, frozen
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import filling, reading_arrays, write_arrays, write_frame
-from steadytd.base.wording import count, visible
+from steadytd.base.numbers import count
+from steadytd.base.wording import visible
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params, plain
 from steadytd.learners import learner as make_learner
@@ -28,8 +29,8 @@ from steadytd.runs.outcome import (
     GROWING,
     UNSETTLED,
     WORDS,
-    Known,
-    known,
+    Forecast,
+    forecast,
     outcome,
     why,
     worst,
@@ -217,7 +218,7 @@ class Result(Displayable):
         gone = self.first_divergence >= 0
         return [
             [
-                outcome(self.errors[i, j], gone[i, j], zero, partial(self._known, learner, seed))
+                outcome(self.errors[i, j], gone[i, j], zero, partial(self._forecast, learner, seed))
                 for j, seed in enumerate(self.seeds)
             ]
             for i, learner in enumerate(self.learners)
@@ -227,7 +228,7 @@ class Result(Displayable):
         """Why a learner, by its place, has not settled; "" if it has with every seed."""
         learner, words = self.learners[place], self.outcomes[place]
         found = {
-            seed: why(errors, self._known(learner, seed))
+            seed: why(errors, self._forecast(learner, seed))
             for seed, errors, word in zip(self.seeds, self.errors[place], words, strict=True)
             if word == UNSETTLED
         }
@@ -237,14 +238,14 @@ class Result(Displayable):
         example = f"with seed {first} " if len(set(found.values())) > 1 else ""
         return example + found[first]
 
-    def _known(self, learner: Learner, seed: int) -> Known:
+    def _forecast(self, learner: Learner, seed: int) -> Forecast:
         """What theory knows of a learner on what a seed ran on."""
         steps = int(self.steps[-1])
         if self.family:
-            return known(make_problem(self.family, seed=seed), learner, steps)
+            return forecast(make_problem(self.family, seed=seed), learner, steps)
         if isinstance(self.problem, Problem | ActionValues):
-            return known(self.problem, learner, steps)
-        return Known(None, model=False)
+            return forecast(self.problem, learner, steps)
+        return Forecast(None, model=False)
 
     def _hyper_parameters(self) -> dict[str, pl.Series]:
         """A column per hyper-parameter: numbers, or texts where one of them is a word."""

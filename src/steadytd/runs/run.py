@@ -21,7 +21,7 @@ from steadytd.mdp.action_values import ActionValues, Task, require_match
 from steadytd.mdp.problem import Problem
 from steadytd.problems import is_family
 from steadytd.problems import problem as make_problem
-from steadytd.runs.lanes import Lane, Scene, SeedResult, grouped, lanes_of, run_seed
+from steadytd.runs.lanes import Lane, RunSetup, SeedResult, grouped, lanes_of, run_seed
 from steadytd.runs.result import Result
 from steadytd.theory.closed_form import require_right
 
@@ -75,10 +75,10 @@ def run(
         f"{runs:,} curves of {len(where):,} points", 16.0 * runs * len(where),
         "record fewer points, or run fewer learners or seeds",
     )  # fmt: skip
-    scene = Scene(found, where, instance=instance)
+    setup = RunSetup(found, where, instance=instance)
     with reporting(progress, "running") as report:
-        outcomes = _execute(scene, lanes_of(chosen, found.n_policies), numbers, workers, report)
-    return Result.collect(found, chosen, asked, numbers, scene.points, outcomes, family or "")
+        outcomes = _execute(setup, lanes_of(chosen, found.n_policies), numbers, workers, report)
+    return Result.collect(found, chosen, asked, numbers, setup.points, outcomes, family or "")
 
 
 def _points(steps: float, points: float) -> Longs:
@@ -142,14 +142,14 @@ def with_numbers(problem: Task, learner: Learner, family: bool = False) -> Learn
 
 
 def _execute(
-    scene: Scene,
+    setup: RunSetup,
     lanes: list[Lane],
     seeds: list[int],
     workers: int,
     progress: Progress | None,
 ) -> list[SeedResult]:
     """All seeds and parts over threads. An interrupt stops every thread at its next chunk."""
-    groups = grouped(lanes, scene.problem.n_features)
+    groups = grouped(lanes, setup.problem.n_features)
     parts = min(len(groups), max(1, -(-2 * workers // len(seeds))))
     tasks = [(seed, groups[part::parts]) for seed in seeds for part in range(parts)]
     stop = threading.Event()
@@ -161,10 +161,10 @@ def _execute(
         if progress is not None:
             with lock:
                 done += updates
-                progress(done, len(lanes) * len(seeds) * scene.steps)
+                progress(done, len(lanes) * len(seeds) * setup.steps)
 
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(run_seed, scene, *task, stop, report) for task in tasks]
+        futures = [pool.submit(run_seed, setup, *task, stop, report) for task in tasks]
         try:
             return [future.result() for future in as_completed(futures)]
         finally:

@@ -15,7 +15,7 @@ from steadytd.base.errors import InputError
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import AUTO
 from steadytd.engine.learner import Learner
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import same
@@ -57,7 +57,7 @@ def law_cure(problem: Problem, learner: Learner, name: str, policy: int = 0) -> 
     return _law_cure(problem, learner.replace(**{name: inside}), name, policy)
 
 
-@kept(64)
+@cached(64)
 def _law_cure(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
     """The mean update is the law's own closed form at every value.
 
@@ -112,7 +112,7 @@ def stabilising_ratio(problem: Problem, learner: Learner, policy: int = 0) -> fl
     return max(0.0, Pencil.of(problem.moments(policy), lam).eta_pd)
 
 
-@kept(256)
+@cached(256)
 @single_threaded
 def best_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:
     """The smallest power of two, at least twice the stabilising ratio, that is fast enough."""

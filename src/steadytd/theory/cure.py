@@ -49,7 +49,7 @@ from steadytd.base.errors import InputError
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Value
 from steadytd.engine.learner import Learner
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import ROUNDING, SAME, Complexes, rates_of, slowest, zeroed
@@ -101,7 +101,7 @@ class Setting:
         self.rank = int(self.Q.shape[1])
 
     @staticmethod
-    @kept(16)
+    @cached(16)
     def of(problem: Problem, policy: int = 0) -> Setting:
         """The setting of one problem and target policy."""
         return Setting(problem, policy)
@@ -207,7 +207,7 @@ class Cure:
 
     # At one value
 
-    @kept(4096)
+    @cached(4096)
     def slowest(self, a: float) -> float:
         """The least real part of an eigenvalue of M(a), 0 up to rounding: stable if above 0."""
         if self.pencil is not None and a > self.pencil.eta_pd + SAME * (
@@ -226,7 +226,7 @@ class Cure:
         """Whether the mean update at this value leads to its fixed point for small steps."""
         return self.slowest(a) > 0.0
 
-    @kept(4096)
+    @cached(4096)
     def weights(self, a: float) -> Floats | None:
         """The fixed point; None at a pole."""
         try:
@@ -236,7 +236,7 @@ class Cure:
             return None
         return np.asarray(self.setting.Q @ (y if self.sizes is None else y / self.sizes[: len(y)]))
 
-    @kept(4096)
+    @cached(4096)
     def error(self, a: float) -> float:
         """The error of the fixed point; infinite at a pole."""
         w = self.weights(a)
@@ -251,7 +251,7 @@ class Cure:
         """Whether halving or doubling multiplies the error by more than ten, and it matters."""
         return self.off_by_two(a) > max(TENFOLD * self.error(a), MATTERS * self.setting.size)
 
-    @kept(4096)
+    @cached(4096)
     def rates(self, a: float) -> Complexes:
         """The eigenvalues of M(a), at which the modes decay."""
         return rates_of(self.system(a).M, self.sizes).values
@@ -512,7 +512,7 @@ class Cure:
         found = self._least_error(clear=True, off=False)
         return found if self.on_knife_edge(found) else None
 
-    @kept(4)
+    @cached(4)
     @single_threaded
     def _least_error(self, *, clear: bool, off: bool) -> float:
         """The penalty of least error up to the theorem's bound, or 1.

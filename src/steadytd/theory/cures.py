@@ -15,7 +15,7 @@ from steadytd.base.arrays import Floats
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Value
 from steadytd.learners import algorithm, learner, names
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import SAME
@@ -31,7 +31,7 @@ MOST_INNER = 10**12  # inner steps
 RATIO = 0.1  # of the two step sizes of a target network, on one time scale
 
 
-@kept(16)
+@cached(16)
 @single_threaded
 def cures_of(problem: Problem, policy: int = 0) -> tuple[Cure, ...]:
     """Every cure on this problem; one from this file replaces a law's own of the same name."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.scales import rates_of, slowest
 
@@ -54,7 +54,7 @@ class Pencil:
     sizes: Floats | None = None  # None: all 1
 
     @staticmethod
-    @kept(64)
+    @cached(64)
     def of(m: Moments, lam: float = 0.0) -> Pencil:
         """The pencil of one problem and target policy (kept, since much asks for it)."""
         Q, sizes = m.row_space, m.span.sizes

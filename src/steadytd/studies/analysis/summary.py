@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.base.wording import count, figures, large, listed, ordinal, percent
+from steadytd.base.numbers import count, interval, number, ordinal, percent, with_error
+from steadytd.base.wording import listed
 from steadytd.runs.outcome import FAR, GROWING, UNSETTLED
 from steadytd.studies.analysis.penalty import Penalty, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading
@@ -15,7 +16,7 @@ from steadytd.studies.spec import Confirm
 
 MEASURES = {"value": "value error", "projected_bellman": "projected Bellman error"}
 ZERO = 1e-6  # errors below this share of the error at w0 count as zero
-SHOWN = 3  # learners that the sentence on speed names
+LISTED = 3  # learners that the sentence on speed names
 CLOSE = 0.1  # a measured error within this share of theory's is called close
 
 
@@ -34,7 +35,7 @@ def size(reading: Reading) -> str:
     text = (
         f"{count(len(names), 'learner')} in {count(spec.runs, 'configuration')} on "
         f"{count(len(spec.tasks), 'problem')}, with {count(spec.file.seeds, 'seed')} of {length} "
-        f"each: {large(spec.updates)} learner-updates."
+        f"each: {count(spec.updates, 'learner-update')}."
     )
     if not reading.results.complete:
         text += (
@@ -61,7 +62,7 @@ def headline(chapter: Chapter, what: str) -> str:
             f"Every learner at its best overflowed on some of the {fresh}seeds, {first.algorithm} "
             f"on the fewest: {first.measured.diverged} of {first.measured.seeds}."
         )
-    value = figures(first.measured.value, first.measured.stderr)
+    value = with_error(first.measured.value, first.measured.stderr)
     tried = count(first.configurations, "configuration")
     seeds = f"{count(first.measured.seeds, f'{fresh}seed')}, best of {tried}"
     names = _merged(chapter, groups[0])
@@ -110,8 +111,8 @@ def _interval(found: Paired) -> str:
     if found.difference is None or found.low is None or found.high is None or found.p is None:
         return "one seed"
     return (
-        f"paired difference {figures(found.difference)}, 95 % interval {figures(found.low)} to "
-        f"{figures(found.high)}, {p_words(found.p)} after Holm's correction for "
+        f"paired difference {number(found.difference)}, 95 % interval "
+        f"{interval(found.low, found.high)}, {p_words(found.p)} after Holm's correction for "
         f"{count(found.comparisons, 'comparison')}"
     )
 
@@ -142,16 +143,16 @@ def speed(chapter: Chapter) -> str:
     task, parts = chapter.task, []
     for i, name in enumerate(LEVELS):
         levels = [(b.algorithm, chapter.reach[b.algorithm][i]) for b in chapter.best]
-        there = fastest(levels)
-        if not there:
+        reached = fastest(levels)
+        if not reached:
             start = "" if i else " of the error at w0"
             parts.append(f"Below {name}{start}: no learner in {task.steps:,} steps.")
             break  # below a smaller share neither
-        text = listed([f"{learner} by step {x.step:,}" for learner, x in there[:SHOWN]])
-        if len(there) > SHOWN:
-            text += f", {len(there) - SHOWN} more by step {there[-1][1].step:,}"
-        if len(there) < len(levels):
-            rest = len(levels) - len(there)
+        text = listed([f"{learner} by step {x.step:,}" for learner, x in reached[:LISTED]])
+        if len(reached) > LISTED:
+            text += f", {len(reached) - LISTED} more by step {reached[-1][1].step:,}"
+        if len(reached) < len(levels):
+            rest = len(levels) - len(reached)
             text += f"; {rest} of {count(len(levels), 'learner')} not in {task.steps:,} steps"
         parts.append(f"Below {name}{'' if i else ' of the error at w0'}: {text}.")
     where = resolution(task.steps, task.every, task.per_decade)
@@ -185,11 +186,13 @@ def _at_best(chapter: Chapter, word: str) -> str:
 def _overflow(chapter: Chapter) -> str:
     import polars as pl
 
-    lost = chapter.configurations.filter(pl.col("diverged_share") > 0.0)
-    if not len(lost):
+    overflowed = chapter.configurations.filter(pl.col("diverged_share") > 0.0)
+    if not len(overflowed):
         return "No run of the grid overflowed."
     total = len(chapter.configurations)
-    text = f"{len(lost):,} of {count(total, 'configuration')} of the grid overflowed in some run"
+    text = (
+        f"{len(overflowed):,} of {count(total, 'configuration')} of the grid overflowed in some run"
+    )
     shares = {b.algorithm: 1.0 - b.never_diverged / b.configurations for b in chapter.best}
     shares |= dict.fromkeys(chapter.failed, 1.0)
     never = [name for name, share in shares.items() if share == 0.0]
@@ -211,10 +214,10 @@ def diverges_from(chapter: Chapter, algorithm: str) -> str:
     import polars as pl
 
     own = chapter.configurations.filter(pl.col("algorithm") == algorithm)
-    lost = own.filter(pl.col("diverged_share") > 0.0)
-    if not len(lost):
+    overflowed = own.filter(pl.col("diverged_share") > 0.0)
+    if not len(overflowed):
         return "never"
-    smallest = lost["alpha"].min() if "alpha" in lost.columns else None
+    smallest = overflowed["alpha"].min() if "alpha" in overflowed.columns else None
     return "yes" if smallest is None else f"alpha {short(float(str(smallest)))}"
 
 
@@ -261,8 +264,8 @@ def _by_eta(found: Penalty) -> str:
     """How many of the penalties did better on the grid than none, and the best of them."""
     tried, without = found.rows[1:], found.without
     best = min(tried, key=lambda row: row.error)
-    least = "overflowed" if np.isinf(best.error) else figures(best.error)
-    none = f"without ({found.plain}: {figures(without.error)})"
+    least = "overflowed" if np.isinf(best.error) else number(best.error)
+    none = f"without ({found.plain}: {number(without.error)})"
     if len(tried) == 1:
         side = "below" if found.helpful else "not below"
         return (
@@ -281,18 +284,22 @@ def _fixed_points(chapter: Chapter, found: Penalty) -> str | None:
     plain, penalised = (chapter.theory.get(name) for name in (found.plain, found.penalised))
     if plain is None or penalised is None:
         return None
-    said = [
-        _fixed_point(name, seen)
-        for name, seen in ((found.plain, plain), (found.penalised, penalised))
+    texts = [
+        _fixed_point(name, prediction)
+        for name, prediction in ((found.plain, plain), (found.penalised, penalised))
     ]
-    return f"Theory, at the best settings: {said[0]}; {said[1]}."
+    return f"Theory, at the best settings: {texts[0]}; {texts[1]}."
 
 
-def _fixed_point(name: str, seen: Prediction) -> str:
-    if seen.asymptote is None:
+def _fixed_point(name: str, prediction: Prediction) -> str:
+    if prediction.asymptote is None:
         return f"the mean update of {name} is unstable"
-    part = "" if seen.stable == 1.0 else f" (stable in {percent(seen.stable)} of the instances)"
-    return f"the fixed point of {name} has error {figures(seen.asymptote)}{part}"
+    part = (
+        ""
+        if prediction.stable == 1.0
+        else f" (stable in {percent(prediction.stable)} of the instances)"
+    )
+    return f"the fixed point of {name} has error {number(prediction.asymptote)}{part}"
 
 
 def _versus_plain(chapter: Chapter, found: Penalty, plain: Best, penalised: Best) -> str:
@@ -323,11 +330,13 @@ def theory_words(chapter: Chapter) -> str | None:
     above: list[str] = []
     below: list[str] = []
     for b in chapter.best:
-        seen = chapter.theory.get(b.algorithm)
-        if seen is not None and seen.asymptote is not None and seen.stable == 1.0:
-            noise = min(b.final.stderr or 0.0, CLOSE * seen.asymptote)  # no excuse for wild runs
-            off = b.final.value - seen.asymptote
-            close = abs(off) <= max(CLOSE * seen.asymptote, 2.0 * noise, ZERO * chapter.start)
+        prediction = chapter.theory.get(b.algorithm)
+        if prediction is not None and prediction.asymptote is not None and prediction.stable == 1.0:
+            noise = min(
+                b.final.stderr or 0.0, CLOSE * prediction.asymptote
+            )  # no excuse for wild runs
+            off = b.final.value - prediction.asymptote
+            close = abs(off) <= max(CLOSE * prediction.asymptote, 2.0 * noise, ZERO * chapter.start)
             (near if close else above if off > 0.0 else below).append(b.algorithm)
     total = len(near) + len(above) + len(below)
     if not total:
@@ -384,16 +393,16 @@ def caveats(reading: Reading, chapter: Chapter) -> list[str]:
             "No rerun on fresh seeds, or not a whole one: the errors at the best configurations "
             "are those they were chosen by, and so too good."
         )
-    wanted = reading.results.spec.file.seeds
-    partial = int((chapter.configurations["seeds"] < wanted).sum())
+    planned = reading.results.spec.file.seeds
+    partial = int((chapter.configurations["seeds"] < planned).sum())
     if partial:
-        texts.append(f"Only some of the {wanted} seeds: {count(partial, 'configuration')}.")
+        texts.append(f"Only some of the {planned} seeds: {count(partial, 'configuration')}.")
     present = len(chapter.configurations)
     if present < len(chapter.task.learners):
-        gone = sorted(
+        absent = sorted(
             {x.name for x in chapter.task.learners} - set(chapter.configurations["algorithm"])
         )
-        note = f"; none of {listed(gone)}" if gone else ""
+        note = f"; none of {listed(absent)}" if absent else ""
         texts.append(
             f"{present:,} of {len(chapter.task.learners):,} configurations are there{note}."
         )

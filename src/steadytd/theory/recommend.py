@@ -1,7 +1,8 @@
-"""Which learner to use, for one stated reason: finite variance, then the least error, then speed.
+"""Every learner on one problem side by side, and which one to use.
 
-Without the cures it is one of the laws that the certificate compares. With them every cure takes
-part, and the choice is another only where a cure has an error that is lower by more than 5 %.
+There is one recommendation, for one stated reason: finite variance, then the least error, then
+speed. Without the cures it is one of the laws that the certificate compares. With them every cure
+takes part, and the choice is another only where a cure has an error that is lower by more than 5 %.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steadytd.base.errors import InputError
 from steadytd.base.finding import Finding
-from steadytd.base.wording import TRILLION, about
+from steadytd.base.numbers import LARGEST_COUNT, about, number
+from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
-from steadytd.mdp.scales import SAME, zeroed
+from steadytd.learners import algorithm, names
+from steadytd.mdp.scales import SAME, Complexes, zeroed
 from steadytd.theory.analysis import Analysis
+from steadytd.theory.choose import LARGE_RANK
 from steadytd.theory.cure import CLOSE, Cure, Iteration
 from steadytd.theory.cures import LOUD, best_first, is_loud
 from steadytd.theory.dynamics import decay_rates
 from steadytd.theory.mean_square import MeanSquare
-from steadytd.theory.thresholds import Complexes
 from steadytd.theory.variance import noise
-from steadytd.theory.words.overview import automatic, compared
 
 CODE = "recommended"
 LEAST, FASTEST = "least_error", "fastest"  # the reasons
@@ -32,8 +35,59 @@ WELL_BELOW = 10.0  # alpha is a power of ten, at least so many times below its l
 QUIET = 0.1  # and its spread at most this share of the error, or of the values' size
 HUNDREDFOLD = 100.0  # by so much a mode has grown, or shrunk, at the horizon
 LONG = 1e6  # steps to the horizon from which on solving directly is better
-NO_CURE = "No cure of bearable noise that needs a million steps or less is over 5 % better."
-NOISY = 10.0  # times the noise without cure, from which on it is said what that costs
+NO_CURE = "No cure with acceptable noise lowers the error by more than 5 % within a million steps."
+NOISY = 10.0  # times TD's noise, from which on the text says what that costs
+
+
+def overview(c: Analysis) -> list[dict[str, Any]]:
+    """Name, parameters, stability, variance, error of the fixed point, largest step size if known.
+
+    With "auto" where it is offered, and for large problems only the learners that are compared:
+    the others' matrices are several times as large as the problem. A learner without closed form
+    on this problem (COP-TD and its kin where states are inactive) is left out.
+    """
+    rows = []
+    for law in map(algorithm, names()) if c.pencil.rank <= LARGE_RANK else compared():
+        if law.action_values or undecided(law):
+            continue
+        learner = c.resolved(law, **automatic(law))
+        try:
+            c.expectation(learner)
+        except InputError:
+            continue
+        unknown = law.block is not None or law.first_order  # the mean of large steps is another
+        row: dict[str, Any] = {
+            "learner": law.name,
+            "params": {k: v for k, v in learner.values.items() if k in law.params},
+            "stable": c.is_stable(learner),
+            "finite_variance": c.variance(learner).finite,
+            "variance_growth": c.variance(learner).growth,
+            "largest_alpha": None if unknown else c.largest_alpha(learner),
+        }
+        try:
+            w = c.fixed_point(learner)
+        except InputError:
+            row |= {"error": None, "values": None}
+        else:
+            row |= {"error": c.error(w), "values": (c.moments.Phi @ w).tolist()}
+        rows.append(row)
+    return rows
+
+
+def compared() -> list[Law]:
+    """The registered laws that the certificate compares and may recommend, in their order."""
+    laws = [law for law in map(algorithm, names()) if law.standing.place]
+    return sorted(laws, key=lambda law: law.standing.place)
+
+
+def undecided(law: Law) -> bool:
+    """Whether a law has a hyper-parameter that nobody but the user can choose."""
+    return any(param.default is None and not param.auto for param in law.params.values())
+
+
+def automatic(law: Law) -> dict[str, object]:
+    """The hyper-parameters of a law that offer "auto", set to it."""
+    return {name: AUTO for name, param in law.params.items() if param.auto}
 
 
 @dataclass(frozen=True)
@@ -155,19 +209,19 @@ class Use:
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
-def recommended(c: Analysis, treatments: tuple[Cure, ...] = ()) -> Finding | None:
+def recommended(c: Analysis, cures: Sequence[Cure] = ()) -> Finding | None:
     """The one learner to use, with its one reason, its step size and its horizon."""
     possible = candidates(c)
     if not possible:
         return None
     use = _learner(c, choice(c, possible), possible)
-    calm = (t for t in treatments if t.row["rate"] and t.row["finite_variance"] and not is_loud(t))
+    calm = (t for t in cures if t.row["rate"] and t.row["finite_variance"] and not is_loud(t))
     equal = best_first([t for t in calm if _cure_step(c, t, use).horizon <= LONG])
     if equal and use.error > CLOSE * min(t.best_error or 0.0 for t in equal) + SAME * c.scale:
         use = _cure(c, equal, use)
-    elif treatments:
+    elif cures:
         use = replace(use, why=f"{use.why} {NO_CURE}")
-    return _finding(c, use, treatments)
+    return _finding(c, use, cures)
 
 
 def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
@@ -178,7 +232,7 @@ def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
         same = {k: v for k, v in learner.values.items() if k == "eta"}
         learner = c.resolved(learner.algorithm.standing.solver, **same)
         error = zeroed(c.error(c.fixed_point(learner)), c.scale)  # less rounding
-    shown = f"{error:.4g}{_off(c, best)}"
+    shown = f"{number(error)}{_off(c, best)}"
     finite = "" if best.infinite_variance else " with finite variance"
     if len(good) == 1:
         why = f"of the learners{finite} its fixed point has the least error, {shown}"
@@ -190,7 +244,7 @@ def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
             f"the fastest {where}"
         )
     others = "; ".join(
-        f"{p.learner.name} {p.error:.4g}{_off(c, p)}"
+        f"{p.learner.name} {number(p.error)}{_off(c, p)}"
         f"{', infinite variance' if p.infinite_variance else ''}"
         for p in possible
         if p.learner is not best.learner
@@ -201,8 +255,8 @@ def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
     if learner is not best.learner:
         instead = best.learner.name
         why += (
-            f". It is solved directly: at alpha = {step.alpha:g}, {instead} would have 1 % of its "
-            f"slowest mode left after {about(step.horizon)} steps"
+            f". It is solved directly: at alpha = {number(step.alpha)}, {instead} would have 1 % "
+            f"of its slowest mode left after {about(step.horizon, 'step')}"
         )
     return Use(
         learner.name, {k: v for k, v in learner.values.items() if k in learner.law.params}, error,
@@ -215,40 +269,41 @@ def _off(c: Analysis, p: Candidate) -> str:
     return f", {off_by_two(c)}" if p.counted > p.error else ""
 
 
-def _learner_step(c: Analysis, best: Candidate) -> Step:
-    moments = c.mean_square(best.learner)
-    scatter = noise(c.problem, best.learner, c.policy) or 1.0
-    if moments is not None:
-        limit, alpha = moments.largest_alpha, _quiet(c, best.error, moments)
-    else:
-        limit = c.largest_alpha(best.learner)
-        alpha = _well_below(limit, scatter)
-    return Step(alpha, horizon(_modes(c, best.learner), alpha), limit, moments, scatter)
-
-
 def _cure(c: Analysis, equal: list[Cure], beaten: Use) -> Use:
     """The first of the cures of least error."""
     best, *others = equal
     cure, take, error = best, best.best or 0.0, best.best_error or 0.0
     if others:
         why = (
-            f"of the {len(equal)} cures of bearable noise with the least error ({error:.4g}, "
-            "within 5 %) it is the fastest at equal noise"
+            f"of the {len(equal)} cures with acceptable noise and the least error "
+            f"({number(error)}, within 5 %) it is the fastest at equal noise"
         )
     else:
-        why = f"of the cures of bearable noise its fixed point has the least error, {error:.4g}"
+        why = (
+            "of the cures with acceptable noise its fixed point has the least error, "
+            f"{number(error)}"
+        )
     step, plain = _cure_step(c, best, beaten), cure.setting.td_noise
     why += (
-        f" ({beaten.name}: {beaten.error:.4g}). The noise of its updates is {step.noise:.3g}; "
-        f"without cure it is {plain:.3g}."
+        f" ({beaten.name}: {number(beaten.error)}). The noise of its updates is "
+        f"{number(step.noise, 3)}; that of TD is {number(plain, 3)}."
     )
     if step.noise >= NOISY * plain:
-        why += f" To average that out takes {(step.noise / plain) ** 2:.2g} times as many steps."
+        times = number((step.noise / plain) ** 2, 2)
+        why += f" It takes {times} times as many steps to average it out."
     return Use(
         cure.name, {**cure.settings, cure.amount: take}, error, FASTEST if others else LEAST, why,
         best.row["rate"] or 0.0, bool(best.row["finite_variance"]), step,
         numbers={"noise": step.noise, "equal": [t.title for t in others]},
     )  # fmt: skip
+
+
+def _learner_step(c: Analysis, best: Candidate) -> Step:
+    learner = best.learner
+    scatter, limit = noise(c.problem, learner, c.policy) or 1.0, c.largest_alpha(learner)
+    moments = c.mean_square(learner)
+    alpha = _well_below(limit, scatter) if moments is None else _quiet(c, best.error, moments)
+    return _step(_modes(c, learner), alpha, limit, moments, scatter)
 
 
 def _cure_step(c: Analysis, t: Cure, beside: Use) -> Step:
@@ -257,30 +312,33 @@ def _cure_step(c: Analysis, t: Cure, beside: Use) -> Step:
     Where its second moments are not known, it is no larger than that of the learner beside it,
     times the ratio of the squares of their noise.
     """
-    cure, take, moments = t, t.best or 0.0, t.moments
-    modes, scatter = cure.rates(take), cure.noise(take) or 1.0
-    limit = cure.largest_alpha(take)
-    if isinstance(cure, Iteration):  # its step size is fixed, and its matrix is of `take` steps
-        return Step(limit, take * horizon(modes, 1.0), limit, None, scatter)
+    best, moments = t.best or 0.0, t.moments
+    scatter, limit, modes = t.noise(best) or 1.0, t.largest_alpha(best), t.rates(best)
+    if isinstance(t, Iteration):  # its step size is fixed, and its matrix is of `best` steps
+        return Step(limit, best * horizon(modes, 1.0), limit, None, scatter)
+    as_quiet = WELL_BELOW * beside.step.alpha * beside.step.noise**2
+    alpha = _well_below(min(limit, as_quiet), scatter)
     if moments is not None:
-        limit, alpha = moments.largest_alpha, _quiet(c, t.best_error or 0.0, moments)
-    else:
-        as_quiet = WELL_BELOW * beside.step.alpha * beside.step.noise**2
-        alpha = _well_below(min(limit, as_quiet), scatter)
-    return Step(alpha, horizon(modes, alpha), limit, moments, scatter)
+        alpha = _quiet(c, t.best_error or 0.0, moments)
+    return _step(modes, alpha, limit, moments, scatter)
 
 
-def _too_loud(treatments: Sequence[Cure], error: float) -> str:
-    """The cures that would have less error, if their noise could be borne."""
+def _step(
+    modes: Complexes, alpha: float, limit: float, moments: MeanSquare | None, scatter: float
+) -> Step:
+    largest = limit if moments is None else moments.largest_alpha
+    return Step(alpha, horizon(modes, alpha), largest, moments, scatter)
+
+
+def _too_loud(cures: Sequence[Cure], error: float) -> str:
+    """The cures of less error that are too noisy."""
     loud = [
         t
-        for t in treatments
+        for t in cures
         if t.row["finite_variance"] and is_loud(t) and (t.best_error or 0.0) < error
     ]
-    names = ", ".join(f"{t.title} {t.best_error:.4g}" for t in loud)
-    return (
-        f" Not counted, with over {LOUD:g} times the noise without cure: {names}." if loud else ""
-    )
+    names = ", ".join(f"{t.title} {number(t.best_error)}" for t in loud)
+    return f" Too noisy, with over {number(LOUD)} times the noise of TD: {names}." if loud else ""
 
 
 def _quiet(c: Analysis, error: float, moments: MeanSquare) -> float:
@@ -298,46 +356,48 @@ def _well_below(limit: float, scatter: float = 1.0) -> float:
     return float(10.0 ** np.floor(np.log10(limit / known**2 / WELL_BELOW)))
 
 
-def _finding(c: Analysis, use: Use, treatments: Sequence[Cure]) -> Finding:
+def _finding(c: Analysis, use: Use, cures: Sequence[Cure]) -> Finding:
     zero, step = c.error(np.zeros(c.problem.n_features)), use.step
     numbers = {
         "learner": use.name, "params": use.params, "reason": use.reason, "error": use.error,
         "error_of_zero": zero, "finite_variance": use.finite, "speed": use.speed,
         "instead_of": use.instead_of or None, "alpha": step.alpha,
-        "decay_steps": int(step.horizon) if step.horizon <= TRILLION else None,
+        "decay_steps": int(step.horizon) if step.horizon <= LARGEST_COUNT else None,
         **use.numbers,
     }  # fmt: skip
-    text = use.why + _too_loud(treatments, use.error)
-    text += f" Predicting zero everywhere has {zero:.4g}." if 0.0 < zero <= use.error else ""
-    said = f" Its mean is stable below alpha = {step.limit:.3g}; its spread is not known."
+    text = use.why + _too_loud(cures, use.error)
+    text += f" Predicting zero everywhere has {number(zero)}." if 0.0 < zero <= use.error else ""
+    at_alpha = (
+        f" Its mean is stable below alpha = {number(step.limit, 3)}; its spread is not known."
+    )
     if step.moments is not None:
         spread = zeroed(step.moments.spread(step.alpha), c.scale)
         numbers |= {"mean_square_alpha": step.limit, "spread": spread}
-        said = (
-            f" Its mean square is bounded up to alpha = {step.limit:.3g}. At alpha = "
-            f"{step.alpha:g} the values of a long run are {spread:.2g} away from those of the "
-            "fixed point, in the root mean square."
+        at_alpha = (
+            f" Its mean square is bounded up to alpha = {number(step.limit, 3)}. At alpha = "
+            f"{number(step.alpha)} the values of a long run are {number(spread, 2)} away from "
+            "those of the fixed point, in the root mean square."
         )
-    said += (
-        f" At alpha = {step.alpha:g} its mean has 1 % of its slowest mode left after "
-        f"{about(step.horizon)} steps."
+    at_alpha += (
+        f" At alpha = {number(step.alpha)} its mean has 1 % of its slowest mode left after "
+        f"{about(step.horizon, 'step')}."
     )
-    shown = [
-        f"{k} = {v if isinstance(v, str) else f'{v:.4g}'}"
+    settings = [
+        f"{k} = {v if isinstance(v, str) else number(v)}"
         for k, v in use.params.items()
         if k != "lam" or v
     ]
     if not use.instead_of:
-        shown.append(f"alpha = {step.alpha:g}")
-        text += said
-    with_ = f" with {', '.join(shown)}" if shown else ""
-    return Finding("recommended", text=f"use {use.name}{with_}: {text}", numbers=numbers)
+        settings.append(f"alpha = {number(step.alpha)}")
+        text += at_alpha
+    parameters = f" with {', '.join(settings)}" if settings else ""
+    return Finding("recommended", text=f"use {use.name}{parameters}: {text}", numbers=numbers)
 
 
 def off_by_two(c: Analysis) -> str:
     """The error of the automatic penalty if it is off by a factor of two, where that is stable."""
     worst, half = c.penalties.off_by_two(c.best_eta), c.penalties.stable(c.best_eta / 2.0)
-    return f"up to {worst:.4g} " + (
+    return f"up to {number(worst)} " + (
         "if eta is half or twice as large" if half
         else "if eta is twice as large (half of it is unstable)"
     )  # fmt: skip

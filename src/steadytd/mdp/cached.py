@@ -1,4 +1,4 @@
-"""What was computed of a problem is kept with it, and goes when the problem goes."""
+"""A cache inside the object that results belong to: it is freed together with the object."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ Function = Callable[Concatenate[F, P], R]
 
 
 class Results(dict[Any, Any]):
-    """Results by arguments. A copy of the object that holds them begins with none."""
+    """Results by arguments. A copy of the object begins with none."""
 
     def __reduce__(self) -> tuple[type[Results], tuple[()]]:
         return Results, ()
 
 
-def kept(most: int) -> Callable[[Function[F, P, R]], Function[F, P, R]]:
-    """A function that keeps its newest `most` results with its first argument.
+def cached(most: int) -> Callable[[Function[F, P, R]], Function[F, P, R]]:
+    """A function whose newest `most` results are stored in its first argument.
 
-    `functools.lru_cache` would keep problems alive that nobody uses any more, and what was computed
-    of them: megabytes for each certificate.
+    `functools.lru_cache` would keep unused problems alive, with megabytes for each certificate.
 
     >>> class Thing: ...
-    >>> @kept(2)
+    >>> @cached(2)
     ... def double(thing: Thing, number: int) -> int:
     ...     print("computed")
     ...     return 2 * number
@@ -40,7 +39,7 @@ def kept(most: int) -> Callable[[Function[F, P, R]], Function[F, P, R]]:
         place = f"{function.__module__}.{function.__qualname__}"
 
         @wraps(function)
-        def remembering(first: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        def lookup(first: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
             known = vars(first).setdefault(place, Results())
             key = args, tuple(sorted(kwargs.items()))
             try:
@@ -52,6 +51,6 @@ def kept(most: int) -> Callable[[Function[F, P, R]], Function[F, P, R]]:
                 known.pop(next(iter(known)), None)
             return found
 
-        return remembering
+        return lookup
 
     return decorate

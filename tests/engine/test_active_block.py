@@ -1,4 +1,4 @@
-"""Traces at the cost of the active features: the scaled loop against the plain one.
+"""Traces at the cost of the active features: the loop of `layouts.active` against the plain one.
 
 All laws run without the compiler on short streams; some structures (one trace, a second vector, two
 traces, a vector that shrinks) run compiled on long ones.
@@ -14,22 +14,24 @@ import pytest
 
 import steadytd as st
 from steadytd.base.arrays import Floats
-from steadytd.engine import scaled_block
-from steadytd.engine.block import Block, Goal
+from steadytd.engine import active
+from steadytd.engine.active import MANY, ActiveBlock, fits, is_active
+from steadytd.engine.block import Block, Goal, Transitions
 from steadytd.engine.choose import make_block
+from steadytd.engine.facts import fact_table
 from steadytd.engine.law import Param
 from steadytd.engine.learner import Learner
-from steadytd.engine.scaled_block import MANY, ScaledBlock, active_program, is_scaled
-from steadytd.engine.step.program import only_active
-from steadytd.engine.step.state import EPOCH
+from steadytd.engine.rows import sparse_rows
+from steadytd.engine.step.program import active_program
 from tests.support.cases import STEPS_OF_A_LAW, assert_same_bits
 from tests.support.draws import examples
 from tests.support.helpers import random_problem
-from tests.support.sparse_streams import SparseStream, without_compiler
+from tests.support.hordes import not_compiled
+from tests.support.sparse_streams import SparseStream
 
 CLOSE = 1e-11  # largest difference to the plain loop, relative to a vector's largest entry
 TRACED = [case for case in STEPS_OF_A_LAW if case.traced]
-SCALED = [case for case in TRACED if only_active(case.law)]
+ACTIVE = [case for case in TRACED if fits(case)]
 # Each is compiled; what the others have beside, all laws show without the compiler.
 STRUCTURES = (
     "td:alpha=0.01",
@@ -45,51 +47,47 @@ def lanes_of(case: Learner, *alphas: float, lams: tuple[float, ...] = (0.9, 1.0,
     return [case.replace(alpha=a, **other) for a in alphas for other in others]
 
 
-def difference(scaled: ScaledBlock, plain: Block) -> float:
-    """The largest difference of a vector or trace, relative to its largest entry in the lane."""
-    found = [scaled.vector(i) for i in range(len(plain.V))]
-    found += [scaled.trace(i) for i in range(len(plain.Z))]
+def difference(block: ActiveBlock, plain: Block) -> float:
+    """The largest difference of a vector, relative to its largest entry in the lane."""
     worst = 0.0
-    for one, other in zip(found, (*plain.V, *plain.Z), strict=True):
+    for name, other in zip(plain.law.vectors, plain.V, strict=True):
         scale = np.abs(other).max(axis=0)
-        worst = max(
-            worst, float((np.abs(one - other).max(axis=0) / np.where(scale, scale, 1)).max())
-        )
+        off = np.abs(block.vector(name) - other).max(axis=0)
+        worst = max(worst, float((off / np.where(scale, scale, 1)).max()))
     return worst
 
 
-def both(stream: SparseStream, lanes: list[Learner]) -> tuple[ScaledBlock, Block]:
-    scaled, plain = ScaledBlock(lanes, stream.w0), Block(lanes, stream.w0)
-    stream.feed(scaled), stream.feed(plain)
+def both(stream: SparseStream, lanes: list[Learner]) -> tuple[ActiveBlock, Block]:
+    block, plain = ActiveBlock(lanes, stream.w0), Block(lanes, stream.w0)
+    stream.feed(block), stream.feed(plain)
     assert (plain.diverged == -1).all()
-    assert (scaled.diverged == -1).all()
+    assert (block.diverged == -1).all()
     assert np.abs(plain.V[0] - stream.w0[:, None]).max(axis=0).min() > 0.0
-    return scaled, plain
+    return block, plain
 
 
-def test_every_law_with_traces_is_scaled_but_those_that_cannot_be() -> None:
-    """n-step TD forgets steps, which a factor cannot; the others are all scaled."""
-    assert {case.name for case in TRACED} - {case.name for case in SCALED} == {"nstep_td"}
-    assert len(SCALED) > 20
+def test_every_law_with_traces_takes_this_path_but_those_that_cannot() -> None:
+    """n-step TD forgets steps, which a factor cannot; the others all do."""
+    assert {case.name for case in TRACED} - {case.name for case in ACTIVE} == {"nstep_td"}
+    assert len(ACTIVE) > 20
 
 
 @pytest.mark.parametrize("largest", [3.0, 1000.0])
-@pytest.mark.parametrize("case", SCALED, ids=str)
+@pytest.mark.parametrize("case", ACTIVE, ids=str)
 def test_equals_the_plain_loop(
     case: Learner, largest: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Uncompiled, settled every 64 steps: rho = 0 and 1000, ends, cuts, lam = gamma = 1."""
-    monkeypatch.setattr(scaled_block, "EPOCH", 64)
+    """Uncompiled: rho = 0 and 1000, ends, cuts, lam = gamma = 1."""
+    monkeypatch.setattr(active, "kernel", not_compiled)
     stream = SparseStream(seed=1, steps=examples(150, 300), largest=largest)
     lanes = lanes_of(case, 0.01 if largest < 10 else 1e-6)
-    scaled, plain = ScaledBlock(lanes, stream.w0), stream.feed(Block(lanes, stream.w0))
-    scaled.kernel = without_compiler(case.law)
-    stream.feed(scaled)
-    assert (scaled.diverged == -1).all()
-    assert scaled.counts[0] > 1
-    assert difference(scaled, plain) < CLOSE
-    np.testing.assert_allclose(scaled.M, plain.M, rtol=1e-9, atol=1e-12)
-    assert_same_bits(scaled.carry, plain.carry)
+    block, plain = ActiveBlock(lanes, stream.w0), stream.feed(Block(lanes, stream.w0))
+    stream.feed(block)
+    assert (block.diverged == -1).all()
+    assert difference(block, plain) < CLOSE
+    memory = block.own.M[0, : len(plain.M), block.own.rank].T
+    np.testing.assert_allclose(memory, plain.M, rtol=1e-9, atol=1e-12)
+    assert_same_bits(block.carry, plain.carry)
 
 
 @pytest.mark.parametrize("text", STRUCTURES)
@@ -97,12 +95,12 @@ def test_equals_the_plain_loop(
 def test_compiled_equals_the_plain_loop(text: str, largest: float) -> None:
     alphas = (0.01, 0.001) if largest < 10 else (1e-7, 1e-8)
     for seed in (1, 2):
-        stream = SparseStream(seed, 2 * EPOCH + 700, d=150, active=4, largest=largest)
+        stream = SparseStream(seed, 9_000, d=150, active=4, largest=largest)
         assert difference(*both(stream, lanes_of(st.learner(text), *alphas))) < CLOSE
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", SCALED, ids=str)
+@pytest.mark.parametrize("case", ACTIVE, ids=str)
 def test_equals_the_plain_loop_for_long(case: Learner) -> None:
     """100,000 steps, all laws compiled, ratios up to 3 and up to 1000."""
     for seed, largest, alpha in ((1, 3.0, 0.003), (2, 1000.0, 1e-8)):
@@ -110,46 +108,40 @@ def test_equals_the_plain_loop_for_long(case: Learner) -> None:
         assert difference(*both(stream, lanes_of(case, alpha))) < CLOSE
 
 
-def same_state(one: ScaledBlock, other: ScaledBlock) -> None:
-    for name in ScaledBlock.saved:
-        if getattr(one, name).size:
-            assert_same_bits(getattr(one, name), getattr(other, name))
-
-
 @pytest.mark.parametrize("text", STRUCTURES)
 def test_alone_is_in_a_crowd(text: str) -> None:
-    """Other lanes open rows and settle at other steps, and one of them diverges."""
-    stream = SparseStream(seed=3, steps=EPOCH + 900, d=150, active=4)
+    """Other groups turn their rings at other steps, and one of the lanes diverges."""
+    stream = SparseStream(seed=3, steps=5_000, d=150, active=4)
     lams = (0.9, 1.0, 0.3, 0.95, 0.05, 0.8, 0.99)
     lanes = [
         *lanes_of(st.learner(text), 0.01, 0.002, lams=lams),
         st.learner(text).replace(alpha=50, lam=1),
     ]
-    crowd = ScaledBlock(lanes, stream.w0)
+    crowd = ActiveBlock(lanes, stream.w0)
     stream.feed(crowd)
-    assert crowd.diverged[-1] > 0
-    assert (crowd.diverged[:-1] == -1).all()
+    assert crowd.first_divergence[-1] > 0
+    assert (crowd.first_divergence[:-1] == -1).all()
     assert np.isnan(crowd.w[:, -1]).all()
     for i, learner in enumerate(lanes):
-        alone = ScaledBlock([learner], stream.w0)
+        alone = ActiveBlock([learner], stream.w0)
         stream.feed(alone)
-        assert alone.diverged[0] == crowd.diverged[i]
-        for v in range(len(alone.V) if i < len(lanes) - 1 else 0):
+        assert alone.diverged[0] == crowd.first_divergence[i]
+        for v in learner.law.vectors if i < len(lanes) - 1 else ():
             assert_same_bits(alone.vector(v)[:, 0], crowd.vector(v)[:, i])
 
 
 @pytest.mark.parametrize("text", STRUCTURES[:2])
 def test_chunks_do_not_matter(text: str) -> None:
-    stream = SparseStream(seed=4, steps=EPOCH + 300, d=150, active=4)
+    stream = SparseStream(seed=4, steps=3_000, d=150, active=4)
     lanes = lanes_of(st.learner(text), 0.01)
-    whole = ScaledBlock(lanes, stream.w0)
+    whole, chunked = ActiveBlock(lanes, stream.w0), ActiveBlock(lanes, stream.w0)
     stream.feed(whole)
-    ends = [*np.sort(np.random.default_rng(0).integers(0, EPOCH, 9)), EPOCH - 1, EPOCH, EPOCH + 1]
-    ends += [EPOCH + i for i in range(2, 301)]
-    chunked = ScaledBlock(lanes, stream.w0)
+    ends = [*np.sort(np.random.default_rng(0).integers(0, 2_700, 9)), *range(2_700, 3_001)]
     for begin, end in zip([0, *ends], ends, strict=False):
         stream.feed(chunked, int(begin), int(end))
-    same_state(chunked, whole)
+    for name, array in whole.saved.items():
+        if array.size:
+            assert_same_bits(chunked.saved[name], array)
 
 
 @pytest.mark.parametrize("text", STRUCTURES)
@@ -160,18 +152,11 @@ def test_divergence_is_found_at_its_step(text: str) -> None:
     stream = SparseStream(seed=5, steps=3000, d=150, active=4)
     case = st.learner(text, lam=0.9)
     lanes = [case, *(case.replace(alpha=alpha) for alpha in (5, 20, 100))]
-    scaled, plain = ScaledBlock(lanes, stream.w0), stream.feed(Block(lanes, stream.w0))
-    stream.feed(scaled)
+    block, plain = ActiveBlock(lanes, stream.w0), stream.feed(Block(lanes, stream.w0))
+    stream.feed(block)
     assert (plain.diverged[1:] > 10).all()
-    assert scaled.diverged[0] == plain.diverged[0] == -1
-    earlier = plain.diverged - scaled.diverged
-    assert earlier.min() >= 0
-    assert earlier.max() <= 5
-    # one step at a time, nothing is repeated
-    single = ScaledBlock(lanes, stream.w0)
-    for t in range(int(plain.diverged.max()) + 2):
-        stream.feed(single, t, t + 1)
-    assert_same_bits(single.diverged, scaled.diverged)
+    assert block.diverged[0] == plain.diverged[0] == -1
+    assert np.abs(plain.diverged - block.diverged).max() <= 5
 
 
 @pytest.mark.slow
@@ -180,9 +165,7 @@ def test_a_vector_that_shrinks(pull: float) -> None:
     """w <- (1 - pull) w + ...: far beyond the range of numbers, to 0 at once, changing its sign."""
     stream = SparseStream(seed=6, steps=3000, d=150, active=4)
     ridge = st.learner("ridge_td", alpha=0.01, ridge=min(pull, 1.5) * 100, lam=0.9)
-    scaled, plain = both(stream, [ridge, ridge.replace(lam=0.3)])
-    assert difference(scaled, plain) < CLOSE
-    assert (np.abs(scaled.B) >= 1e-100).all()
+    assert difference(*both(stream, [ridge, ridge.replace(lam=0.3)])) < CLOSE
 
 
 def test_errors_are_those_of_the_plain_loop() -> None:
@@ -191,13 +174,32 @@ def test_errors_are_those_of_the_plain_loop() -> None:
     rng = np.random.default_rng(0)
     goal = Goal(stream.rows, rng.random(n), rng.normal(size=n), np.array([n // 2, n]))
     points = np.array([0, 1, 700, 1500])
-    lanes = lanes_of(st.learner("td:alpha=0.01"), 0.01)
+    lanes = lanes_of(st.learner("td:alpha=0.01"), 0.01, 0.002)
     found = [
         block.advance(stream.events, np.ones(1500), stream.transitions, stream.rows, points, goal)
-        for block in (ScaledBlock(lanes, stream.w0), Block(lanes, stream.w0))
+        for block in (ActiveBlock(lanes, stream.w0), Block(lanes, stream.w0))
     ]
-    assert found[0].shape == (4, 2, 3)
+    assert found[0].shape == (4, 2, 6)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-11)
+
+
+def test_features_that_come_back_while_their_row_is_settled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All features are listed, some die away in a sweep, and they are active before it ends."""
+    monkeypatch.setattr(active, "kernel", not_compiled)
+    d = 20
+    rows = sparse_rows(np.eye(d))
+    facts = fact_table(reward=1.0, gamma_next=1.0, rho=1.0, pi=1.0, mu=1.0, peak_min=1.0,
+                       peak_max=1.0)  # fmt: skip
+    order = np.random.default_rng(0).integers(d, size=2_000).astype(np.int32)
+    lanes = [st.learner("td:alpha=0.1", lam=lam) for lam in (0.2, 0.6)]
+    blocks = [kind(lanes, np.zeros(d)) for kind in (ActiveBlock, Block)]
+    for block in blocks:
+        for t in range(len(order) - 1):
+            steps = Transitions(order[t : t + 1], order[t + 1 : t + 2], facts)
+            block.advance(np.zeros(1, dtype=np.int32), np.ones(1), steps, rows)
+    assert difference(*blocks) < CLOSE  # type: ignore[arg-type]
 
 
 def large_problem(seed: int = 1) -> st.Problem:
@@ -207,11 +209,11 @@ def large_problem(seed: int = 1) -> st.Problem:
 def test_the_path_is_a_matter_of_the_number_of_features() -> None:
     td = st.learner("td:alpha=0.01,lam=0.9")
     w0: Floats = np.zeros(MANY)
-    assert isinstance(make_block([td], w0), ScaledBlock)
-    assert not isinstance(make_block([td], w0[1:]), ScaledBlock)
+    assert isinstance(make_block([td], w0), ActiveBlock)
+    assert not isinstance(make_block([td], w0[1:]), ActiveBlock)
     for other in (td.replace(lam=0.0), td.replace(average=1), st.learner("nstep_td:alpha=1,n=3")):
-        assert not is_scaled(other, MANY)
-        assert not isinstance(make_block([other], w0), ScaledBlock)
+        assert not is_active(other, MANY)
+        assert not isinstance(make_block([other], w0), ActiveBlock)
 
 
 def test_threads_and_neighbours_do_not_matter() -> None:
@@ -240,12 +242,12 @@ def test_a_saved_learner_goes_on_with_the_same_bits(tmp_path: Path) -> None:
 
 def test_what_is_carried_along() -> None:
     """h.z needs z.z where h is written along z, and no more."""
-    tdc, htd, td = (st.learner(text, alpha=1).law for text in ("tdc", "htd", "td"))
-    assert active_program(td).pairs == [("w", "z")]
-    assert active_program(td).products == ()
-    assert active_program(tdc).pairs == [("w", "z"), ("h", "z")]
-    assert active_program(tdc).products == (("h", "z"), ("z", "z"))
-    assert set(active_program(htd).products) == {("h", "z"), ("h", "y"), ("z", "z"), ("z", "y")}
+    tdc, htd, td = (active_program(st.learner(t, alpha=1).law, True) for t in ("tdc", "htd", "td"))
+    assert td.pairs == [("w", "z")]
+    assert td.products == ()
+    assert tdc.pairs == [("w", "z"), ("h", "z")]
+    assert tdc.products == (("h", "z"), ("z", "z"))
+    assert set(htd.products) == {("h", "z"), ("h", "y"), ("z", "z"), ("z", "y")}
 
 
 def test_multiples_that_all_learners_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,10 +260,9 @@ def test_multiples_that_all_learners_share(monkeypatch: pytest.MonkeyPatch) -> N
     def shared(reward: float, rho: float) -> tuple[float, float]:
         return 0.01 * reward, -0.001 * rho
 
-    monkeypatch.setattr(scaled_block, "EPOCH", 64)
+    monkeypatch.setattr(active, "kernel", not_compiled)
     stream = SparseStream(seed=3, steps=150)
     lanes = [st.learner(shared, alpha=0.1, lam=lam) for lam in (0.3, 0.6, 0.9)]
-    scaled, plain = ScaledBlock(lanes, stream.w0), stream.feed(Block(lanes, stream.w0))
-    scaled.kernel = without_compiler(lanes[0].law)
-    stream.feed(scaled)
-    assert difference(scaled, plain) < CLOSE
+    block, plain = ActiveBlock(lanes, stream.w0), stream.feed(Block(lanes, stream.w0))
+    stream.feed(block)
+    assert difference(block, plain) < CLOSE

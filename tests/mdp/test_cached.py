@@ -1,4 +1,4 @@
-"""What is computed of a problem is kept with it, and nothing keeps a problem alive."""
+"""Results are cached inside a problem, and nothing keeps an unused problem alive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import weakref
 
 import steadytd as st
-from steadytd.mdp.kept import kept
+from steadytd.mdp.cached import cached
 
 
 class Thing:
@@ -17,7 +17,7 @@ class Thing:
 def test_results_are_computed_once_and_the_oldest_go_first() -> None:
     calls: list[int] = []
 
-    @kept(2)
+    @cached(2)
     def double(thing: Thing, number: int = 0) -> int:
         calls.append(number)
         return 2 * number
@@ -32,7 +32,7 @@ def test_results_are_computed_once_and_the_oldest_go_first() -> None:
     assert calls == [1, 1, 2, 3, 1]
 
 
-def test_a_copy_begins_with_nothing_kept() -> None:
+def test_a_copy_begins_with_an_empty_cache() -> None:
     problem = st.problem("three_state")
     st.certify(problem)
     held = [value for name, value in vars(problem).items() if name.startswith("steadytd.theory")]

@@ -1,26 +1,65 @@
-"""Studies on a Dask cluster: the same blocks, the same bits, on other machines.
+"""Where the blocks of a study run: over this machine's threads, or on a Dask cluster.
 
-The cluster gets a study's text and a block's number and returns the content of the block's file,
-which this process writes; so workers need steadytd and nothing else, no shared disk. A worker that
-dies costs its blocks under way: Dask gives them to another.
+Both give the same bits. A cluster gets a study's text and a block's number and returns the content
+of the block's file, which this process writes; so workers need steadytd and nothing else, no shared
+disk. A worker that dies costs its blocks under way: Dask gives them to another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.base.parallel import connect, require_dask
-from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
-from steadytd.studies.local import Submit, block_file
+from steadytd.learners import learner
+from steadytd.studies import dataset
+from steadytd.studies.blocks import StudyBlock, compute, confirm_blocks, grid_blocks
 from steadytd.studies.spec import Spec, parse_spec
 
+Submit = Callable[[Spec, list[StudyBlock]], Iterator[tuple[StudyBlock, bytes]]]
 Address = Any  # "tcp://...", a Dask Client, a cluster object, or None
 
 PER_WORKER = 3  # blocks handed out per thread of the cluster: enough that none waits
+
+
+def block_file(spec: Spec, block: StudyBlock, stop: threading.Event | None = None) -> bytes:
+    """Run a block and return the content of its file."""
+    numbers = compute(spec, block, stop)
+    if numbers is None:
+        raise InterruptedError
+    return dataset.to_bytes(dataset.table(block, numbers, spec.measures))
+
+
+@contextmanager
+def threads(workers: int) -> Iterator[Submit]:
+    """Run blocks over threads. Leaving, for whatever reason, stops every thread at its chunk."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(workers) as pool:
+
+        def submit(spec: Spec, blocks: list[StudyBlock]) -> Iterator[tuple[StudyBlock, bytes]]:
+            waiting = iter(blocks)
+            running: dict[Future[bytes], StudyBlock] = {}
+            while True:
+                for block in waiting:
+                    running[pool.submit(block_file, spec, block, stop)] = block
+                    if len(running) > 2 * workers:
+                        break
+                if not running:
+                    return
+                ready, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ready:
+                    yield running.pop(future), future.result()
+
+        try:
+            yield submit
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -93,8 +132,6 @@ def remote_block(
     fingerprint: str,
 ) -> bytes:
     """Run one block of a study given by its text; what a worker does."""
-    from steadytd.learners import learner
-
     spec = _spec(text, name)
     if stage == "grid":
         block = _grid(text, name).get(fingerprint)
