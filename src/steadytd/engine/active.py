@@ -27,12 +27,11 @@ from steadytd.engine.step.layouts.active import (
     NONE,
     ROWS,
     Active,
-    active_program,
     active_source,
     asked_by_traces,
     traces_are_own,
 )
-from steadytd.engine.step.program import Program, at_active_features
+from steadytd.engine.step.program import Program, active_program, at_active_features
 
 MANY = 128  # features from which on a run's traces are kept in this form
 

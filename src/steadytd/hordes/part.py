@@ -21,8 +21,9 @@ from steadytd.engine.online import LiveBlock
 from steadytd.engine.rows import Rows
 from steadytd.engine.settings import Settings
 from steadytd.engine.step.compile import kernel
-from steadytd.engine.step.layouts.active import active_program, asked_by_traces
+from steadytd.engine.step.layouts.active import asked_by_traces
 from steadytd.engine.step.layouts.horde import LANES, Horde, horde_source
+from steadytd.engine.step.program import active_program
 from steadytd.hordes.inputs import ActiveFeatures, LiveSteps
 
 

@@ -30,8 +30,6 @@ where m is the multiple of x. `active_program` puts the steps of a law in this o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from functools import cache
 
 from steadytd.engine.law import Law
 from steadytd.engine.step.layouts.layout import Layout
@@ -40,21 +38,13 @@ from steadytd.engine.step.program import (
     Dot,
     Grow,
     Keep,
-    Let,
     Move,
     Program,
     Skip,
-    Step,
     Write,
+    active_program,
     bound,
-    carried_products,
-    check,
-    growing,
-    growth,
-    law_functions,
-    lower,
     used,
-    without_traces,
 )
 from steadytd.engine.step.statements import For, If, Statement, bind, lanes
 from steadytd.engine.step.targets import numba
@@ -68,42 +58,6 @@ LIMITS = {  # least C, least I (below it a trace is forgotten), least B, by the 
     "float64": (2.0**-13, 2.0**-80, 1e-100),
     "float32": (2.0**-5, 2.0**-35, 1e-10),
 }
-
-
-@cache
-def active_program(law: Law, traced: bool) -> Program:
-    """The program of a law with its inner products first, then numbers, then what is written.
-
-    Inner products of a trace are those before it moves on; after it, z.x is a number.
-    """
-    lowered = lower(law)
-    program = carried_products(lowered) if traced else without_traces(lowered)
-    reads = {f"w_{basis}": Dot(f"w_{basis}", "w", basis) for basis in FEATURES}  # for the TD error
-    numbers: list[Step] = []
-    last: list[Step] = []
-    always = 0  # numbers that a step with rho = 0 makes, too
-    for step in program.every:
-        match step:
-            case Dot(name, z, basis) if z in program.traces and name == f"{z}_{basis}":
-                before, with_x = f"before_{name}", f"x_{basis}"
-                reads |= {before: Dot(before, z, basis), with_x: Dot(with_x, "x", basis)}
-                numbers.append(Let(name, ((f"decay_{z}", before), (f"scale_{z}", with_x))))
-            case Dot(name):
-                reads[name] = step
-            case Skip():
-                always = len(numbers)
-            case Move() | Grow():
-                last.append(step)
-            case Write():
-                made = [step] if traced else list(growing(program, step))
-                numbers += (one for one in made if bound(one))
-                last += (one for one in made if not bound(one))
-            case _:
-                numbers.append(step)
-    if program.idle_at_rho_zero and not traced:
-        numbers = [*numbers[:always], Skip(tuple(numbers[always:]))]
-    steps = (*reads.values(), *numbers, *last)
-    return check(replace(program, steps=steps, functions=law_functions(law) | {"growth": growth}))
 
 
 def asked_by_traces(program: Program) -> set[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from steadytd.engine.law import Law
-from steadytd.engine.step.layouts.active import Active, active_program
-from steadytd.engine.step.program import Dot
+from steadytd.engine.step.layouts.active import Active
+from steadytd.engine.step.program import Dot, active_program
 from steadytd.engine.step.statements import For, Statement, bind, lanes
 
 LANES = 128  # predictions of a block; fewer make more of them, each with a copy of its traces
