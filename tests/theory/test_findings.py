@@ -16,8 +16,7 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import number
-from steadytd.base.wording import about
+from steadytd.base.numbers import about, number
 from steadytd.theory import advice, recommend
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate

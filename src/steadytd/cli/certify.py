@@ -28,7 +28,7 @@ from steadytd.cli.console import (
     require_page,
     table,
 )
-from steadytd.cli.evaluate import Discount, Estimate, Features, Map, Target
+from steadytd.cli.evaluate import FEATURES, Discount, Estimate, Map, Target
 
 if TYPE_CHECKING:
     from steadytd.theory.certificate import Certificate
@@ -49,7 +49,7 @@ def certify(
         typer.Option(**WHOLE, help="Which target policy of a problem, if there are several."),
     ] = None,
     discount: Discount = None,
-    features: Features = None,
+    features: Annotated[str | None, FEATURES] = None,
     target: Target = None,
     columns: Map = None,
     estimate: Estimate = False,

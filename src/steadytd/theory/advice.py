@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import number
-from steadytd.base.wording import TRILLION, about
+from steadytd.base.numbers import LARGEST_COUNT, about, number
 from steadytd.mdp.scales import ROUNDING, SAME, zeroed
 from steadytd.theory.analysis import Analysis
 from steadytd.theory.cure import CLOSE, STEEP
@@ -117,10 +116,10 @@ def _td(c: Analysis, alpha: float | None) -> Finding:
         modes = np.linalg.eigvals(c.pencil.A0)
         steps = horizon(modes[[modes.real.argmin()]], alpha)
         until = (
-            f"At alpha = {number(alpha)} it grows a hundredfold in {about(steps)} steps; a much "
+            f"At alpha = {number(alpha)} it grows a hundredfold in {about(steps, 'step')}; a much "
             "shorter run may not show it. "
         )
-        known = int(steps) if steps <= TRILLION else None
+        known = int(steps) if steps <= LARGEST_COUNT else None
         numbers |= {"alpha": alpha, "growth_steps": known}
     return Finding(
         "td_unstable",

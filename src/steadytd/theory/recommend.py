@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from steadytd.base.errors import InputError
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import number
-from steadytd.base.wording import TRILLION, about
+from steadytd.base.numbers import LARGEST_COUNT, about, number
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm, names
@@ -257,7 +256,7 @@ def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
         instead = best.learner.name
         why += (
             f". It is solved directly: at alpha = {number(step.alpha)}, {instead} would have 1 % "
-            f"of its slowest mode left after {about(step.horizon)} steps"
+            f"of its slowest mode left after {about(step.horizon, 'step')}"
         )
     return Use(
         learner.name, {k: v for k, v in learner.values.items() if k in learner.law.params}, error,
@@ -363,7 +362,7 @@ def _finding(c: Analysis, use: Use, cures: Sequence[Cure]) -> Finding:
         "learner": use.name, "params": use.params, "reason": use.reason, "error": use.error,
         "error_of_zero": zero, "finite_variance": use.finite, "speed": use.speed,
         "instead_of": use.instead_of or None, "alpha": step.alpha,
-        "decay_steps": int(step.horizon) if step.horizon <= TRILLION else None,
+        "decay_steps": int(step.horizon) if step.horizon <= LARGEST_COUNT else None,
         **use.numbers,
     }  # fmt: skip
     text = use.why + _too_loud(cures, use.error)
@@ -381,7 +380,7 @@ def _finding(c: Analysis, use: Use, cures: Sequence[Cure]) -> Finding:
         )
     at_alpha += (
         f" At alpha = {number(step.alpha)} its mean has 1 % of its slowest mode left after "
-        f"{about(step.horizon)} steps."
+        f"{about(step.horizon, 'step')}."
     )
     settings = [
         f"{k} = {v if isinstance(v, str) else number(v)}"
