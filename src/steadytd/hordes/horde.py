@@ -24,13 +24,12 @@ from steadytd.base.wording import count
 from steadytd.engine.block import group_key
 from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
-from steadytd.engine.settings import parse_params
 from steadytd.engine.step.layouts.horde import LANES, fits
 from steadytd.hordes.health import CHUNK, Health, HealthColumns, follow, health_frame, warnings_of
 from steadytd.hordes.inputs import Features, Inputs, LiveSteps, numbers
 from steadytd.hordes.part import LIMITS, Columns, LanePart, WholePart
 from steadytd.hordes.prediction import HordePrediction, prediction
-from steadytd.learners import learner as make_learner
+from steadytd.learners import saved_learner
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,9 +54,9 @@ def horde(
     large Horde. The number of threads never changes a bit.
 
     >>> import steadytd as st
-    >>> asked = [st.prediction("td:alpha=0.5", cumulant=0, policy="behavior", discount=g)
-    ...          for g in (0.0, 0.9)]
-    >>> h = st.horde(2, asked)
+    >>> predictions = [st.prediction("td:alpha=0.5", cumulant=0, policy="behavior", discount=g)
+    ...                for g in (0.0, 0.9)]
+    >>> h = st.horde(2, predictions)
     >>> h.update([1, 0], [0, 1], cumulants=[1.0]).tolist()
     [1.0, 1.0]
     >>> h.predict([1, 0]).tolist()
@@ -67,21 +66,21 @@ def horde(
         raise InputError(
             f"a horde needs a list of st.prediction(...), got {type(predictions).__name__}."
         )
-    asked = list(predictions)
-    if not asked:
+    chosen = list(predictions)
+    if not chosen:
         raise InputError("a horde needs at least one prediction, got none.")
-    for one in asked:
+    for one in chosen:
         if not isinstance(one, HordePrediction):
             raise InputError(f"a horde is made of st.prediction(...), got {type(one).__name__}.")
     if not isinstance(dtype, str) or dtype not in LIMITS:
         raise unknown("dtype of a horde", dtype, LIMITS)
     d = whole("n_features", n_features, 1)
-    _require_memory(asked, d, np.dtype(dtype).itemsize)
+    _require_memory(chosen, d, np.dtype(dtype).itemsize)
     start = np.zeros(d) if w0 is None else numbers("w0", w0) + 0.0
     if start.shape != (d,):
         raise InputError(f"w0 must be {d} finite numbers, got shape {start.shape}.")
     count = (os.cpu_count() or 1) if threads is None else whole("threads", threads, 1, 1024)
-    return Horde(asked, start, dtype, count)
+    return Horde(chosen, start, dtype, count)
 
 
 def _require_memory(predictions: Sequence[HordePrediction], d: int, size: int) -> None:
@@ -367,11 +366,11 @@ def _many(x: Features) -> bool:
 
 def load_horde(path: str | Path, laws: Iterable[Law] = ()) -> Horde:
     """Read a Horde that `save` wrote. Name your own laws in `laws`."""
-    own = {law.name: law for law in laws}
+    own = list(laws)
     with reading_arrays(Path(path), "horde") as file:
         settings = json.loads(str(file["settings"]))
         state = {name: file[name] for name in file.files if name != "settings"}
-        saved, asked = settings["format"], list(settings["predictions"])
+        saved, predictions = settings["format"], list(settings["predictions"])
         step = whole("step", settings["step"], 0)
         d, dtype = whole("n_features", settings["n_features"], 1), str(settings["dtype"])
     if saved != FORMAT:
@@ -379,12 +378,7 @@ def load_horde(path: str | Path, laws: Iterable[Law] = ()) -> Horde:
             f"the horde in '{path}' has format {saved}, this version reads {FORMAT}; "
             "load it with the version that saved it, or learn it anew."
         )
-    made = []
-    for one in asked:
-        text = str(one.pop("learner"))
-        name, _, rest = text.partition(":")
-        found = make_learner(own[name], **parse_params(name, rest)) if name in own else text
-        made.append(prediction(found, **one))
+    made = [prediction(saved_learner(str(p.pop("learner")), own), **p) for p in predictions]
     loaded = horde(d, made, dtype=dtype)
     loaded.restore(state, step)
     return loaded
