@@ -38,7 +38,7 @@ COLUMNS = [
     "episode_id", "t", "obs", "action", "reward", "terminated", "truncated", "behavior_prob",
 ]  # fmt: skip
 
-AGAINST_ARROW, MEGABYTES, SECONDS = Target(3.0), Target(1000.0), Target(10.0)
+AGAINST_ARROW, MEGABYTES, SECONDS = Target(6.0), Target(1000.0), Target(10.0)
 STATES, STATE_ROWS, STATE_EPISODE, STATE_SECONDS = 713, 28_700, 41, Target(5.0)
 SMALL_ROWS = 100_000
 

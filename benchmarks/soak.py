@@ -13,9 +13,9 @@ JavaScript engine inside of it) over the first 150 pictures, whatever is drawn. 
 the rounds warms up, too. Over the second half a line is fitted to the memory in use, with the
 uncertainty of its slope. It passes if the slope is below 0.1 MB per round at 95 % confidence, and
 if open files, threads and left files are on average no more in the last quarter than in the one
-before. The exit code is 1 otherwise, also where the rounds are too few to tell. Which kind of work
-took memory in the second half is printed below. `--leak 0.2` keeps so many MB more each round: this
-must fail. `--quick` is one round without warming up, to see that it runs; it tells nothing.
+before. The exit code is 1 otherwise, also where the rounds are too few to tell. `--leak 0.2` keeps
+so many MB more each round: this must fail. `--quick` is one round without warming up, to see that
+it runs; it tells nothing.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -89,7 +88,6 @@ class Note:
     open_files: int
     threads: int
     left_files: int
-    grown_MB: dict[str, float] = field(default_factory=dict)  # by the kind of work
 
 
 class Slope(NamedTuple):
@@ -151,7 +149,6 @@ class Soak:
 
     def __init__(self, place: Path, seed: int, leak: float, quick: bool) -> None:
         self.place, self.draw, self.kills, self.rounds = place, Random(seed), 0, 0
-        self.grown: dict[str, float] = {}
         self.most = self.in_use = held_MB()
         self.study = Study(parse_spec(STUDY, "soak"))
         self.file = place / "soak.toml"
@@ -179,43 +176,37 @@ class Soak:
         return st.evaluate(self.log, discount=0.9, features="poly:2", learners=["lstd", "drl"])
 
     def evaluated(self, page: Path | None) -> object:
-        with self.of("evaluate"):
-            found = self.evaluation()
+        found = self.evaluation()
+        self.look()
         if page is not None:
-            with self.of("page of an evaluation"):
-                write_evaluation(found, page)
-            with self.of("certificate and its page"):
-                write_certificate(st.certify("baird"), page)
+            write_evaluation(found, page)
+            write_certificate(st.certify("baird"), page)
+            self.look()
         return found.values.to_dicts()
 
-    @contextmanager
-    def of(self, kind: str) -> Iterator[None]:
-        """Work of one kind: what it adds to the memory in use is noted."""
-        yield
-        self.most, before = max(self.most, held_MB()), self.in_use
+    def look(self) -> None:
+        """Note the memory after a piece of work, and what is in use when the rest is given back."""
+        self.most = max(self.most, held_MB())
         give_back()
         self.in_use = held_MB()
-        self.grown[kind] = round(self.in_use - before, 2)
 
     def round(self) -> None:
         """One round; an AssertionError if its bytes are not those of the first."""
         self.rounds += 1
-        self.grown, self.most = {}, 0.0
+        self.most = 0.0
         whole, resumed, page = (self.place / name for name in ("whole", "resumed", "page"))
-        with self.of("study"):
-            self.study.run(out=whole)
-        with self.of("kill"):
-            self.kills += killed(self.file, resumed, self.draw.random())
-        with self.of("study gone on with"):
-            self.study.run(out=resumed)
-        with self.of("reading blocks"):
-            assert blocks(whole) == blocks(resumed) == self.wanted, "a study has other bytes"
+        self.study.run(out=whole)
+        self.look()
+        self.kills += killed(self.file, resumed, self.draw.random())
+        self.study.run(out=resumed)
+        self.look()
+        assert blocks(whole) == blocks(resumed) == self.wanted, "a study has other bytes"
         draw = self.rounds % PAGE == 0
         assert self.evaluated(page if draw else None) == self.value, "an evaluation differs"
-        with self.of("planted leak"):
-            self.lost.append(b"\1" * self.leak)
+        self.lost.append(b"\1" * self.leak)
         for directory in (whole, resumed, page):
             shutil.rmtree(directory, ignore_errors=True)
+        self.look()
 
     def note(self, begin: float) -> Note:
         return Note(
@@ -227,7 +218,6 @@ class Soak:
             open_files=len(os.listdir("/proc/self/fd")),  # noqa: PTH208
             threads=threading.active_count(),
             left_files=len(set(self.place.iterdir()) - self.kept),
-            grown_MB=self.grown,
         )
 
 
@@ -266,13 +256,6 @@ def faults(notes: list[Note]) -> list[str]:
     return said
 
 
-def by_kind(notes: list[Note]) -> dict[str, float]:
-    """MB that each kind of work took, per time it was done, over the second half."""
-    rest = [note.grown_MB for note in notes[len(notes) // 2 :]]
-    kinds = dict.fromkeys(kind for grown in rest for kind in grown)
-    return {k: round(float(np.mean([g[k] for g in rest if k in g])), 3) for k in kinds}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=15.0)
@@ -290,21 +273,18 @@ def main() -> None:
             soak.round()
             notes.append(soak.note(begin))
             if not options.json and (len(notes) < 4 or len(notes) % 5 == 0):
-                shown = asdict(notes[-1])
-                del shown["grown_MB"]
+                columns = asdict(notes[-1])
                 if len(notes) == 1:
-                    print("  ".join(f"{key:>10}" for key in shown))
-                print("  ".join(f"{value:>10}" for value in shown.values()), flush=True)
-    found, kinds, said = slope([n.in_use_MB for n in notes]), by_kind(notes), faults(notes)
+                    print("  ".join(f"{key:>10}" for key in columns))
+                print("  ".join(f"{value:>10}" for value in columns.values()), flush=True)
+    found, said = slope([n.in_use_MB for n in notes]), faults(notes)
     if options.json:
         document = {"rounds": [asdict(note) for note in notes], "slope": found._asdict()}
-        print(json.dumps({**document, "by_kind": kinds, "faults": said}, indent=2))
+        print(json.dumps({**document, "faults": said}, indent=2))
     else:
         if found.most < float("inf"):
             print(f"memory in use over the second half: {found.found:+.3f} MB per round, at most "
                   f"{found.most:+.3f} ({CERTAIN:.0%} confidence)")  # fmt: skip
-        for kind, grown in kinds.items():
-            print(f"  {kind}: {grown:+.3f} MB each time")
         print("\n".join(said) or "nothing grew")
     sys.exit(int(bool(said) and not options.quick))
 

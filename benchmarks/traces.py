@@ -17,7 +17,7 @@ from benchmarks.timing import QUICK, Effort
 
 from steadytd import Learner
 from steadytd.base.arrays import Floats
-from steadytd.engine.scaled_block import ScaledBlock
+from steadytd.engine.active import ActiveBlock
 
 LANES = 64
 STEPS = 16_384
@@ -32,14 +32,14 @@ class ScaledLoop(EngineLoop):
 
     def __init__(self, stream: Stream, learners: list[Learner]) -> None:
         self.stream = stream
-        self.block = self.scaled = ScaledBlock(learners, stream.w0)
+        self.block = self.scaled = ActiveBlock(learners, stream.w0)
 
     def reset(self) -> None:
         """Begin the same steps again with the weights as they are: their size does not matter."""
         self.scaled.step = 0
 
     def vectors(self) -> Floats:
-        return self.scaled.vector(0)
+        return self.scaled.vector("w")
 
 
 def costs(loops: Sequence[EngineLoop], rounds: int) -> list[float]:

@@ -13,9 +13,8 @@ estimate over the logs of a world: 1 is the width of an ideal interval.
 
 `--json FILE` writes one row per answer, and `--against FILE` compares with such rows of another
 version on the same logs. `--features` replaces the features that worlds name. `--range` states the
-range of rewards where a world knows it, and `--horizon N` how long an outcome can last.
-`--estimate` takes the probabilities from the logs, `--learner drl_q` grades another learner's
-intervals (none is trusted). `--quick` takes one log of one world of each kind.
+range of rewards where a world knows it. `--estimate` takes probabilities from the logs. `--learner
+drl_q` grades the intervals of another learner; none is trusted. `--quick` takes one log per kind.
 """
 
 from __future__ import annotations
@@ -57,11 +56,6 @@ class Task(NamedTuple):
     how: argparse.Namespace
 
 
-def rows_of(task: Task) -> list[Row]:
-    """One row per log and target."""
-    return [row for seed in task.seeds for row in answers(task, seed)]
-
-
 def answers(task: Task, seed: int) -> Iterator[Row]:
     """What `st.evaluate` answers about one log."""
     import steadytd as st
@@ -72,7 +66,7 @@ def answers(task: Task, seed: int) -> Iterator[Row]:
         world = world.without_probabilities()
     more: dict[str, Any] = {"features": how.features} if how.features else {}
     if how.range and world.reward_range is not None:
-        more |= {"reward_range": world.reward_range, "horizon": how.horizon}
+        more["reward_range"] = world.reward_range
     log = world.log(seed, whole=True) if how.learner else world.log(seed)
     e: Any = st.evaluate(
         log, **(world.arguments | more), threads=1, nothing_hidden=how.estimate,
@@ -86,7 +80,9 @@ def answers(task: Task, seed: int) -> Iterator[Row]:
         }  # fmt: skip
         if how.learner:
             (found,) = e.values.filter(learner=how.learner, target=target).to_dicts()
-            yield row | {k: found[k] for k in ("value", "lo", "hi")} | UNTRUSTED
+            yield row | {k: found[k] for k in ("value", "lo", "hi")} | {
+                "trusted": False, "decision": "undecided", "difference": None, "reasons": [],
+            }  # fmt: skip
             continue
         r, d = e.recommended[target], e.compare(target)
         yield row | {
@@ -96,24 +92,19 @@ def answers(task: Task, seed: int) -> Iterator[Row]:
         }  # fmt: skip
 
 
-UNTRUSTED = {"trusted": False, "decision": "undecided", "difference": None, "reasons": []}
-
-
 class Grades:
     """What rows show together; `spread` has the deviation of estimates by world and target."""
 
     def __init__(self, rows: list[Row], spread: dict[Any, float]) -> None:
-        self.rows, self.number = rows, len(rows)
+        self.number = len(rows)
         self.trusted = [row for row in rows if row["trusted"]]
         self.right = sum(holds(row) for row in self.trusted)
         self.covered = sum(holds(row) for row in rows)
         decided = [row for row in self.trusted if row["decision"] != "undecided"]
         self.decided = len(decided)
+        sign = {"better": 1.0, "worse": -1.0}
         self.decided_right = sum(
-            row["difference_truth"] > 0.0
-            if row["decision"] == "better"
-            else row["difference_truth"] < 0.0
-            for row in decided
+            sign[row["decision"]] * row["difference_truth"] > 0.0 for row in decided
         )
         ideal = [(width(row), IDEAL * spread.get(group(row), 0.0)) for row in self.trusted]
         self.width = median(w / unit for w, unit in ideal if unit > 0.0)
@@ -246,6 +237,11 @@ def names(part: str, kind: str, asked: argparse.Namespace) -> Iterator[str]:
     return islice(found, 1 if asked.quick else None)
 
 
+def rows_of(task: Task) -> list[Row]:
+    """One row per log and target."""
+    return [row for seed in task.seeds for row in answers(task, seed)]
+
+
 def evaluated(todo: list[Task], processes: int) -> Iterator[list[Row]]:
     """Rows as they come; one process is this one."""
     if processes == 1:
@@ -269,7 +265,6 @@ def main() -> None:
     parser.add_argument("--kind", choices=[*KINDS, "all"], default="all")
     parser.add_argument("--features", help="instead of those that the worlds name")
     parser.add_argument("--range", action="store_true", help="state the range of rewards")
-    parser.add_argument("--horizon", type=int, help="with --range: the most steps of an episode")
     parser.add_argument("--estimate", action="store_true", help="no logged probabilities")
     parser.add_argument("--learner", help="grade the intervals of this learner")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write one row per answer")

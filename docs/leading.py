@@ -7,8 +7,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
-from steadytd.report.study.leaders import leaders_chart, leaders_words
-
+from steadytd.report.study.figures import leaders_chart, leaders_text
 from steadytd.studies.analysis.tables import short
 
 ALT = {
@@ -23,7 +22,7 @@ def leading(found: dict[str, Any]) -> str:
     """The sentence that a page begins with."""
     if len(found["problems"]) == 1:
         return str(found["problems"][0]["summary"][0]["text"])
-    return leaders_words(chapters(found), found["criterion"])
+    return leaders_text(chapters(found), found["criterion"])
 
 
 def chapters(found: dict[str, Any], suffix: str = "") -> list[Any]:

@@ -16,11 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from steadytd.report.study.overview import settings as varied
-
 from steadytd.base.wording import listed
 from steadytd.report.figures import drawn
 from steadytd.report.live import as_json
+from steadytd.report.study.figures import settings as varied
 from steadytd.report.study.page import study_figures
 from steadytd.studies.analysis.tables import SUPERSCRIPTS, short
 

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.worlds import (
     continuous_development,
     continuous_set_aside,
-    drawn_families,
+    drawn,
     finite_development,
     finite_set_aside,
 )
@@ -29,7 +29,7 @@ DEVELOPMENT, SET_ASIDE = finite_development.FINITE, finite_set_aside.FINITE
 Makers = Mapping[str, Callable[..., Any]]
 
 
-def _by_kind(finite: Makers, simulated: Any, drawn: Makers) -> dict[str, Makers]:
+def _by_kind(finite: Makers, simulated: Any, families: Makers) -> dict[str, Makers]:
     """Worlds by kind: by their first word one-step ones, by their second endless ones."""
     found: dict[str, dict[str, Callable[..., Any]]] = {kind: {} for kind in KINDS}
     for kind, worlds in (("finite", finite), ("continuous", simulated.CONTINUOUS)):
@@ -38,12 +38,12 @@ def _by_kind(finite: Makers, simulated: Any, drawn: Makers) -> dict[str, Makers]
             own = "one-step" if words[0] in ONE_STEP else kind
             found["endless" if "endless" in words else own][name] = make
     found["one-step"] |= simulated.ONE_STEP
-    return {**found, "drawn": drawn}
+    return {**found, "drawn": families}
 
 
 PARTS = {
-    "development": _by_kind(DEVELOPMENT, continuous_development, drawn_families.DEVELOPMENT),
-    "set aside": _by_kind(SET_ASIDE, continuous_set_aside, drawn_families.SET_ASIDE),
+    "development": _by_kind(DEVELOPMENT, continuous_development, drawn.DEVELOPMENT),
+    "set aside": _by_kind(SET_ASIDE, continuous_set_aside, drawn.SET_ASIDE),
 }
 
 

@@ -19,6 +19,7 @@ from benchmarks.worlds.simulated import (
     mixed,
     sigmoid,
     soft,
+    turned,
 )
 
 
@@ -68,12 +69,7 @@ class Heating(Simulated):
         room = room + 0.12 * (outside - room) + 1.6 * a + 0.3 * rng.standard_normal(len(a))
         reward = -0.04 * (room - 20.5) ** 2 - 0.25 * a
         weather = 0.97 * weather + 0.5 * rng.standard_normal(len(a))
-        turn = 2 * np.pi / 24
-        sin, cos = (
-            sin * np.cos(turn) + cos * np.sin(turn),
-            cos * np.cos(turn) - sin * np.sin(turn),
-        )
-        return (room, weather, sin, cos), reward, np.zeros(len(a), dtype=bool)
+        return (room, weather, *turned(sin, cos, 24)), reward, np.zeros(len(a), dtype=bool)
 
     def policies(self, x: Floats) -> dict[str, Floats]:
         cold = 20.0 - x[0]
@@ -142,65 +138,6 @@ class Checkout(Simulated):
         return {"behavior": mu, "early": mixed(0.5, mu, soft(-early, 0.2, early, explore=0.1))}
 
 
-class Browsing(Simulated):
-    """A visitor sees an item of one of four sorts on each page, buys seldom, tires and leaves."""
-
-    discount, episodes, length = 1.0, 800, 100
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return rng.standard_normal(n), rng.standard_normal(n), np.zeros(n), rng.exponential(1.0, n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        taste, purse, tired, fame = s
-        offered = np.array([-1.5, -0.5, 0.5, 1.5])[a]
-        price = np.array([1.0, 3.0, 5.0, 9.0])[a]
-        fit = -0.5 * (taste - offered) ** 2
-        buys = rng.random(len(a)) < sigmoid(fit + 0.6 * purse - 0.15 * price - 1.2)
-        tired = tired + 0.3 + 0.2 * (fit < -1.0)
-        taste = taste + 0.3 * (offered - taste) * buys + 0.1 * rng.standard_normal(len(a))
-        purse = purse - 0.1 * price * buys
-        leaves = rng.random(len(a)) < sigmoid(tired - 0.3 * fit - 3.2)
-        return (taste, purse, tired, fame), price * buys, leaves
-
-    def policies(self, x: Floats) -> dict[str, Floats]:
-        mu = soft(0.5, 0.4 * x[0], 0.4 + 0.3 * x[1], 0.2 * x[0], explore=0.2)
-        offered = np.array([-1.5, -0.5, 0.5, 1.5])[:, None]
-        fitting = soft(*(0.8 * -((x[0] - offered) ** 2)), explore=0.1)
-        dear = soft(-0.5, 0.0, 0.5, 1.0, explore=0.1)
-        return {"behavior": mu, "fitting": mixed(0.5, mu, fitting), "dear": mixed(0.4, mu, dear)}
-
-
-class Epidemic(Simulated):
-    """Masks or closures against an infection; people tire of both. It ends when few are ill."""
-
-    discount, episodes, length = 0.99, 200, 120
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        ill = rng.uniform(0.01, 0.05, n)
-        return 1.0 - ill - rng.uniform(0.0, 0.3, n), ill, np.zeros(n), rng.normal(0.0, 0.2, n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        well, ill, weary, strain = s
-        works = np.array([0.0, 0.35, 0.7])[a] * (1.0 - 0.5 * weary)
-        rate = 0.55 * np.exp(strain + 0.1 * rng.standard_normal(len(a))) * (1.0 - works)
-        new = well * (1.0 - np.exp(-rate * ill))
-        ill_next = ill + new - 0.2 * ill * np.exp(0.1 * rng.standard_normal(len(a)))
-        reward = -20.0 * new - np.array([0.0, 0.05, 0.35])[a]
-        weary = np.clip(0.95 * weary + 0.06 * a, 0.0, 1.0)
-        return (well - new, ill_next, weary, strain), reward, ill_next < 0.004
-
-    def policies(self, x: Floats) -> dict[str, Floats]:
-        alarm = 20.0 * (x[1] - 0.05)
-        mu = soft(-alarm, 0.3, alarm - 1.0 * x[2], explore=0.2)
-        alarm = 30.0 * (x[1] - 0.02) + 2.0 * (x[0] - 0.6)
-        wary = soft(-alarm, 0.8, alarm - 1.0 * x[2], explore=0.1)
-        return {
-            "behavior": mu,
-            "wary": mixed(0.3, mu, wary),
-            "lax": mixed(0.15, mu, soft(1.0, 0.3, -1.0)),
-        }
-
-
 class Battery(Simulated):
     """Charge when power is cheap, sell when it is dear; prices revert and jump. Endless."""
 
@@ -218,8 +155,7 @@ class Battery(Simulated):
         reward = np.where(flow > 0, -price * flow, -0.9 * price * flow)
         jump = 3.0 * rng.standard_normal(len(a)) * (rng.random(len(a)) < 0.03)
         spread = 0.85 * spread + 0.6 * rng.standard_normal(len(a)) + jump
-        c, d = np.cos(2 * np.pi / 24), np.sin(2 * np.pi / 24)
-        state = (charge + flow, spread, sin * c + cos * d, cos * c - sin * d)
+        state = (charge + flow, spread, *turned(sin, cos, 24))
         return state, reward, np.zeros(len(a), dtype=bool)
 
     def policies(self, x: Floats) -> dict[str, Floats]:
@@ -229,38 +165,6 @@ class Battery(Simulated):
         keen = soft(-dear, 0.0, dear, explore=0.1)
         idle = soft(0.0, 1.5, 0.0)
         return {"behavior": mu, "keen": mixed(0.4, mu, keen), "idle": mixed(0.4, mu, idle)}
-
-
-class Irrigation(Simulated):
-    """Water a field through a season of 20 weeks; the harvest is paid at the end."""
-
-    discount, episodes = 1.0, 250
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return rng.uniform(0.2, 0.8, n), np.zeros(n), rng.gamma(2.0, 0.05, n), np.zeros(n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        soil, crop, rain, week = s
-        soil = np.clip(
-            soil + 0.12 * a + rain - 0.16 * np.exp(0.2 * rng.standard_normal(len(a))), 0, 1
-        )
-        growth = np.exp(-10.0 * (soil - 0.55) ** 2) * np.exp(-0.02 * (week - 9.0) ** 2)
-        crop = crop + growth * (1.0 + 0.1 * rng.standard_normal(len(a)))
-        week = week + 1.0
-        ends = week >= 20.0
-        rain = rng.gamma(1.0, 0.06, len(a)) * (0.5 + 0.5 * (rain > 0.05))
-        return (soil, crop, rain, week), -0.15 * a + 3.0 * crop * ends, ends
-
-    def policies(self, x: Floats) -> dict[str, Floats]:
-        dry = 4.0 * (0.5 - x[0])
-        mu = soft(-dry, 0.4, dry, explore=0.2)
-        dry = 6.0 * (0.6 - x[0] - x[2])
-        timed = soft(-dry, 0.4, dry - 0.3 * np.abs(x[3] - 9.0) + 1.0, explore=0.1)
-        return {
-            "behavior": mu,
-            "timed": mixed(0.5, mu, timed),
-            "flood": mixed(0.25, mu, soft(0.0, 1.0, 2.0)),
-        }
 
 
 class Machine(Simulated):
@@ -341,6 +245,31 @@ class Harbour(Simulated):
         }
 
 
+class Sledge(Simulated):
+    """A sledge in a valley, too weak to leave it at once: 1 behind the hill, nothing before."""
+
+    discount, episodes, length = 0.99, 200, 200
+    reward_range = (0.0, 1.0)
+
+    def start(self, rng: Random, n: int) -> Sequence[Column]:
+        return rng.uniform(-0.7, -0.3, n), np.zeros(n)
+
+    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
+        place, speed = s
+        pull = 0.0035 * (a - 1.0) - 0.0025 * np.cos(3.0 * place)
+        speed = np.clip(speed + pull + 0.001 * rng.standard_normal(len(a)), -0.07, 0.07)
+        place = np.clip(place + speed, -1.2, 0.6)
+        there = place >= 0.5
+        state = (place, np.where(place <= -1.2, 0.0, speed))
+        return state, 1.0 * there, there | (rng.random(len(a)) < 0.005)
+
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        mu = soft(-20.0 * x[1], 0.0, 20.0 * x[1], explore=0.3)
+        swing = soft(-60.0 * x[1], 0.0, 60.0 * x[1], explore=0.1)
+        idle = soft(0.0, 1.5, 0.0)
+        return {"behavior": mu, "swing": mixed(0.8, mu, swing), "idle": mixed(0.35, mu, idle)}
+
+
 class Collections(Simulated):
     """Collect a debt: wait, write, call, or offer instalments. Paid or written off, it ends."""
 
@@ -408,32 +337,6 @@ class Tutoring(Simulated):
             "apt": mixed(0.5, mu, apt),
             "easy": mixed(0.3, mu, soft(2.0, 0.3, -1.0)),
         }
-
-
-class Bidding(Simulated):
-    """Spend a day's advertising budget: bid low to high on auctions; the day or the money ends."""
-
-    discount, episodes = 1.0, 300
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return rng.uniform(5.0, 15.0, n), np.ones(n), rng.normal(0, 0.4, n), rng.beta(2.0, 5.0, n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        money, day, market, worth = s
-        bid = np.array([0.0, 0.4, 0.8, 1.4])[a]
-        cost = np.exp(market - 0.6) * rng.lognormal(0.0, 0.5, len(a))
-        wins = (bid > cost) & (money > cost)
-        sale = wins * (rng.random(len(a)) < worth) * rng.gamma(4.0, 0.75, len(a))
-        money, day = money - wins * cost, day - 1.0 / 30.0
-        market = 0.9 * market + 0.2 * rng.standard_normal(len(a))
-        return (money, day, market, rng.beta(2.0, 5.0, len(a))), sale, (day < 0.01) | (money < 0.3)
-
-    def policies(self, x: Floats) -> dict[str, Floats]:
-        mu = soft(0.2, 0.4, 0.5, 0.1 * x[0] - 0.6, explore=0.2)
-        good = 5.0 * (x[3] - 0.28)
-        choosy = soft(-good, 0.0, good, 1.2 * good, explore=0.1)
-        blind = soft(0.0, 0.3, 0.8, 1.4, explore=0.1)
-        return {"behavior": mu, "choosy": mixed(0.35, mu, choosy), "blind": mixed(0.4, mu, blind)}
 
 
 class Lights(Simulated):
@@ -582,32 +485,6 @@ class ManyArticles(OneStep):
         return {"behavior": mu, "apt": mixed(0.4, mu, apt), "even": np.full(mu.shape, 1.0 / 30.0)}
 
 
-class TopSlot(OneStep):
-    """Which of six results stands first: users click it, or read on; reward is 1 over the rank."""
-
-    episodes, reward_range = 1500, (0.0, 1.0)
-    weights = np.random.default_rng(15).standard_normal((6, 4))
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return list(rng.standard_normal((4, n)))
-
-    def reward(self, rng: Random, x: Floats, a: Ints) -> Column:
-        liked = 0.6 * self.weights @ x + rng.gumbel(size=(6, len(a)))
-        ranks = np.arange(6)[:, None] + 1.0 * (np.arange(6)[:, None] < a) + 1.0
-        ranks = np.where(np.arange(6)[:, None] == a, 1.0, ranks)
-        best = liked.argmax(axis=0)
-        return 1.0 / np.take_along_axis(ranks, best[None], 0)[0]
-
-    def policies(self, x: Floats) -> dict[str, Floats]:
-        mu = soft(*(0.2 * self.weights @ x + 0.1 * np.arange(6)[:, None]), explore=0.2)
-        liked = soft(*(0.6 * self.weights @ x), explore=0.1)
-        return {
-            "behavior": mu,
-            "liked": mixed(0.5, mu, liked),
-            "last": mixed(0.3, mu, soft(0, 0, 0, 0, 0, 2.0)),
-        }
-
-
 class Fee(OneStep):
     """A fee of three sizes, from a window that does not matter (an equal target), eight traits."""
 
@@ -637,12 +514,12 @@ class Fee(OneStep):
 
 
 CONTINUOUS: dict[str, Callable[[], Simulated]] = {
-    "stock": Stock, "heating": Heating, "dosing": Dosing, "browsing": Browsing,
-    "epidemic": Epidemic, "irrigation": Irrigation, "machine": Machine, "steering": Steering,
-    "harbour": Harbour, "collections": Collections, "tutoring": Tutoring, "bidding": Bidding,
-    "lights": Lights, "checkout endless": Checkout, "battery endless": Battery,
+    "stock": Stock, "heating": Heating, "dosing": Dosing, "machine": Machine,
+    "steering": Steering, "harbour": Harbour, "sledge": Sledge, "collections": Collections,
+    "tutoring": Tutoring, "lights": Lights, "checkout endless": Checkout,
+    "battery endless": Battery,
 }  # fmt: skip
 ONE_STEP: dict[str, Callable[[], Simulated]] = {
     "clusters": Clusters, "clicks": Clicks, "price test": PriceTest, "spending": Spending,
-    "many articles": ManyArticles, "top slot": TopSlot, "fee": Fee,
+    "many articles": ManyArticles, "fee": Fee,
 }  # fmt: skip

@@ -20,6 +20,7 @@ from benchmarks.worlds.simulated import (
     sigmoid,
     soft,
     taken,
+    turned,
 )
 
 
@@ -128,39 +129,6 @@ class Crossing(Simulated):
         }
 
 
-class Flight(Simulated):
-    """Price seats until departure: seats left, days left, how strong demand seems to be."""
-
-    discount, episodes = 1.0, 300
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        demand = rng.normal(0.0, 0.4, n)
-        return rng.uniform(5, 20, n), np.ones(n), demand + 0.3 * rng.standard_normal(n), demand
-
-    hidden = 1
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        seats, days, signal, demand = s
-        price = np.array([0.6, 0.9, 1.3, 1.8])[a]
-        wanted = rng.poisson(1.8 * np.exp(demand - 1.4 * (price - 1.0) + 0.4 * (1.0 - days)))
-        sold = np.minimum(wanted, seats)
-        signal = 0.8 * signal + 0.2 * np.log((wanted + 0.5) / 1.8)
-        days = days - 0.05
-        state = (seats - sold, days, signal, demand)
-        return state, price * sold, (days < 0.01) | (seats - sold < 1.0)
-
-    def policies(self, x: Floats) -> dict[str, Floats]:
-        scarce = 0.15 * (20.0 * x[1] - x[0])
-        mu = soft(0.2 - scarce, 0.4, 0.3, scarce - 0.2, explore=0.2)
-        scarce = 0.3 * (24.0 * x[1] - x[0]) + x[2]
-        yields = soft(-scarce, 0.2, 0.4, scarce, explore=0.1)
-        return {
-            "behavior": mu,
-            "yields": mixed(0.4, mu, yields),
-            "cheap": mixed(0.12, mu, soft(2.0, 0.5, 0.0, -1.0)),
-        }
-
-
 class Subscribers(Simulated):
     """Mail, coupon or nothing each month; subscribers spend with a heavy tail, and churn."""
 
@@ -230,6 +198,33 @@ class Pole(Simulated):
         }
 
 
+class Swing(Simulated):
+    """Swing a pendulum up and hold it: paid only while it stands."""
+
+    discount, episodes, length = 0.97, 200, 150
+    reward_range = (0.0, 1.0)
+
+    def start(self, rng: Random, n: int) -> Sequence[Column]:
+        turn = rng.uniform(-np.pi, np.pi, n)
+        return np.cos(turn), np.sin(turn), rng.uniform(-1, 1, n)
+
+    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
+        cos, sin, spin = s
+        push = 8.0 * sin + 5.0 * (a - 1.0) - 0.2 * spin
+        spin = np.clip(spin + 0.1 * push + 0.2 * rng.standard_normal(len(a)), -8.0, 8.0)
+        angle = np.arctan2(sin, cos) + 0.1 * spin
+        stands = np.cos(angle) > 0.9
+        state = (np.cos(angle), np.sin(angle), spin)
+        return state, 1.0 * stands, np.zeros(len(a), dtype=bool)
+
+    def policies(self, x: Floats) -> dict[str, Floats]:
+        z = np.where(x[0] > 0.8, -0.6 * x[1] - 0.2 * x[2], 0.1 * x[2])
+        mu = soft(-z, 0.0, z, explore=0.2)
+        z = np.where(x[0] > 0.7, -3.0 * x[1] - 1.0 * x[2], 0.3 * x[2])
+        hold, weak = soft(-z, 0.0, z, explore=0.1), soft(0.0, 1.0, 0.0)
+        return {"behavior": mu, "hold": mixed(0.8, mu, hold), "weak": mixed(0.6, mu, weak)}
+
+
 class Dam(Simulated):
     """Release water for power in four sizes; inflow by season in bursts; floods cost much."""
 
@@ -250,9 +245,7 @@ class Dam(Simulated):
         )
         burst = (rng.random(len(a)) < 0.08) * rng.exponential(2.5, len(a))
         flow = 0.6 * flow + 0.35 * np.exp(0.6 * sin) + burst
-        c, d = np.cos(2 * np.pi / 36), np.sin(2 * np.pi / 36)
-        state = (level, flow, sin * c + cos * d, cos * c - sin * d)
-        return state, reward, np.zeros(len(a), dtype=bool)
+        return (level, flow, *turned(sin, cos, 36)), reward, np.zeros(len(a), dtype=bool)
 
     def policies(self, x: Floats) -> dict[str, Floats]:
         z = 0.3 * (x[0] - 5.0)
@@ -262,33 +255,6 @@ class Dam(Simulated):
             "behavior": mu,
             "ready": mixed(0.35, mu, soft(-z, 0.2, 0.4 * z, z, explore=0.1)),
             "hoards": mixed(0.12, mu, soft(1.0, 0.5, 0.0, -0.5)),
-        }
-
-
-class Trading(Simulated):
-    """Short, flat or long on a weak signal; costs of turning, returns with fat tails."""
-
-    discount, episodes, length = 0.99, 400, 60
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return rng.normal(0, 1, n), np.exp(0.3 * rng.standard_normal(n)), np.zeros(n)
-
-    def step(self, rng: Random, s: Floats, a: Ints) -> Step:
-        signal, swing, held = s
-        holds = a - 1.0
-        change = 0.25 * signal + swing * rng.standard_t(4.0, len(a))
-        reward = holds * change - 0.25 * np.abs(holds - held)
-        signal = 0.9 * signal + 0.4 * rng.standard_normal(len(a))
-        swing = np.exp(0.9 * np.log(swing) + 0.15 * rng.standard_normal(len(a)))
-        return (signal, swing, holds), reward, rng.random(len(a)) < 0.02
-
-    def policies(self, x: Floats) -> dict[str, Floats]:
-        mu = soft(0.8 * x[2] * -1.0 - 0.3 * x[0], 0.5, 0.8 * x[2] + 0.3 * x[0], explore=0.1)
-        z = 1.2 * x[0] / x[1] + 1.0 * x[2]
-        return {
-            "behavior": mu,
-            "follows": mixed(0.3, mu, soft(-z, 0.5, z)),
-            "flat": mixed(0.2, mu, soft(0.0, 2.0, 0.0)),
         }
 
 
@@ -537,32 +503,6 @@ class Donations(OneStep):
         }
 
 
-class Catalogue(OneStep):
-    """Fifty products in groups: a reader's place on a plane decides what is liked, curved."""
-
-    episodes = 3000
-    places = np.random.default_rng(24).uniform(-2, 2, (10, 2)).repeat(5, axis=0)
-    places = places + 0.3 * np.random.default_rng(25).standard_normal((50, 2))
-
-    def start(self, rng: Random, n: int) -> Sequence[Column]:
-        return list(rng.uniform(-2, 2, (2, n)))
-
-    def liking(self, x: Floats) -> Floats:
-        return np.asarray(np.exp(-0.5 * ((self.places[:, :, None] - x) ** 2).sum(axis=1)))
-
-    def reward(self, rng: Random, x: Floats, a: Ints) -> Column:
-        return 2.0 * taken(self.liking(x), a) + 0.5 * rng.standard_normal(len(a))
-
-    def policies(self, x: Floats) -> dict[str, Floats]:
-        mu = soft(*(0.02 * np.arange(50)[:, None] + 0.5 * self.liking(x)), explore=0.2)
-        apt = soft(*(2.0 * self.liking(x)), explore=0.1)
-        return {
-            "behavior": mu,
-            "apt": mixed(0.4, mu, apt),
-            "old": mixed(0.5, mu, soft(*(-0.02 * np.arange(50)))),
-        }
-
-
 class Auction(OneStep):
     """The reserve price of an auction, in five sizes: nothing, the second bid, or the reserve."""
 
@@ -617,12 +557,12 @@ class Credit(OneStep):
 
 
 CONTINUOUS: dict[str, Callable[[], Simulated]] = {
-    "glucose": Glucose, "fishing": Fishing, "flight": Flight, "subscribers": Subscribers,
-    "pole": Pole, "dam": Dam, "trading": Trading, "ferment": Ferment, "landing": Landing,
+    "glucose": Glucose, "fishing": Fishing, "subscribers": Subscribers, "pole": Pole,
+    "swing": Swing, "dam": Dam, "ferment": Ferment, "landing": Landing,
     "ward": Ward, "reminders": Reminders, "crossing endless": Crossing,
     "servers endless": Servers,
 }  # fmt: skip
 ONE_STEP: dict[str, Callable[[], Simulated]] = {
     "rings": Rings, "routing": Routing, "treatment": Treatment, "donations": Donations,
-    "catalogue": Catalogue, "auction": Auction, "credit": Credit,
+    "auction": Auction, "credit": Credit,
 }  # fmt: skip

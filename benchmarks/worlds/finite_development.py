@@ -7,9 +7,11 @@ from functools import cache, partial
 from itertools import product
 
 import numpy as np
-from benchmarks.worlds.finite import (
+from benchmarks.worlds.world import (
+    Dynamics,
     Moves,
     Policies,
+    World,
     closing,
     even,
     mixed,
@@ -20,8 +22,7 @@ from benchmarks.worlds.finite import (
     swapped,
     table,
     worlds,
-)  # fmt: skip
-from benchmarks.worlds.world import Dynamics, World
+)
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 
 
@@ -251,7 +252,6 @@ def _home(share: float) -> Policies:
     return policies
 
 
-sharper = partial(powered, power=1.5)
 noisy = partial(shifted, seed=4, size=0.3)
 
 
@@ -270,11 +270,8 @@ FINITE: dict[str, Callable[[], World]] = {
     **worlds("garnet", garnet, 0.95, _drawn(0.5), "onehot near: onehot 200", "raw near: raw 500"),
     **worlds("garnet", garnet, 0.95, _drawn(6.0), "onehot far: onehot 500"),
     **worlds("garnet", garnet, 0.95, _drawn(2.0), "raw far: raw 1000"),
-    **worlds("garnet", garnet, 0.95, _drawn(1.0), "tiles many: tiles:8x8 60"),
     **worlds("garnet", garnet, 0.95, _drawn(1.0), "raw cut: raw 300", length=6),
-    **worlds("garnet sharper", garnet, 0.95, _drawn(0.5), ": onehot 500", stated=sharper),
     **worlds("lake4", lake, 0.95, LAKE, "onehot near: onehot 500", "small: onehot 50"),
-    **worlds("lake4", lake, 0.95, softer(1.0, 4.0, 0.0), "poly:2 far: poly:2 1500"),
     **worlds("lake4 swapped", lake, 0.95, LAKE, ": onehot 500", stated=swapped),
     **worlds("lake4 estimated", lake, 0.95, LAKE, ": onehot 500", estimated=True),
     **worlds("walk", walk, 0.99, even(EVEN, [0.3, 0.7]), "onehot 300", "raw 300"),
@@ -289,17 +286,14 @@ FINITE: dict[str, Callable[[], World]] = {
     **worlds("sepsis", sepsis, 0.99, SEPSIS(target=12.0), "poly:2 far: poly:2 500", length=60),
     **worlds("sepsis hidden", sepsis, 0.99, SEPSIS(target=3.0), ": onehot 500", seen=3, length=60),
     **worlds("short queue", short_queue, 0.97, softer(0.5, 1.0, 0.2), "onehot 300"),
-    **worlds("short queue", short_queue, 0.97, softer(0.5, 3.5, 0.2), "raw 500"),
     **worlds("short queue", short_queue, 0.97, softer(0.5, 1.0, 0.2), "cut: raw 500", length=10),
     **worlds("queue endless", queue, 0.95, softer(0.5, 1.0, 0.2), "onehot 10000", endless=True),
     **worlds("queue endless", queue, 0.95, softer(0.5, 2.0, 0.2), "raw 20000", endless=True),
     **worlds("line endless", line, 0.9, _home(0.5), "poly:2 5000", endless=True),
     **worlds("line endless", line, 0.9, _home(0.3), "raw 20000", endless=True),
-    **worlds("doubling", doubling, 0.99, even([0.4, 0.6], [0.3, 0.7]), "onehot 300"),
     **worlds("doubling", doubling, 0.99, even([0.4, 0.6], [0.25, 0.75]), "raw 1000"),
     **worlds("doubling", doubling, 0.99, even([0.4, 0.6], [0.4, 0.6]), "few: raw 60"),
     **worlds("claims", claims, 0.9, softer(0.3, 2.0, 0.4), "raw 500", "few: onehot 100"),
-    **worlds("trap", trap, 0.99, even(EVEN, [0.3, 0.7]), "onehot 300"),
     **worlds("trap", trap, 0.99, even(EVEN, [0.4, 0.6]), "few: raw 80"),
     **worlds("depot", depot, 0.96, softer(2.0, 2.4, 0.2, 0.15), "onehot 300", "raw 500",
              length=150),
@@ -307,14 +301,10 @@ FINITE: dict[str, Callable[[], World]] = {
              length=120),
     **worlds("slots", slots, 0.9, _reversed(MACHINES, 0.4), "raw 300"),
     **worlds("slots even", slots, 0.9, even([1 / 8] * 8, TO_LAST), ": raw 200"),
-    **worlds("slots", slots, 0.9, _reversed(MACHINES, 0.3), "few: raw 100"),
-    **worlds("climb", climb, 0.97, even(EVEN, [0.3, 0.7]), "onehot 300", length=120),
     **worlds("climb", climb, 0.97, even(EVEN, [0.2, 0.8]), "raw 300", length=120),
     **worlds("climb", climb, 0.97, even(EVEN, [0.05, 0.95]), "raw far: raw 500", length=120),
     **worlds("oven", oven, 0.97, even(OVEN, [0.5, 0.4, 0.1]), "raw 400", length=60),
     **worlds("oven", oven, 0.97, even(OVEN, [0.3, 0.4, 0.3]), "raw near: raw 300", length=60),
-    **worlds("oven", oven, 0.97, even(OVEN, [0.45, 0.4, 0.15]), "poly:2 400", length=60),
-    **worlds("oven", oven, 0.97, even(OVEN, [0.4, 0.4, 0.2]), "rbf: rbf:10 400", length=60),
     **worlds("oven ends", partial(oven, end=0.03), 0.97, even(OVEN, [0.5, 0.4, 0.1]), "raw 400",
              length=1000),
     **worlds("oven steep", partial(oven, steep=0.01), 0.97, even(OVEN, [0.45, 0.4, 0.15]),
@@ -325,7 +315,6 @@ FINITE: dict[str, Callable[[], World]] = {
     **worlds("chests", chests, 0.97, even([0.6, 0.35, 0.05], [0.5, 0.2, 0.3]), "onehot 200",
              "raw 300", length=60),
     **worlds("readers", readers, 0.99, even(READERS, [0.3, 0.4, 0.3]), "few: raw 50"),
-    **worlds("readers", readers, 0.99, even(READERS, [0.2, 0.4, 0.4]), "raw 300"),
     **worlds("fishing", fishing, 0.98, even([0.4, 0.2, 0.4], [0.45, 0.4, 0.15]), "onehot 400",
              "raw 1500", length=200),
 }  # fmt: skip

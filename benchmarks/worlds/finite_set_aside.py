@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
-from benchmarks.worlds.finite import (
+from benchmarks.worlds.world import (
+    Dynamics,
     Moves,
-    Policies,
+    World,
     closing,
     even,
-    mixed,
-    powered,
-    shifted,
-    soft,
     softer,
     swapped,
     table,
     worlds,
-)  # fmt: skip
-from benchmarks.worlds.world import Dynamics, Floats, World
-from gymnasium.envs.toy_text.taxi import TaxiEnv
+)
 from scipy.stats import binom
 
 AROUND = ((-1, 0), (0, 1), (1, 0), (0, -1))
@@ -37,12 +31,6 @@ def contextual(s: float, a: int) -> Moves:
     """One step: contexts on a line; each arm is best somewhere."""
     x = s * 20 / 19
     return [(1.0, None, np.exp(-8.0 * (x - a / 3) ** 2) - 0.3 * x)]
-
-
-@table((0, 1), actions=10, first=(0, 1))
-def prizes(s: int, a: int) -> Moves:
-    """One step: arm k wins a prize of 1 + 2 k with 0.3 / (1 + k), else nothing."""
-    return [(0.3 / (1 + a), None, 1.0 + 2.0 * a), (1.0 - 0.3 / (1 + a), None, 0.0)]
 
 
 HEALS = np.random.default_rng([139, 5]).uniform(0.02, 0.25, size=(6, 5))
@@ -64,57 +52,12 @@ def scratch(s: int, a: int) -> Moves:
     yield 1.0 - wins.sum(), None, -cost
 
 
-TAXI: Any = TaxiEnv()
-ARRIVED = {to for s in range(500) for a in range(6) for _, to, _, end in TAXI.P[s][a] if end}
-
-
-def _taxi(s: int) -> tuple[int, ...]:
-    """Row, column, passenger, destination."""
-    return s // 100, s // 20 % 5, s // 4 % 5, s % 4
-
-
-@table(
-    [_taxi(s) for s in range(500) if s not in ARRIVED],
-    actions=6,
-    first={_taxi(s): p for s, p in enumerate(TAXI.initial_state_distrib)},
-)
-def taxi(s: tuple[int, ...], a: int) -> Moves:
-    """Taxi by Gymnasium's table."""
-    ((p, to, reward, _),) = TAXI.P[((s[0] * 5 + s[1]) * 5 + s[2]) * 4 + s[3]][a]
-    return [(p, None if to in ARRIVED else _taxi(to), reward)]
-
-
 @table(range(6), actions=2, first=(0, 1))
 def river(s: int, a: int) -> Moves:
     """RiverSwim: against the current (1) to a large reward, with it to a small one."""
     down, pays = max(s - 1, 0), {(0, 0): 0.05, (5, 1): 1.0}.get((s, a), 0.0)
     moves = ((0.05, down), (0.6, s), (0.35, min(s + 1, 5))) if a else ((1.0, down),)
     return [*((0.98 * p, to, pays) for p, to in moves), (0.02, None, pays)]
-
-
-PRICES = list(np.linspace(0.5, 1.5, 21))
-
-
-@table(PRICES, 2, {x: np.exp(-0.5 * ((i - 8) / 2.0) ** 2) for i, x in enumerate(PRICES)})
-def stopping(price: float, a: int) -> Moves:
-    """Sell a share: hold (0) while a mean-reverting price moves, or sell at the price (1)."""
-    if a:
-        return [(1.0, None, price)]
-    s = PRICES.index(price)
-    up, cost = 0.5 - 0.35 * (s / 10 - 1.0), -0.002
-    return [
-        (0.97 * up, PRICES[min(s + 1, 20)], cost),
-        (0.97 * (1 - up), PRICES[max(s - 1, 0)], cost),
-        (0.03, None, cost),
-    ]
-
-
-@table(range(1, 20), actions=3, first=range(5, 11))
-def gambler(s: int, a: int) -> Moves:
-    """Stake 1, 2 or 4 of the capital, won with 0.45; 1 for reaching 20, 0 for ruin."""
-    stake = min((1, 2, 4)[a], s, 20 - s)
-    yield 0.45, s + stake if s + stake < 20 else None, 1.0 * (s + stake == 20)
-    yield 0.55, s - stake if s > stake else None, 0.0
 
 
 LIKING_RNG = np.random.default_rng(53)
@@ -145,19 +88,6 @@ def bursts(s: tuple[int, int], a: int) -> Moves:
             yield p * q, (now, _between(n + step, 0, 15)), -0.02 * n**1.5 - (0.0, 0.3, 0.8)[a]
 
 
-@table(range(16), actions=3, first=[0], noise=0.1)
-def machine(s: int, a: int) -> Moves:
-    """Endless: run (0), repair (1) or replace (2) a machine that wears out and may break (15)."""
-    if a == 2:
-        return [(1.0, 0, -1.0)]
-    if s == 15:
-        return [(0.7, 15, -1.0), (0.3, 11, -1.0)] if a == 0 else [(0.3, 15, -1.5), (0.7, 7, -1.5)]
-    if a == 1:
-        return [(1.0, max(s - 4, 0), 0.1)]
-    fail, pays = 0.01 + 0.3 * (s / 15) ** 2, 1.0 - 0.4 * s / 15
-    return [(1.0 - fail, min(s + 1, 14), pays), (fail, 15, pays)]
-
-
 @table(list(product(range(6), range(2))), actions=3, first=[(wind, 0) for wind in range(6)])
 def sailing(s: tuple[int, int], a: int) -> Moves:
     """Endless: wind 0 to 5; sails small, half or full. In strong wind full sails may tear (-30)."""
@@ -184,19 +114,6 @@ def courier(s: tuple[int, int, int], a: int) -> Moves:
         return [(1.0, None, 20.0) if DOORS[door] == (i, j) else (1.0, s, -4.0)]
     di, dj = AROUND[a]
     return [(0.85, (_between(i + di, 0, 6), _between(j + dj, 0, 6), door), -0.5), (0.15, s, -0.5)]
-
-
-SPEND = np.random.default_rng([137, 5]).gamma(0.7, 1.5, size=(5, 3))
-GUESTS = list(product(range(7), range(5)))
-
-
-@table(GUESTS, actions=3, first=GUESTS, noise=0.3)
-def guests(s: tuple[int, int], a: int) -> Moves:
-    """Hotel guests, by day of the week and kind: each day an offer is made, and some leave."""
-    day, kind = s
-    out = (0.03, 0.05, 0.1, 0.15, 0.3)[kind] * (0.7, 1.0, 1.4)[a]
-    pays = SPEND[kind, a] * (1.3 if day > 4 else 1.0) - 0.3 * a
-    return [(1.0 - out, ((day + 1) % 7, kind), pays), (out, None, pays)]
 
 
 @table(range(8), actions=3, first=[0])
@@ -230,30 +147,6 @@ def loot(s: int, a: int) -> Moves:
         yield 1.0, None, 0.3
 
 
-@table(range(7), actions=3, first=[0])
-def voyage(s: int, a: int) -> Moves:
-    """Seven legs: the coast, the open sea or the strait; the strait is fast, and may sink (-90)."""
-    sinks, to, cost = (0.0, 0.0005, 0.012)[a], s + (1, 1, 2)[a], (-1.5, -1.1, -0.9)[a]
-    yield 0.85 * (1.0 - sinks), to if to < 7 else None, cost
-    yield 0.15 * (1.0 - sinks), s, cost
-    yield sinks, None, -90.0
-
-
-COMES = {(amount, kind): (0.6, 0.3, 0.1)[amount] / 4 for amount in range(3) for kind in range(4)}
-
-
-@table(COMES, actions=3, first=COMES)
-def payments(s: tuple[int, int], a: int) -> Moves:
-    """A card's payments by amount and kind of shop: let pass, ask, or refuse; some are stolen."""
-    amount, kind = s
-    stolen = (0.002 + 0.006 * amount * (kind + 1) / 4) * (1.0, 0.15, 0.0)[a]
-    closed, pays = (0.06, 0.08, 0.2)[a], (0.15 + 0.2 * amount, 0.1 + 0.15 * amount, 0.0)[a]
-    for to, p in COMES.items():
-        yield (1.0 - stolen - closed) * p, to, pays
-    yield stolen, None, -25.0
-    yield closed, None, pays
-
-
 @table(range(6), actions=3, first=(0, 1))
 def clients(s: int, a: int) -> Moves:
     """A lawyer's clients by rank: bill, woo or wait. High ranks pay 1.9^rank and leave seldom."""
@@ -270,14 +163,6 @@ def balloon(s: int, a: int) -> Moves:
     moves = (((1, 0.6), (0, 0.4)), ((1, 0.25), (0, 0.5), (-1, 0.25)), ((-1, 0.7), (0, 0.3)))[a]
     pays = 0.1 * min(s, 25) - 0.02 * max(s - 25, 0) ** 2
     return [(p, _between(s + move, 0, 79), pays) for move, p in moves]
-
-
-@table(range(70), actions=3, first=(4, 5, 6), scale=1 / 7)
-def kite(s: int, a: int) -> Moves:
-    """A string of 0 to 69: give, hold or wind in. Up to 20 it flies; beyond, the wind breaks it."""
-    moves = (((2, 0.4), (0, 0.6)), ((1, 0.2), (-1, 0.2), (0, 0.6)), ((-1, 1.0),))[a]
-    pays = 0.2 * s if s < 20 else 4.0 - 0.01 * (s - 20.0) ** 2
-    return [(p, _between(s + move, 0, 69), pays) for move, p in moves]
 
 
 ILL = [(ill, immune) for ill in range(1, 13) for immune in range(13 - ill)]
@@ -307,31 +192,6 @@ def maze(s: tuple[int, int], a: int) -> Moves:
         yield (p, None, 5.0) if to == (6, 6) else (p, to if to in FREE else s, -0.1)
 
 
-KNOWN = [(*known, week) for week in range(8) for known in product(range(3), repeat=3)]
-
-
-@table(KNOWN, actions=3, first=KNOWN[:9])
-def exam(s: tuple[int, ...], a: int) -> Moves:
-    """Three topics known 0 to 2, eight weeks: learn one of them; some is forgotten. Then marks."""
-    *known, week = s
-    marks = float(np.dot(known, (1.0, 1.5, 2.0)))
-    for learnt, lost in product(range(2), range(4)):
-        p = (0.7 if learnt else 0.3) * (0.1 if lost < 3 else 0.7)
-        new = list(known)
-        new[a] = min(new[a] + learnt, 2)
-        if lost < 3 and lost != a:
-            new[lost] = max(new[lost] - 1, 0)
-        yield (p, None, marks - 0.3 * a) if week == 7 else (p, (*new, week + 1), -0.1 * a)
-
-
-@table(range(21), actions=2, first=[0])
-def pig(s: int, a: int) -> Moves:
-    """Throw a die as long as you like, or hold: a 1 loses the turn's sum. One turn, to 20."""
-    if a:
-        return [(1.0, None, float(s))]
-    return [(1 / 6, None, 0.0), *((1 / 6, min(s + pips, 20), 0.0) for pips in range(2, 7))]
-
-
 @table(list(product(range(5), range(3))), actions=3, first=[(4, ill) for ill in range(3)])
 def triage(s: tuple[int, int], a: int) -> Moves:
     """Free beds and how ill the next one is: send home, watch, or admit; 1 for life, -3 for death.
@@ -347,43 +207,25 @@ def triage(s: tuple[int, int], a: int) -> Moves:
     yield 0.07, None, pays
 
 
-def _toward_best(mu: list[float], share: float, sharp: float) -> Policies:
-    """The same probabilities in every state, and a part of the way from them to softmax of Q*."""
-
-    def policies(d: Dynamics, discount: float) -> tuple[Floats, Floats]:
-        behavior = np.tile(mu, (len(d.P), 1))
-        return behavior, mixed(behavior, soft(d, discount, sharp), share)
-
-    return policies
-
-
 def short_bursts() -> Dynamics:
     """The line of a shop that closes."""
     return closing(bursts(), 0.03)
 
 
 CONTEXT, SESSION = softer(0.5, 2.0, 0.1, 0.0), softer(0.5, 1.0, 0.3, 0.05)
-PRIZES = even([0.1] * 10, [0.07] * 9 + [0.37])
 TRIALS = even([0.4, 0.3, 0.2, 0.06, 0.04], [0.28, 0.22, 0.2, 0.116, 0.184])
 SCRATCH = even([0.4, 0.4, 0.2], [0.2, 0.4, 0.4])
-RIVER, KITE = even([0.5, 0.5], [0.365, 0.635]), [0.25, 0.4, 0.35]
+RIVER = even([0.5, 0.5], [0.365, 0.635])
 
 FINITE: dict[str, Callable[[], World]] = {
     **worlds("contextual", contextual, 0.9, CONTEXT, "onehot 500", "raw 200"),
     **worlds("contextual scaled", contextual, 0.9, softer(0.5, 1.0, 0.1, 0.0), ": onehot 500",
              stated=lambda mu: mu / np.linspace(1.4, 0.6, 4)),  # the mean ratio stays near 1
     **worlds("contextual estimated", contextual, 0.9, CONTEXT, ": onehot 500", estimated=True),
-    **worlds("prizes", prizes, 0.9, PRIZES, ": raw 300", "few: raw 100"),
     **worlds("trials", trials, 0.9, TRIALS, "raw 400", "onehot 1500", length=200),
     **worlds("scratch", scratch, 0.9, SCRATCH, "raw 1200", "many: onehot 4000", length=300),
-    **worlds("taxi", taxi, 0.95, softer(2.0, 2.4, 0.2, 0.15), "onehot 300", "raw 500", length=100),
     **worlds("river", river, 0.97, RIVER, "onehot 300", length=120),
     **worlds("river", river, 0.97, even([0.5, 0.5], [0.05, 0.95]), "raw far: raw 500", length=120),
-    **worlds("river slightly", river, 0.97, RIVER, ": onehot 300", length=120,
-             stated=lambda mu: shifted(mu, 15, 0.15)),
-    **worlds("stopping", stopping, 0.98, _toward_best([0.85, 0.15], 0.5, 3.0), "rbf:10 200",
-             "raw 500"),
-    **worlds("gambler", gambler, 1.0, even([0.4, 0.3, 0.3], [0.2, 0.2, 0.6]), "raw 300"),
     **worlds("session", session, 0.95, SESSION, "onehot 300"),
     **worlds("session", session, 0.95, softer(0.5, 2.0, 0.3, 0.05), "raw 2000"),
     **worlds("session hidden", session, 0.95, SESSION, ": onehot 1000", seen=1),
@@ -391,14 +233,10 @@ FINITE: dict[str, Callable[[], World]] = {
     **worlds("bursts", short_bursts, 0.99, softer(0.4, 1.0, 0.3), "onehot 300", "raw 300"),
     **worlds("bursts endless", bursts, 0.95, softer(0.4, 1.0, 0.3, 0.2), "onehot 10000",
              "raw 20000", endless=True),
-    **worlds("machine endless", machine, 0.97, softer(0.8, 1.6, 0.2), "onehot 5000", "raw 20000",
-             endless=True),
     **worlds("sailing endless", sailing, 0.95, even([0.4, 0.45, 0.15], [0.2, 0.5, 0.3]),
              ": onehot 4000", endless=True, length=300),
     **worlds("courier", courier, 0.96, softer(3.0, 4.0, 0.3), "onehot 300", "raw 500", length=120),
     **worlds("courier", courier, 0.96, softer(3.0, 6.0, 0.3), "poly:2 1000", length=120),
-    **worlds("guests hidden", guests, 0.99, softer(0.5, 1.0, 0.4), ": onehot 500", seen=1,
-             length=200),
     **worlds("treasure", treasure, 0.98, even([0.6, 0.15, 0.25], [0.6, 0.3, 0.1]), "onehot 400",
              "raw 1500", length=200),
     **worlds("grants", grants, 0.95, even([0.5, 0.42, 0.08], [0.3, 0.35, 0.35]), "onehot 150",
@@ -407,11 +245,6 @@ FINITE: dict[str, Callable[[], World]] = {
              length=300),
     **worlds("loot", loot, 0.98, even([0.2, 0.6, 0.2], [0.4, 0.5, 0.1]), "onehot 500", "raw 1500",
              length=300),
-    **worlds("voyage", voyage, 0.99, even([0.4, 0.5, 0.1], [0.3, 0.4, 0.3]), "raw 120", length=300),
-    **worlds("voyage", voyage, 0.99, even([0.35, 0.4, 0.25], [0.2, 0.3, 0.5]), "onehot 400",
-             length=300),
-    **worlds("payments", payments, 0.98, even([0.25, 0.6, 0.15], [0.5, 0.4, 0.1]), "raw 150",
-             "onehot 600", length=300),
     **worlds("clients", clients, 0.99, even([0.4, 0.3, 0.3], [0.25, 0.5, 0.25]), "few: raw 50",
              length=300),
     **worlds("clients", clients, 0.99, even([0.4, 0.3, 0.3], [0.3, 0.4, 0.3]), "onehot 300",
@@ -420,16 +253,9 @@ FINITE: dict[str, Callable[[], World]] = {
              length=40),
     **worlds("balloon", balloon, 0.96, even([0.35, 0.4, 0.25], [0.45, 0.35, 0.2]), "poly:2 400",
              length=60),
-    **worlds("kite", kite, 0.96, even(KITE, [0.6, 0.3, 0.1]), "raw 400", length=50),
-    **worlds("kite", kite, 0.96, even(KITE, [0.35, 0.4, 0.25]), "poly:2 200", length=50),
     **worlds("outbreak", outbreak, 1.0, softer(0.5, 1.3, 0.3), "raw 200", "poly:2 400", length=300),
-    **worlds("outbreak wrong", outbreak, 1.0, softer(0.5, 1.3, 0.3), ": raw 300",
-             stated=lambda mu: powered(mu, 1.8), length=300),
     **worlds("maze", maze, 0.97, softer(1.5, 2.5, 0.3), "onehot 200", "raw 300", length=300),
     **worlds("maze wrong", maze, 0.97, softer(1.5, 2.5, 0.3), ": onehot 200", stated=swapped,
-             length=300),
-    **worlds("exam", exam, 1.0, softer(0.3, 1.5, 0.4), "raw 300", length=300),
-    **worlds("pig", pig, 1.0, _toward_best([0.6, 0.4], 0.4, 5.0), "onehot 400", "raw 150",
              length=300),
     **worlds("triage", triage, 0.97, softer(1.0, 2.5, 0.3), "onehot 200", "raw 400", length=300),
     **worlds("triage estimated", triage, 0.97, softer(1.0, 2.5, 0.3), ": onehot 500",

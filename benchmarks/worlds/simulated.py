@@ -47,7 +47,6 @@ class Simulated:
     hidden: ClassVar[int] = 0  # how many of the last state variables are not observed
     reward_range: ClassVar[tuple[float, float] | None] = None
     equal: ClassVar[tuple[str, ...]] = ()  # targets worth exactly as much as the behaviour
-    probabilities: ClassVar[str] = "right"
     truth_episodes: ClassVar[int] = 200_000
 
     def start(self, rng: Random, n: int) -> Sequence[Column]:
@@ -203,6 +202,12 @@ def taken(p: Floats, a: Ints) -> Floats:
 def sigmoid(z: Floats) -> Floats:
     """1 / (1 + exp(-z))."""
     return np.asarray(1.0 / (1.0 + np.exp(-z)))
+
+
+def turned(sin: Floats, cos: Floats, steps: int) -> tuple[Floats, Floats]:
+    """An angle's sine and cosine after one of so many steps of a full turn."""
+    angle = np.arctan2(sin, cos) + 2.0 * np.pi / steps
+    return np.sin(angle), np.cos(angle)
 
 
 def _folder() -> Path:

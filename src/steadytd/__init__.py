@@ -15,7 +15,7 @@ called), so it does not matter what was imported before.
 
 import importlib as _importlib
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ROOMS = {
     "base.errors": ("InputError",),
@@ -23,18 +23,16 @@ _ROOMS = {
     "engine.law": ("Law", "Param", "law"),
     "engine.learner": ("Learner",),
     "engine.online": ("OnlineLearner",),
-    "evaluation.estimate.calibration": (
+    "evaluation.calibration": (
         "ActionCalibration",
         "ByBin",
         "ByFeature",
         "LogCalibration",
     ),
-    "evaluation.estimate.sensitivity": ("Bound", "Sensitivity"),
+    "evaluation.sensitivity": ("Bound", "Sensitivity"),
     "evaluation.evaluate": ("evaluate",),
-    "evaluation.judge.decide": ("BestTarget", "Decision"),
-    "evaluation.judge.recommend": ("Recommendation",),
-    "evaluation.judge.silence": ("Unseen",),
-    "evaluation.result": ("Evaluation", "load_evaluation"),
+    "evaluation.decide": ("BestTarget", "Decision"),
+    "evaluation.result": ("Evaluation", "RareOutcome", "Recommendation", "load_evaluation"),
     "evaluation.value_function": ("ValueFunction", "load_value_function"),
     "features": ("FeatureMap", "feature_map"),
     "hordes.horde": ("Horde", "horde", "load_horde"),
@@ -67,7 +65,7 @@ _ROOMS = {
     "theory.variance": ("Variance",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
-_RENAMED = {"Treatment": "Cure"}
+_RENAMED = {"Treatment": "Cure", "Unseen": "RareOutcome"}
 
 __all__ = sorted(_HOME)  # noqa: PLE0605 (one list is enough)
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from steadytd.report.reproduction.page import write_reproduction
-from steadytd.report.run.page import write_run
 
 import steadytd as st
 from steadytd.base.wording import figures
 from steadytd.report.certificate.page import write_certificate
 from steadytd.report.evaluation.page import write_evaluation
+from steadytd.report.reproduction import write_reproduction
+from steadytd.report.run import write_run
 from steadytd.report.study.page import write_study_report
 from steadytd.reproduction.reproduce import reproduce
 from steadytd.studies.study import study

@@ -54,7 +54,7 @@ def test_certify_at_a_step_size(
     assert found["alpha"] == 1e-4
     assert found["learners"] == st.certify("kolter").at_alpha(1e-4).to_dicts()
     assert call(monkeypatch, "certify", "kolter", "--alpha", "1e-4") == 0
-    assert "Single runs at alpha = 0.0001" in capsys.readouterr().out
+    assert "Single runs at alpha = 1e-4" in capsys.readouterr().out
     assert call(monkeypatch, "certify", "kolter", "--alpha", "0") == 2
     assert "alpha must be a positive number" in capsys.readouterr().err
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from steadytd.report.evaluation.chosen import chosen_words, telling
 
 import steadytd as st
 from steadytd.cli.console import speed
@@ -19,7 +20,6 @@ from steadytd.cli.evaluate import _sample
 from steadytd.evaluation import evaluate as run
 from steadytd.logs.write import write_log
 from steadytd.report.evaluation import page as evaluation_page
-from steadytd.report.evaluation.chosen import chosen_words, telling
 from steadytd.report.evaluation.tables import policy_rows, value_rows
 from tests.support.commands import call
 from tests.support.log_helpers import log_table, write_problem_log

@@ -16,11 +16,11 @@ from steadytd.engine.facts import fact_table, named
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.learners import algorithm, names
 from steadytd.mdp.action_values import ActionValues
+from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.dynamics import follow_on_growth
 from steadytd.theory.exact import exact_error
-from steadytd.theory.words.advice import advise_on
-from steadytd.theory.words.overview import automatic, undecided
+from steadytd.theory.recommend import automatic, undecided
+from tests.support.made import follow_on_growth
 
 ACROSS = ("cop_td", "discounted_cop_td", "gem_etd")  # they learn at x_next after an end, too
 

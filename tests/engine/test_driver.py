@@ -1,4 +1,4 @@
-"""The driver: one for all laws, with the address of a loop or with the loop itself."""
+"""The driver: one for all laws, which gets the address of a loop."""
 
 from __future__ import annotations
 
@@ -22,25 +22,6 @@ def advanced(block: Block) -> tuple[bytes, list[int]]:
 
 def fresh(*learners: str) -> Block:
     return Block([st.learner(text) for text in learners], RandomStream(seed=3, steps=STEPS).w0)
-
-
-def test_a_loop_by_itself_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where Numba does not say where machine code lies, its public ways are enough."""
-    usual = fresh("td:alpha=0.01", "td:alpha=90")
-    by_address = advanced(usual)
-    assert isinstance(usual.kernel.loop, int)
-    assert by_address[1][0] == -1 < by_address[1][1]  # the second one diverges on the way
-    alone = fresh("td:alpha=0.01", "td:alpha=90")
-    monkeypatch.setitem(vars(alone.kernel), "loop", alone.kernel.enter)
-    assert advanced(alone) == by_address
-
-
-def test_where_no_address_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Elsewhere:
-        def compile(self, kinds: object) -> None:
-            assert kinds == driver.ENTRY
-
-    assert driver.address(Elsewhere()) is None
 
 
 def test_a_new_law_does_not_compile_the_driver_again() -> None:

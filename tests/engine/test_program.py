@@ -9,7 +9,7 @@ import pytest
 import steadytd as st
 from steadytd.engine.choose import programs
 from steadytd.engine.law import Law
-from steadytd.engine.scaled_block import active_program
+from steadytd.engine.step.layouts.active import active_program
 from steadytd.engine.step.layouts.lanes import Lanes
 from steadytd.engine.step.program import (
     Call,
@@ -70,11 +70,11 @@ def test_a_trace_that_is_not_kept_is_zero_before_it_moves() -> None:
 
 
 def test_products_with_traces_are_carried_along() -> None:
-    text = str(active_program(algorithm("tdc")))
+    text = str(active_program(algorithm("tdc"), True))
     assert "keep h_z = decay_z * h_z + scale_z * h_x\n" in text
     assert "keep h_z = h_z + h_by_z * z_z + h_by_x * z_x\n" in text
     assert "h.z" not in text
-    grown = str(active_program(algorithm("tdrc")))
+    grown = str(active_program(algorithm("tdrc"), True))
     assert "grow_h = growth(h_by_h)\nkeep h_z = grow_h * h_z + " in grown
     assert "\nh = grow_h h\n" in grown
 

@@ -8,10 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-
-import steadytd as st
-from steadytd import InputError
-from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.action_sums import CHUNK
 from steadytd.evaluation.collect.plan import TD, ActionPlan, Plan, Where
 from steadytd.evaluation.collect.statistics import ACTION_SUMS, Statistics, units
@@ -20,6 +16,10 @@ from steadytd.evaluation.estimate.methods.by_action import support
 from steadytd.evaluation.estimate.methods.drl_q import Corrected, drl_q, ratios, unit_scores
 from steadytd.evaluation.estimate.methods.fqe import fqe
 from steadytd.evaluation.estimate.methods.lstdq import ActionSystem, lstdq
+
+import steadytd as st
+from steadytd import InputError
+from steadytd.base.arrays import Floats
 from steadytd.evaluation.result import OF_ACTIONS
 from steadytd.logs.log import Log, open_log
 from tests.support.action_reference import (

@@ -12,13 +12,13 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.law import LAM
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.plan import ETD, TD, System
-from steadytd.evaluation.estimate.closed_form import (
+from steadytd.evaluation.closed_form import (
     Decays,
     fixed_point,
     mean_matrix,
     with_trial_numbers,
 )
+from steadytd.evaluation.sums import ETD, TD, System
 from steadytd.learners import algorithm
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.theory.dynamics import expectation

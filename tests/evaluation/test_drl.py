@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import steadytd as st
-from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.plan import System, Where
 from steadytd.evaluation.collect.statistics import Statistics, halved, units
 from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.estimators import DRL, LSTD, MIS, Estimator, Held, Pair
 from steadytd.evaluation.estimate.methods import drl
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
+
+import steadytd as st
+from steadytd.base.arrays import Floats
 from steadytd.logs.log import Log, open_log
 from tests.support.drl_reference import slow_drl
 from tests.support.evaluate_helpers import Step, episodes_of, plan_of, sums_of

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-
-import steadytd as st
-from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.plan import ETD, TD
 from steadytd.evaluation.collect.statistics import BINS, KEPT_ROWS, SUMMED, Statistics, units
 from steadytd.evaluation.estimate.baselines import estimate
@@ -25,7 +22,10 @@ from steadytd.evaluation.estimate.estimators import (
     Form,
 )
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
-from steadytd.evaluation.estimate.stability import (
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.evaluation.stability import (
     Resampled,
     assess,
     automatic_ratio,
@@ -260,7 +260,7 @@ def test_quantile_is_numpys_to_the_last_bit() -> None:
 
 
 def test_first_order_interval_of_the_threshold_agrees_with_the_resampled_one() -> None:
-    from steadytd.evaluation.estimate.stability import _first_order
+    from steadytd.evaluation.stability import _first_order
 
     p = st.problem("baird")
     log = open_log(log_table(p, episodes=400, length=60, seed=4), discount=None)

@@ -10,9 +10,9 @@ import pytest
 
 import steadytd as st
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.plan import System
-from steadytd.evaluation.estimate.requests import requests
 from steadytd.evaluation.follow.online import Followed, Followers, Table
+from steadytd.evaluation.requests import requests
+from steadytd.evaluation.sums import System
 from steadytd.logs.log import Log, open_log
 from tests.support.draws import compiled, thinned
 from tests.support.evaluate_helpers import Identity, episodes_of

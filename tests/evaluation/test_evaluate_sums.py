@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-
-from steadytd import InputError
-from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.accumulate import Accumulator, BlockSums, few, room_for
 from steadytd.evaluation.collect.plan import (
     ETD,
@@ -27,6 +24,9 @@ from steadytd.evaluation.collect.products import shares
 from steadytd.evaluation.collect.room import Padded, Room, memory_of
 from steadytd.evaluation.collect.scan import Weighted
 from steadytd.evaluation.collect.statistics import Statistics, merged, units
+
+from steadytd import InputError
+from steadytd.base.arrays import Floats
 from steadytd.logs.log import Log, open_log
 from tests.support.evaluate_helpers import (
     episodes_of,
@@ -315,7 +315,7 @@ def test_importance_sampling_sums(log: Log) -> None:
 
 
 def test_histogram_bins_hold_the_right_ratios(log: Log) -> None:
-    from steadytd.evaluation.estimate.overlap import histogram
+    from steadytd.evaluation.overlap import histogram
 
     rho = np.array([p.rho[1] for e in episodes_of(log) for p in e])
     s = sums_of(log, plan_of(log))

@@ -11,7 +11,7 @@ import pytest
 import steadytd as st
 from steadytd.engine.law import LAM
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.estimate.requests import requests
+from steadytd.evaluation.requests import requests
 from steadytd.mdp.moments import Expectation
 from tests.support.draws import thinned
 from tests.support.evaluate_helpers import Identity

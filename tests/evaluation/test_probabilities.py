@@ -11,10 +11,6 @@ import pyarrow as pa
 import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom
-
-import steadytd as st
-from steadytd.base.arrays import Floats
-from steadytd.base.random import EPISODES, uniforms_of
 from steadytd.evaluation.collect import outcomes
 from steadytd.evaluation.collect.actions import (
     BINS,
@@ -25,10 +21,14 @@ from steadytd.evaluation.collect.actions import (
     functions,
 )
 from steadytd.evaluation.collect.outcomes import Sampled
-from steadytd.evaluation.estimate import sensitivity
-from steadytd.evaluation.estimate.calibration import calibrate
-from steadytd.evaluation.estimate.quantiles import spreads
 from steadytd.evaluation.judge.probability_findings import about_probabilities
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.base.random import EPISODES, uniforms_of
+from steadytd.evaluation import sensitivity
+from steadytd.evaluation.calibration import calibrate
+from steadytd.evaluation.quantiles import spreads
 from tests.support.draws import seeds
 from tests.support.evaluate_helpers import Identity
 from tests.support.log_helpers import log_table

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import t as student
-
-from steadytd.evaluation.estimate.sandwich import Estimate
 from steadytd.evaluation.judge.decide import Counted, Falling, Side, best_of, compared, more
 from steadytd.evaluation.judge.rule import Bias, Data, Reaches, Ruled, bias, left_over, noise, ruled
+
+from steadytd.evaluation.intervals import Estimate
 
 LAMS = (0.0, 0.5, 0.8, 0.95, 1.0)
 

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pytest
 
 import steadytd as st
-from steadytd.evaluation.judge import silence
-from steadytd.evaluation.judge.decide import Decision
-from steadytd.evaluation.judge.unseen import Resting
+from steadytd.evaluation.decide import Decision
 from steadytd.report.evaluation import words
 from steadytd.report.evaluation.tables import policy_rows
 from tests.support.draws import thinned
@@ -48,10 +46,9 @@ def evaluated(*how: Any) -> st.Evaluation:
 def test_a_log_without_rewards_says_that_nothing_varies(seed: int) -> None:
     e = evaluated(seed, "none", "other")
     (line,) = words.decision_lines(e)
-    assert "everything in the log says the same" in line.text and line.grade == "bad"
-    assert "too little of what" not in str(e)
+    assert "All units have the same score" in line.text and line.grade == "bad"
     assert e.compare("pi").episodes_needed is None and "more episodes" not in e.compare("pi").text
-    assert "look alike (0)" in e.sensitivity("pi").text
+    assert "the same value" in e.sensitivity("pi").text
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -59,8 +56,8 @@ def test_a_target_like_the_behaviour_is_said_to_be_it(seed: int) -> None:
     e = evaluated(seed, "by action", "same")
     d = e.compare("pi")
     assert abs(d.difference) < 1e-9 and d.decision == "undecided" and d.lo <= 0.0 <= d.hi
-    assert "pi is the policy that made it" in d.text and "cannot be told" not in str(e)
-    assert "look alike" in e.sensitivity("pi").text
+    assert "there is nothing to decide" in d.text and "cannot be told" not in str(e)
+    assert "the same value" in e.sensitivity("pi").text
     _, row = policy_rows(e)
     assert (row["difference"], row["difference_interval"]) == ("the same", "")
 
@@ -105,17 +102,8 @@ def test_sensitivity_is_about_the_difference_that_was_decided(seed: int) -> None
     }  # fmt: skip
     e = st.evaluate(pa.table(columns), discount=0.9, learners=["lstd"], threads=1)
     d, said = e.compare("pi"), e.sensitivity("pi")
-    assert d.decision == "better" and "look alike" not in said.text
-    value, behavior = re.findall(r"\((\S+) against (\S+)\)", said.text)[0]
-    assert float(value) - float(behavior) == pytest.approx(said.value - said.behavior, rel=0.1)
-
-
-def test_the_number_of_things_is_said_as_it_is_spoken() -> None:
-    e = st.evaluate(
-        log(1, "by action", "other", episodes=1), discount=0.9, learners=["lstd"], value_at="start"
-    )
-    (few,) = [w for w in e.warnings if w.code == "few_episodes"]
-    assert "and 1 episode in" in few.text
+    assert d.decision == "better" and said.text.startswith("pi is better unless")
+    assert said.value - said.behavior == pytest.approx(d.difference, rel=1e-6)
 
 
 def test_no_zero_has_a_sign_and_needed_episodes_are_named_only_where_they_help() -> None:
@@ -130,16 +118,9 @@ def test_no_zero_has_a_sign_and_needed_episodes_are_named_only_where_they_help()
         needed = None if value == 0.0 else needed
         d = Decision("pi", None, value, lo, hi, said, True, needed, 0.95, ())  # type: ignore[arg-type]
         assert not re.search(r"-0\.?0*(?![\d.])", d.text), d.text
-        told = "more episodes like these would be needed for an even chance to tell"
+        told = "more episodes give an even chance to tell"
         assert (told in d.text) == bool(needed)
-        assert (
-            ("possible bias" in d.text)
-            == ("how many more episodes would tell" in d.text)
-            == (said == "undecided" and needed is None and abs(value) > 1e-9 * (hi - lo))
-        )
-        assert ("they look alike" in d.text) == (
-            said == "undecided" and abs(value) <= 1e-9 * (hi - lo)
-        )
+        assert ("may not tell" in d.text) == (said == "undecided" and needed is None)
 
 
 @pytest.mark.slow
@@ -181,7 +162,7 @@ def test_no_log_says_that_more_episodes_would_not_tell(
     )  # fmt: skip
     assert many.decision != "undecided" and few.decision == "undecided"
     assert few.trusted and few.episodes_needed is None
-    assert "would not tell" not in few.text
+    assert "may not tell" in few.text
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -189,7 +170,7 @@ def test_of_equal_targets_none_has_the_largest_value(seed: int) -> None:
     rows = log(seed, "by action", "other", episodes=40)
     rows = rows.append_column("target_prob_twin", rows["target_prob_pi"])
     best = st.evaluate(rows, discount=0.9, learners=["lstd"]).best
-    assert best.target is None and "the largest value is that of pi and twin (" in best.text
+    assert best.target is None and "cannot be told" in best.text
     ends = rows.schema.get_field_index("terminated")
     row = rows.slice(0, 1).set_column(ends, "terminated", [[True]])
     one = st.evaluate(row, discount=0.9, learners=["lstd"]).best
@@ -205,8 +186,6 @@ def test_a_target_that_does_nothing_logged_leaves_the_terminal_alone(
     e = st.evaluate(rows, discount=0.9, learners=["lstd"])
     assert "ratios_off" in e.compare("pi").reasons
     assert "td_unstable" not in {w.code for w in e.warnings}  # nothing moves
-    said = " ".join(w.text for w in e.warnings)
-    assert "the log shows nothing of it" in said and "row -1" not in said
     assert "cannot be told" in e.sensitivity("pi").text
     assert "".join(capfd.readouterr()) == ""
 
@@ -222,7 +201,7 @@ def test_an_interval_that_excludes_0_does_not_look_as_if_it_held_it() -> None:
         d = Decision("pi", None, value, lo, hi, said, True, 0, 0.95, ())  # type: ignore[arg-type]
         ends = re.findall(r"% interval (\S+) to (\S+)\)", d.text)[0]
         wanted = (-hi, -lo) if said == "worse" else (lo, hi)
-        shown = words.limits(lo, hi).split(" to ")
+        shown = words.interval_text(lo, hi).split(" to ")
         assert (
             np.sign([float(x) for x in (*ends, *shown)]).tolist()
             == np.sign([*wanted, lo, hi]).tolist()
@@ -235,12 +214,11 @@ def test_an_interval_that_excludes_0_does_not_look_as_if_it_held_it() -> None:
     ("unit", "features", "said"),
     [
         (1e39, "raw", "must lie between -1e\\+30 and 1e\\+30"),
-        (1e-45, "raw", "Use another unit, in which the largest is at least 1e-30"),
         (1.0, "poly:90", "Use features of a lower degree"),
     ],
 )
-def test_numbers_beyond_single_precision_are_refused(unit: float, features: str, said: str) -> None:
-    """Samples would hold 0 or infinity: no ratio would seem to turn a decision."""
+def test_numbers_that_are_too_large_are_refused(unit: float, features: str, said: str) -> None:
+    """Sums of products would lose all digits of the others."""
     rows = log(0, "by action", "other")
     place = rows.schema.get_field_index("reward")
     rows = rows.set_column(place, "reward", [rows["reward"].to_numpy() * unit])
@@ -266,26 +244,3 @@ def test_features_that_rounding_makes_dependent_have_a_stability(degree: int, se
     one, other = (x.stability["eta_pd"][0] for x in (exact, e))
     # products of such powers keep three or four of their digits
     assert other == pytest.approx(one, abs=1e-2) and e.stability["rank"][0] == 3
-
-
-def test_the_number_of_rewards_is_that_of_the_rows_that_were_looked_at() -> None:
-    """Of a long log a sample is looked at, in which a rare reward may be missing."""
-    said = []
-    for n, taken, place in ((300, 0.4, 5), (12_000, 0.025, 7919)):
-        action = (np.random.default_rng(1).random(n) < taken).astype(int)
-        reward = 1.0 * action
-        reward[place] = 2.0
-        columns = {
-            "episode_id": np.arange(n), "t": np.zeros(n, dtype=int), "action": action,
-            "obs": fixed_lists(np.ones((n, 1))), "reward": reward,
-            "terminated": np.ones(n, dtype=bool), "truncated": np.zeros(n, dtype=bool),
-            "behavior_prob": np.where(action == 1, taken, 1.0 - taken),
-            "target_prob_pi": np.where(action == 1, 0.9, 0.1),
-        }  # fmt: skip
-        e = st.evaluate(pa.table(columns), discount=0.9, learners=["lstd"], threads=1)
-        (text,) = [w.text for w in e.warnings if w.code == "few_rows"]
-        (kinds,) = re.findall(r"have only (\d+) values, which do not tell", text)
-        said.append(("and its rewards have" in text, int(kinds)))
-    assert said == [(True, 3), (False, 2)]
-    one = silence._why(Resting(1.0, 1.0, 1.0, 1.0, kinds=1, sampled=9), 9)
-    assert one == "its rewards have only 1 value, which does not tell how far another can go"

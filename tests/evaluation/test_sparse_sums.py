@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-
-import steadytd as st
-from steadytd.base.arrays import Floats
 from steadytd.evaluation.collect.accumulate import Accumulator
 from steadytd.evaluation.collect.plan import ETD, TD, Plan, System, Where
 from steadytd.evaluation.collect.rows.table import table_fits
@@ -20,9 +17,12 @@ from steadytd.evaluation.estimate.baselines import estimate
 from steadytd.evaluation.estimate.estimators import DRL, LSTD, MIS, PDIS, SNPDIS, Estimator, Form
 from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
 from steadytd.evaluation.estimate.methods.drl import GRID, at, curve
-from steadytd.evaluation.estimate.sandwich import Estimate
 from steadytd.evaluation.estimate.sparse.estimator import SparseEstimator, estimator
-from steadytd.evaluation.estimate.stability import Resampled, assess, path, pencil, quick_pencil
+
+import steadytd as st
+from steadytd.base.arrays import Floats
+from steadytd.evaluation.intervals import Estimate
+from steadytd.evaluation.stability import Resampled, assess, path, pencil, quick_pencil
 from steadytd.features import FeatureMap, feature_map
 from steadytd.logs.log import Log, open_log
 from tests.support.draws import thinned

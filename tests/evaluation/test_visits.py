@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from steadytd.evaluation.collect.outcomes import DISCOUNT, Sampled
 
 import steadytd as st
 from steadytd import Problem
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.collect.outcomes import DISCOUNT, Sampled
 from steadytd.evaluation.visits import CELLS, discounts, visits
 from steadytd.features import feature_map
 from steadytd.features.raw import Raw

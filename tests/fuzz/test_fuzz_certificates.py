@@ -7,8 +7,8 @@ import pytest
 from numpy.random import Generator
 
 import steadytd as st
+from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.words.advice import advise_on
 from tests.support.fuzz import EVERY_SIZE, no_nan, one_of, tried
 
 

@@ -211,7 +211,7 @@ def test_loading_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         st.load_horde(tmp_path / "less.npz", laws=[own])
     older = json.loads(str(arrays["settings"])) | {"format": 1}
     np.savez(tmp_path / "older.npz", **arrays | {"settings": np.array(json.dumps(older))})
-    with pytest.raises(st.InputError, match=r"older.npz' has format 1, this version reads 4; load"):
+    with pytest.raises(st.InputError, match=r"older.npz' has format 1, this version reads 5; load"):
         st.load_horde(tmp_path / "older.npz", laws=[own])
     with pytest.raises(st.InputError, match=r"not a saved horde"):
         st.load_horde(st.learner("td:alpha=0.1").start(2).save(tmp_path / "learner.npz"))

@@ -10,8 +10,10 @@ import pytest
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.engine.active import fits
 from steadytd.engine.law import arguments
-from steadytd.engine.step.layouts.horde import fits, horde_source
+from steadytd.engine.step.layouts import active as layout
+from steadytd.engine.step.layouts.horde import horde_source
 from steadytd.hordes import part
 from steadytd.learners import algorithm
 from tests.support.draws import thinned
@@ -60,7 +62,7 @@ def test_every_law_learns_what_the_slow_loop_learns(
     for ours, theirs in zip(w, slow, strict=True):
         assert not np.array_equal(theirs, W0)
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-12)
-        if fits(law, averaged=False) and not traced and not scaled:
+        if fits(st.learner(text)) and not traced and not scaled:
             assert ours.tobytes() == theirs.tobytes()
 
 
@@ -71,7 +73,7 @@ def test_texts_cover_every_structure() -> None:
     assert {len(law.vectors) for law in laws} == {1, 2}
     assert any(law.memory for law in laws)
     assert any("z_z" in arguments(law.update) for law in laws)
-    fast = [x for x in map(st.learner, texts()) if fits(x.law, x.averaged)]
+    fast = [x for x in map(st.learner, texts()) if fits(x)]
     assert 0.8 * len(texts()) < len(fast) < len(texts())
 
 
@@ -172,9 +174,9 @@ def test_the_ring_is_settled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     (own,) = h._lanes
     settled = []
     for t in range(400):
-        before = own.row_of.copy()
+        before = own.lanes.row_of.copy()
         h.update(seen.x[t], seen.x_next[t], seen.cumulants[t])
-        settled.append(int(((own.row_of != before) & (seen.x[t] == 0.0)).sum()))
+        settled.append(int(((own.lanes.row_of != before) & (seen.x[t] == 0.0)).sum()))
     assert sum(settled) > 200
     assert max(settled) <= 7
     slow = slow_weights(one, seen, np.zeros(160))
@@ -184,8 +186,8 @@ def test_the_ring_is_settled_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_factor_that_leaves_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vector that shrinks as a whole: its factor goes into the vector every seven steps."""
     monkeypatch.setattr(part, "kernel", not_compiled)
-    low, gone, _ = part.LIMITS["float64"]
-    monkeypatch.setitem(part.LIMITS, "float64", (low, gone, 0.5))
+    low, gone, _ = layout.LIMITS["float64"]
+    monkeypatch.setitem(layout.LIMITS, "float64", (low, gone, 0.5))
     for lam in (0.0, 0.9):
         w, slow = learned(st.learner(odd, alpha=0.05, lam=lam), stream(80, seed=3))
         for ours, theirs in zip(w, slow, strict=True):

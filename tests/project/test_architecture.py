@@ -25,7 +25,7 @@ from steadytd.cli.main import app
 from steadytd.engine.schedule import _kept
 from steadytd.engine.step.compile import kernel
 from steadytd.report import pages
-from steadytd.report.reproduction import page as reproduction_page
+from steadytd.report import reproduction as reproduction_page
 from steadytd.reproduction import reproduce
 from steadytd.reproduction.paper import FIGURES
 from tests.support.log_helpers import log_table

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from steadytd.report.run.figures import run_chart
 
 import steadytd as st
 from steadytd.report.figures import described, edge_signs
+from steadytd.report.run import run_chart
 
 
 def signs(chart: Any) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ def test_a_run_that_grows_overflows_or_falls_below_the_least_error_says_so() -> 
         *((name, "above the picture") for name in learners[:2]),
         (learners[2], "below the picture"),
     }
-    assert described(chart)["title"]["subtitle"].endswith("errors below 1e-12 are drawn as that")
+    assert described(chart)["title"]["subtitle"].endswith("errors below 1e-12 are drawn as 1e-12")
     calm = run_chart(st.run("baird", learners[2:], steps=1_000, seeds=2))
     assert signs(calm) == []
-    assert "drawn as that" not in described(calm)["title"]["subtitle"]
+    assert "drawn as" not in described(calm)["title"]["subtitle"]

@@ -13,18 +13,18 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from steadytd.evaluation.judge.recommend import Recommendation
+from steadytd.report.evaluation.chosen import chosen_words, telling
 
 import steadytd as st
 from steadytd.base.files import file_name
-from steadytd.evaluation.estimate.calibration import ByBin, LogCalibration
-from steadytd.evaluation.estimate.quantiles import ReturnLevel
-from steadytd.evaluation.judge.recommend import Recommendation
+from steadytd.evaluation.calibration import ByBin, LogCalibration
 from steadytd.evaluation.probabilities import Probabilities
+from steadytd.evaluation.quantiles import ReturnLevel
 from steadytd.evaluation.result import Evaluation
 from steadytd.report import figures
 from steadytd.report.evaluation import page
 from steadytd.report.evaluation.agreement import agreement_chart
-from steadytd.report.evaluation.chosen import chosen_words, telling
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
 from steadytd.report.evaluation.grounds import (
     _visible,

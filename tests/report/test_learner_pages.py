@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steadytd.engine.scaled_block import is_scaled
+from steadytd.engine.active import is_active
 from steadytd.learners import algorithm, names
 from steadytd.report.learner_pages import SECTIONS, learner_pages, sections
 from tests.support.cases import cases_of
@@ -51,6 +51,6 @@ def test_file_is_short_and_holds_its_law(name: str) -> None:
 def test_the_cost_of_a_step_is_that_of_the_block_that_runs(name: str) -> None:
     law = algorithm(name)
     (row,) = [line for line in PAGES()[f"{name}.md"].splitlines() if "| cost per step" in line]
-    kinds = {n: {is_scaled(case, n) for case in cases_of(law)} for n in (127, 128)}
+    kinds = {n: {is_active(case, n) for case in cases_of(law)} for n in (127, 128)}
     assert kinds[127] == {False}
     assert ("128 features" in row) == (True in kinds[128])

@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from steadytd.report.run.figures import run_chart
-from steadytd.report.study.axes import interval_ends
 
 import steadytd as st
 from steadytd.base.display import Displayable
+from steadytd.report import run as run_report
 from steadytd.report.certificate.page import findings, verdict
 from steadytd.report.evaluation.words import decision_lines, verdicts
-from steadytd.report.figures import data_of, described
+from steadytd.report.figures import data_of, described, interval_ends
 from steadytd.report.live import live
 from steadytd.report.palette import look
-from steadytd.report.run import words as run_words
+from steadytd.report.run import run_chart
 from tests.support.commands import call
 from tests.support.light_pages import no_pictures
 
@@ -158,7 +157,7 @@ def test_the_words_are_those_of_the_command_line(
     assert call(monkeypatch, "run", "baird", *LEARNERS, *size) == 0
     printed = unfolded(capsys.readouterr().out)
     assert unfolded(str(result()).splitlines()[0]) == printed[: len(str(result()).splitlines()[0])]
-    for text in run_words.sentences(result()):
+    for text in run_report.sentences(result()):
         assert text in str(result()).splitlines() and text in printed
     assert call(monkeypatch, "certify", "three_state") == 0
     printed = unfolded(capsys.readouterr().out)
@@ -181,7 +180,7 @@ def test_a_run_in_eighty_columns() -> None:
     assert repr(result().summary) == text
     table = [line for line in text.splitlines() if line.startswith(" ")]
     assert max(map(len, table)) <= 80
-    for row in run_words.rows(result()):
+    for row in run_report.rows(result()):
         assert row["mean"] in text and row["final"] in text and row["ended"] in text
     for name in result().summary.columns:
         assert name in text
@@ -194,11 +193,11 @@ def test_the_chart_of_a_run_has_the_means_and_a_line_per_learner() -> None:
     names = spec["layer"][1]["encoding"]["color"]["scale"]["domain"]
     assert names == LEARNERS
     assert spec["layer"][1]["encoding"]["y"]["scale"]["type"] == "log"
-    (data,) = (found for found in spec["datasets"].values() if isinstance(found, str))
-    rows = pl.read_csv(data.encode()).filter(pl.col("learner") == LEARNERS[1])
+    data = spec["datasets"][spec["layer"][1]["data"]["name"]]
+    rows = pl.DataFrame(data).filter(pl.col("learner") == LEARNERS[1])
     errors = result().errors[1]
     assert rows["step"].to_list() == result().steps.tolist()
-    assert rows["mean"].to_numpy() == pytest.approx(errors.mean(axis=0), rel=1e-5)  # five digits
+    assert rows["mean"].to_numpy() == pytest.approx(errors.mean(axis=0))
     half = 4.302652729911275 * errors.std(axis=0, ddof=1) / np.sqrt(3)  # t(0.975, 2)
     ends = errors.mean(axis=0) * np.exp(np.outer([-1, 1], half / errors.mean(axis=0)))
     assert rows["low"].to_numpy() == pytest.approx(ends[0], rel=2e-5)  # of the logarithm
@@ -285,12 +284,12 @@ def test_the_headline_of_a_run_names_every_learner_once() -> None:
     """Under the word of its table row; by its name alone only where no other has it."""
     for r in (result(), st.run("three_state", ["td:alpha=0.1", "lstd"], steps=3000, seeds=2)):
         found: dict[str, list[str]] = {}
-        for sentence in run_words.headline(r).removesuffix(".").split(". "):
+        for sentence in run_report.headline(r).removesuffix(".").split(". "):
             word, _, names = sentence.partition(": ")
             found[word[0].lower() + word[1:]] = names.split(", ")
         laws = [learner.name for learner in r.learners]
         wanted: dict[str, list[str]] = {}
-        for law, row in zip(laws, run_words.rows(r), strict=True):
+        for law, row in zip(laws, run_report.rows(r), strict=True):
             name = law if laws.count(law) == 1 else row["learner"]
             wanted.setdefault(row["ended"], []).append(name)
         assert found == wanted

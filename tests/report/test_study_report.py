@@ -15,10 +15,6 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.stats
-from steadytd.report.study.axes import shelf, spread
-from steadytd.report.study.leaders import leaders_words
-from steadytd.report.study.overview import overview_chart
-from steadytd.report.study.sensitivity import envelope, grid_axes, sensitivity_chart
 from typer.testing import CliRunner
 
 from steadytd.base.errors import InputError
@@ -31,7 +27,16 @@ from steadytd.report.figures import described, ticks
 from steadytd.report.live import live
 from steadytd.report.study import figures as study_figures
 from steadytd.report.study import page as study_report
-from steadytd.report.study.figures import _band, curves_chart, curves_shown
+from steadytd.report.study.figures import (
+    curves_chart,
+    curves_shown,
+    envelope,
+    grid_axes,
+    leaders_text,
+    overview_chart,
+    sensitivity_chart,
+    shelf,
+)
 from steadytd.report.study.page import study_document, summary_table, write_study_report
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
@@ -256,19 +261,6 @@ def test_means_without_spread() -> None:
     assert mean_of(np.array([2.0, np.inf, 1.0])) == (np.inf, None, 3, 1)
 
 
-def test_bands_are_student_intervals() -> None:
-    errors = np.random.default_rng(0).random((7, 4))
-    low, mean, high = _band(errors, log=False)
-    lower, _, upper = _band(errors, log=True)
-    for i, column in enumerate(errors.T):
-        spread = scipy.stats.t.ppf(0.975, 6) * scipy.stats.sem(column) / column.mean()
-        ends = np.log(column.mean()) - spread, np.log(column.mean()) + spread  # of log(mean)
-        assert (lower[i], upper[i]) == pytest.approx(np.exp(ends))
-        expected = scipy.stats.t.interval(0.95, 6, column.mean(), scipy.stats.sem(column))
-        assert (low[i], high[i]) == pytest.approx(expected)
-        assert mean[i] == pytest.approx(column.mean())
-
-
 def fixed_point_error(p: Problem, eta: float) -> float:
     """By definition, lam = 0: (Phi' D ((1 + eta) I - gamma P_pi) Phi) w = Phi' D r_pi."""
     S = p.n_states
@@ -394,7 +386,7 @@ def test_page_stands_alone_and_escapes_texts(written: Path) -> None:
 def test_the_page_leads_with_a_sentence_and_a_picture(written: Path, reading: Reading) -> None:
     html = written.read_text()
     start = html[html.index("<h1") : html.index("<h2")]
-    text = leaders_words(reading.chapters, "mean value error over the run")
+    text = leaders_text(reading.chapters, "mean value error over the run")
     assert text in start and start.count("<figure") == 1 and 'id="leaders"' in start
     firsts = {own.label: own.groups[0] for own in reading.chapters}
     for label, group in firsts.items():
@@ -430,7 +422,7 @@ def test_who_leads_where(reading: Reading) -> None:
         dataclasses.replace(own, task=dataclasses.replace(own.task, label=label))
         for label, own in labels.items()
     ]
-    assert leaders_words(named, "error") == (
+    assert leaders_text(named, "error") == (
         "Least error: a on one and two; p, q, r and others on three; no learner on four."
     )
 
@@ -484,15 +476,13 @@ def test_a_failed_report_leaves_the_old_page(copied: Path, monkeypatch: pytest.M
 
 
 def test_overview_has_a_dot_for_every_configuration(written: Path, reading: Reading) -> None:
-    svg = (written.parent / "crash_overview.svg").read_text()
-    dots = re.findall(r"M-?[\d.]+,-?[\d.]+Z", svg)
+    rows = read_page(written.read_text()).rows("crash_overview")
+    dots = {(row["x"], row["y"]) for row in rows if row.get("settings")}
     assert len(dots) == len(chapter(reading, "crash").configurations) == 17
-    assert len(set(dots)) == 17
 
 
 @pytest.mark.slow
-def test_overview_of_ten_thousand_configurations_is_small(reading: Reading) -> None:
-    import vl_convert
+def test_overview_of_ten_thousand_configurations_fits_a_page(reading: Reading) -> None:
     from altair.utils.schemapi import debug_mode
 
     rng = np.random.default_rng(1)
@@ -509,11 +499,7 @@ def test_overview_of_ten_thousand_configurations_is_small(reading: Reading) -> N
     )
     large = dataclasses.replace(own, configurations=many)
     with debug_mode(False):
-        chart = overview_chart(large, "error").to_dict(validate=False)
-    svg = vl_convert.vegalite_to_svg(json.dumps(chart))
-    assert len(re.findall(r"M-?[\d.]+,-?[\d.]+Z", svg)) == n
-    assert len(svg) < 400_000
-    figure = live("x", chart)
+        figure = live("x", overview_chart(large, "error"))
     assert len(figure.data) < 1_300_000
     (view,) = json.loads(figure.data)["views"]
     rows = max((t["rows"] for t in view["tables"].values()), key=len)
@@ -526,7 +512,7 @@ def test_errors_below_the_least_one_stay_in_the_picture_and_are_told(reading: Re
     first = (pl.col("algorithm") == "td") & (pl.col("alpha") == 0.0078125)
     table = own.configurations.with_columns(error=pl.when(first).then(0.0).otherwise("error"))
     tiny = dataclasses.replace(own, configurations=table)
-    note = "errors below 1e-12 are drawn as that"
+    note = "errors below 1e-12 are drawn as 1e-12"
     for drawn in (overview_chart(tiny, "error"), sensitivity_chart(tiny, "td", "error")):
         chart = described(drawn)
         rows = [row for some in chart["datasets"].values() for row in some]
@@ -772,27 +758,17 @@ def test_edges_of_the_grid() -> None:
     assert at_the_edge(axes, edge) == (("alpha", "smallest"), ("lam", "largest"))
 
 
-def test_labels_are_moved_apart_and_stay_inside() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(200):
-        wanted = np.sort(rng.choice([rng.random(12) * 380, 370 + 10 * rng.random(12)]))
-        placed = np.array(spread(wanted.tolist(), 15.0, 380.0))
-        assert (np.diff(placed) >= 15.0 - 1e-9).all()
-        assert placed[0] >= -1e-9
-        assert placed[-1] <= 380.0 + 1e-9
-    assert spread([10.0, 50.0, 90.0], 15.0, 100.0) == [10.0, 50.0, 90.0]
-
-
 def test_axes_have_readable_ticks_and_a_shelf() -> None:
     frame = shelf([0.1, 3.0, np.inf], 1.0, 2.0, 100.0, 20.0)
-    assert (frame.log, frame.clip) == (True, 2.0)
-    assert frame.place(20.0) == pytest.approx(frame.top)
-    assert np.log(frame.top / frame.low) / np.log(frame.clip / frame.low) == pytest.approx(1.2)
+    assert (frame.axis.log, frame.clip) == (True, 2.0)
+    assert frame.axis.at(1.2) == pytest.approx(frame.place(20.0))
+    room = np.log(frame.place(20.0) / frame.axis.low)
+    assert room / np.log(frame.clip / frame.axis.low) == pytest.approx(1.2)
     assert ticks(True, 1e-9, 1e3) == [1e-8, 1e-6, 1e-4, 1e-2, 1.0, 100.0]
     for low, high in ((0.1, 0.37), (5.0, 1234.0), (0.0, 1e-5)):
         assert 2 <= len(ticks(False, low, high)) <= 8
     nothing = shelf([np.inf], 0.0, 2.0, 100.0, 20.0)
-    assert nothing.low < nothing.clip
+    assert nothing.axis.low < nothing.clip
 
 
 def test_at_most_twelve_curves_and_td_always(reading: Reading) -> None:

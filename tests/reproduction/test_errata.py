@@ -8,7 +8,8 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.theory.assumptions import check_assumptions
-from steadytd.theory.dynamics import best_error, fixed_point, follow_on_growth
+from steadytd.theory.dynamics import best_error, fixed_point
+from tests.support.made import follow_on_growth
 
 PAPER = ("theta2theta", "baird", "three_state")
 

@@ -9,11 +9,11 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.dynamics import follow_on_growth
 from steadytd.theory.exact import exact_error
 from tests.support.cases import CASES
 from tests.support.draws import thinned
 from tests.support.helpers import random_problem
+from tests.support.made import follow_on_growth
 
 PAPER = ("theta2theta", "baird", "three_state")
 STEPS, ALPHA, SEEDS = 500, 0.004, 200

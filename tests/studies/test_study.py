@@ -210,7 +210,7 @@ def test_finished_blocks_are_not_run_again(
         ran.append(block.file)  # type: ignore[attr-defined]
         return compute(spec, block, *others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sys.modules["steadytd.studies.local"], "compute", counting)
+    monkeypatch.setattr(sys.modules["steadytd.studies.engines"], "compute", counting)
     said: list[str] = []
     make().run(out=partial, say=said.append)
     assert ran == []
@@ -343,15 +343,15 @@ def test_damaged_files_are_reported_and_computed_again(
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted there")
 def test_a_block_is_read_without_threads_of_arrow(undisturbed: Path) -> None:
     """One that lets go of Python's bytes while Python ends has the process aborted."""
-    file = next((undisturbed / "grid").glob("*.parquet"))
     code = (
         "import os, sys, pathlib, pyarrow.parquet\n"
-        "from steadytd.studies import dataset\n"
-        "before = len(os.listdir('/proc/self/task'))\n"
-        "rows = dataset.read(pathlib.Path(sys.argv[1]))\n"
+        "from steadytd.studies.results import StudyResults\n"
+        "results = StudyResults(pathlib.Path(sys.argv[1]))\n"
+        "block, before = results.blocks[0], len(os.listdir('/proc/self/task'))\n"
+        "rows = results._load(block)\n"
         "print(rows.num_rows > 0, len(os.listdir('/proc/self/task')) - before)"
     )
-    command = [sys.executable, "-c", code, str(file)]
+    command = [sys.executable, "-c", code, str(undisturbed)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["True", "0"]
 
@@ -548,14 +548,14 @@ def test_without_dask_the_directory_is_left_alone(
 
 
 def test_a_worker_with_other_code_is_refused() -> None:
-    from steadytd.studies.cluster import remote_block
+    from steadytd.studies.engines import remote_block
 
     with pytest.raises(st.InputError, match="install the same versions everywhere"):
         remote_block(TEXT, "small", "grid", 0, None, (0,), "0" * 64)
 
 
 def test_remote_blocks_of_both_stages(undisturbed: Path) -> None:
-    from steadytd.studies.cluster import remote_block
+    from steadytd.studies.engines import remote_block
 
     results = StudyResults(undisturbed)
     for block in (grid_blocks(results.spec)[0], confirm_blocks(results.spec, results.best)[-1]):

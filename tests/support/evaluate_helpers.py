@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.collect.accumulate import Accumulator
-from steadytd.evaluation.collect.plan import TD, Plan, System
-from steadytd.evaluation.collect.statistics import Statistics
-from steadytd.evaluation.follow import cluster, local
+from steadytd.evaluation.estimators.base import Estimator
+from steadytd.evaluation.estimators.drl import GRID, Drl
+from steadytd.evaluation.evidence import Evidence
+from steadytd.evaluation.follow import cluster
+from steadytd.evaluation.follow.local import LocalPasses, Work
+from steadytd.evaluation.passes import Plan
+from steadytd.evaluation.rows import ENOUGH_EPISODES, Division, Where
+from steadytd.evaluation.second_pass import gather
+from steadytd.evaluation.sums import TD, System
 from steadytd.features.base import ArrayMap
 from steadytd.logs.log import Log, LogBatch
 
@@ -35,18 +40,31 @@ class Identity(ArrayMap):
         out[:] = obs
 
 
-def plan_of(
-    log: Log, systems: tuple[System, ...] = (TD,), blocks: int = 7, horizon: int = 50
-) -> Plan:
-    assert log.rows is not None
-    return Plan(tuple(log.targets), log.n_obs, log.rows, systems, blocks, horizon)
+def plan_of(log: Log, features: Any = None, **options: Any) -> Plan:
+    """A plan for all rows of a log; without `features` they are the observations."""
+    rows = list(episodes_of(log))
+    division = Division(log.rows or 0, len(rows) < ENOUGH_EPISODES)
+    made = Identity().fit(np.zeros((1, log.n_obs))) if features is None else features
+    return Plan(tuple(log.targets), made, options.pop("division", division), **options)
 
 
-def sums_of(log: Log, plan: Plan) -> Statistics:
-    sums = Accumulator(plan)
-    for batch in log.batches():
-        sums.add(batch, np.asarray(batch.obs, dtype=np.float64))
-    return sums.statistics()
+def evidence_of(
+    log: Log,
+    features: Any = None,
+    *,
+    estimators: tuple[Estimator, ...] = (),
+    where: Where = "start",
+    systems: tuple[System, ...] = (TD,),
+    lams: tuple[float, ...] = GRID,
+    parts: int = 1,
+    **options: Any,
+) -> Evidence:
+    """What both passes find in a log, on one thread."""
+    plan = plan_of(log, features, where=where, systems=systems, lams=lams, **options)
+    passes = LocalPasses(Work(log.parts(parts) if parts > 1 else [log], plan, []), threads=1)
+    passes.run()
+    wanted = {t: [Drl(1.0), *estimators] for t in range(len(plan.targets))}
+    return gather(plan, passes.first, passes.first.equations(plan), wanted, passes.sweep)
 
 
 class Step:
@@ -115,10 +133,11 @@ def slow_products(
 def counted_parts(patch: pytest.MonkeyPatch) -> list[Any]:
     """The parts of logs whose sums are computed from now on."""
     read: list[Any] = []
+    first_pass = cluster.first_pass
 
-    def counted(part: Any, *rest: Any) -> Iterator[Any]:
+    def counted(part: Any, *rest: Any, **options: Any) -> Any:
         read.append(part)
-        return local.read(part, *rest)
+        return first_pass(part, *rest, **options)
 
-    patch.setattr(cluster, "read", counted)
+    patch.setattr(cluster, "first_pass", counted)
     return read

@@ -6,6 +6,7 @@ import numpy as np
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.theory.variance import variance
 from tests.support.realised import realised
 
 
@@ -102,3 +103,8 @@ def of_interest(p: st.Problem, seed: int) -> st.Problem:
     r = p.r if np.any(p.r) else rng.normal(size=np.shape(p.r))
     return st.Problem(name="of interest", P=p.P, r=r, gamma=p.gamma, mu=p.mu, pi=p.pi, Phi=p.Phi,
                    interest=interest)  # fmt: skip
+
+
+def follow_on_growth(p: st.Problem) -> float:
+    """By what factor a step multiplies the second moment of ETD's follow-on trace."""
+    return variance(p, st.learner("etd:alpha=1")).growth

@@ -1,17 +1,13 @@
-"""Hard streams with sparse features, and loops of laws without the compiler."""
+"""Hard streams with sparse features."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import fact_table
-from steadytd.engine.law import Function, Law
 from steadytd.engine.rows import Rows, sparse_rows
-from steadytd.engine.scaled_block import ScaledBlock, active_program
 from steadytd.engine.schedule import step_factors
 
 
@@ -54,13 +50,3 @@ class SparseStream:
         factor = step_factors(begin, len(events), *block.learners[0].schedule)
         block.advance(events, factor, self.transitions, self.rows)
         return block
-
-
-def without_compiler(law: Law) -> Function:
-    """The generated loop of a law with traces at the active features, as plain Python."""
-    source = ScaledBlock.source(law, True, False).replace("from numba import njit", "")
-    scope: dict[str, Any] = {"njit": lambda **_: lambda f: f, "disjoint": {}}
-    scope |= active_program(law).functions
-    exec(source, scope)
-    run: Function = scope["run"]
-    return run

@@ -10,14 +10,14 @@ import pytest
 import steadytd as st
 from steadytd.base.finding import Finding
 from steadytd.learners import algorithm
+from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.words.advice import advise_on
-from steadytd.theory.words.overview import compared
-from steadytd.theory.words.recommend import (
+from steadytd.theory.recommend import (
     LONG,
     Candidate,
     candidates,
     choice,
+    compared,
     in_mean_square,
 )
 from tests.support.draws import certified, seeds

@@ -13,9 +13,9 @@ from hypothesis import strategies as some
 import steadytd as st
 from steadytd.engine.learner import Learner
 from steadytd.theory import cure as subject
+from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.choose import RATIOS, penalty, stabilising_ratio
-from steadytd.theory.words.advice import advise_on
 from tests.support.draws import certified, examples, seeds
 from tests.support.helpers import random_problem
 from tests.support.made import with_rewards

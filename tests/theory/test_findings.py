@@ -17,11 +17,11 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
 from steadytd.base.wording import about
+from steadytd.theory import advice, recommend
+from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.cure import Cure
 from steadytd.theory.exact import exact_error
-from steadytd.theory.words import advice, recommend
-from steadytd.theory.words.advice import advise_on
 from tests.support.cured import Formulas
 from tests.support.draws import examples, seeds
 from tests.support.made import (
@@ -411,9 +411,9 @@ def recommended_cure(c: Certificate, m: Model, f: Finding) -> None:
         if t.best is None or not t.has_finite_variance(t.best) or not t.comparable:
             continue
         if (t.noise(t.best) or np.inf) > most:
-            assert (t.best_error or 0.0) >= n["error"] or t.title in f.text.partition(
-                "Not counted"
-            )[2]
+            assert (t.best_error or 0.0) >= n["error"] or t.title in f.text.partition("Too noisy")[
+                2
+            ]
             continue
         assert formulas.slowest(t, t.best) > 0.0
         found[t.title] = formulas.error(c, t, t.best), t
@@ -626,5 +626,5 @@ def test_a_cure_beyond_use_is_not_called_cheap(seeds: range) -> None:
         found = c.recommended(cures=True)
         assert found is not None
         recommended(c, Model(c.problem), found)
-        loud += "Not counted, with over 1000 times the noise without cure: " in found.text
+        loud += "Too noisy, with over 1000 times the noise of TD: " in found.text
     assert loud

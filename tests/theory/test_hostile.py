@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import steadytd as st
-from steadytd.evaluation.estimate.closed_form import fixed_point
+from steadytd.evaluation.closed_form import fixed_point
 
 ODD: tuple[Any, ...] = (None, 3, [], object(), b"td", 1j)
 

@@ -12,7 +12,7 @@ from steadytd.engine.learner import Learner
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.exact import affine_step, closes
 from steadytd.theory.mean_square import mean_square
-from steadytd.theory.words.recommend import candidates
+from steadytd.theory.recommend import candidates
 from tests.support.commands import call
 from tests.support.draws import examples, seeds
 from tests.support.helpers import random_problem

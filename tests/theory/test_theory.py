@@ -16,7 +16,6 @@ from steadytd.theory.dynamics import (
     decay_rates,
     expectation,
     fixed_point,
-    follow_on_growth,
     is_stable,
     largest_alpha,
     mean_weights,
@@ -24,6 +23,7 @@ from steadytd.theory.dynamics import (
 from steadytd.theory.exact import affine_step, closes, exact_error
 from tests.support.cases import CASES
 from tests.support.helpers import random_problem
+from tests.support.made import follow_on_growth
 
 # THEORY.md's table of three_state and the facts of PROBLEMS.md, to the printed digits
 FIXED_POINT_ERRORS = {

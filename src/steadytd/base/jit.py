@@ -11,8 +11,7 @@ used, and what is damaged is thrown away and compiled again. Both are said once.
 has used for long are removed, and the oldest where there are too many.
 
 Numba's own cache looks at one file only. This one takes its place through an attribute that is not
-part of Numba's public interface (`numba_internals`): where a version of Numba lacks what is needed,
-functions are compiled anew in every process, and nothing else changes.
+part of Numba's public interface (`numba_internals`).
 """
 
 from __future__ import annotations
@@ -92,8 +91,7 @@ def keep(dispatcher: F, stamp: Callable[[], str]) -> F:
 
     The stamp is asked for when the function is first compiled, not when it is defined.
     """
-    if numba_internals.can_keep(dispatcher):
-        numba_internals.set_cache(dispatcher, _OnDisk(dispatcher, stamp))
+    numba_internals.set_cache(dispatcher, _OnDisk(dispatcher, stamp))
     return dispatcher
 
 
@@ -219,7 +217,7 @@ class _OnDisk:
         settings = {k: v for k, v in os.environ.items() if k.startswith("NUMBA_")}
         return digest(
             self.stamp(), function.__module__, function.__qualname__, str(signature), names,
-            *numba_internals.options(self.dispatcher), processor, sys.version,
+            numba_internals.options(self.dispatcher), processor, sys.version,
             numba.__version__, llvmlite.__version__, sorted(settings.items()),
         )  # fmt: skip
 

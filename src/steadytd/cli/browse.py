@@ -47,7 +47,7 @@ def list_names(
     """
     from steadytd.learners import learners
     from steadytd.problems import problems
-    from steadytd.studies.source import studies
+    from steadytd.studies.spec import studies
 
     listed = {"problem": problems, "learner": learners, "study": studies}
     word = kind.lower().replace("studies", "study").removesuffix("s")

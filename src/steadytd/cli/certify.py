@@ -49,7 +49,7 @@ def certify(
         typer.Option(**WHOLE, help="Which target policy of a problem, if there are several."),
     ] = None,
     discount: Discount = None,
-    features: Features = None,
+    features: Features = "auto",
     target: Target = None,
     columns: Map = None,
     estimate: Estimate = False,
@@ -108,7 +108,7 @@ def certify(
             },
         )
         certify_log(
-            problem, discount=discount, features=features or "raw", targets=target,
+            problem, discount=discount, features=features, targets=target,
             columns=columns, estimate=estimate, etas=eta or [], as_json=as_json,
         )  # fmt: skip
         return
@@ -116,7 +116,7 @@ def certify(
         f"works with logs only, and '{problem}' is a problem",
         {
             "--discount": (discount is not None, LEAVE),
-            "--features": (features is not None, LEAVE),
+            "--features": (features != "auto", LEAVE),
             "--target": (bool(target), LEAVE),
             "--map": (bool(columns), LEAVE),
             "--estimate-behavior": (estimate, LEAVE),

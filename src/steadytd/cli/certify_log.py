@@ -38,7 +38,12 @@ def certify_log(
     from steadytd.cli.evaluate import opened
     from steadytd.cli.evaluate_page import print_findings, print_stability, print_verdicts
     from steadytd.evaluation.evaluate import evaluate
-    from steadytd.report.evaluation.words import by_level, limits, number, stability_verdicts
+    from steadytd.report.evaluation.words import (
+        estimate_text,
+        findings_by_level,
+        interval_text,
+        stability_verdicts,
+    )
 
     for eta in etas:
         if not 0.0 <= eta < float("inf"):
@@ -62,14 +67,14 @@ def certify_log(
                 plain(row["target"]),
                 f"{row['eta']:g}",
                 {True: "stable", False: "not stable", None: "not known"}[row["stable"]],
-                number(row["value"], row["hi"] - row["lo"]),
-                limits(row["lo"], row["hi"]),
+                estimate_text(row["value"], row["lo"], row["hi"]),
+                interval_text(row["lo"], row["hi"]),
             )
             for row in asked
         ]
         names = ("target", ">eta", "mean update", ">value", ">95 % interval")
         out.print(table("Penalties asked about", names, shown))
-    warnings, _ = by_level(e)
+    warnings, _ = findings_by_level(e)
     print_findings("Warnings", "yellow", [w for w in warnings if w.code in ABOUT_RATIOS])
     out.print(
         "The interval is that of the threshold, for the chance of which episodes were logged. "
@@ -91,11 +96,11 @@ def penalties(e: Evaluation, etas: list[float]) -> list[dict[str, Any]]:
     With many features eigenvalues are not looked at; above the threshold stability is known anyway.
     """
     rows = []
-    for judged in e.judged:
-        for v in judged.values:
+    for result in e.results:
+        for v in result.values:
             if v.eta is None or v.kind != "online":
                 continue
-            stable = True if v.eta > judged.stability.eta_pd else v.stable
+            stable = True if v.eta > result.stability.eta_pd else v.stable
             rows.append(
                 {"target": v.target, "eta": v.eta, "stable": stable, "value": v.fixed_point,
                  "lo": v.lo, "hi": v.hi}

@@ -12,7 +12,6 @@ import typer
 from steadytd.cli.console import (
     WHOLE,
     Json,
-    NoFigures,
     Open,
     Threads,
     command_line,
@@ -37,7 +36,7 @@ Target = Annotated[
     list[str] | None, typer.Option("--target", help="Only this target; repeatable. Default: all.")
 ]
 Features = Annotated[
-    str | None, typer.Option(help="raw, poly:K, rbf:N, fourier:K, tiles:NxM or onehot.")
+    str, typer.Option(help="auto, raw, poly:K, rbf:N, fourier:K, tiles:NxM or onehot.")
 ]
 Map = Annotated[
     list[str] | None,
@@ -55,7 +54,7 @@ def evaluate(
     ] = None,
     discount: Discount = None,
     target: Target = None,
-    features: Features = None,
+    features: Features = "auto",
     learner: Annotated[
         list[str] | None, typer.Option("--learner", help="name:key=value,...; repeatable.")
     ] = None,
@@ -84,15 +83,21 @@ def evaluate(
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option("--out", help="Write evaluation.html, pictures and value functions here."),
+        typer.Option("--out", help="Write evaluation.html, its JSON and value functions here."),
     ] = None,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="With --out: pictures as files, too.")
+    ] = False,
     seed: Annotated[int, typer.Option(**WHOLE, help="Seed of the bootstrap and of features.")] = 0,
     threads: Threads = None,
     sample: Annotated[
-        bool, typer.Option("--sample", help="Evaluate a small log that is made for you.")
+        bool, typer.Option("--sample", help="Evaluate a small log that comes with the package.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print all learners, findings and diagnostics, too.")
     ] = False,
     show_page: Open = False,
-    no_figures: NoFigures = False,
+    no_figures: Annotated[bool, typer.Option("--no-figures", hidden=True)] = False,
     as_json: Json = False,
 ) -> None:
     """What is a new policy worth, from the log of another? And can you trust the answer?
@@ -100,7 +105,7 @@ def evaluate(
     Examples:
       steadytd evaluate --sample
 
-      steadytd evaluate log.parquet --discount 0.99 --features rbf:300
+      steadytd evaluate log.parquet --discount 0.99 --full
 
       steadytd evaluate 'logs/*.parquet' --discount 0.99 --target soft5 --out results/soft5
 
@@ -118,8 +123,10 @@ def evaluate(
         given = "--address" if address is not None else "--checkpoint"
         raise InputError(f"{given} needs the engine dask, got '{engine}'; add --engine dask.")
     require_page(show_page, directory)
+    if no_figures:
+        say("--no-figures is the default now; pictures as files come with --figures.")
     if sample:
-        logs, discount, features = _sample(logs, discount, features)
+        logs, discount = _sample(logs, discount)
     if not logs:
         raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
     log = opened(logs, discount, target, columns, estimate)
@@ -130,7 +137,7 @@ def evaluate(
     bar = progress_bar("reading", unit="rows", then="solving")
     with _unused(checkpoint), bar as update:
         e = do(
-            log, discount=discount, features=features or "raw", learners=learner,
+            log, discount=discount, features=features, learners=learner,
             behavior="estimate" if estimate else None, reward_range=ranged(reward_range),
             horizon=horizon, nothing_hidden=nothing_hidden, engine=engine, address=address,
             checkpoint=checkpoint, threads=threads, seed=seed, progress=update,
@@ -141,7 +148,7 @@ def evaluate(
 
         with err.status("drawing"):
             page = write_evaluation(e, directory, files=log.files, command=command_line(),
-                                    pictures=not no_figures)  # fmt: skip
+                                    pictures=figures)  # fmt: skip
     if as_json:
         print_json(e.to_dict())
         if page is not None:
@@ -149,26 +156,24 @@ def evaluate(
         return
     from steadytd.cli.evaluate_page import show
 
-    show(e)
+    show(e, full)
     if page is not None:
         out.print()
         print_page(page, show_page)
 
 
-def _sample(
-    logs: list[str] | None, discount: float | None, features: str | None
-) -> tuple[list[str], float, str]:
-    """Make the sample log, say where it is, and with which settings it is read."""
+def _sample(logs: list[str] | None, discount: float | None) -> tuple[list[str], float]:
+    """Write the sample log, say where it is, and with which discount it is read."""
     from steadytd.base.errors import InputError
     from steadytd.base.files import made_cache_directory, output_directory
-    from steadytd.logs.example import DISCOUNT, FEATURES, sample_log
+    from steadytd.logs.example import DISCOUNT, sample_log
 
     if logs:
-        raise InputError(f"--sample makes a log of its own; leave out '{logs[0]}', or --sample.")
+        raise InputError(f"--sample has a log of its own; leave out '{logs[0]}', or --sample.")
     path = sample_log(output_directory(made_cache_directory() / "sample") / "log.parquet")
-    discount, features = DISCOUNT if discount is None else discount, features or FEATURES
-    say(f"steadytd evaluate {path} --discount {discount:g} --features {features}")
-    return [str(path)], discount, features
+    discount = DISCOUNT if discount is None else discount
+    say(f"steadytd evaluate {path} --discount {discount:g}")
+    return [str(path)], discount
 
 
 def opened(

@@ -1,4 +1,4 @@
-"""An evaluation on the terminal: the decision first, then what it rests on."""
+"""An evaluation on the terminal: the answer on one screen; everything with `--full`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from itertools import zip_longest
 from typing import Any
 
 from steadytd.base.finding import Finding
-from steadytd.base.wording import count
+from steadytd.base.numbers import count
 from steadytd.cli.console import out, plain, print_finding, table
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.chosen import NAMED, chosen_words, telling
 from steadytd.report.evaluation.tables import (
     LOGGED,
     POLICY_COLUMNS,
@@ -17,41 +16,62 @@ from steadytd.report.evaluation.tables import (
     overlap_rows,
     policy_rows,
     recommended_first,
+    sensitivity_rows,
     spread_names,
     spread_rows,
     stability_rows,
-    turns,
     value_rows,
 )
 from steadytd.report.evaluation.words import (
-    MOST_UNSEEN,
+    NAMED,
     Verdict,
-    by_level,
-    conditions,
+    closing_lines,
     decision_lines,
     decision_texts,
+    findings_by_level,
     grouped,
-    unseen_texts,
+    selection_text,
+    telling,
 )
 
 COLOURS = {"good": "green", "worse": "dark_orange3", "care": "yellow", "bad": "red"}
 MANY_TARGETS = 6  # beyond this only the recommended learner of each is shown
 
 
-def show(e: Evaluation) -> None:
-    """The whole page: the decision, what it rests on, and what else is known."""
+def show(e: Evaluation, full: bool) -> None:
+    """The answer: decisions, policies, assumptions, the most serious finding, what to log next."""
     print_decisions(e)
-    print_policies(e)
-    warnings, notes = by_level(e)
+    rows = [
+        [plain(row[key]) for key in POLICY_COLUMNS] for row in _named(e, policy_rows(e), "policy")
+    ]
+    out.print(table("", tuple(POLICY_COLUMNS.values()), rows))
+    for name, text in closing_lines(e):
+        out.print(f"[bold]{plain(name)}[/]: {plain(text)}", highlight=False)
+    if full:
+        out.print()
+        print_rest(e)
+
+
+def print_rest(e: Evaluation) -> None:
+    """All findings, learners, and what the answer rests on."""
+    warnings, notes = findings_by_level(e)
     print_findings("Warnings", "yellow", warnings)
+    print_findings("Notes", "dim", notes, most=1)
     print_values(e)
     print_overlap(e)
-    print_sensitivity(e)
-    print_spread(e)
+    columns = {"target": "target", "turns": ">factor"}
+    print_rows(e, "Wrong ratios that would turn the decision", columns, sensitivity_rows(e))
+    if names := spread_names(e):
+        rows = [
+            [plain(row["target"]), *(value for value, _ in row["levels"])]
+            for row in _named(e, spread_rows(e))
+            if row["levels"]
+        ]
+        heads = ("target", *(f">{name}" for name in names))
+        out.print(table("Quantiles of the return of one episode", heads, rows))
     print_stability(e, "Stability")
     if e.log.behavior_estimated:
         print_calibration(e)
-    print_findings("Notes", "dim", notes, most=1)
     out.print("[bold]What the numbers mean[/]", highlight=False)
     for text in e.notes:
         out.print(plain(text), highlight=False)
@@ -71,25 +91,12 @@ def print_decisions(e: Evaluation) -> None:
     for text, grade in zip_longest(texts, [line.grade for line in lines]):  # the last: about all
         style = f"bold {COLOURS[grade]}" if grade else "none"
         out.print(f"[{style}]{plain(text)}[/]", highlight=False)
-    if said := chosen_words(e, NAMED, "Lines"):
-        out.print(f"{said} All targets: --json or --out.", highlight=False)
-    out.print()
-
-
-def print_policies(e: Evaluation) -> None:
-    """What each policy is worth, and the conditions under which that can be used."""
-    rows = [
-        [plain(row[key]) for key in POLICY_COLUMNS] for row in _named(e, policy_rows(e), "policy")
-    ]
-    out.print(table("Policies", tuple(POLICY_COLUMNS.values()), rows))
-    for text in conditions(e)[:NAMED]:
-        out.print(f"[yellow]{plain(text)}[/]", highlight=False)
-    for text in unseen_texts(e)[:MOST_UNSEEN]:
-        out.print(f"{plain(text)}\n", highlight=False)
+    if text := selection_text(e, NAMED, "Lines"):
+        out.print(f"{text} All targets: --json or --out.", highlight=False)
 
 
 def print_verdicts(lines: list[Verdict]) -> None:
-    """One line per target, coloured by how far it can be trusted."""
+    """One line per target, coloured by its grade."""
     for line in lines:
         colour = COLOURS[line.grade]
         out.print(f"[bold {colour}]{plain(line.target)}: {plain(line.text)}[/]", highlight=False)
@@ -115,59 +122,34 @@ def print_values(e: Evaluation) -> None:
     out.print(table(title, names, lines))
 
 
+def print_rows(
+    e: Evaluation, title: str, columns: dict[str, str], rows: list[dict[str, Any]]
+) -> None:
+    """Some columns of rows as a table; a heading that begins with > is that of numbers."""
+    cells = [[plain(row[key]) for key in columns] for row in _named(e, rows)]
+    out.print(table(title, tuple(columns.values()), cells))
+
+
 def print_overlap(e: Evaluation) -> None:
     """How much of the log is like the targets' own."""
     keys = {
-        "target": "target", "rows": ">rows count for", "episodes": ">episodes for",
+        "target": "target", "rows": ">effective rows", "episodes": ">effective episodes",
         "largest": ">largest ratio", "zeros": ">zeros", "mean": ">mean ratio",
     }  # fmt: skip
-    found = _named(e, overlap_rows(e))
+    found = overlap_rows(e)
     if any(row["violations"] != "none" for row in found):
         keys["violations"] = ">no support"
-    rows = [[plain(row[key]) for key in keys] for row in found]
-    title = f"Overlap: {count(e.log.rows, 'row')}, {count(e.log.episodes, 'episode')}"
-    out.print(table(title, tuple(keys.values()), rows))
+    size = f"{count(e.log.rows, 'row')}, {count(e.log.episodes, 'episode')}"
+    print_rows(e, f"Overlap: {size}", keys, found)
 
 
 def print_stability(e: Evaluation, title: str) -> None:
-    """What the data say about plain TD, and which penalty is enough."""
-    columns = (
-        "target", "plain TD", ">resamples", ">safe from eta", ">95 % interval", ">chosen eta",
-    )  # fmt: skip
-    rows: list[list[Any]] = []
-    for s in _named(e, stability_rows(e)):
-        word = f"[{'green' if s['stable'] else 'red'}]{s['word']}[/]"
-        numbers = [s[key] for key in ("share", "threshold", "interval", "eta")]
-        rows.append([plain(s["target"]), word, *numbers])
-    out.print(table(title, columns, rows))
-
-
-def print_sensitivity(e: Evaluation) -> None:
-    """How wrong the logged probabilities would have to be before a decision turns."""
-    known = ((name, e.sensitivity(name)) for name in telling(e, MANY_TARGETS))
-    factors = ", ".join(f"{name} {turns(s)}" for name, s in known if not s.alike)
-    if not factors:
-        return
-    first = (
-        "To change places with the policy that made the log, ratios have to be off by a factor of"
-    )
-    out.print(f"{first}: {plain(factors)}.", highlight=False)
-    if said := chosen_words(e, MANY_TARGETS, "Factors"):
-        out.print(said, highlight=False)
-    out.print()
-
-
-def print_spread(e: Evaluation) -> None:
-    """How a single episode may end, where enough episodes are like the target's."""
-    names = spread_names(e)
-    if names:
-        rows = [
-            [plain(row["target"]), *(value for value, _ in row["levels"])]
-            for row in _named(e, spread_rows(e))
-            if row["levels"]
-        ]
-        columns = ("target", *(f">{name}" for name in names))
-        out.print(table("Quantiles of the return of one episode", columns, rows))
+    """Whether plain TD is stable on this log, and which penalty is enough."""
+    columns = {
+        "target": "target", "word": "plain TD", "share": ">resamples",
+        "threshold": ">stable from eta", "interval": ">95 % interval", "eta": ">chosen eta",
+    }  # fmt: skip
+    print_rows(e, title, columns, stability_rows(e))
 
 
 def print_calibration(e: Evaluation) -> None:

@@ -30,7 +30,7 @@ FIRST = 2  # sentences that the terminal shows too; the page has all
 
 def study_names(incomplete: str) -> list[str]:
     """The studies of the package, for the shell's completion."""
-    from steadytd.studies.source import studies
+    from steadytd.studies.spec import studies
 
     return [name for name in studies() if name.startswith(incomplete)]
 

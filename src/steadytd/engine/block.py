@@ -52,6 +52,20 @@ class Goal(NamedTuple):
         """The end of each error's rows; without `ends` there is one error."""
         return np.array([len(self.weight)]) if self.ends is None else self.ends
 
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What the compiled loops take: the fields of `kernels.Sought`, and the bounds."""
+        return _all_read_only(*self.rows, self.weight, self.target, self.bounds)
+
+    def measured(self, w: Floats, diverged: Longs) -> Floats:
+        """The errors [measures, lanes] of weights [d, lanes]."""
+        from steadytd.engine.step.kernels import Sought, measure_all
+
+        *sought, bounds = self.arrays
+        errors = np.empty((len(bounds), len(diverged)))
+        measure_all(read_only(np.ascontiguousarray(w)), Sought(*sought), bounds, diverged, errors)
+        return errors
+
 
 NO_GOAL = Goal(no_rows(), np.zeros(0), np.zeros(0))
 
@@ -62,10 +76,8 @@ class Block:
     All learners of a block share the law, the path (with or without trace vectors), the windows
     and the step-size schedule; see `group_key`. A trace or memory with a window of n steps stands
     n times in Z or M, one after the other: as it is, without its oldest step, and so on.
-    `saved` names the arrays that are the whole state.
     """
 
-    saved: ClassVar[tuple[str, ...]] = ("V", "Z", "M", "carry", "diverged")
     unused: ClassVar[float] = 0.0  # a weight of a diverged lane whose feature never occurred
 
     def __init__(self, learners: Sequence[Settings], w0: Floats) -> None:
@@ -119,6 +131,12 @@ class Block:
         return loop_source(law, traced, averaged)
 
     @property
+    def saved(self) -> dict[str, NDArray[Any]]:
+        """The whole state."""
+        names = ("V", "Z", "M", "carry", "diverged")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def w(self) -> Floats:
         """The present weights [d, lanes]."""
         return np.asarray(self.V[0])
@@ -163,42 +181,39 @@ class Block:
         present step to the last of these events, in ascending order. A goal with `ends` gives
         errors [points, measures, lanes].
         """
-        n, lanes = len(events), len(self.learners)
-        stops, records = self._stops(n, points)
-        errors = np.empty((int(records.sum()), len(goal.bounds), lanes))
+        at = np.zeros(0, dtype=np.int64) if points is None else points - self.step
+        errors = np.empty((len(at), len(goal.bounds), len(self.learners)))
         try:
-            self.kernel(
-                (
-                    self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
-                    self.diverged,
-                ),
-                _all_read_only(events, factor, *transitions, *rows),
-                _all_read_only(*goal.rows, goal.weight, goal.target, goal.bounds),
-                (*_all_read_only(stops, records), errors, self.step),
-            )  # fmt: skip
+            steps = _all_read_only(events, factor, *transitions, *rows)
+            self._take(steps, at, goal, errors)
         except MemoryError:
             raise
         except Exception as error:  # compiled code raises nothing: the law cannot be compiled
             if self.law.in_library:  # then it is our mistake
                 raise
             raise law_error(self.law, error) from None
-        self.step += n
+        self.step += len(events)
         return errors[:, 0] if goal.ends is None else errors
 
-    def _stops(self, n: int, points: Longs | None) -> tuple[Longs, Bools]:
-        """Where the loop pauses in the next n steps, and whether an error is recorded there."""
-        stops = np.append(self._checks(n), n)
-        if points is None:
-            return stops, np.zeros(len(stops), dtype=np.bool_)
-        stops = np.unique(np.concatenate((points - self.step, stops)))
-        records: Bools = np.zeros(len(stops), dtype=np.bool_)
-        records[np.searchsorted(stops, points - self.step)] = True
-        return stops, records
-
-    def _checks(self, n: int) -> Longs:
-        """Where it looks for divergence, beside the last of n steps."""
+    def _take(
+        self, steps: tuple[NDArray[Any], ...], points: Longs, goal: Goal, errors: Floats
+    ) -> None:
+        """Take the steps; the errors after `points` of them (ascending) go to `errors`."""
+        n = len(steps[0])
         segment = max(SEGMENT, 32 * self.V.shape[1])
-        return np.arange(segment, n, segment, dtype=np.int64)
+        checks = np.append(np.arange(segment, n, segment, dtype=np.int64), n)
+        stops = np.unique(np.concatenate((points, checks)))
+        records: Bools = np.zeros(len(stops), dtype=np.bool_)
+        records[np.searchsorted(stops, points)] = True
+        self.kernel(
+            (
+                self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
+                self.diverged,
+            ),
+            steps,
+            goal.arrays,
+            (*_all_read_only(stops, records), errors, self.step),
+        )  # fmt: skip
 
 
 def _all_read_only(*arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:

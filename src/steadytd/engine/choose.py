@@ -1,15 +1,15 @@
-"""Which kind of block serves some learners: the law's own, with scaled traces, or the plain one."""
+"""Which kind of block serves some learners: the law's own, at active features, or the plain one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from steadytd.base.arrays import Floats
+from steadytd.engine.active import ActiveBlock, is_active
 from steadytd.engine.block import Block
 from steadytd.engine.law import Law
-from steadytd.engine.scaled_block import ScaledBlock, active_program, is_scaled
 from steadytd.engine.settings import Settings
-from steadytd.engine.step.program import Program, only_active
+from steadytd.engine.step.program import Program, at_active_features
 
 
 def make_block(learners: Sequence[Settings], w0: Floats, features: int = 0) -> Block:
@@ -17,8 +17,8 @@ def make_block(learners: Sequence[Settings], w0: Floats, features: int = 0) -> B
 
     `features` is that number where w0 leaves out those that never occur; see `leaves_unused`.
     """
-    scaled = is_scaled(learners[0], features or len(w0))
-    block: Block = (learners[0].law.block or (ScaledBlock if scaled else Block))(learners, w0)
+    active = is_active(learners[0], features or len(w0))
+    block: Block = (learners[0].law.block or (ActiveBlock if active else Block))(learners, w0)
     return block
 
 
@@ -39,6 +39,6 @@ def programs(law: Law) -> dict[str, Program]:
     found = {"without trace vectors": kind.program(law, False, False)}
     if law.traces:
         found = {"with trace vectors": kind.program(law, True, False)} | found
-    if only_active(law):
-        found["with traces at the active features alone"] = active_program(law)
+    if law.traces and at_active_features(law):
+        found["with traces at the active features alone"] = ActiveBlock.program(law, True, False)
     return found

@@ -43,7 +43,7 @@ class LiveBlock:
     @property
     def state(self) -> dict[str, NDArray[Any]]:
         """All that changes, by name."""
-        return {name: getattr(self.block, name) for name in self.block.saved}
+        return self.block.saved
 
     def take(self, rows: Rows, facts: Floats) -> Floats:
         """Take one step from row 0 to row 1; return each learner's TD error, with old weights."""

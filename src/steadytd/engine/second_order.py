@@ -20,12 +20,11 @@ and pulls towards w0: (A + ridge I) w = b + ridge w0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats, Ints, Longs, read_only
+from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.numbers import require_room
 from steadytd.engine.block import NO_GOAL, Block, Goal, Transitions
 from steadytd.engine.law import Function, Law, Param, Value, law
@@ -119,22 +118,15 @@ class SecondOrderBlock(Block):
         goal: Goal = NO_GOAL,
     ) -> Floats:
         """As `Block.advance`, with the systems solved at `points`."""
-        from steadytd.engine.step.kernels import Sought, measure_all
-
         ends = [] if points is None else (points - self.step).tolist()
         errors = np.empty((len(ends), len(goal.bounds), len(self.learners)))
-        wanted: tuple[NDArray[Any], ...] = (*goal.rows, goal.weight, goal.target)
-        sought = Sought(*map(read_only, wanted))
         begin = 0
         for i, end in enumerate([*ends, len(events)]):
             if end > begin:
                 super().advance(events[begin:end], factor[begin:end], transitions, rows)
                 self._solved = None
             if i < len(ends):
-                measure_all(
-                    read_only(self.shown), sought, read_only(goal.bounds), self.first_divergence,
-                    errors[i],
-                )  # fmt: skip
+                errors[i] = goal.measured(self.shown, self.first_divergence)
             begin = end
         return errors[:, 0] if goal.ends is None else errors
 

@@ -1,14 +1,12 @@
-"""`evaluate`: what target policies are worth, from a log of another policy, in one pass."""
+"""`evaluate`: what target policies are worth, from a log of another policy."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,51 +16,50 @@ from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.behavior.opened import check_hidden, opened
-from steadytd.evaluation.collect.plan import ActionPlan, Plan, Where, blocks_for
-from steadytd.evaluation.collect.rows.table import table_fits
-from steadytd.evaluation.collect.statistics import halved, units
-from steadytd.evaluation.estimate.baselines import estimate
-from steadytd.evaluation.estimate.bootstrap import resamples
-from steadytd.evaluation.estimate.estimators import LSTD, Estimator
-from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
-from steadytd.evaluation.estimate.methods.by_action import BY_ACTION, FEW, numbers_per_block
-from steadytd.evaluation.estimate.methods.drl import at, needed
-from steadytd.evaluation.estimate.methods.row_weights import RowWeights
-from steadytd.evaluation.estimate.overlap import histogram, overlap
-from steadytd.evaluation.estimate.requests import Request, requests, with_drl
-from steadytd.evaluation.estimate.sandwich import neighbours
-from steadytd.evaluation.estimate.sparse.estimator import estimator
-from steadytd.evaluation.estimate.stability import OverEta, Resampled, assess, path, path_rows
-from steadytd.evaluation.follow.local import Passed, Progress, Work, follow
+from steadytd.evaluation.checks import findings
+from steadytd.evaluation.decide import Comparing, LoggedValue, Side, compared
+from steadytd.evaluation.estimators import OWN, ActionEstimator
+from steadytd.evaluation.estimators.action_values import FEW
+from steadytd.evaluation.estimators.drl import Drl, grid
+from steadytd.evaluation.facts import (
+    Stated,
+    check_stated,
+    log_facts,
+    logged_returns,
+    of_learner,
+    of_log,
+    of_target,
+    stated_range,
+)
+from steadytd.evaluation.follow.local import LocalPasses, Progress, Work
 from steadytd.evaluation.follow.online import Followed
-from steadytd.evaluation.follow.pilot import PILOT_ROWS
-from steadytd.evaluation.judge.decide import Counted, LoggedValue, Side, compared
-from steadytd.evaluation.judge.log_findings import LogFacts, about_log
-from steadytd.evaluation.judge.probability_findings import about_probabilities, about_sensitivity
-from steadytd.evaluation.judge.recommend import recommend
-from steadytd.evaluation.judge.rule import noise
-from steadytd.evaluation.judge.silence import silence
-from steadytd.evaluation.judge.stated import Stated, check_stated, stated_range
-from steadytd.evaluation.judge.target_findings import about_target
-from steadytd.evaluation.judge.values import Given, Judged, judge, tries_of
-from steadytd.evaluation.probabilities import Asked, Probabilities, calibration, examine
-from steadytd.evaluation.result import Evaluation
+from steadytd.evaluation.overlap import histogram, overlap
+from steadytd.evaluation.passes import ActionPlan, Plan
+from steadytd.evaluation.probabilities import Probabilities, calibration, examine
+from steadytd.evaluation.requests import Request, requests, with_drl
+from steadytd.evaluation.result import Evaluation, recommend
+from steadytd.evaluation.rows import ENOUGH_EPISODES, Division
+from steadytd.evaluation.rule import sampling_error, select
+from steadytd.evaluation.second_pass import gather, joined, second_curves
+from steadytd.evaluation.stability import Resampled, assess, path, path_rows
+from steadytd.evaluation.sums import TD
+from steadytd.evaluation.values import lines, table, wanted
 from steadytd.evaluation.visits import visits
 from steadytd.features import FeatureMap, feature_map
+from steadytd.features.auto import Observed, automatic, second_map
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.log import Log
 from steadytd.logs.policies import Policy
 
+if TYPE_CHECKING:
+    from steadytd.evaluation.follow.cluster import ClusterPasses
+
 SAMPLE = 20_000  # observations that the feature map is fitted on
 PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
-BATCH_BYTES = 40e6  # of a batch's features,
-SPARSE_BATCH_BYTES, FEWEST_ROWS = 6e6, 500  # and of those that are nearly all 0
+BATCH_BYTES, FEWEST_ROWS = 32e6, 2048  # of a batch's features
 FIRST_LOOK = 4096  # rows
 ENGINES = ("local", "dask")
-WIDE = 64  # features from which on targets share threads: with fewer they wait for Python's lock
-MANY = 10_000  # sampled episodes from which on they do so where those are sorted
-FEWEST_UNITS = 10  # stretches of episodes that are left however they are correlated
 
 
 def evaluate(
@@ -70,7 +67,7 @@ def evaluate(
     *,
     discount: float | None = None,
     targets: Sequence[str] | Mapping[str, Policy] | None = None,
-    features: object = "raw",
+    features: object = "auto",
     learners: Sequence[str | Law | Learner] | str | None = None,
     columns: ColumnMap | None = None,
     behavior: Any = None,
@@ -90,12 +87,12 @@ def evaluate(
     """Evaluate target policies from a log; see `docs/evaluate.md`.
 
     `source` is what `open_log` takes, or an open log. `features` is the text form of a feature map,
-    a map, or a scikit-learn transformer. `targets` are names of the log's targets (default: all),
-    or functions of observations that return the probabilities of all actions. `learners` are names
-    or text forms of learners, also `drl`, `snpdis`, `pdis` and `mis`, and where the probabilities
-    of all actions are known `lstdq`, `fqe` and `drl_q`; numbers that are not given (alpha, eta,
-    ratio, drl's lam) are chosen from the data. `behavior` is such a function for the behaviour
-    policy, or "estimate", or a scikit-learn classifier to estimate it with; without it the log must
+    a map, or a scikit-learn transformer; "auto" chooses by the observations. `targets` are names of
+    the log's targets (default: all), or functions of observations that return the probabilities of
+    all actions. `learners` are names or text forms of learners, also `drl`, `snpdis`, `pdis` and
+    `mis`, and where the probabilities of all actions are known `lstdq`, `fqe` and `drl_q`. Numbers
+    that are not given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the
+    policy that made the log, or "estimate", or a classifier to estimate it with; without it it must
     have a `behavior_prob`.
     `value_at` says where: at the episodes' first states (default), or over all logged states
     (default for a log of one endless episode). `reward_range` are the least and the largest reward
@@ -127,93 +124,86 @@ def evaluate(
         raise InputError(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
         )
-    fitted = _fitted(features, log, seed)
+    sample = log.sample(SAMPLE, seed)
+    seen = Observed.of(sample, log.rows if log.rows is not None else len(sample))
+    chosen = automatic(seen) if features == "auto" else None
+    made = feature_map(features if chosen is None else chosen.spec, seed)
+    fitted = made if made.fitted else made.fit(sample)
+    second = feature_map(second_map(fitted, seen), seed).fit(sample)
     asked = _with_action_values(asked, log, fitted, usual=learners is None)
-    plan = _plan(_in_batches(log, fitted), asked, fitted, value_at)
-    log = _in_batches(log, fitted, plan.keeps_rows)
-    plan = replace(plan, seed=seed, behavior_whole=log.schema.behavior.whole)
-    usual = int(np.clip(plan.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
+    log = _in_batches(log, fitted)
+    plan = _plan(log, asked, fitted, value_at, seed)
+    usual = int(np.clip(plan.division.rows // PART_ROWS, 1, MOST_PARTS)) if engine == "dask" else 1
     number = usual if parts is None else parts
     pieces = log.parts(number) if number > 1 else [log]
-    work = Work(pieces, fitted, plan, asked, seed)
+    work = Work(pieces, plan, asked)
+    passes: LocalPasses | ClusterPasses = LocalPasses(work, threads, progress)
     if engine == "dask":
-        from steadytd.evaluation.follow.cluster import spread
+        from steadytd.evaluation.follow.cluster import ClusterPasses
 
-        passed = spread(work, progress, address, checkpoint)
-    else:
-        passed = follow(work, threads, progress)
+        passes = ClusterPasses(work, progress, address, checkpoint)
+    passes.run()
     settings = {
         "discount": discount,
         "features": str(fitted.spec),
+        "features_reason": "as asked for" if chosen is None else chosen.reason,
+        "second_features": second.spec,
         "n_features": fitted.n_features,
         "learners": [one.label for one in asked],
         "engine": engine,
         "parts": len(pieces),
-        "blocks": plan.blocks,
         "seed": seed,
         "reward_range": None if stated is None else [stated.lo, stated.hi],
         "horizon": horizon,
         "nothing_hidden": nothing_hidden,
     }
-    check_stated(log, passed.statistics.extent, stated, plan.where == "start")
-    return conclude(
-        log, fitted, plan, asked, passed, How(seed, threads, stated, nothing_hidden), settings
-    )
+    check_stated(log, passes.first.ratios.extent, stated, plan.where == "start")
+    return conclude(log, work, passes, second, stated, nothing_hidden, settings)
 
 
-def _fitted(features: Any, log: Log, seed: int) -> FeatureMap:
-    made = feature_map(features, seed)
-    return made if made.fitted else made.fit(log.sample(SAMPLE, seed))
-
-
-def _in_batches(log: Log, features: FeatureMap, keeps_rows: bool = False) -> Log:
-    """The log in batches whose features take no more than `BATCH_BYTES`, but for the pilot's.
-
-    Where rows are kept the features of a batch stay in the cache, and the pilot's are sparse.
-    """
-    size = 8 * features.n_features
-    most = max(int(BATCH_BYTES / size), PILOT_ROWS)
-    if keeps_rows:
-        most = max(int(SPARSE_BATCH_BYTES / size), FEWEST_ROWS)
+def _in_batches(log: Log, features: FeatureMap) -> Log:
+    """The log in batches whose features take no more than `BATCH_BYTES`."""
+    most = max(int(BATCH_BYTES / (8 * features.most_active)), FEWEST_ROWS)
     return replace(log, batch_rows=min(log.batch_rows, most))
 
 
-def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str) -> Plan:
-    corrected = [one.form.lam for one in asked if one.form is not None]
-    systems, lams = needed(lam for lam in corrected if lam is not None)
-    distinct = tuple(dict.fromkeys([*systems, *(o.system for o in asked if o.system is not None)]))
+def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str, seed: int) -> Plan:
+    lams = [one.estimator.lam for one in asked if isinstance(one.estimator, Drl)]
+    systems = dict.fromkeys([TD, *(one.system for one in asked if one.system is not None)])
     rows = log.rows
     if rows is None:  # a CSV does not say; it is read twice
         rows = sum(len(batch) for batch in log.batches(columns=())) + int(log.left_out or 0)
-    d, by_action = features.n_features, _action_plan(log, asked)
-    further = numbers_per_block(by_action, d)
-    plan = Plan(
-        tuple(log.targets), d, rows, distinct, lams=lams, where=_where(log, value_at),
-        by_action=by_action, constant=features.constant,
+    episodes = _episodes(log)
+    states = value_at == "states" or (value_at == "auto" and episodes < 2)
+    by_action = None
+    if any(one.kind == "action" for one in asked):
+        places = tuple(t for t, name in enumerate(log.targets) if name in log.whole)
+        by_action = ActionPlan(places, log.n_actions)
+    return Plan(
+        tuple(log.targets), features, Division(rows, episodes < ENOUGH_EPISODES),
+        "states" if states else "start", tuple(systems),
+        grid(lam for lam in lams if lam is not None), seed, by_action,
+        log.n_actions if log.schema.behavior.whole else 0,
     )  # fmt: skip
-    plan = replace(plan, keeps_rows=table_fits(plan, features.most_active))
-    blocks = blocks_for(len(log.targets), len(distinct), plan.summed, len(lams), further)
-    return replace(plan, blocks=blocks)
 
 
-def _where(log: Log, value_at: str) -> Where:
-    """Where values are asked for: "auto" reads on until a second episode begins.
+def _episodes(log: Log) -> int:
+    """How many episodes there are, up to 20: the log is read until as many have begun.
 
     Most logs show it in their first rows, so these are looked at before whole batches are read.
     """
-    if value_at != "auto":
-        return "states" if value_at == "states" else "start"
     parts = [replace(log)]
     if log.rows is None or log.rows > FIRST_LOOK:
         rows = min(FIRST_LOOK, log.batch_rows)
         parts.insert(0, replace(log, end=log.begin + FIRST_LOOK, batch_rows=rows))
+    begun = 0
     for part in parts:
         begun = 0
         for batch in part.batches(columns=()):
             begun += int(batch.first.sum())
-            if begun > 1:
-                return "start"
-    return "states"
+            if begun >= ENOUGH_EPISODES:
+                return begun
+    return begun
 
 
 def _with_action_values(
@@ -236,125 +226,81 @@ def _with_action_values(
             f"the target as a function of observations that returns them, or leave {names[0]} out."
         )
     if usual and log.whole and features.n_features * log.n_actions <= FEW:
-        return [*asked, *requests([one.name for one in BY_ACTION.values() if one.usual])]
+        usual_ones = [k for k, v in OWN.items() if issubclass(v, ActionEstimator) and v.usual]
+        return [*asked, *requests(usual_ones)]
     return asked
-
-
-def _action_plan(log: Log, asked: list[Request]) -> ActionPlan | None:
-    mine = [one for one in asked if one.kind == "action"]
-    if not mine:
-        return None
-    places = tuple(t for t, name in enumerate(log.targets) if name in log.whole)
-    lams = dict.fromkeys(one.lam for one in mine if one.lam is not None)
-    return ActionPlan(places, log.n_actions, tuple(lams))
-
-
-class How(NamedTuple):
-    """How the values are found from the sums."""
-
-    seed: int
-    threads: int | None
-    stated: Stated | None = None
-    nothing_hidden: bool = False
-
-
-def in_units(e: Estimator, plan: Plan) -> Estimator:
-    """The estimator, with stretches of episodes joined until they are independent of each other.
-
-    Neighbours are joined while the influences of `lstd` in neighbouring stretches are correlated by
-    more than 1/sqrt(k) for one of the targets, k being the number of stretches.
-    """
-    while e.units.continues[1:].any() and e.n_units >= 2 * FEWEST_UNITS:
-        found = [estimate(e, t, LSTD).influence for t in range(len(plan.targets))]
-        if max(map(neighbours, found)) <= 1.0 / np.sqrt(e.n_units):
-            break
-        e = replace(e, units=halved(e.units), _held={})
-    return e
 
 
 @single_threaded
 def conclude(
     log: Log,
-    features: FeatureMap,
-    plan: Plan,
-    asked: list[Request],
-    passed: Passed,
-    how: How,
+    work: Work,
+    passes: LocalPasses | ClusterPasses,
+    second: FeatureMap,
+    stated: Stated | None,
+    nothing_hidden: bool,
     settings: dict[str, Any],
 ) -> Evaluation:
-    """Estimates, intervals and findings from the sums of a pass."""
-    seed, threads, stated, nothing_hidden = how
-    whole = estimator(units(passed.statistics), plan.where, plan.systems, plan.lams)
-    e = in_units(whole, plan)
-    u = e.units
-    drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed))
+    """Solve the equations, make the second pass, and draw conclusions from both."""
+    plan, first = work.plan, passes.first
+    e, targets = first.equations(plan), range(len(plan.targets))
+    drawn = Resampled.of(e, plan.seed)
+    ended: dict[int, list[Followed]] = {t: [] for t in targets}
+    for one in passes.online:
+        ended[one.target].append(one)
+    stabilities = [assess(e, t, plan.targets[t], drawn) for t in targets]
+    asked = {t: lines(e, plan, t, work.asked, ended[t], stabilities[t]) for t in targets}
+    estimators = {t: wanted(asked[t], plan.where == "start") for t in targets}
+    whole = gather(plan, first, e, estimators, passes.sweep)
+    second_of = second_curves(whole, second)
+    evidence = joined(whole)
     estimated = bool(getattr(log, "behavior_estimated", False))
-    facts = LogFacts.of(e, passed.left_out, _calibration(log) if estimated else None, stated)
-    facts = replace(facts, nothing_hidden=nothing_hidden)
-    valued = behavior_estimate(whole)
-    own = at(whole, whole.behavior, 1.0)
-    sample = passed.checked.sample
-    outcomes: dict[int, list[Followed]] = {}
-    for followed in passed.outcomes:
-        outcomes.setdefault(followed.target, []).append(followed)
-    rows = RowWeights(sample, whole)
-    given = Given(e, whole, plan, asked, outcomes, valued, own, rows, stated)
-
-    def one(t: int) -> tuple[Judged, OverEta]:
-        stability = assess(e, t, plan.targets[t], drawn)
-        covered = overlap(u, t, plan.targets[t])
-        j = judge(given, t, covered, stability)
-        return j, path(e, t, stability)
-
-    _ = e.kept, e.start_mean  # once, before several threads ask for them
-    workers = (threads or os.cpu_count() or 1) if e.rank >= WIDE else 1
-    with ThreadPoolExecutor(workers) as pool:
-        judged, paths = zip(*pool.map(one, range(len(plan.targets))), strict=True)
-    calibrated = calibration(passed.checked, passed.statistics, u, facts)
-    general = [*about_log(facts), *about_probabilities(calibrated)]
-    warnings, recommended = list(general), {}
-    for j in judged:
-        own_findings = about_target(j, facts)
-        warnings += own_findings
-        recommended[j.name] = recommend(j, [*general, *own_findings])
-    about = Asked.of(sample, e, facts)
-    data = Counted(u.rows, "rows") if facts.continuing else Counted(u.episodes, "episodes")
-    sides = [
-        Side(j.name, j.rule, recommended[j.name].warnings, j.overlap.as_logged) for j in judged
-    ]
-    decisions = [compared(side, None, data) for side in sides]
-    if len(sample.outcomes) >= MANY:
-        workers = threads or os.cpu_count() or 1
-    with ThreadPoolExecutor(workers) as pool:
-        looked = pool.map(partial(examine, about), range(len(judged)), sides, decisions)
-    sensitivities, returns = zip(*looked, strict=True)
-    warnings += [finding for s in sensitivities for finding in about_sensitivity(s)]
-    missing = {
-        d.target: silence(j.rule, d, tries_of(given, t, j.overlap.rho_max, j.rule.estimate), stated)
-        for t, (j, d) in enumerate(zip(judged, decisions, strict=True))
-    }
+    facts = log_facts(evidence, _calibration(log) if estimated else None, stated, nothing_hidden)
+    returns = logged_returns(whole, facts)
+    results = []
+    for t in targets:
+        selection = select(whole.curves[t], returns, second_of.get(t))
+        about = overlap(first.ratios, t, plan.targets[t]), stabilities[t]
+        results.append(table(evidence, t, asked[t], about, selection))
+    calibrated = calibration(whole, facts)
+    general = findings("log", of_log(facts, calibrated))
+    counted = "rows" if facts.continuing else "episodes"
+    data = Comparing(returns, facts.rows if facts.continuing else facts.episodes, counted)
+    warnings, recommended, sides = list(general), {}, []
+    sensitivities, spreads = {}, {}
+    for t, result in enumerate(results):
+        name, about_it = result.name, of_target(result, facts, returns)
+        found = findings("target", about_it, name)
+        recommended[name] = recommend(result, [*general, *found])
+        sides.append(
+            Side(name, result.selection, recommended[name].warnings, result.overlap.as_logged)
+        )
+        decision = compared(sides[-1], None, data)
+        sensitivities[name], spreads[name] = examine(
+            whole, facts, t, result.selection.value, decision
+        )
+        found += findings("target", sensitivities[name].facts, name)
+        iterated = {} if result.actions is None else result.actions.iterated
+        for v in result.values:
+            found += findings("learner", of_learner(v, iterated), name)
+        warnings += found
+    valued = whole.behavior()
+    reach = sampling_error(valued.influence, facts.divided)
     return Evaluation(
         log=facts,
-        features=features,
-        judged=judged,
+        features=plan.features,
+        results=tuple(results),
         warnings=warnings,
         recommended=recommended,
-        behavior=LoggedValue(
-            valued.value, *noise(valued.influence, facts.divided).reach.around(valued.value)
-        ),
+        behavior=LoggedValue(valued.value, valued.value - reach, valued.value + reach),
         sides=sides,
         data=data,
-        paths=partial(path_rows, paths),
-        histogram_rows=histogram(u, plan.targets),
+        paths=partial(path_rows, [path(e, t, stabilities[t]) for t in targets]),
+        histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
-        probabilities=Probabilities(
-            calibrated,
-            dict(zip(recommended, sensitivities, strict=True)),
-            dict(zip(recommended, returns, strict=True)),
-        ),
-        missing=missing,
+        probabilities=Probabilities(calibrated, sensitivities, spreads),
         places=visits(
-            passed.checked.sample, {j.name: j.omega for j in judged}, features, facts.continuing
+            whole.sampled, {one.name: one.omega for one in results}, plan.features, facts.continuing
         ),
     )
 

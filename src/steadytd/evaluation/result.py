@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,48 +18,99 @@ from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
-from steadytd.base.wording import count, visible
-from steadytd.evaluation.estimate.calibration import LogCalibration
-from steadytd.evaluation.estimate.sensitivity import Sensitivity
-from steadytd.evaluation.judge.decide import (
+from steadytd.base.numbers import count, number
+from steadytd.base.wording import visible
+from steadytd.evaluation.calibration import LogCalibration
+from steadytd.evaluation.decide import (
     BestTarget,
-    Counted,
+    Comparing,
     Decision,
     LoggedValue,
     Side,
     best,
     compared,
 )
-from steadytd.evaluation.judge.log_findings import LogFacts
-from steadytd.evaluation.judge.recommend import Recommendation
-from steadytd.evaluation.judge.silence import Unseen
-from steadytd.evaluation.judge.values import Judged
+from steadytd.evaluation.facts import LogFacts
 from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.records import decode, encode
+from steadytd.evaluation.sensitivity import Sensitivity
 from steadytd.evaluation.value_function import ValueFunction
+from steadytd.evaluation.values import SELECTED, TargetValues
 from steadytd.evaluation.visits import Visits
 from steadytd.features import FeatureMap
 
 if TYPE_CHECKING:
     import polars as pl
 
-NOTES = (
-    "A value is the expected discounted return of the target policy from {states}.",
-    "Intervals are 95 % intervals by Student's t over {units} units of the log ({episodes} "
-    "episodes); they cover the chance of which episodes were logged. That of drl also allows for "
-    "features that cannot represent the value.",
-    "They do not cover: such a bias in all other learners (see features_poor and bias_unchecked), "
-    "bias of a penalty eta (see bias_dominates), wrong or estimated probabilities, actions that "
-    "the log never shows, {rewards}, or a world that has changed since.",
-    "An online learner's interval is that of its fixed point on this log; not_converged says where "
-    "the learner has not reached it.",
-)
-OF_ACTIONS = (
-    "Intervals of values of actions are by the sandwich over the same units; these values are a "
-    "second opinion."
-)
-SHOWN = 3  # targets that the short form names
-DIVIDED = "Here units are stretches of episodes, which the intervals treat as independent."
+NAMED = 3  # targets that the short form names
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The learner to use for a target, its value, and why.
+
+    `warnings` are the codes of those that concern it; it is `trusted` if there are none.
+    """
+
+    target: str
+    learner: str
+    value: float
+    lo: float
+    hi: float
+    reason: str
+    trusted: bool
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "warnings": list(self.warnings)}
+
+
+def recommend(values: TargetValues, found: list[Finding]) -> Recommendation:
+    """`drl` as the rule selects it; where it has no value, the first learner that has one."""
+    s, chosen = values.selection, SELECTED
+    reason = f"of all supported lam, {s.lam:g} has the shortest interval"
+    if not s.supported:
+        reason = f"no lam is supported; this is {SELECTED} at lam = {s.lam:g}"
+    if not np.isfinite(s.value):
+        usable = [v.learner for v in values.values if np.isfinite([v.value, v.lo, v.hi]).all()]
+        chosen = next(iter(usable), SELECTED)
+        reason = f"{SELECTED} has no value"
+    row = values.row(chosen)
+    codes = tuple(dict.fromkeys(f.code for f in found if f.level == "warning"))
+    return Recommendation(
+        values.name, chosen, row.value, row.lo, row.hi, reason, not codes, codes
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RareOutcome:
+    """An outcome of this `probability` per episode is missing in one of twenty such logs.
+
+    If it changed the return by `change`, the difference to the logged policy would be 0. Both are
+    NaN where units are stretches of rows. `stated` outcomes are within the intervals.
+    """
+
+    target: str
+    probability: float
+    change: float
+    stated: bool
+
+    @property
+    def text(self) -> str:
+        """The same as a sentence."""
+        if self.stated:
+            return "Rare outcomes within the stated range of rewards are inside the intervals."
+        if math.isnan(self.probability):
+            return "Rewards unlike any in the log are in no interval."
+        return (
+            f"An outcome with probability {number(self.probability, 2)} may be missing; if it "
+            f"changed the return by {number(self.change, 2)}, the difference would vanish."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "text": self.text}
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,30 +126,35 @@ class Evaluation(Displayable):
 
     log: LogFacts
     features: FeatureMap
-    judged: tuple[Judged, ...]
+    results: tuple[TargetValues, ...]
     warnings: list[Finding]
     recommended: dict[str, Recommendation]
     behavior: LoggedValue
     sides: list[Side]
-    data: Counted
+    data: Comparing
     paths: Callable[[], list[dict[str, Any]]] | None
     histogram_rows: list[dict[str, Any]]
     settings: dict[str, Any]
     probabilities: Probabilities
-    missing: dict[str, Unseen]
     places: Visits | None = None
 
     def __repr__(self) -> str:
         said = ", ".join(f"{d.target} {d.decision if d.trusted else 'not trusted'}"
-                         for d in self.decisions[:SHOWN])  # fmt: skip
-        more = f" and {len(self.targets) - SHOWN} more" if len(self.targets) > SHOWN else ""
+                         for d in self.decisions[:NAMED])  # fmt: skip
+        more = f" and {len(self.targets) - NAMED} more" if len(self.targets) > NAMED else ""
         log = f"{count(self.log.rows, 'row')}, {count(self.log.episodes, 'episode')}"
         return visible(f"<evaluation of {said}{more}; {log}>")
 
     @property
+    def judged(self) -> tuple[TargetValues, ...]:
+        """The old name of `results`."""
+        warnings.warn("e.judged is now e.results", DeprecationWarning, stacklevel=2)
+        return self.results
+
+    @property
     def targets(self) -> list[str]:
         """The target policies' names."""
-        return [j.name for j in self.judged]
+        return [j.name for j in self.results]
 
     @cached_property
     def values(self) -> pl.DataFrame:
@@ -110,7 +168,7 @@ class Evaluation(Displayable):
     def _rows(self) -> list[Any]:
         return [
             replace(v, recommended=self.recommended[j.name].learner == v.learner)
-            for j in self.judged
+            for j in self.results
             for v in j.values
         ]
 
@@ -119,7 +177,7 @@ class Evaluation(Displayable):
         """One row per target; see `Overlap`."""
         import polars as pl
 
-        return _frame([j.overlap.to_dict() for j in self.judged], violation_rows=pl.List(pl.Int64))
+        return _frame([j.overlap.to_dict() for j in self.results], violation_rows=pl.List(pl.Int64))
 
     @cached_property
     def histogram(self) -> pl.DataFrame:
@@ -131,7 +189,7 @@ class Evaluation(Displayable):
         """One row per target; see `Stability`."""
         import polars as pl
 
-        return _frame([j.stability.to_dict() for j in self.judged], td_stable_share=pl.Float64)
+        return _frame([j.stability.to_dict() for j in self.results], td_stable_share=pl.Float64)
 
     @cached_property
     def path(self) -> pl.DataFrame:
@@ -157,7 +215,7 @@ class Evaluation(Displayable):
     @cached_property
     def agreement(self) -> pl.DataFrame:
         """Differences of learners: target, learner, other, difference, lo, hi, agree."""
-        rows = [d.to_dict() for j in self.judged for d in j.differences]
+        rows = [d.to_dict() for j in self.results for d in j.differences]
         import polars as pl
 
         floats = dict.fromkeys(("difference", "lo", "hi", "stderr"), pl.Float64)
@@ -200,9 +258,13 @@ class Evaluation(Displayable):
         """How wrong the ratios would have to be before target and behaviour change places."""
         return self.probabilities.sensitivity[self.targets[self.place(target)]]
 
-    def unseen(self, target: str) -> Unseen:
-        """What may be missing in the log, and how large it would have to be to matter."""
-        return self.missing[self.targets[self.place(target)]]
+    def unseen(self, target: str) -> RareOutcome:
+        """How rare an outcome is that the log may miss, and how large it would have to be."""
+        d, chosen = self.compare(target), self.results[self.place(target)].selection.candidate
+        known = not self.log.divided and chosen.effective > 0.0
+        probability = 1.0 - 0.05 ** (1.0 / chosen.effective) if known else math.nan
+        change = abs(d.difference) / probability
+        return RareOutcome(target, probability, change, self.log.stated is not None)
 
     def quantiles(self, target: str) -> pl.DataFrame:
         """Of the target's return: what ("quantile" or "cvar"), level, value, lo, hi.
@@ -218,27 +280,45 @@ class Evaluation(Displayable):
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {j.name: i for i, j in enumerate(self.judged)}
+        return {j.name: i for i, j in enumerate(self.results)}
 
     def place(self, target: str) -> int:
-        """Where a target stands in `targets`, `judged` and `sides`."""
+        """Where a target stands in `targets`, `results` and `sides`."""
         if target not in self._places:
             raise unknown("target", target, self.targets)
         return self._places[target]
 
     @property
+    def assumptions(self) -> list[str]:
+        """What no log can show, and the answer takes for granted."""
+        units = (
+            f"{count(self.log.units, 'stretch', 'stretches')} of rows"
+            if self.log.divided
+            else "episodes"
+        )
+        return [
+            f"{units} are independent",
+            "no target was learned from this log",
+            "nothing hidden drove both actions and rewards",
+            "the world does not change",
+        ]
+
+    @property
     def notes(self) -> list[str]:
-        """What intervals do and do not cover."""
+        """What values and intervals mean."""
         f = self.log
-        states = "a state of the log" if f.continuing else "the logged episodes' first states"
-        rewards = "rewards beyond those logged (see reward_range)"
+        states = "all logged states" if f.continuing else "the first states of the logged episodes"
+        found = [
+            f"A value is the expected discounted return of the target policy from {states}.",
+            "The interval of drl adds sampling error, bias of the features and truncation.",
+            "Intervals of all other learners cover sampling error alone.",
+            "The interval of an online learner is that of its fixed point on this log.",
+            f"Features: {self.settings['features_reason']}; checked by "
+            f"{self.settings['second_features']}.",
+        ]
         if f.stated is not None:
-            rewards = "rewards outside reward_range"
-        numbers = {"states": states, "units": f.units, "episodes": f.episodes, "rewards": rewards}
-        said = [n.format(**numbers) for n in NOTES]
-        if any(j.actions is not None for j in self.judged):
-            said.append(OF_ACTIONS)
-        return [*said, DIVIDED] if f.divided else said
+            found.append("Intervals include rare outcomes within the stated range of rewards.")
+        return found
 
     def value_function(self, target: str, learner: str | None = None) -> ValueFunction:
         """The value function of a target, by a learner (default: the recommended or lstd-like one).
@@ -246,7 +326,7 @@ class Evaluation(Displayable):
         Importance sampling has no value function; where it is recommended, that of the solved
         learner which `drl` corrects is given.
         """
-        found = self.judged[self.place(target)]
+        found = self.results[self.place(target)]
         name = learner or self.recommended[target].learner
         if learner is None and name not in found.weights:
             name = next(iter([*found.solved, *found.weights]), name)
@@ -275,18 +355,19 @@ class Evaluation(Displayable):
             "behavior": self.behavior._asdict(),
             "values": [v.to_dict() for v in self._rows()],
             "recommended": [r.to_dict() for r in self.recommended.values()],
-            "overlap": [j.overlap.to_dict() for j in self.judged],
-            "stability": [j.stability.to_dict() for j in self.judged],
+            "overlap": [j.overlap.to_dict() for j in self.results],
+            "stability": [j.stability.to_dict() for j in self.results],
             "held_out": [
                 {"target": j.name, **j.held_out._asdict(), "share": j.held_out.share}
-                for j in self.judged
+                for j in self.results
             ],
-            "agreement": [d.to_dict() for j in self.judged for d in j.differences],
+            "agreement": [d.to_dict() for j in self.results for d in j.differences],
             "path": self.path_rows,
             "visits": None if self.places is None else self.places.to_dict(),
             "calibration": self.calibration.to_dict(),
             "sensitivity": [s.to_dict() for s in self.probabilities.sensitivity.values()],
-            "unseen": [u.to_dict() for u in self.missing.values()],
+            "unseen": [self.unseen(name).to_dict() for name in self.targets],
+            "assumptions": self.assumptions,
             "quantiles": [
                 {**s._asdict(), "rows": [row._asdict() for row in s.rows]}
                 for s in self.probabilities.spreads.values()

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.evaluation.collect.outcomes import DISCOUNT, Sampled
+from steadytd.evaluation.rows import RowTable
 from steadytd.features import FeatureMap
 
 FEW_STATES = 40  # different feature vectors: as many as can be shown one by one
@@ -67,15 +67,14 @@ class Visits(NamedTuple):
 
 
 def visits(
-    sample: Sampled, omegas: Mapping[str, Floats], features: FeatureMap, continuing: bool
+    table: RowTable | None, omegas: Mapping[str, Floats], features: FeatureMap, continuing: bool
 ) -> Visits | None:
     """The shares of all targets whose omega is known; None where no whole episode was sampled."""
-    d = features.n_features
-    X = sample.rows[:, sample.rows.shape[1] - 2 * d : sample.rows.shape[1] - d].astype(np.float64)
     known = {name: omega for name, omega in omegas.items() if np.isfinite(omega).all()}
-    if not len(X) or not known:
+    if table is None or not known:
         return None
-    weight = np.ones(len(X)) if continuing else discounts(sample)
+    X = table.X[: len(table)]
+    weight = np.ones(len(X)) if continuing else table.discounted
     place, found = _states(X, features) or _cells(X)
 
     def shares(values: Floats) -> Floats:
@@ -84,16 +83,6 @@ def visits(
 
     targets = {name: shares(X @ omega) for name, omega in known.items()}
     return found._replace(log=shares(weight), targets=targets)
-
-
-def discounts(sample: Sampled) -> Floats:
-    """The product of the discounts before each row of its episode."""
-    own = sample.rows[:, DISCOUNT].astype(np.float64)
-    first = np.append(True, sample.marks[1:, 1] != sample.marks[:-1, 1])
-    out = np.ones(len(own))
-    for i in range(1, len(own)):
-        out[i] = 1.0 if first[i] else out[i - 1] * own[i - 1]
-    return out
 
 
 def _states(X: Floats, features: FeatureMap) -> tuple[Longs, Visits] | None:

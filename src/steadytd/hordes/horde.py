@@ -18,23 +18,25 @@ from steadytd.base.arrays import Floats, read_only
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import SizeError, whole
+from steadytd.base.numbers import SizeError, memory, whole
 from steadytd.base.parallel import in_turn
 from steadytd.base.wording import count
+from steadytd.engine.active import fits
 from steadytd.engine.block import group_key
 from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
-from steadytd.engine.step.layouts.horde import LANES, fits
+from steadytd.engine.step.layouts.active import LIMITS
+from steadytd.engine.step.layouts.horde import LANES
 from steadytd.hordes.health import CHUNK, Health, HealthColumns, follow, health_frame, warnings_of
 from steadytd.hordes.inputs import Features, Inputs, LiveSteps, numbers
-from steadytd.hordes.part import LIMITS, Columns, LanePart, WholePart
+from steadytd.hordes.part import Columns, LanePart, WholePart
 from steadytd.hordes.prediction import HordePrediction, prediction
 from steadytd.learners import saved_learner
 
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = 4  # of what `save` writes; 4: traces in rows of a ring, blocks of 128
+FORMAT = 5  # of what `save` writes
 CHUNK_ERRORS = 1 << 22  # TD errors of the steps that are taken at a time
 WORTH = 100_000  # multiplications below which a second thread costs more than it saves
 HEALTH_WORTH = 50_000  # the same for the health of predictions times steps
@@ -87,14 +89,14 @@ def _require_memory(predictions: Sequence[HordePrediction], d: int, size: int) -
     """Refuse a Horde whose weights alone would not fit into this machine's memory."""
     needed = d * size * sum(len(p.learner.law.vectors) for p in predictions)
     try:
-        memory = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+        available = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not every system tells
         return
-    if needed > memory:
+    if needed > available:
         raise SizeError(
             f"the weights of {len(predictions):,} predictions with {d:,} features would take "
-            f"{needed / 1e9:,.3g} GB, more than the {memory / 1e9:,.3g} GB of this machine; take "
-            'fewer predictions or features, or dtype="float32".'
+            f"{memory(needed)}, more than the {memory(available)} of this machine; take fewer "
+            'predictions or features, or dtype="float32".'
         )
 
 
@@ -123,7 +125,7 @@ class Horde:
         sparse: dict[Any, list[int]] = {}
         whole: dict[Any, list[int]] = {}
         for i, x in enumerate(learners):
-            if fits(x.law, x.averaged):
+            if fits(x):
                 sparse.setdefault((x.law, x.traced), []).append(i)
             else:
                 whole.setdefault((group_key(x), columns[i]), []).append(i)

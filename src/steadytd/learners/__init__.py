@@ -97,7 +97,7 @@ def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
         settings = json.loads(str(file["settings"]))
         state = {name: file[name] for name in file.files if name != "settings"}
         text, step = str(settings["learner"]), whole("step", settings["step"], 0)
-        _, n_features, _ = state["V"].shape
+        n_features = state["V"].shape[1]
     online = saved_learner(text, laws).start(n_features=n_features)
     online.restore(state, step)
     return online

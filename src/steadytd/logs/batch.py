@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,10 +104,10 @@ def decode(
         rows=row + np.arange(len(ids)),
         probs=probs,
     )
-    lost = int(np.count_nonzero(ahead.unknown))
-    if lost == len(batch):
-        return None, cursor, lost
-    return _without(batch, ahead.unknown) if lost else batch, cursor, lost
+    left_out = int(np.count_nonzero(ahead.unknown))
+    if left_out == len(batch):
+        return None, cursor, left_out
+    return _without(batch, ahead.unknown) if left_out else batch, cursor, left_out
 
 
 def _observations(chunk: Chunk, schema: LogSchema) -> Matrix:
@@ -189,14 +189,11 @@ def _probabilities(
         logged, everything = schema.wants(policy, fields)
         entries = None
         if policy.uses_whole(logged, everything):
+            assert action is not None and schema.columns.action is not None
             if taken is None:
-                taken = _taken(chunk, schema, action)
-            if everything:
-                probs = _whole(policy, chunk, following, schema, ahead)
-                whole.append(probs)
-            else:
-                probs = policy.whole_at(chunk, obs, schema.n_actions)
-            entries = np.take_along_axis(probs[: len(obs)], taken[:, None], axis=1)[:, 0]
+                taken = action_indices(action, schema.columns.action, chunk, schema.n_actions)
+            whole.append(_whole(policy, chunk, following, schema, ahead))
+            entries = np.take_along_axis(whole[-1][: len(obs)], taken[:, None], axis=1)[:, 0]
         if logged:
             name = policy.logged_name
             found = policy.logged_at(chunk, obs, action, entries, most)
@@ -204,12 +201,8 @@ def _probabilities(
                 behavior = values.behavior_probabilities(found, name, chunk, targets, most)
             else:
                 targets[policy.target] = values.target_probabilities(found, name, chunk, most)
-    return targets, behavior, np.stack(whole, axis=1) if whole else None
-
-
-def _taken(chunk: Chunk, schema: LogSchema, action: Numbers | None) -> Longs:
-    assert action is not None and schema.columns.action is not None
-    return action_indices(action, schema.columns.action, chunk, schema.n_actions)
+    every = np.stack(whole, axis=1) if whole and "probs" in fields else None
+    return targets, behavior, every
 
 
 def _whole(
@@ -235,18 +228,16 @@ def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
     order = np.concatenate([keep, np.setdiff1d(row_next, keep)])
     position = np.empty(len(batch.obs), dtype=np.int32)
     position[order] = np.arange(len(order))
-    return LogBatch(
+    per_row = ("reward", "discount", "behavior_prob", "episode", "first", "action", "rows")
+    fields: dict[str, Any] = {name: getattr(batch, name) for name in per_row}
+    fields = {name: None if array is None else array[keep] for name, array in fields.items()}
+    return replace(
+        batch,
         obs=batch.obs[order],
         row_next=position[row_next],
-        reward=batch.reward[keep],
-        discount=batch.discount[keep],
-        behavior_prob=None if batch.behavior_prob is None else batch.behavior_prob[keep],
         target_prob=np.ascontiguousarray(batch.target_prob[:, keep]),
-        episode=batch.episode[keep],
-        first=batch.first[keep],
-        action=None if batch.action is None else batch.action[keep],
-        rows=batch.rows[keep],
         probs=None if batch.probs is None else batch.probs[order],
+        **fields,
     )
 
 

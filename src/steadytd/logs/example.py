@@ -14,7 +14,7 @@ import numpy as np
 
 from steadytd.logs.write import write_log
 
-DISCOUNT, FEATURES = 0.95, "onehot"  # with which it is evaluated
+DISCOUNT = 0.95  # with which it is evaluated
 CELLS, EPISODES, LONGEST, MOVES = 10, 600, 100, 0.9
 RIGHT, TARGETS = 0.6, {"forward": 0.8, "hesitant": 0.5}
 

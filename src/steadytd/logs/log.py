@@ -132,9 +132,9 @@ class Log:
             filled = (chunk for chunk in chunks if chunk.batch.num_rows)
             for chunk, following in pairwise(chain(filled, [None])):
                 assert chunk is not None
-                batch, cursor, lost = decode(chunk, following, self.schema, fields, cursor, row)
+                batch, cursor, skipped = decode(chunk, following, self.schema, fields, cursor, row)
                 row += chunk.batch.num_rows
-                left_out += lost
+                left_out += skipped
                 if batch is not None:
                     yield batch
         self.left_out = left_out

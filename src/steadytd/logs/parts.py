@@ -26,7 +26,7 @@ def cuts(
         raise InputError(f"the number of parts must be at least 1, got {k}.")
     if k == 1:
         return [(begin, start)]
-    wanted = _borders(source, begin, end, k)
+    borders = _borders(source, begin, end, k)
     found, cursor, row = [(begin, start)], start, begin
     for chunk in source.read(columns.whole_numbers(), begin, end, BATCH):
         if not chunk.batch.num_rows:
@@ -36,14 +36,14 @@ def cuts(
         never = np.zeros(len(ids), dtype=np.bool_)
         cursor, first, number = advance(cursor, ids, t, never, chunk, columns)
         starts = np.flatnonzero(first)
-        while wanted:
-            i = np.searchsorted(starts, max(wanted[0] - row, 0))
+        while borders:
+            i = np.searchsorted(starts, max(borders[0] - row, 0))
             if i == len(starts):
                 break
             at = int(starts[i])
-            seen = before if at == 0 else _after(cursor, ids, t, number, at - 1)
-            found.append((row + at, seen))
-            wanted = [border for border in wanted if border > row + at]
+            state = before if at == 0 else _after(cursor, ids, t, number, at - 1)
+            found.append((row + at, state))
+            borders = [border for border in borders if border > row + at]
         row += len(ids)
     return found
 

@@ -79,12 +79,6 @@ class PolicySource:
         found += c.whole if self.uses_whole(logged, everything) else ()
         return [*found, *(c.next_whole if everything else ())]
 
-    def whole_at(self, chunk: Chunk, obs: Matrix, n_actions: int) -> Floats:
-        """Probabilities of all actions [n, n_actions] at the chunk's own observations."""
-        if self.function is None:
-            return self.logged_whole(chunk, n_actions)
-        return self.called_whole(chunk, obs, n_actions)
-
     def logged_whole(self, chunk: Chunk, n_actions: int) -> Floats:
         """Probabilities of all actions [n, n_actions] from the columns."""
         names = self.columns.whole
@@ -93,18 +87,16 @@ class PolicySource:
         return found.astype(np.float64, copy=False)
 
     def logged_next_whole(self, chunk: Chunk, n_actions: int) -> Floats:
-        """The same at the next observations; NaN where not given."""
+        """The same at the next observations; NaN where not given, or not read."""
         found = np.full((chunk.batch.num_rows, n_actions), np.nan)
-        names = self.columns.next_whole
+        names = [one for one in self.columns.next_whole if one in chunk.batch.schema.names]
         given, known = values.optional_matrix(chunk, names, n_actions, "probabilities")
         if given is not None:
             found[known] = given[known]
             values.require_distributions(found[known], names[0], chunk, np.flatnonzero(known))
         return found
 
-    def called_whole(
-        self, chunk: Chunk, obs: Matrix, n_actions: int, led_by: Longs | None = None
-    ) -> Floats:
+    def called_whole(self, chunk: Chunk, obs: Matrix, n_actions: int, led_by: Longs) -> Floats:
         """Probabilities of all actions from the function, at the chunk's observations and others.
 
         The others are next observations, to which the rows `led_by` lead.

@@ -47,8 +47,8 @@ class Axis(NamedTuple):
         """Altair's scale."""
         import altair as alt
 
-        kind: Any = "log" if self.log else "linear"
-        return alt.Scale(type=kind, domain=[self.low, self.high], nice=False, zero=False)
+        ends = {"domain": [self.low, self.high], "nice": False}
+        return alt.Scale(type="log", **ends) if self.log else alt.Scale(zero=False, **ends)
 
     def at(self, share: float) -> float:
         """The value at a place of the axis: its ends are at 0 and 1, and it goes on beyond them."""

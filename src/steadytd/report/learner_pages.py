@@ -9,10 +9,10 @@ from __future__ import annotations
 import inspect
 import re
 
+from steadytd.engine.active import MANY
 from steadytd.engine.law import GENERAL, Law
 from steadytd.engine.learner import plain
-from steadytd.engine.scaled_block import MANY
-from steadytd.engine.step.program import only_active
+from steadytd.engine.step.program import at_active_features
 from steadytd.learners import algorithm
 from steadytd.learners import built_in as names
 
@@ -136,7 +136,8 @@ def _facts(law: Law) -> list[str]:
     if law.settled:
         closed = f"exact once {', '.join(law.settled)} has settled"
     vectors = ", ".join(law.vectors)
-    few = f" and fewer than {MANY} features" if only_active(law) else ""
+    active = law.traces and at_active_features(law)
+    few = f" and fewer than {MANY} features" if active else ""
     by_step = f"{cost}; O(d){traced}{few}" if law.traces and cost != "O(d)" else cost
     if few and cost == "O(d)":
         by_step += f"; O(active features){traced} from {MANY} features on"

@@ -29,12 +29,7 @@ from steadytd.report.certificate.page import findings, verdict, write_certificat
 from steadytd.report.evaluation.page import write_evaluation
 from steadytd.report.evaluation.tables import POLICY_COLUMNS, policy_rows
 from steadytd.report.evaluation.values import targets_chart, values_chart
-from steadytd.report.evaluation.words import (
-    MOST_UNSEEN,
-    decision_texts,
-    unseen_texts,
-    warning_texts,
-)
+from steadytd.report.evaluation.words import closing_lines, decision_texts
 from steadytd.report.figures import data_of, heading, save_figure, styled
 from steadytd.report.live import live
 from steadytd.report.pages import page
@@ -157,8 +152,8 @@ def _certificate_frame(c: Certificate) -> Any:
 def _evaluation_text(e: Evaluation) -> str:
     rows = [[escape(row[key]) for key in POLICY_COLUMNS] for row in policy_rows(e)]
     columns = tuple(POLICY_COLUMNS.values())
-    said = *unseen_texts(e)[:MOST_UNSEEN], *warning_texts(e)
-    return rendered(*decision_texts(e), table("\nPolicies", columns, rows), *said)
+    closing = [f"{name}: {text}" for name, text in closing_lines(e)]
+    return rendered(*decision_texts(e), table("", columns, rows), *closing)
 
 
 def _evaluation_chart(e: Evaluation) -> Any:

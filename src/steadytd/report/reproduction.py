@@ -31,7 +31,8 @@ from steadytd.reproduction.statements import LIKELY, SHOWN_AS_ZERO, TEXT_TOLERAN
 from steadytd.reproduction.verdict import STANDARD_ERRORS, ZERO
 from steadytd.theory.dynamics import best_error
 
-FLOOR = 1e-14  # the lower end of a logarithmic axis: rounding errors of the weights lie below
+LOWEST = 1e-14  # the lower end of a logarithmic axis: rounding errors of the weights lie below
+FLOOR = 1e-16  # smaller errors are drawn as this, below the axis
 HIGHEST = 1e8  # the upper end in a panel: higher up nothing is left but what diverges
 
 
@@ -45,7 +46,7 @@ def figure_chart(figure: Figure, done: Reproduction) -> Any:
     finite = np.concatenate([found[np.isfinite(found)] for found in errors.values()])
     best = best_error(result.task)
     log = any(row.name == figure.name and not row.stable for row in done.rows)
-    low, high = max(FLOOR, float(finite.min())), 2.0 * float(finite.max())
+    low, high = max(LOWEST, float(finite.min())), 2.0 * float(finite.max())
     if best > ZERO:
         low = min(low, best)
     axis = Axis(True, low / (high / low) ** 0.05, high) if log else Axis(False, 0.0, 0.55 * high)
@@ -78,9 +79,9 @@ def _panel(figure: Figure, done: Reproduction, title: str, axis: tuple[float, fl
     """Error over steps on the authors' linear axis, and on a logarithmic one."""
     import altair as alt
 
-    rows = _rows(figure, done, FLOOR)
+    rows = _rows(figure, done, LOWEST)
     means = [row["mean"] for row in rows]
-    wide = Axis(True, max(FLOOR, min(means)) / 1.5, min(HIGHEST, 2.0 * max(means)))
+    wide = Axis(True, max(LOWEST, min(means)) / 1.5, min(HIGHEST, 2.0 * max(means)))
     cut = [{**row, "mean": min(row["mean"], 5.0 * axis[1])} for row in rows]  # still above it
     halves = (
         (cut, "as in the supplement", Axis(False, *axis)),

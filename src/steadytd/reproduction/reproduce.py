@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import one_seed, whole
-from steadytd.base.parallel import single_threaded
 from steadytd.base.progress import Progress, reporting
-from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
-from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.reproduction.paper import FIGURES, RUNS, Figure
 from steadytd.reproduction.spread import RUNS as MANY
@@ -94,33 +90,31 @@ def reproduce_figures(
 ) -> Reproduction:
     """Run and judge figures, one run per problem: every learner is a lane of the same streams.
 
-    `many` runs say what the runs of a learner with infinite variance look like. Theory is worked
-    out in a thread beside the runs: a first call saves the seconds that it takes.
+    `many` runs say what the runs of a learner with infinite variance look like.
     """
-    tasks = [
-        _Task(name, make_problem(name), some, _learners(some))
-        for name in dict.fromkeys(f.problem for f in chosen)
-        if (some := [f for f in chosen if f.problem == name])
-    ]
     results: dict[str, Result] = {}
     theories: dict[str, dict[str, Theory]] = {}
-    beside = ThreadPoolExecutor(1)
-    try:
-        predicted = [beside.submit(_predict_all, task) for task in tasks]
-        with reporting(progress, "running") as report:
-            count = _Counter(report)
-            for task, theory in zip(tasks, predicted, strict=True):
-                results[task.name] = _run(task, seeds, count.part())
-                wide = spreads(
-                    task.problem, task.learners, task.steps, len(seeds), many, count.part()
-                )
-                theories[task.name] = {
-                    text: one.seen(wide.get(text)) for text, one in theory.result().items()
-                }
-    finally:
-        beside.shutdown(cancel_futures=True)
-    rows = [judge(f, claim, results[f.problem], theories[f.problem])
-            for f in chosen for claim in f.claims]  # fmt: skip
+    with reporting(progress, "running") as report:
+        counter = _Counter(report)
+        for name in dict.fromkeys(figure.problem for figure in chosen):
+            problem = make_problem(name)
+            figures = [figure for figure in chosen if figure.problem == name]
+            steps = figures[0].steps
+            learners = list(
+                dict.fromkeys(make_learner(c.learner) for f in figures for c in f.claims)
+            )
+            results[name] = run(
+                problem, learners, steps=steps, seeds=seeds, points=POINTS, progress=counter.part()
+            )
+            spread = spreads(problem, learners, steps, len(seeds), many, counter.part())
+            theories[name] = {
+                str(x): predict(problem, x, steps).seen(spread.get(str(x))) for x in learners
+            }
+    rows = [
+        judge(figure, claim, results[figure.problem], theories[figure.problem])
+        for figure in chosen
+        for claim in figure.claims
+    ]
     return Reproduction(chosen, results, theories, rows, seeds[0])
 
 
@@ -141,32 +135,3 @@ class _Counter:
                 self.report(*map(sum, zip(*self.counts, strict=True)))
 
         return report
-
-
-class _Task(NamedTuple):
-    """What is run on a problem."""
-
-    name: str
-    problem: Problem
-    figures: list[Figure]
-    learners: list[Learner]
-
-    @property
-    def steps(self) -> int:
-        """Of each run."""
-        return self.figures[0].steps
-
-
-def _learners(figures: list[Figure]) -> list[Learner]:
-    return list(dict.fromkeys(make_learner(c.learner) for f in figures for c in f.claims))
-
-
-def _run(task: _Task, seeds: range, count: Progress) -> Result:
-    return run(
-        task.problem, task.learners, steps=task.steps, seeds=seeds, points=POINTS, progress=count
-    )
-
-
-@single_threaded  # the other processor is busy with loops
-def _predict_all(task: _Task) -> dict[str, Theory]:
-    return {str(learner): predict(task.problem, learner, task.steps) for learner in task.learners}

@@ -12,19 +12,14 @@ from steadytd.base.arrays import Floats
 from steadytd.base.files import cached_arrays
 from steadytd.base.identity import digest, modules
 from steadytd.base.json import plain
-from steadytd.base.wording import figures, interval
+from steadytd.base.numbers import count, interval, number, with_error
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.problem import Problem
 from steadytd.reproduction.paper import AS_DEFINED, NO_RATIO, WITH_PI, Claim, Figure
 from steadytd.reproduction.statements import Evidence, Spread
 from steadytd.runs.result import Result, standard_error
-from steadytd.theory.dynamics import (
-    best_error,
-    decay_rates,
-    fixed_point,
-    mean_weights,
-)
+from steadytd.theory.dynamics import best_error, decay_rates, fixed_point, mean_weights
 from steadytd.theory.exact import exact_error
 from steadytd.theory.variance import variance
 
@@ -192,14 +187,14 @@ def _against_theory(theory: Theory, measured: float, stderr: float | None) -> st
         inside = theory.low <= measured <= theory.high
         return "" if inside else (
             f"of 100 means over as many runs, 99 lie in {expected}; this one is at "
-            f"{figures(measured)}."
+            f"{number(measured)}."
         )  # fmt: skip
     slack = SINGLE_RUN_TOLERANCE * theory.high if stderr is None else STANDARD_ERRORS * stderr
     if theory.low - slack <= measured <= theory.high + slack:
         return ""
     return (
-        f"theory expects {expected}; the runs are at {figures(measured, stderr)}, more than "
-        f"{figures(slack)} away."
+        f"theory expects {expected}; the runs are at {with_error(measured, stderr)}, more than "
+        f"{number(slack)} away."
     )
 
 
@@ -218,7 +213,7 @@ def _against_paper(figure: Figure, claim: Claim, result: Result, theory: Theory)
     )
     if claim.says.shown(evidence):
         return ""
-    return f"the paper: {claim.says.words}; here the runs end at {figures(evidence.end)}."
+    return f"the paper: {claim.says.words}; here the runs end at {number(evidence.end)}."
 
 
 WHICH = {
@@ -237,23 +232,24 @@ def _note(claim: Claim, learner: Learner, theory: Theory, figure: Figure) -> str
     if theory.spread is not None:
         runs = interval(*theory.spread.likely(theory.spread.single[:, -1]))
         notes.append(
-            f"Its follow-on trace has infinite variance (a step multiplies the second moment by up "
-            f"to {theory.growth:.2g}), so few runs do not show the mean. Of 100 single runs, 99 "
-            f"end in {runs}; the mean update alone would be at {figures(theory.mean_dynamics)}."
+            "Its follow-on trace has infinite variance (a step multiplies the second moment by up "
+            f"to {number(theory.growth, 2)}), so few runs do not show the mean. Of 100 single "
+            f"runs, 99 end in {runs}; the mean update alone would be at "
+            f"{number(theory.mean_dynamics)}."
         )
     elif not theory.stable:
         notes.append(
-            f"Unstable: a mode of the mean update grows e-fold every {time:,.0f} steps, "
-            f"away from the fixed point (error {theory.fixed_point:.3g})."
+            f"Unstable: a mode of the mean update grows e-fold every {count(time, 'step')}, "
+            f"away from the fixed point (error {number(theory.fixed_point)})."
         )
     elif time > figure.steps / 5.0:
         notes.append(
-            f"Stable but slow: its slowest mode shrinks e-fold in {time:,.0f} steps; "
-            f"the fixed point has error {theory.fixed_point:.4g}."
+            f"Stable but slow: its slowest mode shrinks e-fold in {count(time, 'step')}; "
+            f"the fixed point has error {number(theory.fixed_point)}."
         )
     elif theory.fixed_point > 1.5 * theory.best + ZERO:
         notes.append(
-            f"Its fixed point has error {theory.fixed_point:.4g}, "
-            f"the best linear fit {theory.best:.4g}."
+            f"Its fixed point has error {number(theory.fixed_point)}, "
+            f"the best linear fit {number(theory.best)}."
         )
     return " ".join(notes)

@@ -9,7 +9,7 @@ decides its numbers (`base.identity`), from the problem's arrays to the law and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -59,6 +59,12 @@ class Numbers:
     diverged: Longs
 
 
+def updates(spec: Spec, block: StudyBlock) -> int:
+    """The learner-updates of a block."""
+    task = spec.tasks[block.task]
+    return len(block.learners) * len(block.seeds) * task.problem.n_policies * task.steps
+
+
 def grid_blocks(spec: Spec) -> list[StudyBlock]:
     """All blocks of the study's grid."""
     seeds = range(spec.file.seeds)
@@ -93,10 +99,10 @@ def _blocks(
         title = f"{label}-{file_name(group[0].name, laws)}"
         size = _lanes(task, group)
         for begin in range(0, len(group), size):
-            some = tuple(group[begin : begin + size])
-            for part in _parts(task, len(some), seeds):
-                fingerprint = _fingerprint(spec, task, some, part)
-                yield StudyBlock(stage, index, number, some, part, fingerprint, task.label, title)
+            chosen = tuple(group[begin : begin + size])
+            for part in _parts(task, len(chosen), seeds):
+                fingerprint = _fingerprint(spec, task, chosen, part)
+                yield StudyBlock(stage, index, number, chosen, part, fingerprint, task.label, title)
                 number += 1
 
 
@@ -116,7 +122,7 @@ def _parts(task: Task, lanes: int, seeds: Sequence[int]) -> list[tuple[int, ...]
     """The seeds in equal parts, each within the limit of work."""
     each = float(task.steps) * task.problem.n_features * task.problem.n_policies * lanes
     parts = int(min(len(seeds), -(-each * len(seeds) // WORK)))
-    return [tuple(int(s) for s in some) for some in np.array_split(np.array(seeds), parts)]
+    return [tuple(int(s) for s in chosen) for chosen in np.array_split(np.array(seeds), parts)]
 
 
 def _fingerprint(spec: Spec, task: Task, learners: Sequence[Learner], seeds: Sequence[int]) -> str:
@@ -148,12 +154,7 @@ def _setup(spec: Spec, index: int) -> RunSetup:
     return RunSetup(task.problem, task.points, spec.measures, instance)
 
 
-def compute(
-    spec: Spec,
-    block: StudyBlock,
-    stop: threading.Event | None = None,
-    report: Callable[[int], None] = lambda updates: None,
-) -> Numbers | None:
+def compute(spec: Spec, block: StudyBlock, stop: threading.Event | None = None) -> Numbers | None:
     """Run a block. None if `stop` was set on the way."""
     halt = stop or threading.Event()
     setup = _setup(spec, block.task)
@@ -163,14 +164,14 @@ def compute(
     errors, diverged = np.empty(shape), np.empty(shape[:2], dtype=np.int64)
     never = np.iinfo(np.int64).max
     for i, seed in enumerate(block.seeds):
-        outcome = run_seed(setup, seed, groups, halt, report)
+        outcome = run_seed(setup, seed, groups, halt, lambda updates: None)
         if halt.is_set():
             return None
         order = np.argsort(outcome.numbers)
         found = outcome.errors[:, :, order].reshape(*outcome.errors.shape[:2], runs, policies)
         with np.errstate(over="ignore"):  # a mean beyond the range is infinite
             errors[:, i] = found.mean(axis=3).transpose(2, 1, 0)
-        gone = outcome.diverged[order].reshape(runs, policies)
-        first = np.where(gone < 0, never, gone).min(axis=1)
+        divergence = outcome.diverged[order].reshape(runs, policies)
+        first = np.where(divergence < 0, never, divergence).min(axis=1)
         diverged[:, i] = np.where(first == never, -1, first)
     return Numbers(errors, spec.tasks[block.task].mean(errors), diverged)

@@ -7,9 +7,9 @@
 
 A file has one row per run: `problem`, `run` (the learner as text), `seed`, `diverged` (the step,
 or null), and for every measure m `auc_m` (the mean over the run, see `Task.mean`), `final_m` and
-`curve_m` (32-bit numbers; infinite once diverged). It appears whole or not at all, carries its
-block's fingerprint and a hash of all its other bytes, and holds no time stamp: the same block is
-the same file, byte for byte. Files with other names are never read.
+`curve_m` (32-bit numbers; infinite once diverged). It appears whole or not at all, holds its
+block's fingerprint and a hash of its rows in the metadata, and no time stamp: the same block is the
+same file, byte for byte. Files with other names are never read.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ TEMPORARY = re.compile(  # what a killed run leaves behind
     r"\.(study-\w{8}\.toml|provenance-\w{8}\.json|.+-\w{8}\.parquet)"
 )
 BLOCK = re.compile(r".+-\d{4,}-[0-9a-f]{12}\.parquet")
-KEY = b"steadytd.block"
-SEAL = "steadytd.sha256"  # the key of the hash
-BLANK = b"0" * 64  # what stands for the hash while it is taken
-MARK = b"sha256:"  # the hash follows; the last one in the file counts
+FINGERPRINT, ROWS = b"steadytd.block", b"steadytd.rows"  # keys of the metadata
 
 
 def table(block: StudyBlock, numbers: Numbers, measures: tuple[str, ...]) -> pa.Table:
@@ -47,12 +44,12 @@ def table(block: StudyBlock, numbers: Numbers, measures: tuple[str, ...]) -> pa.
 
     runs, seeds, _, points = numbers.errors.shape
     rows = runs * seeds
-    gone = numbers.diverged.reshape(rows)
+    diverged = numbers.diverged.reshape(rows)
     columns: dict[str, Any] = {
         "problem": pa.array([block.label] * rows),
         "run": pa.array([str(x) for x in block.learners for _ in block.seeds]),
         "seed": pa.array(np.tile(np.array(block.seeds, dtype=np.int64), runs)),
-        "diverged": pa.array(gone, mask=gone < 0),
+        "diverged": pa.array(diverged, mask=diverged < 0),
     }
     for i, measure in enumerate(measures):
         curve = numbers.errors[:, :, i].reshape(rows, points)
@@ -62,7 +59,8 @@ def table(block: StudyBlock, numbers: Numbers, measures: tuple[str, ...]) -> pa.
             flat = pa.array(curve.astype(np.float32).reshape(-1))
         columns[f"curve_{measure}"] = pa.FixedSizeListArray.from_arrays(flat, points)
     made = pa.table(columns)
-    return made.replace_schema_metadata({KEY: block.fingerprint.encode()})
+    metadata = {FINGERPRINT: block.fingerprint.encode(), ROWS: _hash(made)}
+    return made.replace_schema_metadata(metadata)
 
 
 def to_bytes(rows: pa.Table) -> bytes:
@@ -72,30 +70,24 @@ def to_bytes(rows: pa.Table) -> bytes:
 
     sink = pa.BufferOutputStream()
     encoding = {name: "BYTE_STREAM_SPLIT" for name in rows.column_names if name.startswith("auc_")}
-    with pq.ParquetWriter(
-        sink, rows.schema, compression="zstd", use_dictionary=["problem", "run"],
+    pq.write_table(
+        rows, sink, compression="zstd", use_dictionary=["problem", "run"],
         column_encoding=encoding, write_page_checksum=True,
-    ) as writer:  # fmt: skip
-        writer.write_table(rows)
-        writer.add_key_value_metadata({SEAL: (MARK + BLANK).decode()})
-    before, _, behind = _around_seal(bytes(sink.getvalue()))
-    return before + _hash(before, behind) + behind
+    )  # fmt: skip
+    return bytes(sink.getvalue())
 
 
-def _around_seal(content: bytes) -> tuple[bytes, bytes, bytes]:
-    """What stands before the hash, the hash, and what stands behind it."""
-    begin = content.rfind(MARK) + len(MARK)
-    return content[:begin], content[begin : begin + len(BLANK)], content[begin + len(BLANK) :]
+def _hash(rows: pa.Table) -> bytes:
+    """A hash of all names, types and values; a null is hashed as -1, whatever lies under it."""
+    import pyarrow.compute as pc
 
-
-def _hash(before: bytes, behind: bytes) -> bytes:
-    return hashlib.sha256(before + BLANK + behind).hexdigest().encode()
-
-
-def whole(content: bytes) -> bool:
-    """Whether a file is, to the last bit, as it was written."""
-    before, seal, behind = _around_seal(content)
-    return seal == _hash(before, behind)
+    place = rows.column_names.index("diverged")
+    full = rows.set_column(place, "diverged", pc.fill_null(rows["diverged"], -1))
+    [batch] = full.replace_schema_metadata(None).combine_chunks().to_batches()
+    types = {one.name: str(getattr(one.type, "value_type", one.type)) for one in batch.schema}
+    found = hashlib.sha256(str(types).encode())
+    found.update(batch.serialize())
+    return found.hexdigest().encode()
 
 
 def save(directory: Path, block: StudyBlock, content: bytes) -> None:
@@ -114,35 +106,36 @@ def plain_disk_errors(directory: Path) -> Iterator[None]:
         raise disk_error(error, directory, remark) from error
 
 
-def read(path: Path) -> pa.Table:
-    """The rows of a file: `InputError` if it is damaged."""
+def load(path: Path, block: StudyBlock) -> pa.Table:
+    """A block's rows: `InputError` if the file is damaged, or not exactly that block's."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         content = path.read_bytes()
-        if not whole(content):
-            raise InputError(f"'{path}' is damaged (its bytes are not those that were written)")
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        if file.metadata.row_group(0).num_columns != file.metadata.num_columns:
+            raise ValueError("a row group lacks columns")  # Arrow would crash
         # in this thread: one of Arrow's may let go of `content` when Python has already ended, and
         # the process is then aborted
-        return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-    except (OSError, pa.ArrowException) as error:
+        rows = file.read(use_threads=False)
+        metadata = rows.schema.metadata or {}
+        damaged = metadata.get(ROWS) != _hash(rows)
+    except Exception as error:  # damage raises errors of many kinds
         reason = str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"'{path}' is damaged ({reason})") from None
-
-
-def load(path: Path, block: StudyBlock) -> pa.Table:
-    """A block's rows, checked: `InputError` if the file is not exactly that block's."""
-    rows = read(path)
-    metadata = rows.schema.metadata or {}
-    if metadata.get(KEY) != block.fingerprint.encode():
+    if metadata.get(FINGERPRINT) != block.fingerprint.encode():
         raise InputError(f"'{path}' is not a result of this study")
+    if damaged:
+        raise InputError(f"'{path}' is damaged (its rows are not those that were written)")
     if rows.num_rows != len(block.learners) * len(block.seeds):
         raise InputError(f"'{path}' has {rows.num_rows} rows instead of those of its block")
     return rows
 
 
-def standing(directory: Path, blocks: list[StudyBlock]) -> tuple[list[StudyBlock], list[str]]:
+def finished_blocks(
+    directory: Path, blocks: list[StudyBlock]
+) -> tuple[list[StudyBlock], list[str]]:
     """Which blocks are finished, and remarks on files that are damaged or do not belong."""
     finished, remarks = [], []
     for block in blocks:

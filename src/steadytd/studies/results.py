@@ -99,8 +99,8 @@ class StudyResults(Displayable):
         import pyarrow as pa
 
         blocks = self.finished if stage == "grid" else self._confirmed
-        wanted = list(columns) if columns else self._columns
-        parts = [self._load(block).select(wanted) for block in blocks]
+        names = list(columns) if columns else self._columns
+        parts = [self._load(block).select(names) for block in blocks]
         if not parts:
             raise InputError(
                 f"'{self.directory}' has no finished block of the {stage} yet; run the study."
@@ -240,8 +240,8 @@ def _mean_errors(results: StudyResults) -> Iterator[tuple[int, str, pl.DataFrame
     column = f"{confirm.by}_{confirm.measure}"
     if not results.finished:
         results.rows()  # says that there is nothing
-    for (task, _), some in groupby(results.finished, lambda b: (b.task, id(b.learners))):
-        blocks = list(some)
+    for (task, _), group in groupby(results.finished, lambda b: (b.task, id(b.learners))):
+        blocks = list(group)
         rows = pa.concat_tables([results._load(b).select(["run", column]) for b in blocks])
         frame = pl.DataFrame(pl.from_arrow(rows.replace_schema_metadata(None)))
         means = frame.group_by("run", maintain_order=True).agg(pl.col(column).mean())

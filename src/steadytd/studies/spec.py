@@ -5,7 +5,8 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import (
@@ -29,7 +30,7 @@ from steadytd.problems import is_family
 from steadytd.problems import problem as make_problem
 from steadytd.runs.measures import MEASURES
 from steadytd.runs.run import numbered
-from steadytd.studies.grid import GridError, points
+from steadytd.studies.grid import Axis, Condition, ConditionError, Strict, Value, points
 from steadytd.studies.lines import line_of
 
 if TYPE_CHECKING:
@@ -58,12 +59,6 @@ def _count(least: int, most: int = LARGEST) -> BeforeValidator:
 
 Count = Annotated[int, _count(1)]
 PerDecade = Annotated[int, _count(0, 1000)]
-
-
-class Strict(BaseModel):
-    """A part of a study file: unknown keys are mistakes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ProblemEntry(Strict):
@@ -105,10 +100,11 @@ class Grid(BaseModel):
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Axis]
 
     name: str
     on: list[str] | None = None
-    when: list[dict[str, Any]] = Field(default_factory=list)
+    when: list[Condition] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
@@ -119,9 +115,9 @@ class Grid(BaseModel):
         return {"name": name.strip(), **parse_params(name.strip(), rest)}
 
     @property
-    def axes(self) -> Mapping[str, Any]:
+    def axes(self) -> Mapping[str, list[Value]]:
         """The axes of the grid."""
-        return self.model_extra or {}
+        return self.__pydantic_extra__
 
     def learners(self) -> list[Learner]:
         """All learners of the grid."""
@@ -245,8 +241,8 @@ class Spec:
     @property
     def fresh_seeds(self) -> int:
         """How many seeds the best configurations are run on again."""
-        wanted = self.file.confirm.seeds
-        return self.file.seeds if wanted is None else wanted
+        seeds = self.file.confirm.seeds
+        return self.file.seeds if seeds is None else seeds
 
     @property
     def fresh_updates(self) -> int:
@@ -257,8 +253,39 @@ class Spec:
         )
 
 
+def load_spec(path: str | Path) -> Spec:
+    """Read and check a study file; a bare name means one that comes with the package."""
+    source = Path(path)
+    if not source.is_file() and str(path) in _shipped():
+        source = _shipped()[str(path)]
+    try:
+        text = source.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if source.suffix:
+            raise InputError(f"there is no study file '{source}'.") from None
+        raise unknown("study", source, _shipped()) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the study file '{source}': {error}.") from None
+    return parse_spec(text, source.stem, str(source))
+
+
+def studies() -> dict[str, str]:
+    """Every study that comes with the package, with its title."""
+    texts = {name: path.read_text(encoding="utf-8") for name, path in _shipped().items()}
+    return {name: str(tomllib.loads(text).get("title", "")) for name, text in texts.items()}
+
+
+def _shipped() -> dict[str, Path]:
+    """The studies that come with the package, by name; in a clone they stand beside the sources."""
+    here = Path(__file__).resolve().parent
+    places = (here / "files", here.parents[2] / "studies")
+    found = next((place for place in places if place.is_dir()), here)
+    return {path.stem: path for path in sorted(found.glob("*.toml"))}
+
+
 def parse_spec(text: str, name: str, where: str = "the study") -> Spec:
     """Check a study given as TOML text; mistakes are named with their line and key."""
+    source = _Source(text, where)
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -266,73 +293,43 @@ def parse_spec(text: str, name: str, where: str = "the study") -> Spec:
     try:
         file = StudyFile.model_validate(content)
     except ValidationError as error:
-        raise _located(text, where, error) from None
-    tasks = _tasks(text, where, file)
+        raise source.validation_error(error) from None
+    tasks = _tasks(source, file)
     if file.confirm.measure not in file.errors:
-        raise _at(text, where, ["confirm", "measure"], f"the study records {', '.join(file.errors)}"
-                  f", not {file.confirm.measure!r}; name one of them.")  # fmt: skip
+        message = f"the study records {', '.join(file.errors)}, not {file.confirm.measure!r}"
+        raise source.error(["confirm", "measure"], f"{message}; name one of them.")
     return Spec(name=name, text=text, file=file, tasks=tasks)
 
 
-def _tasks(text: str, where: str, file: StudyFile) -> tuple[Task, ...]:
-    if (file.problem is None) == (not file.problems):
-        raise InputError(
-            f'{where}: name what to run on, either `problem = "NAME"` or [[problems]], not both.'
-        )
-    entries = file.problems or [ProblemEntry(name=str(file.problem))]
-    tasks: list[Task] = []
-    for i, entry in enumerate(entries):
-        place: list[str | int] = ["problems", i] if file.problems else ["problem"]
-        steps = entry.steps or file.steps
-        if steps is None:
-            raise _at(text, where, place, "steps is missing; say how many steps a run takes.")
-        label = entry.label or entry.name
-        if label in [task.label for task in tasks]:
-            raise _at(text, where, place, f"two problems are called '{label}'; give one a label.")
-        every = entry.every or file.every or max(1, steps // 100)
-        problem = make_problem(entry.name, **entry.options)
-        dense = file.per_decade if entry.per_decade is None else entry.per_decade
-        if steps // every > MOST_POINTS:
-            raise _at(text, where, place, f"a curve would have {steps // every:,} points, more "
-                      f"than {MOST_POINTS:,}; record fewer with a larger `every`.")  # fmt: skip
-        task = Task(label, problem, entry.name, entry.options, steps, every, dense, ())
-        learners = _learners(text, where, file, task)
-        if not learners:
-            raise _at(text, where, place, f"no learner is to run on '{label}'; see `on`.")
-        tasks.append(replace(task, learners=learners))
-        if (runs := sum(len(task.learners) for task in tasks)) > MOST_RUNS:
-            raise _at(text, where, ["learners"], f"the study has at least {runs:,} configurations, "
-                      f"more than {MOST_RUNS:,}; leave some out, or make two studies.")  # fmt: skip
-    labels = [task.label for task in tasks]
-    for i, grid in enumerate(file.learners):
-        for name in grid.on or []:
-            if name not in labels:
-                problem_error = unknown("problem of this study:", name, labels)
-                raise _at(text, where, ["learners", i, "on"], str(problem_error))
-    return tuple(tasks)
+class _Source(NamedTuple):
+    """The text of a study and its name, to say where a mistake is."""
 
+    text: str
+    where: str
 
-def _learners(text: str, where: str, file: StudyFile, task: Task) -> tuple[Learner, ...]:
-    """All configurations for one problem, each once, with numbers in place of "auto"."""
-    found: dict[str, Learner] = {}
-    for i, grid in enumerate(file.learners):
-        if grid.on is not None and task.label not in grid.on:
-            continue
-        try:
-            for numbers in numbered(task.problem, grid.learners(), task.family):
-                found.setdefault(str(numbers), numbers)
-        except GridError as error:
-            raise _at(text, where, ["learners", i, *error.key], str(error)) from None
-        except InputError as error:
-            key = next((k for k in grid.axes if {k, f"'{k}';"} & set(str(error).split())), "name")
-            raise _at(text, where, ["learners", i, key], str(error)) from None
-    return tuple(found.values())
+    def error(self, path: Sequence[str | int], message: str) -> InputError:
+        """The error for a key, with its line."""
+        line = line_of(self.text, path)
+        place = f"{self.where}, line {line}" if line else self.where
+        return InputError(f"{place}, {dotted(path)}: {message}")
 
-
-def _at(text: str, where: str, path: Sequence[str | int], message: str) -> InputError:
-    line = line_of(text, path)
-    place = f"{where}, line {line}" if line else where
-    return InputError(f"{place}, {dotted(path)}: {message}")
+    def validation_error(self, error: ValidationError) -> InputError:
+        """The first mistake that Pydantic found, in our words."""
+        first = error.errors(include_url=False)[0]
+        path = list(first["loc"])
+        message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            parts: dict[object, type[Strict]] = {"problems": ProblemEntry, "confirm": Confirm}
+            owner = parts.get(path[0], StudyFile) if len(path) > 1 else StudyFile
+            message = str(unknown("key", str(path[-1]), owner.model_fields))
+        elif first["type"] == "missing":
+            message = f"{path[-1]} is missing; a study needs it."
+        elif first["type"] in KINDS:
+            expected = KINDS[first["type"]].format(key=path[-1], **first.get("ctx", {}))
+            message = f"must be {expected}, got {first['input']!r:.60}."
+        elif not message.endswith("."):
+            message = f"{message}, got {first['input']!r}."
+        return self.error(path, message)
 
 
 def dotted(path: Sequence[str | int]) -> str:
@@ -345,22 +342,68 @@ def dotted(path: Sequence[str | int]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _located(text: str, where: str, error: ValidationError) -> InputError:
-    """The first mistake that Pydantic found, in our words."""
-    first = error.errors(include_url=False)[0]
-    path = list(first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        parts: dict[object, type[Strict]] = {"problems": ProblemEntry, "confirm": Confirm}
-        known = (
-            parts.get(path[0], StudyFile).model_fields if len(path) > 1 else StudyFile.model_fields
+def _tasks(source: _Source, file: StudyFile) -> tuple[Task, ...]:
+    if (file.problem is None) == (not file.problems):
+        raise InputError(
+            f'{source.where}: name what to run on, either `problem = "NAME"` or [[problems]], not '
+            "both."
         )
-        message = str(unknown("key", str(path[-1]), known))
-    elif first["type"] == "missing":
-        message = f"{path[-1]} is missing; a study needs it."
-    elif first["type"] in KINDS:
-        wanted = KINDS[first["type"]].format(key=path[-1], **first.get("ctx", {}))
-        message = f"must be {wanted}, got {first['input']!r:.60}."
-    elif not message.endswith("."):
-        message = f"{message}, got {first['input']!r}."
-    return _at(text, where, path, message)
+    entries = file.problems or [ProblemEntry(name=str(file.problem))]
+    tasks: dict[str, Task] = {}
+    for i, entry in enumerate(entries):
+        place: list[str | int] = ["problems", i] if file.problems else ["problem"]
+        task = _task(source, place, file, entry)
+        if task.label in tasks:
+            message = f"two problems are called '{task.label}'; give one a label."
+            raise source.error(place, message)
+        tasks[task.label] = task
+        if (runs := sum(len(task.learners) for task in tasks.values())) > MOST_RUNS:
+            message = f"the study has at least {runs:,} configurations, more than {MOST_RUNS:,}"
+            raise source.error(["learners"], f"{message}; leave some out, or make two studies.")
+    for i, grid in enumerate(file.learners):
+        for name in grid.on or []:
+            if name not in tasks:
+                error = unknown("problem of this study:", name, tasks)
+                raise source.error(["learners", i, "on"], str(error))
+    return tuple(tasks.values())
+
+
+def _task(source: _Source, place: list[str | int], file: StudyFile, entry: ProblemEntry) -> Task:
+    steps = entry.steps or file.steps
+    if steps is None:
+        raise source.error(place, "steps is missing; say how many steps a run takes.")
+    every = entry.every or file.every or max(1, steps // 100)
+    if steps // every > MOST_POINTS:
+        message = f"a curve would have {steps // every:,} points, more than {MOST_POINTS:,}"
+        raise source.error(place, f"{message}; record fewer with a larger `every`.")
+    task = Task(
+        label=entry.label or entry.name,
+        problem=make_problem(entry.name, **entry.options),
+        name=entry.name,
+        options=entry.options,
+        steps=steps,
+        every=every,
+        per_decade=file.per_decade if entry.per_decade is None else entry.per_decade,
+        learners=(),
+    )
+    learners = _learners(source, file, task)
+    if not learners:
+        raise source.error(place, f"no learner is to run on '{task.label}'; see `on`.")
+    return replace(task, learners=learners)
+
+
+def _learners(source: _Source, file: StudyFile, task: Task) -> tuple[Learner, ...]:
+    """All configurations for one problem, each once, with numbers in place of "auto"."""
+    found: dict[str, Learner] = {}
+    for i, grid in enumerate(file.learners):
+        if grid.on is not None and task.label not in grid.on:
+            continue
+        try:
+            for numbers in numbered(task.problem, grid.learners(), task.family):
+                found.setdefault(str(numbers), numbers)
+        except ConditionError as error:
+            raise source.error(["learners", i, "when"], str(error)) from None
+        except InputError as error:
+            key = next((k for k in grid.axes if {k, f"'{k}';"} & set(str(error).split())), "name")
+            raise source.error(["learners", i, key], str(error)) from None
+    return tuple(found.values())

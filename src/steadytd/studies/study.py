@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+import tomli_w
 
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
 from steadytd.base.wording import visible
-from steadytd.engine.learner import Learner
-from steadytd.studies import dataset, local
-from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
-from steadytd.studies.cluster import Address, cluster
-from steadytd.studies.local import Submit
+from steadytd.studies import dataset
+from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks, updates
+from steadytd.studies.engines import Address, Submit, cluster
+from steadytd.studies.engines import threads as over_threads
 from steadytd.studies.results import StudyResults, choose_best, load_study
-from steadytd.studies.source import load_spec
-from steadytd.studies.spec import Spec, parse_spec
-from steadytd.studies.toml import toml
+from steadytd.studies.spec import Spec, load_spec, parse_spec
 
 ENGINES = ("local", "dask")
 LOCK = ".lock"
@@ -43,7 +42,7 @@ def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
     <study mine: 2 configurations on baird>
     """
     if isinstance(source, Mapping):
-        return Study(parse_spec(toml(source), name or "study", "the study"))
+        return Study(parse_spec(_toml(source), name or "study", "the study"))
     if not isinstance(source, str | Path):
         raise InputError(
             "a study is the path of a file, a name such as 'quick', or a dictionary, got "
@@ -51,6 +50,28 @@ def study(source: str | Path | Mapping[str, object], name: str = "") -> Study:
         )
     spec = load_spec(source)
     return Study(replace(spec, name=name) if name else spec)
+
+
+def _toml(content: Mapping[str, object]) -> str:
+    """A dictionary as the text of a study file, in which axes that are ranges come last."""
+    try:
+        return tomli_w.dumps(_plain(content))
+    except (TypeError, AttributeError) as error:
+        raise InputError(
+            "a study's keys must be texts, and its values numbers, texts, lists or dictionaries "
+            f"({error}), got {content!r:.80}."
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, ranges, tuples and paths as TOML has them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple | range):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,7 +115,7 @@ class Study(Displayable):
         Finished blocks in `out` (default: results/NAME) are kept, unless `fresh`; `engine="dask"`
         runs the blocks on a Dask cluster at `address`, or on one of this machine's processes. The
         numbers do not depend on the engine or on `threads`. `progress(done, total)` gets
-        learner-updates, `say` short remarks on what was found in the directory.
+        learner-updates after each block, `say` short remarks on what was found in the directory.
         """
         if engine not in ENGINES:
             raise unknown("engine", engine, ENGINES)
@@ -103,20 +124,19 @@ class Study(Displayable):
         workers = os.cpu_count() or 1 if threads is None else whole("threads", threads, 1)
         directory = self._directory(out)
         self._require_usable(directory, fresh)  # before anything is made there
-        meter = _Meter(self.spec, progress)
-        on = cluster(address, workers) if engine == "dask" else local.threads(workers, meter.add)
+        on = cluster(address, workers) if engine == "dask" else over_threads(workers)
         with on as submit:  # first: without Dask, or a scheduler, the directory stays as it is
             output_directory(directory)
             with _only_run(directory):
                 self._prepare(directory, fresh)
-                return self._stages(directory, meter, say, submit)
+                return self._stages(directory, progress or (lambda done, total: None), say, submit)
 
     def _require_usable(self, directory: Path, fresh: bool) -> None:
         """Complain if the directory is not empty, and not this study's."""
-        kept = directory / "study.toml"
-        if kept.exists():
+        saved = directory / "study.toml"
+        if saved.exists():
             if not fresh:
-                _require_same(kept, self.spec)
+                _require_same(saved, self.spec)
         elif directory.is_dir() and not _ours(directory):
             raise InputError(
                 f"'{directory}' holds other files and no study; name an empty or new directory."
@@ -132,75 +152,38 @@ class Study(Displayable):
             write_whole(directory / "study.toml", self.spec.text)
             dataset.write_provenance(directory)
 
-    def _stages(self, directory: Path, meter: _Meter, say: Say, submit: Submit) -> StudyResults:
+    def _stages(
+        self, directory: Path, progress: Progress, say: Say, submit: Submit
+    ) -> StudyResults:
         """The grid, then the best configurations of each learner on fresh seeds."""
-        blocks = grid_blocks(self.spec)
-        self._stage(directory, blocks, meter, say, submit)
-        best = choose_best(StudyResults.of(directory, self.spec, blocks))
-        meter.confirming(best)
-        self._stage(directory, confirm_blocks(self.spec, best), meter, say, submit)
-        return StudyResults.of(directory, self.spec, blocks)
+        grid = grid_blocks(self.spec)
+        later = self.spec.fresh_updates  # an estimate until the best are known
+        self._stage(directory, grid, lambda done, total: progress(done, total + later), say, submit)
+        before = self.spec.updates
+        fresh = confirm_blocks(self.spec, choose_best(StudyResults.of(directory, self.spec, grid)))
+        self._stage(
+            directory, fresh, lambda done, total: progress(before + done, before + total), say,
+            submit,
+        )  # fmt: skip
+        return StudyResults.of(directory, self.spec, grid)
 
     def _stage(
-        self, directory: Path, blocks: list[StudyBlock], meter: _Meter, say: Say, submit: Submit
-    ) -> None:
-        finished, remarks = dataset.standing(directory, blocks)
+        self, directory: Path, blocks: list[StudyBlock], progress: Progress, say: Say,
+        submit: Submit,
+    ) -> None:  # fmt: skip
+        finished, remarks = dataset.finished_blocks(directory, blocks)
         for remark in remarks:
             say(remark)
         if finished:
             part = "grid" if blocks[0].stage == "grid" else "rerun on fresh seeds"
             say(f"{len(finished)} of {len(blocks)} blocks of the {part} are finished.")
-        done = {block.fingerprint for block in finished}
-        for block in finished:
-            meter.skip(block)
-        waiting = [block for block in blocks if block.fingerprint not in done]
-        for block, content in submit(self.spec, waiting):
+        known = {block.fingerprint for block in finished}
+        total = sum(updates(self.spec, block) for block in blocks)
+        done = sum(updates(self.spec, block) for block in finished)
+        for block, content in submit(self.spec, [b for b in blocks if b.fingerprint not in known]):
             dataset.save(directory, block, content)
-            meter.finish(block)
-
-
-@dataclass
-class _Meter:
-    """Counts learner-updates, those of finished blocks included."""
-
-    spec: Spec
-    progress: Progress | None
-    total: int = field(init=False)
-    done: int = 0
-    live: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        self.total = self.spec.updates + self.spec.fresh_updates
-
-    def updates(self, block: StudyBlock) -> int:
-        task = self.spec.tasks[block.task]
-        return len(block.learners) * len(block.seeds) * task.problem.n_policies * task.steps
-
-    def add(self, updates: int) -> None:
-        """While a block runs on this machine."""
-        self.live = True
-        self._count(updates)
-
-    def finish(self, block: StudyBlock) -> None:
-        """A block is done; those of a cluster are counted as a whole."""
-        if not self.live:
-            self._count(self.updates(block))
-
-    def skip(self, block: StudyBlock) -> None:
-        """A block need not run."""
-        self.total -= self.updates(block)
-
-    def confirming(self, best: Sequence[tuple[int, Learner]]) -> None:
-        """The second stage is known: a learner that always diverged has no part in it."""
-        blocks = confirm_blocks(self.spec, best)
-        self.total += sum(self.updates(block) for block in blocks) - self.spec.fresh_updates
-
-    def _count(self, updates: int) -> None:
-        if self.progress is not None:
-            with self.lock:
-                self.done += updates
-                self.progress(self.done, max(self.total, self.done))
+            done += updates(self.spec, block)
+            progress(done, total)
 
 
 @contextmanager
@@ -232,16 +215,16 @@ def _ours(directory: Path) -> bool:
     )
 
 
-def _require_same(kept: Path, spec: Spec) -> None:
+def _require_same(saved: Path, spec: Spec) -> None:
     """Complain, key by key, if the directory's study is another one than `spec`."""
     try:
-        before = load_spec(kept)
+        before = load_spec(saved)
     except InputError as error:
         raise InputError(f"{error} It cannot be resumed; use --fresh.") from None
     differences = list(_differences(before, spec))
     if differences:
         raise InputError(
-            f"the study has changed since '{kept.parent}' was begun: {'; '.join(differences)}. "
+            f"the study has changed since '{saved.parent}' was begun: {'; '.join(differences)}. "
             "Its results do not fit together: name another directory with --out, or discard the "
             "old results with --fresh."
         )

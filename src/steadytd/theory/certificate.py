@@ -22,13 +22,12 @@ from steadytd.base.wording import visible
 from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem
+from steadytd.theory.advice import advise
 from steadytd.theory.analysis import Analysis
 from steadytd.theory.cure import Cure
 from steadytd.theory.cures import cures_of
 from steadytd.theory.proof.make import prove
-from steadytd.theory.words.advice import advise
-from steadytd.theory.words.overview import overview
-from steadytd.theory.words.recommend import CODE, recommended
+from steadytd.theory.recommend import CODE, overview, recommended
 
 if TYPE_CHECKING:
     import polars as pl

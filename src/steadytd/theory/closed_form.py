@@ -20,14 +20,14 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, users_own
 from steadytd.base.wording import count
-from steadytd.engine.facts import CARRIED, fact_table, named
-from steadytd.engine.law import GENERAL, Function, Law, Value, arguments, call
+from steadytd.engine.facts import CARRIED, named
+from steadytd.engine.law import GENERAL, Law, Value, arguments, call
 from steadytd.engine.learner import Learner, variant_names
 from steadytd.learners import algorithm
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
-from steadytd.theory.exact import ALPHA, can_be_read, derived
+from steadytd.theory.exact import ALPHA, Steps, can_be_read, clocks_of, derived
 
 PROBLEMS, STATES, ACTIONS, FEATURES = 3, 4, 2, 3
 SAME = 1e-9  # of the sizes that are added up: both are exact but for rounding
@@ -273,16 +273,10 @@ class MeanStep:
         self.law, self.n_features, self.alpha = learner.law, task.n_features, alpha
         m = task.base.moments()
         self.values = {**learner.values, "alpha": alpha}
-        s, a, s_next = np.nonzero(m.d[:, None, None] * m.mu[:, :, None] * m.P)
+        s, a, s_next, facts = Steps.of(m, m.d)
         row, row_next = task.rows(s, a, s_next, 0)
         self.x, self.x_next = task.table[row], task.table[row_next]
         frequency = m.d[s] * m.mu[s, a] * m.P[s, a, s_next]
-        pi, mu = m.pi[s, a], m.mu[s, a]
-        peaks = np.maximum(m.pi, m.mu)[m.mu > 0.0]
-        facts = fact_table(
-            reward=m.r[s, a, s_next], gamma_next=m.gamma[s, a, s_next], rho=pi / mu, pi=pi, mu=mu,
-            interest=m.interest[s], peak_min=peaks.min(), peak_max=peaks.max(),
-        )  # fmt: skip
         self.facts = [named(row) for row in facts]
         # pairs of consecutive transitions; `chance` is that of the first given the second
         self.before, self.now = np.nonzero(s_next[:, None] == s[None, :])
@@ -293,7 +287,7 @@ class MeanStep:
         asked_by_traces = {name for f in self.law.traces.values() for name in arguments(f)}
         self.trace_products = {n: p for n, p in self.law.products.items() if n in asked_by_traces}
         # what a law remembers, as one vector: its memory, then its traces
-        self.clocks = [name for name, f in self.law.memory.items() if self._is_clock(name, f)]
+        self.clocks = clocks_of(self.law)
         self.cycle = self._cycle()
         self.kept = [name for name in self.law.memory if name not in self.clocks]
         self.remembered = len(self.kept) + len(self.law.traces) * self.n_features
@@ -320,23 +314,15 @@ class MeanStep:
             self.steady = self._steady(y)
         return self.steady
 
-    def _is_clock(self, name: str, function: Function | None) -> bool:
-        return function is not None and set(arguments(function)) <= {name, *self.law.params}
-
     def _cycle(self) -> list[dict[str, float]]:
         """The values of the clocks, one after the other until they begin again."""
         now, cycle = dict.fromkeys(self.clocks, 0.0), list[dict[str, float]]()
         while len(cycle) < 2 or cycle[0] != cycle[-1]:
             if len(cycle) > CYCLE:
                 raise self._unknown("its memory does not begin again")
-            now = {n: call(self._moved(n), {**self.values, **now}) for n in self.clocks}
+            now = {n: call(f, {**self.values, **now}) for n, f in self.clocks.items()}
             cycle.append(now)
         return cycle[:-1]
-
-    def _moved(self, name: str) -> Function:
-        function = self.law.memory[name]
-        assert function is not None
-        return function
 
     def expectation(self) -> Expectation:
         """M and g of E[change of y] = alpha (g - M y), from its values at 0 and unit vectors."""

@@ -21,7 +21,6 @@ from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
-from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import Complexes, Rates, graded_rates, rates_of, same, scaled_solution
 from steadytd.theory.closed_form import closed_form, numbers_of
 
@@ -141,19 +140,6 @@ def mean_weights(problem: Task, learner: Learner, steps: int, policy: int = 0) -
             for factor in step_factors(0, steps, power, delay)[every - 1 :: every]:
                 y = y + alpha * factor * (e.g - e.M @ y)
     return np.asarray(y[: problem.n_features])
-
-
-def follow_on_growth(problem: Problem, policy: int = 0) -> float:
-    """By what factor a step multiplies the second moment of ETD's follow-on trace.
-
-    F <- gamma rho F + i gives E[F^2 | s'] a linear recursion with the matrix
-    sum_a pi^2/mu p gamma^2; from spectral radius 1 on, the variance of F is infinite.
-    """
-    m = problem.moments(policy)
-    squares = np.divide(m.pi**2, m.mu, out=np.zeros_like(m.pi), where=m.mu > 0.0)
-    squares[~problem.active_in(policy)] = 0.0
-    growth = np.einsum("sa,sat,sat->st", squares, m.P, m.gamma**2)
-    return float(np.abs(np.linalg.eigvals(growth)).max())
 
 
 def best_error(problem: Task, policy: int = 0) -> float:

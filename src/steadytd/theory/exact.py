@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, repeated
+from steadytd.base.arrays import Floats, Longs, repeated
 from steadytd.base.errors import InputError
 from steadytd.engine.facts import CARRIED, STEP_FACTS, fact_table, named
-from steadytd.engine.law import Law, Value, arguments, call
+from steadytd.engine.law import Function, Law, Value, arguments, call
 from steadytd.engine.learner import Learner
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
@@ -88,6 +88,32 @@ def can_be_read(law: Law, values: Mapping[str, Value]) -> bool:
     """
     past = law.traced(values) or law.memory or set(arguments(law.update)) & set(CARRIED)
     return not (past or law.maps or law.settled or law.block)
+
+
+class Steps(NamedTuple):
+    """Transitions (s, a, s') that mu can make, with their facts, one row each."""
+
+    s: Longs
+    a: Longs
+    s_next: Longs
+    facts: Floats
+
+    @staticmethod
+    def of(m: Moments, states: Floats) -> Steps:
+        """Those from the states whose weight is positive."""
+        s, a, s_next = np.nonzero(states[:, None, None] * m.mu[:, :, None] * m.P)
+        pi, mu, (low, high) = m.pi[s, a], m.mu[s, a], m.peaks
+        facts = fact_table(
+            reward=m.r[s, a, s_next], gamma_next=m.gamma[s, a, s_next], rho=pi / mu, pi=pi, mu=mu,
+            interest=m.interest[s], peak_min=low, peak_max=high,
+        )  # fmt: skip
+        return Steps(s, a, s_next, facts)
+
+
+def clocks_of(law: Law) -> dict[str, Function]:
+    """The memory that asks for nothing but itself and hyper-parameters: it counts steps."""
+    moving = {name: f for name, f in law.memory.items() if f is not None}
+    return {n: f for n, f in moving.items() if set(arguments(f)) <= {n, *law.params}}
 
 
 class AffineStep(NamedTuple):
@@ -162,23 +188,21 @@ def derived(law: Law, m: Moments, values: Mapping[str, Value]) -> Expectation:
     For a law whose steps can be read. Transitions with the same facts, as far as the law asks for
     them, are read once.
     """
-    s, a, t = np.nonzero(m.d[:, None, None] * m.mu[:, :, None] * m.P)
-    pi, mu, (low, high) = m.pi[s, a], m.mu[s, a], m.peaks
-    facts = fact_table(
-        reward=m.r[s, a, t], gamma_next=m.gamma[s, a, t], rho=pi / mu, pi=pi, mu=mu,
-        interest=m.interest[s], peak_min=low, peak_max=high,
-    )  # fmt: skip
+    transitions = Steps.of(m, m.d)
+    s, a, t = transitions[:3]
     products = m.Phi @ m.Phi.T
     squares = np.stack([products[s, s], products[s, t], products[t, t]], axis=1)
     inner = {n for n, pair in law.products.items() if not set(pair) & set(law.vectors)}
     told = [name in law.asked for name in STEP_FACTS] + [bool(inner & law.asked)] * len(SQUARES)
-    rows, kind = np.unique(np.hstack([facts, squares]) * told, axis=0, return_inverse=True)
+    rows, kind = np.unique(
+        np.hstack([transitions.facts, squares]) * told, axis=0, return_inverse=True
+    )
     names, known = (*STEP_FACTS, *SQUARES), {**values, "alpha": ALPHA}
     steps = []
     for row in rows:
         seen = dict(zip(names, row.tolist(), strict=True))
         steps.append(read_step(law, known, seen, seen))
-    often, n, d = m.d[s] * mu * m.P[s, a, t] / ALPHA, len(m.d), m.n_features
+    often, n, d = m.d[s] * m.mu[s, a] * m.P[s, a, t] / ALPHA, len(m.d), m.n_features
     at = {"x": s, "x_next": t}
     M = {(v, u): np.zeros((d, d)) for v in law.vectors for u in law.vectors}
     g = {v: np.zeros(d) for v in law.vectors}
@@ -221,15 +245,9 @@ def _moment_step(problem: Problem, learner: Learner, basis: Floats) -> Floats:
     n, S = 1 + size + len(rows), problem.n_states
     m = problem.moments()
     result = np.zeros((n, S, n, S))
-    for s, a, s_next in np.argwhere(m.mu[:, :, None] * m.P > 0.0):
-        pi, mu, (low, high) = m.pi[s, a], m.mu[s, a], m.peaks
-        (row,) = fact_table(
-            reward=m.r[s, a, s_next], gamma_next=m.gamma[s, a, s_next], rho=pi / mu, pi=pi, mu=mu,
-            interest=m.interest[s], peak_min=low, peak_max=high,
-        )  # fmt: skip
-        facts = named(row)
+    for s, a, s_next, row in zip(*Steps.of(m, np.ones(S)), strict=True):
         if problem.active[s]:
-            B, c = affine_step(learner, m.Phi[s], m.Phi[s_next], facts)
+            B, c = affine_step(learner, m.Phi[s], m.Phi[s_next], named(row))
             B, c = basis.T @ B @ basis, basis.T @ c
         else:
             B, c = np.eye(size), np.zeros(size)

@@ -24,6 +24,7 @@ from steadytd.engine.learner import Learner
 from steadytd.mdp.cached import cached
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
+from steadytd.theory.exact import clocks_of
 
 CYCLE = 10_000  # steps of a clock's cycle that are looked at
 LARGE = 600  # pairs beyond which only the largest eigenvalue is computed
@@ -51,18 +52,18 @@ def variance(problem: Problem, learner: Learner, policy: int = 0) -> Variance:
     growths = [0.0]
     if traces or own:
         steps = StepPairs.of(problem, policy)
-        growths += [steps.growth(_memory_multiple(f, name, learner)) for name, f in own.items()]
-        growths += [steps.growth(_trace_multiple(f, learner)) for f in traces]
+        growths += [steps.growth(_memory_parts(f, name, learner)) for name, f in own.items()]
+        growths += [steps.growth(_trace_parts(f, learner)) for f in traces]
     return Variance(max(growths))
 
 
 def _grows(learner: Learner, name: str) -> bool:
     """Whether a memory can grow by chance.
 
-    Not if it has a window, if it is a clock (it asks for itself and hyper-parameters only), or if
-    a clock restarts it: somewhere in the clock's cycle nothing of the old value is left.
+    Not if it has a window, if it is a clock, or if a clock restarts it: somewhere in the clock's
+    cycle nothing of the old value is left.
     """
-    law, clocks = learner.law, _clocks(learner)
+    law, clocks = learner.law, clocks_of(learner.law)
     if name in law.windows or name in clocks:
         return False
     function = law.memory[name]
@@ -78,13 +79,6 @@ def _grows(learner: Learner, name: str) -> bool:
         if zero == one:
             return False
     return True
-
-
-def _clocks(learner: Learner) -> dict[str, Function]:
-    """The memory that asks for itself and hyper-parameters only."""
-    law = learner.law
-    moving = {name: f for name, f in law.memory.items() if f is not None}
-    return {n: f for n, f in moving.items() if set(arguments(f)) <= {n, *law.params}}
 
 
 @cached(1024)
@@ -184,14 +178,12 @@ class StepPairs(NamedTuple):
         np.add.at(K, (self.after, self.before), -multiple * self.probability)
         return np.asarray(np.linalg.solve(K, added))
 
-    def growth(self, multiple: Function) -> float:
-        """The spectral radius of K, where `multiple(facts)` is (m, whether something is added)."""
-        found = [multiple(facts) for facts in self.facts]
-        squares = np.array([m * m for m, _ in found])[self.kind] * self.probability
-        added = np.array([bool(adds) for _, adds in found])[self.kind]
+    def growth(self, parts: Function) -> float:
+        """The spectral radius of K, where `parts(facts)` is the multiple m and what is added."""
+        multiple, added = self.each(parts)
         K = np.zeros((self.pairs, self.pairs))
-        np.add.at(K, (self.before, self.after), squares)
-        reached = _reached(K, np.unique(self.after[added]))
+        np.add.at(K, (self.before, self.after), multiple**2 * self.probability)
+        reached = _reached(K, np.unique(self.after[added != 0.0]))
         return _spectral_radius(K[np.ix_(reached, reached)])
 
 
@@ -219,19 +211,8 @@ def _reached(K: Floats, sources: Ints) -> Bools:
     return found[:-1]
 
 
-def _memory_multiple(function: Function, name: str, learner: Learner) -> Function:
-    """F <- m F + c, with the learner's other memory at 1."""
-    parts = _memory_parts(function, name, learner)
-
-    def multiple(facts: dict[str, float]) -> tuple[float, bool]:
-        m, c = parts(facts)
-        return m, c != 0.0
-
-    return multiple
-
-
 def _memory_parts(function: Function, name: str, learner: Learner) -> Function:
-    """m and c of F <- m F + c."""
+    """m and c of F <- m F + c, with the learner's other memory at 1."""
     others = dict.fromkeys(learner.law.memory, 1.0)
 
     def parts(facts: dict[str, float]) -> tuple[float, float]:
@@ -239,17 +220,6 @@ def _memory_parts(function: Function, name: str, learner: Learner) -> Function:
         return one - zero, zero
 
     return parts
-
-
-def _trace_multiple(function: Function, learner: Learner) -> Function:
-    """z <- decay z + scale x, with the learner's memory at 1."""
-    parts = _trace_parts(function, learner)
-
-    def multiple(facts: dict[str, float]) -> tuple[float, bool]:
-        decay, scale = parts(facts)
-        return float(decay), scale != 0.0
-
-    return multiple
 
 
 def _trace_parts(function: Function, learner: Learner) -> Function:

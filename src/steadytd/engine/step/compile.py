@@ -23,7 +23,7 @@ from steadytd.engine.law import Function, Law
 from steadytd.engine.step.layouts.lanes import loop_source
 from steadytd.engine.step.program import growth, law_functions
 
-USED = "steadytd.engine.step.driver", "steadytd.engine.step.history"  # by the loops
+USED = ("steadytd.engine.step.driver",)  # by the loops
 
 
 class Kernel:
@@ -33,11 +33,11 @@ class Kernel:
         self.enter, self.layout = module.enter, (module.SCRATCH, module.SHOWN)
 
     @cached_property
-    def loop(self) -> object:
+    def loop(self) -> int:
         """The loop as the driver takes it."""
         from steadytd.engine.step.driver import address
 
-        return address(self.enter) or self.enter
+        return address(self.enter)
 
     def __call__(self, *given: object) -> None:
         """Take steps; see `driver.run`."""

@@ -1,8 +1,7 @@
 """Runs the loop of any law from stop to stop, and notices the step at which a lane diverges.
 
 It is compiled once for all laws: it gets the loop as the address of its machine code, so a new law
-compiles its own few lines and nothing else. Where a version of Numba lacks what that needs
-(`base.numba_internals`), the loop is given as it is, and this is compiled with it.
+compiles its own few lines and nothing else.
 """
 
 from __future__ import annotations
@@ -11,11 +10,9 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
 from steadytd.base import numba_internals
 from steadytd.base.jit import compiled
-from steadytd.engine.law import Function
 from steadytd.engine.step.kernels import (
     Sought,
     copy,
@@ -41,24 +38,12 @@ _STEPS = [
 ENTRY = (*_STATE, *_STEPS, types.int64, types.int64, types.int64)  # what `enter` is given
 
 
-def address(enter: Any) -> int | None:
-    """Where the machine code of a loop lies, compiled or taken from disk; None if not known."""
+def address(enter: Any) -> int:
+    """Where the machine code of a loop is in memory, compiled or taken from disk."""
     return numba_internals.address(enter, ENTRY)
 
 
-def call(loop: Any, given: Any) -> None:
-    """Call a loop, which is a compiled function or the address of one."""
-    loop(*given)
-
-
-@overload(call, strict=False)  # annotations apart
-def _call(loop: Any, given: Any) -> Function:
-    if isinstance(loop, types.Integer):
-        return lambda loop, given: _call_address(loop, given)  # noqa: PLW0108
-    return lambda loop, given: loop(*given)
-
-
-_call_address = numba_internals.caller(ENTRY)  # another type is an error, never a wrong read
+call = numba_internals.caller(ENTRY)  # another type is an error, never a wrong read
 
 
 # Where a lane has left the finite range since the last stop, the driver goes back and repeats that

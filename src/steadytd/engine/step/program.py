@@ -530,22 +530,16 @@ def _written(program: Program, left: str, z: str, grown: Mapping[str, str]) -> K
     return Keep(name, tuple(terms))
 
 
-def only_active(law: Law) -> bool:
-    """Whether a step of the law with traces can be taken at the active features alone.
-
-    It cannot where a vector is mapped entry by entry, where a trace forgets what is older than
-    so many steps, and where whole vectors are added to or multiplied with other ones.
-    """
-    forgets = set(law.windows) & set(law.traces)
-    return bool(law.traces) and at_active_features(law) and not forgets
-
-
 def at_active_features(law: Law) -> bool:
-    """Whether a step of the law writes to active features and multiplies vectors, but no more."""
+    """Whether a step of the law, its traces included, can be taken at the active features alone.
+
+    It cannot where a vector is mapped entry by entry, where a trace or memory forgets what is older
+    than so many steps, and where whole vectors are added to or multiplied with other ones.
+    """
     across = any(b in law.vectors and b != v for v in law.vectors for b in law.writes[v])
     asked = [pair for name, pair in law.products.items() if name in law.asked]
     squares = any({left, right} <= set(law.vectors) for left, right in asked)
-    return law.block is None and not (across or squares or law.maps)
+    return law.block is None and not (across or squares or law.maps or law.windows)
 
 
 # ---- Validation

@@ -1,25 +1,25 @@
-"""The sums of a log's parts as tasks of a cluster: checkpointed, restartable, reduced as a tree.
+"""Both passes over a log's parts as tasks of a cluster: checkpointed, restartable.
 
-Merging strings pieces together and adds nothing, so the tree gives the same bits as one machine
-that takes the same parts in order. Online learners need the stream from beginning to end: this
-process follows them over all parts while the cluster takes the sums.
+Results of parts are put together in the order of the log, as on one machine that takes the same
+parts, so both give the same bits. Online learners need the stream from beginning to end: this
+process follows them over all parts while the cluster makes the first pass.
 
-A checkpoint holds its own identity (code, versions, features, plan, learners, and how the log is
-read) and a hash of the rows it was made from, taken while they were read. It is used again only if
-the identity is the one wanted and the rows, read and hashed once more, are the same. Beside these a
-part's checkpoint holds its sums, that of the online learners the state of their blocks.
+A checkpoint holds the arrays of one result, its own identity (code, versions, plan, and how the log
+is read; of the second pass also the weights) and a hash of the rows it was made from, taken while
+they were read. It is used again only if the identity is the one wanted and the rows, read and
+hashed once more, are the same.
 """
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,51 +29,60 @@ from steadytd.base.files import output_directory, reading_arrays, write_arrays
 from steadytd.base.identity import digest, modules
 from steadytd.base.parallel import connect, require_dask, single_threaded
 from steadytd.base.source import UnreadableError
-from steadytd.evaluation.collect.accumulate import Accumulator
-from steadytd.evaluation.collect.checks import Checked, Checks
-from steadytd.evaluation.collect.plan import Plan
-from steadytd.evaluation.collect.room import Room
-from steadytd.evaluation.collect.statistics import Statistics, merged
 from steadytd.evaluation.follow.local import (
-    Passed,
     Progress,
     Work,
-    features_of,
     first_followers,
     follow_online,
-    read,
-    wanted,
 )
 from steadytd.evaluation.follow.online import Followed
-from steadytd.features import FeatureMap
+from steadytd.evaluation.passes import (
+    FirstPass,
+    Plan,
+    first_pass,
+    merge_sums,
+    part_sums,
+    read_tables,
+    wanted,
+)
+from steadytd.evaluation.scores import RowSums, Units
 from steadytd.logs.log import Log
 
-Marks = Mapping[str, NDArray[Any]]
-T = TypeVar("T")
+Arrays = dict[str, NDArray[Any]]
 
 
-class Found(NamedTuple):
-    """The sums of parts (None: no usable row) and rows left out.
-
-    `stale` counts checkpoints that were not what was wanted; `checked` is there where sums are.
-    """
-
-    sums: Statistics | None
-    left_out: int
-    stale: int = 0
-    checked: Checked | None = None
-
-
-class Kept(NamedTuple):
-    """Where a result is kept, and all that decides it but for the rows of the log."""
+class Checkpoint(NamedTuple):
+    """Where a result is saved, and all that decides it but for the rows of the log."""
 
     file: Path
     identity: str
 
-    def marks(self, *parts: Log) -> Marks:
-        """What a checkpoint made from these parts says of itself."""
-        contents = [part.contents or "" for part in parts]
-        return {"identity": np.array(self.identity), "contents": np.array(contents)}
+    def save(self, arrays: Arrays, contents: Sequence[str]) -> None:
+        """Write the arrays of a result, made from rows with these hashes."""
+        marks = {"identity": np.array(self.identity), "contents": np.array(contents)}
+        write_arrays(self.file, {**arrays, **marks})
+
+    def load(self, contents: Iterable[str]) -> tuple[Arrays | None, int]:
+        """The arrays of the file; None if there is none, or it is damaged or not what is wanted.
+
+        It is not if it belongs elsewhere or was made from other rows: then the second number is 1.
+        """
+        try:
+            with reading_arrays(self.file, "checkpoint") as archive:
+                found = dict(archive)
+            identity, made_from = str(found.pop("identity")), found.pop("contents").tolist()
+        except Exception:
+            return None, 0
+        same = identity == self.identity and made_from == list(contents)
+        return (found, 0) if same else (None, 1)
+
+
+class PartResult(NamedTuple):
+    """The arrays that a pass makes of a part, the hash of its rows, and outdated checkpoints."""
+
+    arrays: Arrays
+    contents: str
+    stale: int
 
 
 def code() -> str:
@@ -81,206 +90,198 @@ def code() -> str:
     return modules(__name__)
 
 
-def _place(directory: Path, name: str, work: Work, *what: object) -> Kept:
-    """The place of a result."""
-    try:
-        identity = digest(name, code(), work.features, work.plan, *what)
-    except UnreadableError as error:
-        raise InputError(
-            f"checkpoint='{directory}' keeps results for later, which needs to see "
-            f"whether anything has changed, but {error}. Give a plain function of numbers and "
-            "arrays, put its probabilities into a column of the log, or leave out checkpoint."
-        ) from None
-    return Kept(directory / f"{name}-{identity[:16]}.npz", identity)
+@dataclass
+class ClusterPasses:
+    """The passes on the cluster at `address`, or on threads of this machine."""
 
+    work: Work
+    progress: Progress | None = None
+    address: str | None = None
+    checkpoint: str | Path | None = None
+    first: FirstPass = field(init=False)
+    online: list[Followed] = field(init=False)
 
-@single_threaded  # once, around all threads: each on its own would restore what another had set
-def spread(
-    work: Work, progress: Progress | None, address: str | None, checkpoint: str | Path | None
-) -> Passed:
-    """All parts, on the cluster at `address` or on threads of this machine."""
-    require_dask()
-    directory = None if checkpoint is None else output_directory(checkpoint)
-    parts = [replace(part, hashing=directory is not None) for part in work.parts]
-    work, plan = replace(work, parts=parts), work.plan
-    done, lock, stop = count(1), threading.Lock(), threading.Event()
+    def __post_init__(self) -> None:
+        require_dask()
+        self._directory = None if self.checkpoint is None else output_directory(self.checkpoint)
+        parts = [replace(part, hashing=self._directory is not None) for part in self.work.parts]
+        self.work = replace(self.work, parts=parts)
+        self._reads = [part.reads() for part in parts]
+        self._contents: list[str] = []
+        self._done, self._lock = count(1), threading.Lock()
+        self._rounds = 2 * len(parts) + bool(self.work.online)
 
-    def report() -> None:
-        with lock:
-            finished = plan.rows * next(done) // (len(parts) + bool(work.online))
-            if progress is not None:
-                progress(finished, plan.rows)
-
-    def go_on() -> None:
-        if stop.is_set():
-            raise InterruptedError("the evaluation was stopped.")
-
-    def kept(name: str, *what: object) -> Kept | None:
-        return None if directory is None else _place(directory, name, work, *what)
-
-    reads = [part.reads() for part in parts]
-    online = kept("online", work.seed, work.online, reads) if work.online else None
-    tasks = [
-        (replace(part), work.features, plan, kept(f"part-{i:05d}", reads[i]))
-        for i, part in enumerate(parts)
-    ]  # copies of the parts: who reads one writes to it
-    with ThreadPoolExecutor(1) as pool:
+    def _place(self, name: str, *what: object) -> Checkpoint | None:
+        """The place of a result."""
+        if self._directory is None:
+            return None
         try:
-            following = pool.submit(online_outcomes, work, online, go_on)
-            found = _on_cluster(tasks, address, report) if address else _on_threads(tasks, report)
-            outcomes, stale = following.result()
-        except BaseException:
-            stop.set()
-            raise
-    if work.online:
-        report()
-    if found.sums is None or found.checked is None:
-        raise InputError("the log has no row that can be learned from.")
-    stale += found.stale
-    if stale:
-        warnings.warn(
-            f"{stale} of the results kept in '{directory}' were made from other rows or belong "
-            "elsewhere; they were computed again.",
-            stacklevel=4,
-        )
-    return Passed(found.sums, outcomes, found.left_out, found.checked)
+            identity = digest(name, code(), self.work.plan, *what)
+        except UnreadableError as error:
+            raise InputError(
+                f"checkpoint='{self._directory}' keeps results for later, which needs to see "
+                f"whether anything has changed, but {error}. Give a plain function of numbers and "
+                "arrays, put its probabilities into a column of the log, or leave out checkpoint."
+            ) from None
+        return Checkpoint(self._directory / f"{name}-{identity[:16]}.npz", identity)
 
+    def _report(self) -> None:
+        with self._lock:
+            rows = self.work.plan.division.rows
+            finished = rows * min(next(self._done), self._rounds) // self._rounds
+            if self.progress is not None:
+                self.progress(finished, rows)
 
-def _on_threads(tasks: list[Any], report: Callable[[], None]) -> Found:
-    import dask
+    @single_threaded  # once, around all threads: each on its own would restore what another had set
+    def run(self) -> None:
+        """Make the first pass."""
+        plan, parts, stop = self.work.plan, self.work.parts, threading.Event()
 
-    def task(*args: Any) -> Found:
-        sums = part_sums(*args)
-        report()
-        return sums
+        def go_on() -> None:
+            if stop.is_set():
+                raise InterruptedError("the evaluation was stopped.")
 
-    leaves = [dask.delayed(task)(*args) for args in tasks]
-    (found,) = dask.compute(_tree(leaves, dask.delayed(joined)), scheduler="threads")
-    result: Found = found
-    return result
+        place = self._place("online", self.work.online, self._reads) if self.work.online else None
+        tasks = [
+            (replace(part), plan, self._place(f"part-{i:05d}", self._reads[i]))
+            for i, part in enumerate(parts)
+        ]  # copies of the parts: who reads one writes to it
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                following = pool.submit(online_outcomes, self.work, place, go_on)
+                found = self._spread(first_of_part, tasks)
+                self.online, stale = following.result()
+            except BaseException:
+                stop.set()
+                raise
+        if self.work.online:
+            self._report()
+        self.first = FirstPass.of(plan, parts[0].n_obs)
+        for i, one in enumerate(found):
+            made = FirstPass.of(plan, parts[0].n_obs)
+            made.restore(one.arrays)
+            self.first = made if i == 0 else self.first.merged(made)
+        if not self.first.ratios.n_rows:
+            raise InputError("the log has no row that can be learned from.")
+        self._contents = [one.contents for one in found]
+        self._warn(stale + sum(one.stale for one in found))
 
+    @single_threaded
+    def sweep(self, programs: Sequence[RowSums], units: Units) -> None:
+        """Make the second pass."""
+        plan = self.work.plan
+        asked = [(type(one).__name__, vars(one)) for one in programs] if self._directory else []
+        tasks = [
+            (replace(part, hashing=False), plan, list(programs), units,
+             self._place(f"scores-{i:05d}", self._reads[i], units, asked), self._contents[i])
+            for i, part in enumerate(self.work.parts)
+        ]  # fmt: skip
+        found = self._spread(scores_of_part, tasks)
+        for one in found:
+            merge_sums(programs, one.arrays)
+        self._warn(sum(one.stale for one in found))
 
-def _on_cluster(tasks: list[Any], address: str, report: Callable[[], None]) -> Found:
-    from distributed import as_completed
+    def _spread(self, task: Callable[..., PartResult], tasks: list[Any]) -> list[PartResult]:
+        """The results of all parts, in their order."""
+        if self.address is None:
+            import dask
 
-    client = connect(address)
-    try:
-        leaves = [client.submit(remote_sums, code(), *args, pure=False) for args in tasks]
-        for _ in as_completed(leaves):
-            report()
+            def reported(*args: Any) -> PartResult:
+                result = task(*args)
+                self._report()
+                return result
 
-        def join(one: Any, other: Any) -> Any:
-            return client.submit(joined, one, other, pure=False)
+            delayed = [dask.delayed(reported)(*args) for args in tasks]
+            return list(dask.compute(*delayed, scheduler="threads"))
+        from distributed import as_completed
 
-        found: Found = _tree(leaves, join).result()
-    finally:
-        client.close()
-    return found
+        client = connect(self.address)
+        try:
+            futures = [client.submit(remote, code(), task, *args, pure=False) for args in tasks]
+            for _ in as_completed(futures):
+                self._report()
+            return [future.result() for future in futures]
+        finally:
+            client.close()
 
-
-def _tree(leaves: list[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """Neighbours joined, then their results, until one is left."""
-    while len(leaves) > 1:
-        pairs = [leaves[i : i + 2] for i in range(0, len(leaves), 2)]
-        leaves = [join(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return leaves[0]
-
-
-def joined(one: Found, other: Found) -> Found:
-    """The sums of two neighbours, in the order of the log."""
-    known = [found.sums for found in (one, other) if found.sums is not None]
-    checks = [found.checked for found in (one, other) if found.checked is not None]
-    checked = Checked.merged(checks) if checks else None
-    sums = merged(known) if known else None
-    return Found(sums, one.left_out + other.left_out, one.stale + other.stale, checked)
+    def _warn(self, stale: int) -> None:
+        if stale:
+            warnings.warn(
+                f"{stale} of the results kept in '{self._directory}' were made from other rows or "
+                "belong elsewhere; they were computed again.",
+                stacklevel=5,
+            )
 
 
 @single_threaded
-def remote_sums(
-    wanted: str, part: Log, features: FeatureMap, plan: Plan, kept: Kept | None
-) -> Found:
-    """The task on a worker: the same code, and one BLAS thread, as everywhere else."""
-    if code() != wanted:
+def remote(wanted_code: str, task: Callable[..., PartResult], *args: Any) -> PartResult:
+    """A task on a worker: the same code, and one BLAS thread, as everywhere else."""
+    if code() != wanted_code:
         raise InputError(
             "this worker's steadytd, NumPy, SciPy or Numba differs from that of the process which "
             "evaluates the log; install the same versions everywhere."
         )
-    return part_sums(part, features, plan, kept)
+    return task(*args)
 
 
-def part_sums(part: Log, features: FeatureMap, plan: Plan, kept: Kept | None) -> Found:
-    """The sums of one part: from its checkpoint if that is whole and right, else from the log."""
-    old, stale = _saved(kept, _saved_sums, [part])
-    if old is not None:
-        return old
-    sums, checks, room = Accumulator(plan), Checks(plan), Room()
-    for batch in read(part):
-        X = features_of(batch, features, room)
-        prepared = sums.prepare(batch, room)
-        sums.add_rows(prepared, X)
-        checks.add(batch, prepared, X)
-    left_out = int(part.left_out or 0)
-    if not sums.pieces:
-        return Found(None, left_out, stale)
-    found, checked = sums.statistics(), checks.found()
-    if kept is not None:
-        extra = {"left_out": np.array(left_out), **kept.marks(part), **checked.arrays()}
-        found.save(kept.file, **extra)
-    return Found(found, left_out, stale, checked)
+def first_of_part(part: Log, plan: Plan, place: Checkpoint | None) -> PartResult:
+    """The first pass of a part: from its checkpoint if that is whole and right, else the log."""
+    stale = 0
+    if place is not None and place.file.exists():
+        contents = part.read_contents(wanted(part))
+        old, stale = place.load([contents])
+        if old is not None:
+            return PartResult(old, contents, 0)
+    arrays = first_pass(part, plan, keep=False).arrays()
+    contents = part.contents or ""
+    if place is not None:
+        place.save(arrays, [contents])
+    return PartResult(arrays, contents, stale)
+
+
+def scores_of_part(
+    part: Log,
+    plan: Plan,
+    programs: Sequence[RowSums],
+    units: Units,
+    place: Checkpoint | None,
+    contents: str,
+) -> PartResult:
+    """The second pass of a part, likewise; `contents` is what the first pass has read."""
+    stale = 0
+    if place is not None:
+        old, stale = place.load([contents])
+        if old is not None:
+            return PartResult(old, contents, 0)
+    arrays = part_sums(read_tables(part, plan), programs, units)
+    if place is not None:
+        place.save(arrays, [contents])
+    return PartResult(arrays, contents, stale)
 
 
 def online_outcomes(
-    work: Work, kept: Kept | None, go_on: Callable[[], None]
+    work: Work, place: Checkpoint | None, go_on: Callable[[], None]
 ) -> tuple[list[Followed], int]:
     """Where the online learners end, likewise; and how many checkpoints were not wanted.
 
     `go_on` is called again and again, and raises an error if all is to be stopped.
     """
 
-    def parts() -> Iterator[Log]:
+    def contents() -> Iterator[str]:
         for part in work.parts:
             go_on()
-            yield part
+            yield part.read_contents(wanted(part))
 
     if not work.online:
         return [], 0
-    old, stale = _saved(kept, _saved_state, parts())
-    if old is not None:
-        followers = first_followers(work)
-        followers.restore(old)
-        return followers.outcomes(), 0
+    stale = 0
+    if place is not None and place.file.exists():
+        old, stale = place.load(contents())
+        if old is not None:
+            followers = first_followers(work)
+            followers.restore(old)
+            return followers.outcomes(), 0
     followers = follow_online(work, go_on)
-    if kept is not None:
-        write_arrays(kept.file, {**kept.marks(*work.parts), **followers.state})
+    if place is not None:
+        place.save(dict(followers.state), [part.contents or "" for part in work.parts])
     return followers.outcomes(), stale
-
-
-def _saved_sums(file: Path) -> tuple[Found, Marks]:
-    sums, extra = Statistics.load(file)
-    return Found(sums, int(extra["left_out"]), checked=Checked.of(extra)), extra
-
-
-def _saved_state(file: Path) -> tuple[Marks, Marks]:
-    with reading_arrays(file, "checkpoint") as archive:
-        found = dict(archive)
-    return found, found
-
-
-def _saved(
-    kept: Kept | None, load: Callable[[Path], tuple[T, Marks]], parts: Iterable[Log]
-) -> tuple[T | None, int]:
-    """What a checkpoint holds; None if there is none, or it is damaged or not what is wanted.
-
-    It is not if it belongs elsewhere or was made from other rows: then the second number is 1.
-    """
-    if kept is None:
-        return None, 0
-    try:
-        found, marks = load(kept.file)
-        identity, contents = str(marks["identity"]), marks["contents"].tolist()
-    except Exception:
-        return None, 0
-    same = identity == kept.identity
-    if same and contents == [part.read_contents(wanted(part)) for part in parts]:
-        return found, 0
-    return None, 1

@@ -1,34 +1,33 @@
-"""One pass over the log on one machine: sums and online learners side by side."""
+"""Both passes over a log on one machine: sums and online learners side by side."""
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.parallel import single_threaded
-from steadytd.evaluation.collect.accumulate import Accumulator
-from steadytd.evaluation.collect.checks import Checked, Checks
-from steadytd.evaluation.collect.plan import Plan
-from steadytd.evaluation.collect.room import Room
-from steadytd.evaluation.collect.rows.active import active_rows
-from steadytd.evaluation.collect.statistics import Statistics, merged
-from steadytd.evaluation.estimate.requests import Request
 from steadytd.evaluation.follow.online import Followed, Followers, Peaks, Table
 from steadytd.evaluation.follow.pilot import PILOT_ROWS, chosen, first_rows
-from steadytd.features import FeatureMap
-from steadytd.logs.log import Log, LogBatch
-
-AHEAD = 3  # batches under way at most,
-AHEAD_BYTES = 64e6  # and bytes of their features, but never fewer than one batch
-WANTED = ("behavior_prob", "target_prob")  # of a batch, beside what checks and the Q-form need
+from steadytd.evaluation.passes import (
+    FirstPass,
+    Plan,
+    first_pass,
+    merge_sums,
+    part_sums,
+    read,
+    read_tables,
+)
+from steadytd.evaluation.requests import Request
+from steadytd.evaluation.rows import RowTable, features_of, is_sparse
+from steadytd.evaluation.scores import RowSums, Units
+from steadytd.logs.log import Log
 
 Progress = Callable[[int, int], None]
 
@@ -38,10 +37,8 @@ class Work:
     """The log's parts in order, and what is asked of them."""
 
     parts: Sequence[Log]
-    features: FeatureMap
     plan: Plan
     asked: Sequence[Request]
-    seed: int
 
     @property
     def online(self) -> list[Request]:
@@ -50,78 +47,71 @@ class Work:
 
 
 @dataclass
-class Passed:
-    """What a pass leaves behind: the sums, and the online learners as they ended."""
+class LocalPasses:
+    """The passes on threads of this machine; `first` and `online` are what the first one found."""
 
-    statistics: Statistics
-    outcomes: list[Followed]
-    left_out: int
-    checked: Checked
+    work: Work
+    threads: int | None = None
+    progress: Progress | None = None
+    first: FirstPass = field(init=False)
+    online: list[Followed] = field(init=False)
+    _done: int = 0
+    _tables: list[list[RowTable]] = field(default_factory=list)
 
+    @property
+    def _shares(self) -> int:
+        return self.threads or os.cpu_count() or 1
 
-def features_of(batch: LogBatch, features: FeatureMap, room: Room) -> Floats:
-    """The features of a batch's observations; they stand in `room`."""
-    X: Floats = room.array("X", (len(batch.obs), features.n_features))
-    features.fill(batch.obs, X)
-    return X
+    @single_threaded
+    def run(self) -> None:
+        """Make the first pass."""
+        plan, followers = self.work.plan, first_followers(self.work)
+        kept = plan.keeps(self.work.parts[0].n_obs)
+        sparse = is_sparse(plan.features)
 
+        def also(table: RowTable) -> Sequence[Callable[[], None]]:
+            self._tell(len(table), kept)
+            if not self.work.online:
+                return ()
+            batch: Any = table  # it has the columns of a batch
+            return followers.works(Table.of(batch, table.X, sparse), batch, self._shares)
 
-def wanted(part: Log) -> tuple[str, ...]:
-    """The optional fields of a batch that are needed: actions where they are single numbers."""
-    actions = ("action",) if part.schema.numeric_actions else ()
-    return (*WANTED, *actions, *(("probs",) if part.schema.whole else ()))
-
-
-def read(part: Log) -> Iterator[LogBatch]:
-    """The batches of a part, without the columns that nobody needs."""
-    return part.batches(columns=wanted(part))
-
-
-@single_threaded
-def follow(work: Work, threads: int | None, progress: Progress | None) -> Passed:
-    """Go through all parts in order."""
-    threads = threads or os.cpu_count() or 1
-    plan, followers = work.plan, first_followers(work)
-    rooms: deque[Room] = deque()
-    sums: list[Statistics] = []
-    checked: list[Checked] = []
-    done = 0
-    with _Chains(threads) as chains:
-        for part in work.parts:
-            accumulator, checks = Accumulator(plan, threads), Checks(plan)
-            for batch in read(part):
-                if not rooms:  # they take turns: one for each batch under way, one for the next
-                    size = 8 * len(batch.obs) * plan.features
-                    rooms.extend(Room() for _ in range(int(np.clip(AHEAD_BYTES // size, 1, AHEAD))))
-                    rooms.append(Room())
-                rooms.rotate()
-                X = features_of(batch, work.features, rooms[0])
-                prepared = accumulator.prepare(batch, rooms[0])
-                works = accumulator.works(prepared, X)
-                works.append(partial(checks.add, batch, prepared, X))
-                if work.online:
-                    table = Table.of(batch, X, plan.keeps_rows)
-                    works += followers.works(table, batch, threads)
-                chains.submit(works, len(rooms) - 1)
-                done += len(batch)
-                if progress is not None:
-                    progress(done, plan.rows)
-            chains.finish()
-            if accumulator.pieces:
-                sums.append(accumulator.statistics())
-                checked.append(checks.found())
-        if not sums:
+        with ThreadPoolExecutor(self._shares) as pool:
+            own = pool if self._shares > 1 else None
+            found = [first_pass(part, plan, also, own, kept) for part in self.work.parts]
+        self._tables = [one.tables for one in found] if kept else []
+        self.first = reduce(FirstPass.merged, found)
+        if not self.first.ratios.n_rows:
             raise InputError("the log has no row that can be learned from.")
-        left_out = sum(int(part.left_out or 0) for part in work.parts)
-        return Passed(merged(sums), followers.outcomes(), left_out, Checked.merged(checked))
+        self.online = followers.outcomes()
+
+    def sweep(self, programs: Sequence[RowSums], units: Units) -> None:
+        """Make the second pass: over the tables that were kept, else over the log once more."""
+        with ThreadPoolExecutor(self._shares) as pool:
+            own = pool if self._shares > 1 else None
+            for tables in self._tables or map(self._read, self.work.parts):
+                found = part_sums(tables, programs, units, own, self._shares)
+                merge_sums(programs, found)
+
+    def _read(self, part: Log) -> Iterator[RowTable]:
+        for table in read_tables(part, self.work.plan):
+            self._tell(len(table), False)
+            yield table
+
+    def _tell(self, rows: int, kept: bool) -> None:
+        """Say how far it is: a log that is read twice is half done after the first time."""
+        self._done += rows * (2 if kept else 1)
+        total = self.work.plan.division.rows
+        if self.progress is not None:
+            self.progress(min(self._done // 2, total), total)
 
 
 def follow_online(work: Work, go_on: Callable[[], None]) -> Followers:
     """The online learners at the end of the log, without the sums: the same bits."""
-    followers, room = first_followers(work), Room()
+    followers, features = first_followers(work), work.plan.features
     for part in work.parts:
         for batch in read(part):
-            table = Table.of(batch, features_of(batch, work.features, room), work.plan.keeps_rows)
+            table = Table.of(batch, features_of(batch.obs, features), is_sparse(features))
             for advance in followers.works(table, batch, shares=1):
                 advance()
             go_on()
@@ -135,11 +125,11 @@ def first_followers(work: Work) -> Followers:
         few = (replace(part, batch_rows=PILOT_ROWS) for part in work.parts)
         pilot = first_rows((batch for part in few for batch in read(part)), PILOT_ROWS)
         if pilot is not None:
-            rows = work.features.rows if plan.keeps_rows else None
-            X = active_rows(rows(pilot.obs)) if rows else features_of(pilot, work.features, Room())
-            learners = chosen(pilot, X, plan, online, work.seed)
+            X = features_of(pilot.obs, plan.features)
+            learners = chosen(pilot, X, plan, online, plan.seed)
     averaging = [one.auto_alpha for one in online]
-    return Followers(learners, averaging, _peaks(work), plan.features, plan.rows)
+    rows = plan.division.rows
+    return Followers(learners, averaging, _peaks(work), plan.features.n_features, rows)
 
 
 def _peaks(work: Work) -> list[Peaks]:
@@ -156,41 +146,3 @@ def _peaks(work: Work) -> list[Peaks]:
             low = np.minimum(low, peak.min(axis=1, initial=np.inf))
             high = np.maximum(high, peak.max(axis=1, initial=-np.inf))
     return list(zip(low.tolist(), high.tolist(), strict=True))
-
-
-class _Chains:
-    """Chains of work that go on side by side: the i-th work on each batch, in order.
-
-    A chain is a thread of its own. None waits for the others, up to `AHEAD` batches. With one of
-    the `threads` the work is done when it is given.
-    """
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.pools: list[ThreadPoolExecutor] = []
-        self.waiting: deque[list[Future[None]]] = deque()
-
-    def __enter__(self) -> _Chains:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for pool in self.pools:
-            pool.shutdown(cancel_futures=True)
-
-    def submit(self, works: Sequence[Callable[[], None]], ahead: int) -> None:
-        """Give every chain its work on the next batch; then wait until few are under way."""
-        if self.threads == 1:
-            for work in works:
-                work()
-            return
-        self.pools += [ThreadPoolExecutor(1) for _ in works[len(self.pools) :]]
-        self.waiting.append(
-            [pool.submit(work) for pool, work in zip(self.pools, works, strict=True)]
-        )
-        self.finish(ahead)
-
-    def finish(self, ahead: int = 0) -> None:
-        """Wait until the works of at most so many batches are under way."""
-        while len(self.waiting) > ahead:
-            for future in self.waiting.popleft():
-                future.result()

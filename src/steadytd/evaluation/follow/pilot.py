@@ -12,31 +12,25 @@ import numpy as np
 from steadytd.base.arrays import Bools, Floats
 from steadytd.base.jit import compiled
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.collect.accumulate import Accumulator
-from steadytd.evaluation.collect.plan import TD, Plan
-from steadytd.evaluation.collect.rows.active import Active, Features
-from steadytd.evaluation.collect.scan import LARGEST
-from steadytd.evaluation.collect.statistics import units
-from steadytd.evaluation.estimate.bootstrap import quantile, resamples
-from steadytd.evaluation.estimate.closed_form import fixed_point
-from steadytd.evaluation.estimate.requests import Request
-from steadytd.evaluation.estimate.sparse.estimator import estimator
-from steadytd.evaluation.estimate.sparse.loops import sparse_matrix
-from steadytd.evaluation.estimate.stability import Resampled, Stability, assess
+from steadytd.evaluation.closed_form import fixed_point
+from steadytd.evaluation.equations import Equations
+from steadytd.evaluation.passes import Plan, sums_of
+from steadytd.evaluation.requests import Request
+from steadytd.evaluation.rows import ENOUGH_EPISODES, Division, tables
+from steadytd.evaluation.stability import Resampled, Stability, assess
+from steadytd.evaluation.sums import LARGEST, TD
 from steadytd.logs.log import LogBatch
 
 PILOT_ROWS = 20_000  # of the log's beginning
-PILOT_BLOCKS, PILOT_RESAMPLES = 40, 100
-FEWER_BLOCKS, MANY_FEATURES = 10, 64
 
 
 def chosen(
-    batch: LogBatch, X: Features, plan: Plan, online: Sequence[Request], seed: int
+    batch: LogBatch, X: Any, plan: Plan, online: Sequence[Request], seed: int
 ) -> list[list[Learner]]:
     """The online learners of every target, with their numbers from the pilot's rows."""
     found: Iterable[Stability | None] = [None] * len(plan.targets)
     if any(one.automatic for one in online):
-        found = _stability(batch, X, plan, seed)
+        found = _stability(batch, plan, seed)
     pilot = sizes(batch, X)
     result: list[list[Learner]] = []
     for target, stability in enumerate(found):
@@ -51,18 +45,18 @@ def chosen(
     return result
 
 
-def _stability(batch: LogBatch, X: Features, plan: Plan, seed: int) -> Iterator[Stability]:
+def _stability(batch: LogBatch, plan: Plan, seed: int) -> Iterator[Stability]:
     """The stability of every target on the pilot's rows."""
-    blocks = PILOT_BLOCKS if plan.features <= MANY_FEATURES else FEWER_BLOCKS
+    few = batch.first.sum() < ENOUGH_EPISODES
     numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
-    short = replace(
-        plan, rows=int(numbers[-1]) + 1, blocks=blocks, systems=(TD,), lams=(), by_action=None,
-        horizon=1,
-    )  # fmt: skip
-    sums = Accumulator(short)
-    sums.add(replace(batch, rows=numbers), X)
-    e = estimator(units(sums.statistics()), "states")
-    drawn = Resampled.of(e, resamples(e.n_units, e.rank, seed)[:PILOT_RESAMPLES])
+    division = Division(int(numbers[-1]) + 1, bool(few))
+    rows = [
+        table.with_features(plan.features)
+        for table in tables([replace(batch, rows=numbers)], division)
+    ]
+    sums, counts = sums_of(rows, plan.new_sums(plan.features, (TD,)))
+    e = Equations(sums, counts, "states", division)
+    drawn = Resampled.of(e, seed)
     return (assess(e, t, name, drawn) for t, name in enumerate(plan.targets))
 
 
@@ -85,7 +79,7 @@ def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> 
     steps = steps / max(1.0 - lam * float(batch.discount.max(initial=0.0)), 0.05)
     if "ratio" in learner.values and len(learner.law.vectors) > 1:
         steps = np.maximum(steps, float(learner.values["ratio"]) * pilot.x**2)
-    largest = quantile(np.sort(steps), 0.999)
+    largest = float(np.quantile(steps, 0.999))
     return float(f"{0.5 / largest:.2g}") if largest > 0.0 else 1.0
 
 
@@ -96,18 +90,16 @@ class Sizes(NamedTuple):
     moved: Floats
 
 
-def sizes(batch: LogBatch, X: Features) -> Sizes:
-    """The sizes of a batch with features X."""
-    if isinstance(X, Active):
-        from scipy.sparse.linalg import norm
+def sizes(batch: LogBatch, X: Any) -> Sizes:
+    """The sizes of a batch with features X, an array or a sparse one."""
+    here = X[: len(batch)]
+    if isinstance(X, np.ndarray):
+        moved = here - batch.discount[:, None] * X[batch.row_next]
+        return Sizes(np.linalg.norm(here, axis=1), np.linalg.norm(moved, axis=1))
+    from scipy.sparse.linalg import norm
 
-        table = sparse_matrix(*X, int(X.feature.max(initial=0)) + 1)
-        here, ahead = table[: len(batch)], table[batch.row_next]
-        moved = here - ahead.multiply(batch.discount[:, None])
-        return Sizes(*(np.asarray(norm(one, axis=1), dtype=np.float64) for one in (here, moved)))
-    x = X[: len(batch)]
-    moved = x - batch.discount[:, None] * X[batch.row_next]
-    return Sizes(np.linalg.norm(x, axis=1), np.linalg.norm(moved, axis=1))
+    moved = here - X[batch.row_next].multiply(batch.discount[:, None])
+    return Sizes(*(np.asarray(norm(one, axis=1), dtype=np.float64) for one in (here, moved)))
 
 
 @compiled

@@ -10,7 +10,7 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
-from steadytd.logs.sources.source import Chunk, cannot_read
+from steadytd.logs.sources.source import Chunk, LogSource, cannot_read
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 BLOCK = 1 << 22  # bytes parsed at a time
@@ -22,7 +22,7 @@ CONVERSION = re.compile(
 
 
 @dataclass(frozen=True)
-class CsvSource:
+class CsvSource(LogSource):
     """One or many CSV files with a header; observations stand in numbered columns.
 
     Rows are counted from 0 after the header, without empty lines.
@@ -31,13 +31,16 @@ class CsvSource:
     files: tuple[str, ...]
     schemas: tuple[Any, ...]
     types: Mapping[str, Any] = field(default_factory=dict)
-    rows: int | None = None
 
     @classmethod
     def of(cls, paths: Sequence[Path]) -> CsvSource:
         """Read the headers, and guess the types from each file's first block."""
         names = tuple(map(str, paths))
         return cls(names, tuple(_schema(name) for name in names))
+
+    @property
+    def rows(self) -> None:
+        """Not known before reading."""
 
     def with_types(self, columns: Columns) -> CsvSource:
         """Types from what the columns mean: a number that looks whole at first may not stay so."""
@@ -139,9 +142,9 @@ def _explain(name: str, header: Sequence[str], error: Exception) -> InputError:
     if found is None or int(found[1]) >= len(header):
         return cannot_read(name, error)
     row = f"row {int(found[2]) - 2} (counted from 0)" if found[2] else "in one of its rows"
-    wanted = {"int64": "a whole number", "bool": "true or false", "double": "a number"}
+    expected = {"int64": "a whole number", "bool": "true or false", "double": "a number"}
     return InputError(
         f"{name}: column '{header[int(found[1])]}', {row}: must be "
-        f"{wanted.get(found[3], 'of type ' + found[3])}, got '{found[4].strip()}'; correct it, or "
-        "name another column in the column map."
+        f"{expected.get(found[3], 'of type ' + found[3])}, got '{found[4].strip()}'; correct it, "
+        "or name another column in the column map."
     )

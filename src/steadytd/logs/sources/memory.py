@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.logs.columns import Columns
-from steadytd.logs.sources.source import Chunk
+from steadytd.logs.sources.source import Chunk, LogSource
 
 UNIT = 65_536
 
 
 @dataclass(frozen=True)
-class MemorySource:
+class MemorySource(LogSource):
     """An Arrow table."""
 
+    files: tuple[str, ...]
+    schemas: tuple[Any, ...]
     table: Any
-    files: tuple[str, ...] = ("the frame",)
 
     @classmethod
     def of(cls, frame: Any) -> MemorySource:
@@ -35,31 +35,18 @@ class MemorySource:
             raise InputError(f"the frame cannot be turned into Arrow: {error}.") from error
         if table.num_rows == 0:
             raise InputError("the frame holds no rows; a log needs at least one transition.")
-        return cls(table)
-
-    @property
-    def schemas(self) -> tuple[Any, ...]:
-        """The table's schema."""
-        return (self.table.schema,)
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return int(self.table.num_rows)
-
-    def with_types(self, columns: Columns) -> MemorySource:
-        """Types are the table's own."""
-        return self
+        return cls(("the frame",), (table.schema,), table)
 
     def units(self) -> list[int]:
         """Stretches of equal size."""
-        return [min(UNIT, self.rows - begin) for begin in range(0, self.rows, UNIT)]
+        rows = self.table.num_rows
+        return [min(UNIT, rows - begin) for begin in range(0, rows, UNIT)]
 
     def read(
         self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
     ) -> Iterator[Chunk]:
         """Slices of the table."""
-        last = self.rows if end is None else end
+        last = self.table.num_rows if end is None else end
         row = begin
         part = self.table.select(list(names)).slice(begin, last - begin)
         for batch in part.to_batches(max_chunksize=batch_rows):

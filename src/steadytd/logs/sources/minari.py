@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
-from steadytd.logs.columns import Columns
-from steadytd.logs.sources.source import Chunk
+from steadytd.logs.sources.source import Chunk, LogSource
 
 
 def minari_source(data: Any) -> MinariSource:
@@ -41,7 +40,7 @@ def minari_source(data: Any) -> MinariSource:
 
 
 @dataclass(frozen=True)
-class MinariSource:
+class MinariSource(LogSource):
     """A data set, read episode by episode.
 
     The columns are `episode_id`, `t`, `obs`, `next_obs`, `action`, `reward`, `terminated`,
@@ -67,15 +66,6 @@ class MinariSource:
         first = _table(next(iter(data.iterate_episodes(indices[:1]))), 0, label)
         return cls(data, (label,), lengths, (first.schema,))
 
-    @property
-    def rows(self) -> int:
-        """Number of steps over all episodes."""
-        return sum(self.lengths)
-
-    def with_types(self, columns: Columns) -> MinariSource:
-        """Types are the data set's own."""
-        return self
-
     def units(self) -> list[int]:
         """The episodes."""
         return list(self.lengths)
@@ -87,7 +77,7 @@ class MinariSource:
         import pyarrow as pa
 
         label = self.files[0]
-        last = self.rows if end is None else end
+        last = sum(self.lengths) if end is None else end
         starts = np.cumsum([0, *self.lengths])
         chosen = [
             i for i, n in enumerate(self.lengths) if starts[i] < last and starts[i] + n > begin
@@ -123,16 +113,17 @@ def _table(episode: Any, number: int, label: str) -> Any:
     import pyarrow as pa
 
     n = len(episode.rewards)
-    seen = _plain(episode.observations, "observations", label)
-    if len(seen) != n + 1:
+    observations = _plain(episode.observations, "observations", label)
+    if len(observations) != n + 1:
         raise InputError(
-            f"{label}: episode {number} has {len(seen)} observations for {n} steps, not {n + 1}."
+            f"{label}: episode {number} has {len(observations)} observations for {n} steps, not "
+            f"{n + 1}."
         )
     columns = {
         "episode_id": np.full(n, number),
         "t": np.arange(n),
-        "obs": _column(seen[:-1], flat=True),
-        "next_obs": _column(seen[1:], flat=True),
+        "obs": _column(observations[:-1], flat=True),
+        "next_obs": _column(observations[1:], flat=True),
         "action": _column(_plain(episode.actions, "actions", label), flat=False),
         "reward": np.asarray(episode.rewards, dtype=np.float64),
         "terminated": np.asarray(episode.terminations, dtype=np.bool_),

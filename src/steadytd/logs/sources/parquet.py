@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.logs.columns import Columns
-from steadytd.logs.sources.source import Chunk, cannot_read
+from steadytd.logs.sources.source import Chunk, LogSource, cannot_read
 from steadytd.logs.write import SEAL, names_digest
 
 BUFFER = 1 << 20  # bytes read at a time and column: a column chunk is never held whole
 
 
 @dataclass(frozen=True)
-class ParquetSource:
+class ParquetSource(LogSource):
     """One or many Parquet files with the rows of each row group."""
 
     files: tuple[str, ...]
@@ -32,15 +31,6 @@ class ParquetSource:
             raise InputError(f"'{paths[0]}' holds no rows; a log needs at least one transition.")
         return source
 
-    @property
-    def rows(self) -> int:
-        """Number of rows over all files."""
-        return sum(map(sum, self.groups))
-
-    def with_types(self, columns: Columns) -> ParquetSource:
-        """Types are the file's own."""
-        return self
-
     def units(self) -> list[int]:
         """The row groups, over all files."""
         return [rows for groups in self.groups for rows in groups]
@@ -49,7 +39,7 @@ class ParquetSource:
         self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
     ) -> Iterator[Chunk]:
         """Read only the row groups that hold the rows asked for."""
-        last = self.rows if end is None else end
+        last = sum(self.units()) if end is None else end
         start = 0
         for name, groups in zip(self.files, self.groups, strict=True):
             low, high = max(begin - start, 0), min(last - start, sum(groups))
@@ -111,18 +101,18 @@ def _read_file(
     name: str, groups: Sequence[int], names: Sequence[str], low: int, high: int, batch_rows: int
 ) -> Iterator[Chunk]:
     """Rows low, ..., high - 1 of one file."""
-    wanted: list[int] = []
+    chosen: list[int] = []
     row = end = 0
     for number, rows in enumerate(groups):
         if end + rows > low and end < high and rows:
-            row = end if not wanted else row
-            wanted.append(number)
+            row = end if not chosen else row
+            chosen.append(number)
         end += rows
-    expected = sum(groups[number] for number in wanted)
+    expected = sum(groups[number] for number in chosen)
     file = _open(name)
     try:
         batches = file.iter_batches(
-            batch_rows, row_groups=wanted, columns=list(names), use_threads=False
+            batch_rows, row_groups=chosen, columns=list(names), use_threads=False
         )
         while True:
             try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from steadytd.base.errors import InputError
 from steadytd.logs.columns import Columns
@@ -22,27 +23,26 @@ class Chunk(NamedTuple):
         return self._replace(batch=self.batch.slice(0, 1))
 
 
-class LogSource(Protocol):
+class LogSource(ABC):
     """Rows 0, 1, 2, ... over all files, readable again and again and from the middle."""
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Names, for messages."""
-
-    @property
-    def schemas(self) -> tuple[Any, ...]:
-        """One Arrow schema per file."""
+    files: tuple[str, ...]  # names, for messages
+    schemas: tuple[Any, ...]  # one Arrow schema per file
 
     @property
     def rows(self) -> int | None:
         """Rows over all files; None: not known before reading."""
+        return sum(self.units())
 
     def with_types(self, columns: Columns) -> LogSource:
-        """The same source, once it is known what its columns mean."""
+        """The same source, once it is known what its columns mean; types are its own but in CSV."""
+        return self
 
+    @abstractmethod
     def units(self) -> list[int]:
         """Numbers of rows of the stretches that can be read without reading what is before them."""
 
+    @abstractmethod
     def read(
         self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
     ) -> Iterator[Chunk]:

@@ -18,8 +18,8 @@ from steadytd.learners import algorithm
 from steadytd.report.figures import channels, data_of, dotted, edge_signs, heading, styled
 from steadytd.report.palette import GOOD, INK, PALE, RAMP, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
+from steadytd.theory.recommend import compared
 from steadytd.theory.thresholds import Complexes
-from steadytd.theory.words.overview import compared
 
 NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines

@@ -21,9 +21,9 @@ from steadytd.report.certificate.figures import (
 from steadytd.report.figures import described, save_figures
 from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
+from steadytd.theory.advice import advise_on, threshold
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.words.advice import advise_on, threshold
-from steadytd.theory.words.recommend import CODE
+from steadytd.theory.recommend import CODE
 
 CHARTS = {"path": path_chart, "eigenvalues": eigenvalue_chart, "states": values_chart}
 BOUNDS = {

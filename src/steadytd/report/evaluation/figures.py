@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.chosen import telling
 from steadytd.report.evaluation.panels import DRAWN, TARGET, data, framed, of_target, says
+from steadytd.report.evaluation.words import telling
 from steadytd.report.figures import edge_signs
 from steadytd.report.palette import GOOD, PALE, SHADE, SOFT
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from steadytd.evaluation.estimate.calibration import ERROR, LogCalibration
+from steadytd.evaluation.calibration import ERROR, LogCalibration
 from steadytd.evaluation.result import Evaluation
+from steadytd.evaluation.rule import sampling_error
 from steadytd.report.evaluation.panels import BEHAVIOR, TARGET, data, framed, says
 from steadytd.report.palette import GOOD, INK, PALE, SHADE, SOFT
 
@@ -22,17 +23,20 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     """DRL(lam) with its interval over lam, the chosen one marked; None where there is none."""
     import altair as alt
 
-    j = e.judged[e.place(name)]
-    rule, behavior = j.rule, e.behavior.value
+    selection, behavior = e.results[e.place(name)].selection, e.behavior.value
     rows: list[dict[str, Any]] = []
-    for lam, one in j.curve.items():
-        limits = one.interval()
-        if math.isfinite(limits.lo) and math.isfinite(limits.hi):
-            rows.append({"lam": f"{lam:g}", "value": one.value, "lo": limits.lo, "hi": limits.hi})
+    for c in selection.candidates:
+        reach = sampling_error(c.influence, c.stretches)
+        if math.isfinite(c.value) and math.isfinite(reach):
+            ends = {"lo": c.value - reach, "hi": c.value + reach}
+            rows.append({"lam": f"{c.lam:g}", "value": c.value, **ends})
     if not rows:
         return None
-    best = [r for r in rows if rule.known and r["lam"] == f"{rule.lam:g}"]
-    best = [{**r, **rule.interval._asdict()} for r in best]
+    best: list[dict[str, Any]] = [
+        {**row, "value": selection.value, "lo": selection.lo, "hi": selection.hi}
+        for row in rows
+        if row["lam"] == f"{selection.lam:g}"
+    ]
     base = alt.Chart(data(rows))
     x = alt.X("lam:O", sort=[r["lam"] for r in rows], title="lam", axis=alt.Axis(labelAngle=0))
     scale = alt.Scale(zero=False, domain=_visible(rows, best, behavior), nice=False)
@@ -55,7 +59,7 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     if math.isfinite(behavior):
         own = alt.Chart(data([{"value": behavior}]))
         layers.append(own.mark_rule(strokeDash=[5, 4], color=BEHAVIOR).encode(y=y))
-    return framed(layers, f"{j.name}: value over lam", 300)
+    return framed(layers, f"{name}: value over lam", 300)
 
 
 def _visible(

@@ -9,17 +9,17 @@ from typing import Any
 from steadytd.base.errors import InputError
 from steadytd.base.files import file_names, filling, write_whole
 from steadytd.base.json import json_text
-from steadytd.base.wording import count
-from steadytd.evaluation.judge.log_findings import LogFacts
+from steadytd.base.numbers import count
+from steadytd.evaluation.facts import LogFacts
 from steadytd.evaluation.result import Evaluation
 from steadytd.report.evaluation import tables, words
 from steadytd.report.evaluation.agreement import agreement_chart
-from steadytd.report.evaluation.chosen import NAMED, chosen_words, telling
 from steadytd.report.evaluation.figures import overlap_chart, path_chart
 from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
 from steadytd.report.evaluation.panels import DRAWN
 from steadytd.report.evaluation.values import targets_chart, values_chart, values_words
 from steadytd.report.evaluation.visits import visits_chart, visits_words
+from steadytd.report.evaluation.words import NAMED, selection_text, telling
 from steadytd.report.figures import descriptions, save_figures
 from steadytd.report.live import Live, live
 from steadytd.report.pages import page
@@ -120,20 +120,17 @@ def _html(
     files: Sequence[str],
     command: str,
 ) -> str:
-    warnings, notes = words.by_level(e)
+    warnings, notes = words.findings_by_level(e)
     named = set(telling(e))
     return page(
         "evaluation.html",
         e=e,
         size=f"{count(e.log.rows, 'row')}, {count(e.log.episodes, 'episode')}",
-        unseen=words.unseen_texts(e)[: words.MOST_UNSEEN],
+        closing=words.closing_lines(e),
         drawn=telling(e, DRAWN),
-        drawn_words=chosen_words(e, DRAWN, "Pictures"),
-        named_words=chosen_words(e, NAMED, "Decisions"),
+        drawn_words=selection_text(e, DRAWN, "Pictures"),
+        named_words=selection_text(e, NAMED, "Decisions"),
         decisions=[line for line in words.decision_lines(e) if line.target in named],
-        conditions=[
-            line for line in words.verdicts(e) if line.grade == "care" and line.target in named
-        ],
         policies=tables.policy_rows(e),
         values_words=values_words(e),
         values=tables.recommended_first(tables.value_rows(e)),

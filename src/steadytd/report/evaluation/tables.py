@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from steadytd.evaluation.estimate.quantiles import ReturnLevel
-from steadytd.evaluation.estimate.sensitivity import MOST, Sensitivity
+from steadytd.base.numbers import number, rounded
+from steadytd.evaluation.quantiles import ReturnLevel
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.words import limits, number, penalties, verdicts, worth
+from steadytd.evaluation.sensitivity import MOST, Sensitivity
+from steadytd.report.evaluation.words import estimate_text, interval_text, penalties
 
+LEVEL = ">95\N{NO-BREAK SPACE}%\N{NO-BREAK SPACE}interval"  # heading that stays on one line
 LOGGED = "(as logged)"  # the policy that made the log, in tables of policies
 OFF_BY = (1.1, 1.25, 1.5)  # factors for which the range of values is shown
 
 POLICY_COLUMNS = {
-    "policy": "policy", "value": ">value", "interval": ">95 % interval",
-    "difference": ">difference", "difference_interval": ">95 % interval", "trust": "trusted",
+    "policy": "policy", "value": ">value", "interval": LEVEL,
+    "difference": ">difference", "difference_interval": LEVEL,
+    "trust": "trusted",
 }  # fmt: skip
 
 
@@ -25,26 +28,23 @@ def policy_rows(e: Evaluation) -> list[dict[str, str]]:
     rows = [
         {
             "policy": LOGGED,
-            "value": number(own.value, own.hi - own.lo),
-            "reached": "",
-            "interval": limits(own.lo, own.hi),
+            "value": estimate_text(own.value, own.lo, own.hi),
+            "interval": interval_text(own.lo, own.hi),
             "difference": "",
             "difference_interval": "",
             "trust": "",
         }
     ]
-    for d, line in zip(e.decisions, verdicts(e), strict=True):
+    for d in e.decisions:
         r = e.recommended[d.target]
-        value, reached = worth(e, d.target)
         rows.append(
             {
                 "policy": d.target,
-                "value": number(value, r.hi - r.lo),
-                "reached": "" if reached is None else number(reached, r.hi - r.lo),
-                "interval": limits(r.lo, r.hi),
-                "difference": "the same" if d.same else number(d.difference, d.hi - d.lo),
-                "difference_interval": "" if d.same else limits(d.lo, d.hi),
-                "trust": {"good": "yes", "care": "with care", "bad": "no"}[line.grade],
+                "value": estimate_text(r.value, r.lo, r.hi),
+                "interval": interval_text(r.lo, r.hi),
+                "difference": "the same" if d.same else estimate_text(d.difference, d.lo, d.hi),
+                "difference_interval": "" if d.same else interval_text(d.lo, d.hi),
+                "trust": "yes" if d.trusted else "no",
             }
         )
     return rows
@@ -68,9 +68,9 @@ def value_rows(e: Evaluation, *, recommended_only: bool = False) -> list[dict[st
                 "target": v["target"],
                 "learner": v["learner"],
                 "kind": v["kind"],
-                "value": number(fixed, hi - lo) if ended else "overflowed",
-                "interval": limits(lo, hi),
-                "reached": number(v["value"], hi - lo) if online else "",
+                "value": estimate_text(fixed, lo, hi) if ended else "overflowed",
+                "interval": interval_text(lo, hi),
+                "reached": estimate_text(v["value"], lo, hi) if online else "",
                 "choices": choices(v),
                 "penalty": choices(v, ("eta",)) if v["eta"] else "",
                 "remark": _remark(v),
@@ -142,7 +142,7 @@ def sensitivity_rows(e: Evaluation) -> list[dict[str, Any]]:
 
 
 def _sensitivity(s: Sensitivity) -> dict[str, Any]:
-    ranges = {b.Lambda: limits(b.lo, b.hi) for b in s.curve}
+    ranges = {b.Lambda: interval_text(b.lo, b.hi) for b in s.curve}
     return {
         "target": s.target,
         "turns": turns(s),
@@ -174,11 +174,13 @@ def spread_rows(e: Evaluation) -> list[dict[str, Any]]:
 def _level(row: ReturnLevel) -> tuple[str, str]:
     if not math.isfinite(row.value):
         return "not known", ""
-    for known, word in ((row.lo, "from"), (row.hi, "up to")):
-        if math.isnan(row.lo + row.hi) and math.isfinite(known):  # the other end is not in the log
-            width = 2.0 * abs(row.value - known)
-            return number(row.value, width), f"{word} {number(known, width)}"
-    return number(row.value, row.hi - row.lo), limits(row.lo, row.hi)
+    if math.isfinite(row.lo) and math.isfinite(row.hi):
+        return estimate_text(row.value, row.lo, row.hi), interval_text(row.lo, row.hi)
+    for known, word in ((row.lo, "from"), (row.hi, "up to")):  # the other end is not in the log
+        if math.isfinite(known):
+            reach = abs(row.value - known)
+            return rounded(row.value, reach), f"{word} {rounded(known, reach)}"
+    return number(row.value), ""
 
 
 def spread_names(e: Evaluation) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+from steadytd.base.numbers import number
 from steadytd.evaluation.result import Evaluation
 from steadytd.learners import names as laws
-from steadytd.report.evaluation.chosen import telling
 from steadytd.report.evaluation.panels import BEHAVIOR, data, framed, of_target, says
-from steadytd.report.evaluation.words import number
+from steadytd.report.evaluation.words import telling
 from steadytd.report.palette import INK, SOFT, look
 
 KINDS = {

@@ -523,7 +523,7 @@ def _panel(
         curve.encode(x=x, y=y, color=colour, tooltip=says),
     ]
     squares = [
-        {**r, "y": frame.place(SQUARE * (lines.index(r["line"]) + 1.0))}
+        {**r, "error": None, "y": frame.place(SQUARE * (lines.index(r["line"]) + 1.0))}
         for r in rows
         if r["share"] > 0.0
     ]

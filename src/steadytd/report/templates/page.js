@@ -95,7 +95,8 @@
   function sortable(table) {
     const body = table.tBodies[0];
     const value = (row, i) => (row.cells[i]?.dataset.value ?? row.cells[i]?.innerText ?? "").trim();
-    const number = (text) => { const n = parseFloat(text.replace(/[,\u2009]/g, "").replace(/^[<~]/, "")); return Number.isNaN(n) ? null : n; };
+    const plain = (text) => text.replace(/[,\u2009]/g, "").replace(/^[<~]/, "").replace(/^\((\S+) .*\)(e-?\d+)$/, "$1$2");
+    const number = (text) => { const n = parseFloat(plain(text)); return Number.isNaN(n) ? null : n; };
     all("thead th", table).forEach((head, i) => {
       if (!head.textContent.trim()) return;
       const button = document.createElement("button");

@@ -79,10 +79,10 @@ def penalties(chapter: Chapter) -> list[Penalty]:
 def plain_and_penalised(chapter: Chapter) -> list[tuple[str, str]]:
     """The learners of the study with a penalty, each after its plain form.
 
-    Learners of which no configuration is there yet are left out.
+    Learners of which no configuration is finished yet are left out.
     """
-    there = set(chapter.configurations["algorithm"])
-    laws = {x.name: x.algorithm for x in chapter.task.learners if x.name in there}
+    finished = set(chapter.configurations["algorithm"])
+    laws = {x.name: x.algorithm for x in chapter.task.learners if x.name in finished}
     return [
         (plain, name)
         for name, law in laws.items()
@@ -150,14 +150,14 @@ def _row(chapter: Chapter, eta: float | None, own: pl.DataFrame, problems: list[
 
     best = own.sort("error", "diverged_share").row(0, named=True)
     axes = axes_of(own.drop(NUMBERS))
-    shown = ", ".join(f"{k} {short(best[k])}" for k in axes if best[k] is not None)
+    settings = ", ".join(f"{k} {short(best[k])}" for k in axes if best[k] is not None)
     return PenaltyRow(
         eta=eta,
         configurations=len(own),
         never_diverged=len(own.filter(pl.col("diverged_share") == 0.0)),
         useful=len(own.filter(pl.col("error") < chapter.start)),
         error=best["error"],
-        settings=shown,
+        settings=settings,
         prediction=_prediction(best, problems),
     )
 

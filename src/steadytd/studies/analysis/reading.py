@@ -33,6 +33,7 @@ from steadytd.studies.analysis.tables import (
     ranking,
 )
 from steadytd.studies.analysis.theory import Prediction, instances, predict
+from steadytd.studies.blocks import updates
 from steadytd.studies.results import StudyResults, outcomes
 from steadytd.studies.spec import Task
 from steadytd.theory.same import same_update
@@ -125,11 +126,7 @@ class Reading:
     @property
     def updates(self) -> int:
         """The learner-updates of the finished blocks of the grid."""
-        tasks = self.results.spec.tasks
-        return sum(
-            len(b.learners) * len(b.seeds) * tasks[b.task].problem.n_policies * tasks[b.task].steps
-            for b in self.results.finished
-        )
+        return sum(updates(self.results.spec, block) for block in self.results.finished)
 
 
 def read_study(directory: str | Path) -> Reading:
@@ -196,8 +193,8 @@ def _chapter(
     )
     configurations = settings.join(means, on="run", how="inner")
     points = results.points(task.label)
-    some = str(configurations["run"][0])
-    start = float(results.curves(task.label, some, confirm.measure)[1][:, 0].mean())
+    first_run = str(configurations["run"][0])
+    start = float(results.curves(task.label, first_run, confirm.measure)[1][:, 0].mean())
     again, seeds_again = Counter([] if fresh is None else fresh["run"]), results.spec.fresh_seeds
     whole = bool(again) and all(again[str(x)] == seeds_again for x in learners)
     stage = "confirm" if whole else "grid"  # with a part of the rerun, some learners would miss

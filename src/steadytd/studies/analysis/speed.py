@@ -72,6 +72,6 @@ def reach_words(found: Reach, steps: int) -> str:
 
 
 def fastest(by_learner: Sequence[tuple[str, Reach]]) -> list[tuple[str, Reach]]:
-    """Those whose median seed got there, the fastest first."""
-    there = [(name, x) for name, x in by_learner if x.step is not None]
-    return sorted(there, key=lambda pair: pair[1].step or 0)
+    """Those whose median seed reached the level, the fastest first."""
+    reached = [(name, x) for name, x in by_learner if x.step is not None]
+    return sorted(reached, key=lambda pair: pair[1].step or 0)

@@ -15,7 +15,7 @@ from steadytd.studies.spec import Confirm
 
 MEASURES = {"value": "value error", "projected_bellman": "projected Bellman error"}
 ZERO = 1e-6  # errors below this share of the error at w0 count as zero
-SHOWN = 3  # learners that the sentence on speed names
+LISTED = 3  # learners that the sentence on speed names
 CLOSE = 0.1  # a measured error within this share of theory's is called close
 
 
@@ -142,16 +142,16 @@ def speed(chapter: Chapter) -> str:
     task, parts = chapter.task, []
     for i, name in enumerate(LEVELS):
         levels = [(b.algorithm, chapter.reach[b.algorithm][i]) for b in chapter.best]
-        there = fastest(levels)
-        if not there:
+        reached = fastest(levels)
+        if not reached:
             start = "" if i else " of the error at w0"
             parts.append(f"Below {name}{start}: no learner in {task.steps:,} steps.")
             break  # below a smaller share neither
-        text = listed([f"{learner} by step {x.step:,}" for learner, x in there[:SHOWN]])
-        if len(there) > SHOWN:
-            text += f", {len(there) - SHOWN} more by step {there[-1][1].step:,}"
-        if len(there) < len(levels):
-            rest = len(levels) - len(there)
+        text = listed([f"{learner} by step {x.step:,}" for learner, x in reached[:LISTED]])
+        if len(reached) > LISTED:
+            text += f", {len(reached) - LISTED} more by step {reached[-1][1].step:,}"
+        if len(reached) < len(levels):
+            rest = len(levels) - len(reached)
             text += f"; {rest} of {count(len(levels), 'learner')} not in {task.steps:,} steps"
         parts.append(f"Below {name}{'' if i else ' of the error at w0'}: {text}.")
     where = resolution(task.steps, task.every, task.per_decade)
@@ -185,11 +185,13 @@ def _at_best(chapter: Chapter, word: str) -> str:
 def _overflow(chapter: Chapter) -> str:
     import polars as pl
 
-    lost = chapter.configurations.filter(pl.col("diverged_share") > 0.0)
-    if not len(lost):
+    overflowed = chapter.configurations.filter(pl.col("diverged_share") > 0.0)
+    if not len(overflowed):
         return "No run of the grid overflowed."
     total = len(chapter.configurations)
-    text = f"{len(lost):,} of {count(total, 'configuration')} of the grid overflowed in some run"
+    text = (
+        f"{len(overflowed):,} of {count(total, 'configuration')} of the grid overflowed in some run"
+    )
     shares = {b.algorithm: 1.0 - b.never_diverged / b.configurations for b in chapter.best}
     shares |= dict.fromkeys(chapter.failed, 1.0)
     never = [name for name, share in shares.items() if share == 0.0]
@@ -211,10 +213,10 @@ def diverges_from(chapter: Chapter, algorithm: str) -> str:
     import polars as pl
 
     own = chapter.configurations.filter(pl.col("algorithm") == algorithm)
-    lost = own.filter(pl.col("diverged_share") > 0.0)
-    if not len(lost):
+    overflowed = own.filter(pl.col("diverged_share") > 0.0)
+    if not len(overflowed):
         return "never"
-    smallest = lost["alpha"].min() if "alpha" in lost.columns else None
+    smallest = overflowed["alpha"].min() if "alpha" in overflowed.columns else None
     return "yes" if smallest is None else f"alpha {short(float(str(smallest)))}"
 
 
@@ -281,18 +283,22 @@ def _fixed_points(chapter: Chapter, found: Penalty) -> str | None:
     plain, penalised = (chapter.theory.get(name) for name in (found.plain, found.penalised))
     if plain is None or penalised is None:
         return None
-    said = [
-        _fixed_point(name, seen)
-        for name, seen in ((found.plain, plain), (found.penalised, penalised))
+    texts = [
+        _fixed_point(name, prediction)
+        for name, prediction in ((found.plain, plain), (found.penalised, penalised))
     ]
-    return f"Theory, at the best settings: {said[0]}; {said[1]}."
+    return f"Theory, at the best settings: {texts[0]}; {texts[1]}."
 
 
-def _fixed_point(name: str, seen: Prediction) -> str:
-    if seen.asymptote is None:
+def _fixed_point(name: str, prediction: Prediction) -> str:
+    if prediction.asymptote is None:
         return f"the mean update of {name} is unstable"
-    part = "" if seen.stable == 1.0 else f" (stable in {percent(seen.stable)} of the instances)"
-    return f"the fixed point of {name} has error {figures(seen.asymptote)}{part}"
+    part = (
+        ""
+        if prediction.stable == 1.0
+        else f" (stable in {percent(prediction.stable)} of the instances)"
+    )
+    return f"the fixed point of {name} has error {figures(prediction.asymptote)}{part}"
 
 
 def _versus_plain(chapter: Chapter, found: Penalty, plain: Best, penalised: Best) -> str:
@@ -323,11 +329,13 @@ def theory_words(chapter: Chapter) -> str | None:
     above: list[str] = []
     below: list[str] = []
     for b in chapter.best:
-        seen = chapter.theory.get(b.algorithm)
-        if seen is not None and seen.asymptote is not None and seen.stable == 1.0:
-            noise = min(b.final.stderr or 0.0, CLOSE * seen.asymptote)  # no excuse for wild runs
-            off = b.final.value - seen.asymptote
-            close = abs(off) <= max(CLOSE * seen.asymptote, 2.0 * noise, ZERO * chapter.start)
+        prediction = chapter.theory.get(b.algorithm)
+        if prediction is not None and prediction.asymptote is not None and prediction.stable == 1.0:
+            noise = min(
+                b.final.stderr or 0.0, CLOSE * prediction.asymptote
+            )  # no excuse for wild runs
+            off = b.final.value - prediction.asymptote
+            close = abs(off) <= max(CLOSE * prediction.asymptote, 2.0 * noise, ZERO * chapter.start)
             (near if close else above if off > 0.0 else below).append(b.algorithm)
     total = len(near) + len(above) + len(below)
     if not total:
@@ -384,16 +392,16 @@ def caveats(reading: Reading, chapter: Chapter) -> list[str]:
             "No rerun on fresh seeds, or not a whole one: the errors at the best configurations "
             "are those they were chosen by, and so too good."
         )
-    wanted = reading.results.spec.file.seeds
-    partial = int((chapter.configurations["seeds"] < wanted).sum())
+    planned = reading.results.spec.file.seeds
+    partial = int((chapter.configurations["seeds"] < planned).sum())
     if partial:
-        texts.append(f"Only some of the {wanted} seeds: {count(partial, 'configuration')}.")
+        texts.append(f"Only some of the {planned} seeds: {count(partial, 'configuration')}.")
     present = len(chapter.configurations)
     if present < len(chapter.task.learners):
-        gone = sorted(
+        absent = sorted(
             {x.name for x in chapter.task.learners} - set(chapter.configurations["algorithm"])
         )
-        note = f"; none of {listed(gone)}" if gone else ""
+        note = f"; none of {listed(absent)}" if absent else ""
         texts.append(
             f"{present:,} of {len(chapter.task.learners):,} configurations are there{note}."
         )

@@ -132,9 +132,9 @@ def power_of_two(exponent: int) -> str:
 
 def mean_of(errors: Floats) -> Mean:
     """Mean and standard error over the seeds."""
-    lost = int((~np.isfinite(errors)).sum())
-    if lost or not len(errors):
-        return Mean(float("inf"), None, len(errors), lost)
+    overflowed = int((~np.isfinite(errors)).sum())
+    if overflowed or not len(errors):
+        return Mean(float("inf"), None, len(errors), overflowed)
     spread = float(errors.std(ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else None
     return Mean(float(errors.mean()), spread, len(errors), 0)
 

@@ -1,215 +1,428 @@
-"""Traces at the cost of the active features, exactly: nothing here loops over all features.
+"""Traces at the cost of the active features, exactly: for runs, and for a Horde (`layouts.horde`).
 
-`docs/engine.md` derives the form in which traces and vectors are kept, and `step.state` says what
-the arrays are. With the row s of a feature k, and numbers per lane,
+`docs/engine.md` derives the form. A trace belongs to a *group*: the lanes of a block that agree in
+all that decides it. Decays are numbers, not passes over all features: with the row s of feature k
+in group g, and lane j of g,
 
-    z_k = Z_k I[s] C,      v_k = B (V_k + Z_k (A[s] + S I[s])).
+    z_k = Z[k, g] I[s, g] C[g],      v_k = B[j] (V[k, j] + Z[k, g] (A[s, j] + S[j] I[s, g])).
 
-The program comes from `carried_products`: inner products with traces are numbers in it. Its steps:
+A feature is in the row that was open when it was last active. A decay goes to C, a multiple of the
+trace that is written goes to S. When C leaves its range, both are folded into the rows,
 
-- a trace decays: C *= decay; where C leaves its range, the history gets a new row;
-- it grows: every active feature is brought up to date and moved to the open row, and v.x is read;
-- a multiple of a trace is written as a number added to S, one of x at the active features.
+    A[s] += S I[s],      I[s] *= C,      S = 0,      C = 1,
 
-What a lane computes does not depend on the others: a row that another lane opened holds the same
-numbers as the one before it.
+and the next row is opened. The rows are a *ring*. Features that are still in the oldest row are
+settled before it is opened again, some in every step, so that no step is long: V_k += Z_k A[s],
+Z_k *= I[s]. Then they are in the open row, or in none where the trace has died away. `listed` are
+the features of a group that are in a row, so each costs as often as it was active.
+
+A step reads every active feature once,
+
+    v.x = B (V.x + sum over s of A[s] (Z_s.x) + S sum over s of I[s] (Z_s.x)),
+
+computes all numbers in one loop over lanes, and writes every active feature once:
+
+    V_k += Z_k A[s] + (m - S add) x_k,      Z_k = Z_k I[s] + add x_k,      add = scale / C,
+
+where m is the multiple of x. `active_program` puts the steps of a law in this order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
 
-from steadytd.engine.step.layouts.lanes import row_dot
+from steadytd.engine.law import Law
 from steadytd.engine.step.layouts.layout import Layout
-from steadytd.engine.step.program import FEATURES, Dot, Grow, Move, Program, Write
-from steadytd.engine.step.state import HIGH, LARGE, LOW, SMALL
-from steadytd.engine.step.statements import If, Statement, bind, lanes
+from steadytd.engine.step.program import (
+    FEATURES,
+    Dot,
+    Grow,
+    Keep,
+    Let,
+    Move,
+    Program,
+    Skip,
+    Step,
+    Write,
+    bound,
+    carried_products,
+    check,
+    growing,
+    growth,
+    law_functions,
+    lower,
+    used,
+    without_traces,
+)
+from steadytd.engine.step.statements import For, If, Statement, bind, lanes
 from steadytd.engine.step.targets import numba
 
-IMPORTS = (
-    "from steadytd.engine.step.history import Late, decay, fold, outside",
-    "from steadytd.engine.step.kernels import row_dot",
-)
+ROWS = 8  # of the ring
+NONE = ROWS  # the row of a feature whose traces are 0
+TURN = 8  # steps in which the features of the oldest row are found
+HIGH = 4.0  # the largest C
+COUNTS = ("open_row", "many", "swept", "kept", "filled")  # of a group; see `Active.moves`
+LIMITS = {  # least C, least I (below it a trace is forgotten), least B, by the type of V
+    "float64": (2.0**-13, 2.0**-80, 1e-100),
+    "float32": (2.0**-5, 2.0**-35, 1e-10),
+}
+
+
+@cache
+def active_program(law: Law, traced: bool) -> Program:
+    """The program of a law with its inner products first, then numbers, then what is written.
+
+    Inner products of a trace are those before it moves on; after it, z.x is a number.
+    """
+    lowered = lower(law)
+    program = carried_products(lowered) if traced else without_traces(lowered)
+    reads = {f"w_{basis}": Dot(f"w_{basis}", "w", basis) for basis in FEATURES}  # for the TD error
+    numbers: list[Step] = []
+    last: list[Step] = []
+    always = 0  # numbers that a step with rho = 0 makes, too
+    for step in program.every:
+        match step:
+            case Dot(name, z, basis) if z in program.traces and name == f"{z}_{basis}":
+                before, with_x = f"before_{name}", f"x_{basis}"
+                reads |= {before: Dot(before, z, basis), with_x: Dot(with_x, "x", basis)}
+                numbers.append(Let(name, ((f"decay_{z}", before), (f"scale_{z}", with_x))))
+            case Dot(name):
+                reads[name] = step
+            case Skip():
+                always = len(numbers)
+            case Move() | Grow():
+                last.append(step)
+            case Write():
+                made = [step] if traced else list(growing(program, step))
+                numbers += (one for one in made if bound(one))
+                last += (one for one in made if not bound(one))
+            case _:
+                numbers.append(step)
+    if program.idle_at_rho_zero and not traced:
+        numbers = [*numbers[:always], Skip(tuple(numbers[always:]))]
+    steps = (*reads.values(), *numbers, *last)
+    return check(replace(program, steps=steps, functions=law_functions(law) | {"growth": growth}))
+
+
+def asked_by_traces(program: Program) -> set[str]:
+    """All numbers that decide a trace: lanes that agree in them share it."""
+    found = {n for step in program.every if isinstance(step, Move) for n in used(step)}
+    size = 0
+    while len(found) > size:
+        size = len(found)
+        for step in program.every:
+            made = [step.name] if isinstance(step, Keep) else bound(step)
+            found |= set(used(step)) if found & set(made) else set()
+    return found
+
+
+def traces_are_own(program: Program) -> bool:
+    """Whether weights decide a trace, so that every lane has one of its own."""
+    asked = asked_by_traces(program)
+    read = (step for step in program.every if isinstance(step, Dot) and step.name in asked)
+    return any(dot.left in program.vectors for dot in read)
+
+
+def active_source(law: Law, traced: bool, averaged: bool = False) -> str:
+    """The source of the loop of a run whose traces cost what the active features cost."""
+    return Active(active_program(law, traced)).source("at the active features")
 
 
 class Active(Layout):
-    """Writes the loop of a program that `carried_products` made."""
+    """Writes the loop of a block from the program of `active_program`."""
+
+    tables: tuple[str, ...] = (
+        "diverged", "carry", "event", "factor", "row", "row_next", "facts", "first", "length",
+        "offset", "feature", "value", "first_step", "begin", "end",
+    )  # fmt: skip
+    places: tuple[str, ...] = ()  # of a lane's facts
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self.along = {v: [z for u, z in program.pairs if u == v] for v in program.vectors}
-        self.grown = [step.vector for step in program.steps if isinstance(step, Grow)]
-        moves = [i for i, step in enumerate(program.steps) if isinstance(step, Move)]
-        self.after = [
-            step
-            for step in program.steps[moves[0] :]
-            if isinstance(step, Dot) and step.left not in FEATURES
-        ]
+        self.grown = [step.vector for step in program.every if isinstance(step, Grow)]
+        dots = [s for s in program.every if isinstance(s, Dot) and s.left not in FEATURES]
+        self.of_vectors = [dot for dot in dots if dot.left in program.vectors]
+        self.of_traces = [dot for dot in dots if dot.left in program.traces]
+        bases = {b: [v for v, _ in program.write.on(b)] for b in FEATURES}
+        bases["x"] = [v for v in program.vectors if v in bases["x"] or self.along[v]]
+        self.written = [(v, b) for b in FEATURES for v in bases[b]]
+
+    # ---- Arrays and names
 
     def source(self, path: str) -> str:
         """The source of the module that Numba compiles."""
-        alive = [f"alive_{z}" for z in self.program.traces]
-        counts = ["now", "many_listed", *alive]
-        first: list[Statement] = [bind("lanes", "T_w.shape[2]")]
-        first += [bind(name, f"count[{i}]") for i, name in enumerate(counts)]
-        last = [f"count[{i}] = {name}" for i, name in enumerate(counts)]
-        body = numba.printed([*first, *self.time(self.steps(self.program.steps)), *last])
-        return numba.head(self.program.name, path, *IMPORTS) + numba.called(self.places(), body)
+        body: list[Statement] = [
+            bind("features", "V_w.shape[0]"), bind("lanes", "V_w.shape[2]"),
+            *(bind(name, f"limits[{i}]") for i, name in enumerate(("least", "gone", "small"))),
+            *([bind("groups", "index(row_of.shape[1])")] if self.program.traces else []),
+            *self.time(self.steps(self.program.steps)),
+        ]  # fmt: skip
+        scratch = [len(some) for some in self.scratch()]
+        return numba.head(self.program.name, path) + numba.blocked(
+            self.arrays(), self.tables, scratch, numba.printed(body)
+        )
 
-    def places(self) -> dict[str, tuple[str, int]]:
-        """The arrays of the loop: what of a block each is, and its number in it (-1: all of it)."""
+    def kept_numbers(self) -> list[str]:
+        """What lasts from step to step, one number a lane."""
         program = self.program
-        names = {
-            "A": [f"A_{v}_{z}" for v, z in program.pairs],
-            "I": [f"I_{z}" for z in program.traces],
-            "S": [f"S_{v}_{z}" for v, z in program.pairs],
-            "C": [f"C_{z}" for z in program.traces],
-            "B": [f"B_{v}" for v in program.vectors],
-            "P": [f"_{left}_{z}" for left, z in program.products],
-            "M": [f"_{m}" for m in program.memory],
-            "params": [f"_{p}" for p in program.params],
-            "scratch": self.scratch(),
-        }
-        found = {name: (part, i) for part, ns in names.items() for i, name in enumerate(ns)}
-        whole = {f"T_{name}": "T" for name in (*program.vectors, *program.traces)}
-        whole |= {"row_of": "at", "listed": "listed", "count": "counts"}
-        return found | {name: (part, -1) for name, part in whole.items()}
+        products = ["_".join(pair) for pair in program.products]
+        kept = [f"_{name}" for name in (*program.memory, *products)]
+        return [*kept, *(f"B_{v}" for v in self.grown)]
 
-    def scratch(self) -> list[str]:
-        """Arrays of one number a lane that last for one step."""
-        added = [f"add_{z}" for z in self.program.traces]
-        return [*(f"_{n}" for n in self.stored), *added, "late", "moved"]
+    def scratch(self) -> tuple[list[str], list[str], list[str]]:
+        """Arrays that last for one step: of the type of the weights, doubles, one for each row."""
+        sums = [f"sum_{dot.name}" for dot in self.of_vectors]
+        sums += [f"{v}_at_{basis}" for v, basis in self.written]
+        numbers = [*(f"_{n}" for n in self.stored), *(f"add_{z}" for z in self.program.traces)]
+        return sums, numbers, [f"{z}_on_{b}" for z in self.program.traces for b in FEATURES]
 
-    def cell(self, name: str) -> str:
-        """What is stored for entry k of a vector or trace in lane j.
+    def arrays(self) -> dict[str, str]:
+        """The arrays of the loop, and how block b finds each of them.
 
-        All are one table, but each has a name of its own: no two of them overlap.
+        Each is an argument of its own: so the compiler knows that no two overlap.
         """
-        place = (*self.program.vectors, *self.program.traces).index(name)
-        return f"T_{name}[k, {place}, j]"
+        program = self.program
+        sums, numbers, rows = self.scratch()
+        traced = bool(program.traces)
+        tables = {
+            "A[b, {}]": [f"A_{v}_{z}" for v, z in program.pairs],
+            "I[b, {}]": [f"I_{z}" for z in program.traces],
+            "S[b, {}]": [f"S_{v}_{z}" for v, z in program.pairs],
+            "C[b, {}]": [f"C_{z}" for z in program.traces],
+            "M[b, {}]": self.kept_numbers(), "params[b, {}]": [f"_{p}" for p in program.params],
+            "counts[b, {}]": COUNTS, "places[b, {}]": self.places,
+            "Z[{}, cells].reshape(shape)": [f"Z_{z}" for z in program.traces],
+            "row_of[cells].reshape(shape)": ["row_of"] * traced,
+            "listed[cells].reshape(shape[::-1])": ["listed"] * traced,
+            "sums[{}]": sums, "numbers[{}]": numbers, "rows[{}]": rows,
+        }  # fmt: skip
+        found = {f"V_{v}": "V[b]" for v in program.vectors}
+        found |= {n: at.format(i) for at, names in tables.items() for i, n in enumerate(names)}
+        return found | {"starts": "starts[b]", "limits": "limits"}
 
-    def locate(self) -> list[Statement]:
-        """Find the active features, and give a row to those that have none.
+    def cell(self, vector: str) -> str:
+        """What is stored for entry k of a vector; all vectors of a feature are one row."""
+        return f"V_{vector}[k, {self.program.vectors.index(vector)}, j]"
 
-        A loop of its own, because it looks up all their rows at once: with very many features these
-        are far away in memory, and here the processor waits for all of them together.
-        """
-        found = [*super().locate(), bind("due", "0"), bind("wild", "0")]
-        new = ["listed[many_listed] = k", "many_listed += 1", "row_of[k] = 0"]
-        for basis in FEATURES:
-            found += self.over(basis, [If("row_of[k] < 0", list(new))])
-        return found
+    # ---- Loops
+
+    def over_groups(self, body: Iterable[Statement]) -> list[Statement]:
+        """For every group g."""
+        found = list(body)
+        return [For("g", "0", "groups", found)] if found else []
+
+    def over_group(self, body: Iterable[Statement]) -> list[Statement]:
+        """For every lane j of group g."""
+        found = list(body)
+        return [For("j", "starts[g]", "starts[g + 1]", found)] if found else []
+
+    def skips(self, step: Skip, located: bool) -> list[Statement]:
+        """Numbers are not made where rho = 0: nothing is written there."""
+        made = [self.scalar(one) for one in step.steps]
+        grown = {one.by for one in self.program.every if isinstance(one, Grow)}
+        names = [n for n in self.stored if any(n in bound(one) for one in step.steps)]
+        nothing = [f"_{name}[j] = {'1.0' if name in grown else '0.0'}" for name in names]
+        self.close()
+        return lanes([If(f"{self.number('rho')} != 0.0", made, list(nothing))])
+
+    # ---- Reading
 
     def dots(self, steps: list[Dot]) -> list[Statement]:
-        """Inner products with x and x_next, and the factor that all entries share.
-
-        Those with x after the traces have moved are read where they move.
-        """
-        found: list[Statement] = []
-        own = [dot for dot in steps if dot.left not in FEATURES]
-        found += [bind(f"_{d.name}", row_dot(*d.pair)) for d in steps if d not in own]
+        """All inner products of a step."""
+        found: list[Statement] = [
+            bind(f"_{dot.name}", self.feature_dot(dot)) for dot in steps if dot.left in FEATURES
+        ]
+        found += lanes(f"sum_{dot.name}[j] = 0.0" for dot in self.of_vectors)
+        pairs = [(z, basis) for z in self.program.traces for basis in FEATURES]
+        rows = [f"{z}_on_{basis}[r, g] = 0.0" for z, basis in pairs]
+        found += [For("r", "0", f"{NONE + 1}", self.over_groups(rows))] if rows else []
         for basis in FEATURES:
-            read = [d for d in own if d.right == basis and not (basis == "x" and d in self.after)]
-            found += self.zero(read)
-            found += self.over(basis, self.read(read))
-        factors = {dot: f"C_{dot.left}" for dot in own if dot.left in self.program.traces}
-        factors |= {dot: f"B_{dot.left}" for dot in own if dot.left in self.grown}
-        return [*found, *lanes(f"_{dot.name}[j] *= {by}[j]" for dot, by in factors.items())]
+            found += self.over(basis, self.read(basis))
+        lines = [f"_{dot.name}[j] = {self.product(dot)}" for dot in self.of_vectors]
+        if not self.program.traces:
+            return found + lanes(lines)
+        lines += [f"_{d.name}[j] = C_{d.left}[g] * all_{d.left}_{d.right}" for d in self.of_traces]
+        alive = (bind(f"all_{z}_{b}", self.over_rows(f"I_{z}[{{}}, g]", z, b)) for z, b in pairs)
+        return found + self.over_groups([*alive, *self.over_group(lines)])
 
-    def zero(self, dots: Iterable[Dot]) -> list[Statement]:
-        """Sums begin at 0."""
-        return lanes(f"_{dot.name}[j] = 0.0" for dot in dots)
+    def read(self, basis: str) -> list[Statement]:
+        """Add feature k to V.x, and to the Z_s.x of its row in every group."""
+        traces = [
+            f"{z}_on_{basis}[index(row_of[k, g]), g] += Z_{z}[k, g] * x_k"
+            for z in self.program.traces
+        ]
+        sums = (
+            f"sum_{dot.name}[j] += {self.cell(dot.left)} * x_k"
+            for dot in self.of_vectors if dot.right == basis
+        )  # fmt: skip
+        return [*self.over_groups(traces), *lanes(sums)]
 
-    def read(self, dots: list[Dot]) -> list[Statement]:
-        """Add feature k to the sums."""
-        needed = {z for dot in dots for z in (dot.left, *self.along.get(dot.left, ()))}
-        traces = [z for z in self.program.traces if z in needed]
-        sums = [f"_{dot.name}[j] += ({self.now(dot.left)}) * x_k" for dot in dots]
-        row = [bind("s", "index(row_of[k])")] if traces else []
-        return [*row, *lanes([*self.stored_entries(traces), *sums])] if dots else []
+    def product(self, dot: Dot) -> str:
+        """v.x from V.x and from what each row of its traces adds."""
+        v, basis = dot.pair
+        terms = [f"sum_{dot.name}[j]"]
+        for z in self.along[v]:
+            terms += [
+                f"S_{v}_{z}[j] * all_{z}_{basis}",
+                self.over_rows(f"A_{v}_{z}[{{}}, j]", z, basis),
+            ]
+        total = " + ".join(terms)
+        return f"({total}) * B_{v}[j]" if v in self.grown else total
 
-    def stored_entries(self, traces: Iterable[str]) -> list[Statement]:
-        """The entries of traces at feature k, and what became of their row."""
-        return [
-            line for z in traces
-            for line in (bind(f"i_{z}", f"I_{z}[s, j]"), bind(f"old_{z}", self.cell(z)))
-        ]  # fmt: skip
+    def over_rows(self, factor: str, z: str, basis: str) -> str:
+        """The sum over the rows s of a factor times Z_s.x."""
+        return " + ".join(f"{factor.format(r)} * {z}_on_{basis}[{r}, g]" for r in range(ROWS))
 
-    def now(self, name: str) -> str:
-        """The present entry of a vector or trace, but for B and C; `i_z` and `old_z` are known."""
-        if name in self.program.traces:
-            return f"old_{name} * i_{name}"
-        moved = (
-            f" + old_{z} * (A_{name}_{z}[s, j] + S_{name}_{z}[j] * i_{z})" for z in self.along[name]
-        )
-        return self.cell(name) + "".join(moved)
+    # ---- Moving on
 
     def moves(self, steps: list[Move]) -> list[Statement]:
-        """Traces decay, with a new row of the history where a scale leaves its range, and grow."""
-        decayed: list[Statement] = []
-        folded: list[Statement] = []
-        for step in steps:
-            z, C = step.trace, f"C_{step.trace}"
-            decayed += [f"{C}[j] *= {self.number(step.decay)}", bind("c", f"{C}[j]")]
-            decayed += [f"due |= (c < {LOW}) | (c > {HIGH}) | (c != c)"]
-            folded += [bind("these", f"Late(late, moved, outside({C}, late))")]
-            folded += [
-                f"fold(A_{v}_{z}, I_{z}, S_{v}_{z}, these, alive_{z}, now)"
-                for v, y in self.program.pairs if y == z
+        """Traces decay, some of the oldest row is settled, and it is opened where a C is late.
+
+        An open row that no feature is in (`filled` = 0) stays open, so that ratios of 0 do not
+        turn the ring. The first `many` of a group's `listed` features are in rows; those up to
+        `swept` were looked at since the ring has turned, and `kept` of them remain.
+        """
+        scales = [f"C_{step.trace}[g]" for step in steps]
+        late = [f"(({c} < least) | ({c} > {HIGH}) | ({c} != {c}))" for c in scales]
+        folded = [If(out, self.fold(s.trace)) for s, out in zip(steps, late, strict=True)]
+        turned: list[Statement] = [bind("now", "oldest"), "open_row[g] = now"]
+        turned += [f"{name}[g] = 0" for name in ("swept", "kept", "filled")]
+        fresh = self.over_group(f"A_{v}_{z}[index(now), j] = 0.0" for v, z in self.program.pairs)
+        fresh += [f"I_{z}[index(now), g] = 1.0" for z in self.program.traces]
+        return self.over_groups([
+            bind("j", "starts[g]"),
+            *(f"{c} *= {self.number(s.decay)}" for c, s in zip(scales, steps, strict=True)),
+            bind("due", " | ".join(late)), bind("turns", "due & (filled[g] != 0)"),
+            bind("now", "open_row[g]"), bind("oldest", f"(now + 1) % {ROWS}"),
+            bind("until", f"min(many[g], swept[g] + many[g] // {TURN} + 1)"),
+            bind("left", f"many[g] // {TURN * ROWS // 2} + 1"),
+            If("due", [
+                bind("until", "swept[g]"),
+                If("turns", [bind("until", "many[g]"), bind("left", "many[g]")]),
+            ]),
+            *self.settle(),
+            If("due", [*folded, If("turns", turned), *fresh]),
+            bind("j", "starts[g]"),
+            *(f"add_{s.trace}[g] = {self.number(s.scale)} / C_{s.trace}[g]" for s in steps),
+            f"filled[g] |= {self.grow_here()}",
+        ])  # fmt: skip
+
+    def grow_here(self) -> str:
+        """Whether a trace of group g grows in this step."""
+        return " | ".join(f"(add_{z}[g] != 0.0)" for z in self.program.traces)
+
+    def settle(self) -> list[Statement]:
+        """Listed features of the oldest row, up to `until`, move to the open one, or to none.
+
+        At most `left` of them in this step: a sweep may meet many of them one after the other.
+        """
+        traces = self.program.traces
+        lines: list[Statement] = [If("left == 0", [bind("until", "i"), "break"]), "left -= 1"]
+        for z in traces:
+            added = [
+                f"{self.cell(v)} += z_k * A_{v}_{z}[index(oldest), j]"
+                for v in self.program.vectors if z in self.along[v]
             ]  # fmt: skip
-            folded += [bind(f"alive_{z}", f"decay(I_{z}, these, alive_{z}, now)")]
-        added = (f"add_{s.trace}[j] = {self.number(s.scale)} / C_{s.trace}[j]" for s in steps)
+            lines += [bind("z_k", f"Z_{z}[k, g]"), *self.over_group(added)]
+            lines += [f"Z_{z}[k, g] = z_k * I_{z}[index(oldest), g]"]
+        lines += [f"row_of[k, g] = {NONE}"]
+        alive = " | ".join(f"(Z_{z}[k, g] != 0.0)" for z in traces)
+        lines += [If(alive, ["row_of[k, g] = now", "filled[g] = 1"])]
+        remains: list[Statement] = ["listed[g, kept[g]] = k", "kept[g] += 1"]
         return [
-            *lanes(decayed), If("due", [*folded, "now += 1"]),
-            *lanes(added), *self.zero(dot for dot in self.after if dot.right == "x"),
-            *self.over("x", self.touch()),
+            For("i", "swept[g]", "until", [
+                bind("k", "index(listed[g, i])"),
+                If("row_of[k, g] == oldest", lines),
+                If(f"row_of[k, g] != {NONE}", remains),
+            ]),
+            "swept[g] = until",
+            If("until == many[g]", ["swept[g] = kept[g]", "many[g] = kept[g]"]),
         ]  # fmt: skip
 
-    def touch(self) -> list[Statement]:
-        """Bring feature k up to date, read it, and add x to the traces."""
-        traces = self.program.traces
-        reads = {dot.left: dot.name for dot in self.after if dot.right == "x"}
-        lines = self.stored_entries(traces)
-        lines += [bind(f"new_{z}", f"old_{z} * i_{z} + add_{z}[j] * x_k") for z in traces]
-        seen = [v for v in self.program.vectors if self.along[v] or v in reads]
-        lines += [bind(f"{v}_k", self.now(v)) for v in seen]
-        for v, some in self.along.items():
-            back = "".join(f" - S_{v}_{z}[j] * new_{z}" for z in some)
-            lines += [f"{self.cell(v)} = {v}_k{back}"] if some else []
-        lines += [f"{self.cell(z)} = new_{z}" for z in traces]
-        for name, n in reads.items():
-            lines.append(f"_{n}[j] += {f'new_{name}' if name in traces else f'{name}_k'} * x_k")
-        return [bind("s", "index(row_of[k])"), "row_of[k] = now", *lanes(lines)]
+    def fold(self, z: str) -> list[Statement]:
+        """A += S I, I *= C in all rows, then S = 0, C = 1."""
+        pairs = [f"{v}_{z}" for v in self.program.vectors if z in self.along[v]]
+        folded = self.over_group(f"A_{p}[r, j] += S_{p}[j] * I_{z}[r, g]" for p in pairs)
+        moved = [f"I_{z}[r, g] *= C_{z}[g]"]
+        forgotten = If(f"not abs(I_{z}[r, g]) >= gone", [f"I_{z}[r, g] = 0.0"])
+        rows = If(f"I_{z}[r, g] != 0.0", [*folded, *moved, forgotten])
+        after = self.over_group(f"S_{p}[j] = 0.0" for p in pairs)
+        return [For("r", "0", f"{ROWS}", [rows]), *after, f"C_{z}[g] = 1.0"]
 
     def grows(self, steps: list[Grow]) -> list[Statement]:
-        """A vector as a whole is its factor B; `wild` where one leaves its range."""
-        lines: list[Statement] = []
+        """A vector as a whole is its factor B; where it leaves its range, it goes into V."""
+        found: list[Statement] = []
         for step in steps:
-            B = f"B_{step.vector}[j]"
-            lines += [f"{B} *= {self.number(step.by)}"]
-            lines += [f"wild |= (abs({B}) < {SMALL}) | (abs({B}) > {LARGE})"]
-        return lanes(lines)
+            v, B = step.vector, f"B_{step.vector}[j]"
+            pairs = [f"{v}_{z}" for z in self.along[v]]
+            all_rows = [f"A_{p}[r, j] *= {B}" for p in pairs]
+            inner: list[Statement] = [For("k", "0", "index(features)", [f"{self.cell(v)} *= {B}"])]
+            inner += [f"S_{p}[j] *= {B}" for p in pairs]
+            inner += [For("r", "0", f"{ROWS}", list(all_rows))] if all_rows else []
+            inside = f"(abs({B}) > small) & (abs({B}) < 1.0 / small)"
+            found += [f"{B} *= {self.number(step.by)}"]
+            found += [If(inside, ["pass"], [*inner, f"{B} = 1.0"])]
+        return lanes(found)
+
+    # ---- Writing
 
     def writes(self, steps: list[Write]) -> list[Statement]:
-        """Multiples of traces go to S, those of x and x_next to the active features.
-
-        Where a factor B has left its range the loop ends: the block brings it back.
-        """
+        """Multiples of traces go to S; what remains is one visit to each active feature."""
         (step,) = steps
         lines: list[Statement] = []
-        for v in self.grown:
-            own = [n for n, _ in dict(step.sums)[v] if n not in self.uniform]
-            lines += [f"{self.number(n)} /= B_{v}[j]" for n in own]
+        for v, basis in self.written:
+            has = [(u, n) for u, n in step.on(basis) if u == v]
+            own = self.multiple(v, has[0][1]) if has else "0.0"
+            back = (f" - S_{v}_{z}[j] * add_{z}[g]" for z in self.along[v] if basis == "x")
+            lines += [f"{v}_at_{basis}[j] = {own}{''.join(back)}"]
         for v, z in self.program.pairs:
-            lines += [f"S_{v}_{z}[j] += {self.multiple(v, step.number(v, z))} * C_{z}[j]"]
-        found = lanes(lines)
+            lines += [f"S_{v}_{z}[j] += {self.multiple(v, step.number(v, z))} * C_{z}[g]"]
+        lines += self.noticed()
+        found = self.over_groups(self.over_group(lines)) if self.program.pairs else lanes(lines)
         for basis in FEATURES:
-            found += self.over(basis, lanes(
-                f"{self.cell(v)} += {self.multiple(v, n)} * x_k" for v, n in step.on(basis)
-            ))  # fmt: skip
-        return [*found, *([If("wild", ["end = t + 1", "break"])] if self.grown else [])]
+            here = [v for v, b in self.written if b == basis]
+            added = lanes(f"{self.cell(v)} += {v}_at_{basis}[j] * x_k" for v in here)
+            touched = self.over_groups(self.touch()) if basis == "x" else []
+            found += self.over(basis, [*touched, *added])
+        return found
 
-    def multiple(self, vector: str, name: str) -> str:
-        """A number that is added to a vector, over the factor that the vector has."""
-        shared = vector in self.grown and name in self.uniform
-        return f"{self.number(name)} / B_{vector}[j]" if shared else self.number(name)
+    def noticed(self) -> list[Statement]:
+        """Note the step in which lane j leaves the finite range: 0 * inf and 0 * NaN are NaN."""
+        numbers = [f"{v}_at_{basis}[j]" for v, basis in self.written]
+        numbers += [f"S_{v}_{z}[j]" for v, z in self.program.pairs]
+        numbers += [f"B_{v}[j]" for v in self.grown]
+        gone = f"(({' + '.join(numbers)}) * 0.0 != 0.0) & (diverged[j] < 0)"
+        return [f"diverged[j] = first_step + t + 1 if {gone} else diverged[j]"]
+
+    def multiple(self, vector: str, number: str) -> str:
+        """A multiple of something added to B V is that multiple / B added to V."""
+        found = self.number(number)
+        return f"{found} / B_{vector}[j]" if vector in self.grown else found
+
+    def touch(self) -> list[Statement]:
+        """Feature k moves to the open row of group g, and its traces grow.
+
+        One that was in no row is listed: in place of one that a sweep has found dead, or last.
+        """
+        traces = self.program.traces
+        if not traces:
+            return []
+        lines: list[Statement] = [bind("s", "index(row_of[k, g])")]
+        lines += [bind(f"old_{z}", f"Z_{z}[k, g]") for z in traces]
+        lines += [f"Z_{z}[k, g] = old_{z} * I_{z}[s, g] + add_{z}[g] * x_k" for z in traces]
+        moved = self.over_group(
+            f"{self.cell(v)} += old_{z} * A_{v}_{z}[s, j]" for v, z in self.program.pairs
+        )
+        place = If(
+            "kept[g] < swept[g]",
+            ["listed[g, kept[g]] = k", "kept[g] += 1"],
+            ["listed[g, many[g]] = k", "many[g] += 1"],
+        )
+        here = "index(open_row[g])"
+        lines += [
+            If(f"s != {here}", [f"row_of[k, g] = {here}", If(f"s == {NONE}", [place], moved)])
+        ]
+        return [If(self.grow_here(), lines)]

@@ -44,9 +44,7 @@ class Lanes(Layout):
     def source(self, path: str) -> str:
         """The source of the module that Numba compiles."""
         size = Bind(("features", "lanes"), "V_w.shape")
-        text = numba.head(
-            self.program.name, path, "from steadytd.engine.step.kernels import row_dot"
-        )
+        text = numba.head(self.program.name, path)
         shown = len(self.program.vectors) if self.program.averaged else 0
         body = numba.printed([size, *self.windows(), *self.time(self.step())])
         return text + numba.driven(self.arrays(), len(self.stored), shown, body)
@@ -117,7 +115,7 @@ class Lanes(Layout):
         for dot in steps:
             self.open.add(dot.name)
             if dot.left in FEATURES:
-                found.append(bind(f"_{dot.name}", row_dot(*dot.pair)))
+                found.append(bind(f"_{dot.name}", self.feature_dot(dot)))
         own = [dot for dot in steps if dot.left not in FEATURES]
         found += self.over_lanes(bind(self.number(dot.name), "0.0") for dot in own)
         for basis in dict.fromkeys((*FEATURES, *(dot.right for dot in own))):
@@ -188,12 +186,6 @@ class Lanes(Layout):
                 for v, n in step.on(basis)
             ))  # fmt: skip
         return found
-
-
-def row_dot(left: str, right: str) -> str:
-    """An inner product of two rows of the feature table."""
-    places = (f"first_{name}, last_{name}, shift_{name}" for name in (left, right))
-    return f"row_dot(feature, value, {', '.join(places)})"
 
 
 def loop_source(law: Law, traced: bool, averaged: bool = False) -> str:

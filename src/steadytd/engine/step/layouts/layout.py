@@ -167,6 +167,11 @@ class Layout:
             ]
         return found
 
+    def feature_dot(self, dot: Dot) -> str:
+        """An inner product of two rows of the feature table."""
+        places = (f"first_{name}, last_{name}, shift_{name}" for name in dot.pair)
+        return f"row_dot(feature, value, {', '.join(places)})"
+
     def time(self, body: list[Statement], entry: str = "facts[e, {}]") -> list[Statement]:
         """The loop over steps: facts come in, and are carried over to the next one."""
         facts = [bind(f, entry.format(STEP_FACTS.index(f))) for f in self.program.facts]

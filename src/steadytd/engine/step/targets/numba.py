@@ -15,7 +15,8 @@ HEAD = '''"""The loop of {name}, {path}. Written by steadytd.engine.step; do not
 import numpy as np
 from numba import njit
 
-{imports}
+from steadytd.engine.step.kernels import row_dot
+
 index = np.uintp  # an unsigned index needs no test for counting back
 
 
@@ -38,12 +39,6 @@ def enter(V, Z, M, params, scratch,
 SCRATCH = {scratch}  # rows that the driver provides
 SHOWN = {shown}  # the vector whose error is measured
 """
-RUN = """@njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **disjoint)
-def run({arrays},
-            {steps}):
-{body}
-    return end
-"""
 BLOCKS = """@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
       **disjoint)  # no two of these arrays overlap
 def advance({arrays},
@@ -52,8 +47,8 @@ def advance({arrays},
 
 
 @njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def run(V, Z, row_of, A, I, S, C, M, counts, params, places, starts, begins, limits,
-        {tables}, out, low, high):
+def run(V, Z, row_of, listed, A, I, S, C, M, counts, params, places, starts, begins, limits,
+        {tables}, low, high):
     features, lanes = V.shape[1], V.shape[3]
     sums = np.zeros(({sums}, lanes), dtype=V.dtype)
     numbers = np.zeros(({numbers}, lanes))
@@ -95,9 +90,9 @@ def _inside(body: list[Statement]) -> Iterator[tuple[int, str]]:
         yield more + 1, line
 
 
-def head(name: str, path: str, *imports: str) -> str:
+def head(name: str, path: str) -> str:
     """The module up to its first function."""
-    return HEAD.format(name=file_name(name), path=path, imports="\n".join(imports))
+    return HEAD.format(name=file_name(name), path=path)
 
 
 def driven(arrays: dict[str, str], scratch: int, shown: int, body: str) -> str:
@@ -112,18 +107,14 @@ def driven(arrays: dict[str, str], scratch: int, shown: int, body: str) -> str:
     return loop + ENTRY.format(given=given, steps=STEPS, scratch=scratch, shown=shown)
 
 
-def called(arrays: Iterable[str], body: str) -> str:
-    """A loop that Python calls."""
-    return RUN.format(arrays=", ".join(arrays), steps=STEPS, body=body)
-
-
 def blocked(
     arrays: dict[str, str], tables: Iterable[str], scratch: Iterable[int], body: str
 ) -> str:
-    """A loop for one block of a Horde, and a function that goes from block to block with it.
+    """A loop for one block of `engine.active`, and a function that goes from block to block.
 
-    `arrays` are the arguments of the loop, and how block b finds each; `scratch` is how many
-    arrays of each kind last for one step: sums, numbers, and rows of the ring.
+    `arrays` are the arguments of the loop, and how block b finds each; `tables` tell what happens
+    in the steps; `scratch` is how many arrays of each kind last for one step: sums, numbers, and
+    rows of the ring.
     """
     sums, numbers, rows = scratch
     return BLOCKS.format(

@@ -1,1 +1,0 @@
-"""Compiled loops over a chunk of rows, eight numbers at a time."""

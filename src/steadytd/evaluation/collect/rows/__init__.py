@@ -1,1 +1,0 @@
-"""The rows of a log as they are, where few features are active."""

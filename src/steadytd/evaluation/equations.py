@@ -1,0 +1,200 @@
+"""The equations of a log with one feature map, and their solutions from all groups or from some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Bools, Floats, Longs
+from steadytd.evaluation.rows import FOLDS, GROUPS, Division, Where
+from steadytd.evaluation.scores import Pair
+from steadytd.evaluation.sums import Sums
+from steadytd.theory.thresholds import Pencil
+
+
+class Form(NamedTuple):
+    """A solved learner: (A + eta G + ridge I) w = b of the system with this number."""
+
+    system: int = 0
+    eta: float = 0.0
+    ridge: float = 0.0
+
+
+LSTD = Form()
+
+
+@dataclass(eq=False)
+class Equations:
+    """The sums of a log by group, and what is solved from them.
+
+    The value is the mean of x.w over the episodes' first states (`start`), or over all logged
+    states (`states`) where the log is one endless episode. The target behind the last one is the
+    behaviour policy, with ratios of 1; it has no system but TD's.
+    """
+
+    sums: Sums
+    counts: Floats  # [groups, 2]: rows and episodes
+    where: Where
+    division: Division
+    pencils: dict[int, Pencil] = field(default_factory=dict, repr=False)  # found so far
+    _solved: dict[tuple[int, Form], Pair | None] = field(default_factory=dict, repr=False)
+    _cross_fitted: dict[int, list[Pair | None]] = field(default_factory=dict, repr=False)
+
+    @property
+    def behavior(self) -> int:
+        """The number of the behaviour policy among the targets."""
+        return self.sums.targets
+
+    @property
+    def features(self) -> int:
+        """How many features there are."""
+        return self.sums.features
+
+    @cached_property
+    def kept(self) -> Longs:
+        """The numbers of the features that are independent in the log, in ascending order."""
+        return self.sums.independent()
+
+    @property
+    def rank(self) -> int:
+        """How many features are linearly independent."""
+        return len(self.kept)
+
+    @cached_property
+    def rows(self) -> Floats:
+        """How many rows each group has."""
+        return np.asarray(self.counts[:, 0])
+
+    @cached_property
+    def starts(self) -> Floats:
+        """How many states the value is a mean over, by group."""
+        return np.asarray(self.counts[:, 1 if self.where == "start" else 0])
+
+    @cached_property
+    def start(self) -> Floats:
+        """Sums of the features there [groups, d]."""
+        return self.sums.x_start if self.where == "start" else self.sums.x
+
+    @cached_property
+    def start_mean(self) -> Floats:
+        """The mean of all features where the value is asked for [d]."""
+        return np.asarray(self.start.sum(axis=0) / self.starts.sum())
+
+    @cached_property
+    def groups(self) -> Longs:
+        """The groups that have rows."""
+        return np.flatnonzero(self.rows > 0.0)
+
+    def solution(self, target: int, form: Form = LSTD) -> Pair | None:
+        """w and beta of a form from all groups; None where there are none."""
+        if (target, form) not in self._solved:
+            self._solved[target, form] = self.solve(target, form, np.ones(GROUPS))
+        return self._solved[target, form]
+
+    def solve(self, target: int, form: Form, use: Floats, phi: Floats | None = None) -> Pair | None:
+        """w and beta from groups that count as often as `use` says; M' beta = phi (phi0)."""
+        column = self.sums.column(target, form.system)
+        G = self._gram(use)
+        A = self.sums.plus(self.sums.matrix(column, use), G, form.eta, form.ridge)
+        b = use @ self.sums.b[:, column]
+        p = use @ self.start if phi is None else phi
+        inverse = self.sums.inverse(A, G, b, p)
+        if inverse is None:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            pair = Pair(inverse.solve(b), inverse.solve_transposed(p))
+        return pair if np.isfinite(pair.w).all() and np.isfinite(pair.beta).all() else None
+
+    def _gram(self, use: Floats) -> object:
+        """The sum of x x', made once for all targets."""
+        key = use.tobytes()
+        found = self._grams.get(key)
+        if found is None:
+            found = self._grams[key] = self.sums.gram(use)
+        return found
+
+    @cached_property
+    def _grams(self) -> dict[bytes, object]:
+        return {}
+
+    @cached_property
+    def folds(self) -> list[Bools]:
+        """The groups of every fold."""
+        fold = self.division.fold(np.arange(GROUPS))
+        return [fold == f for f in range(FOLDS)]
+
+    @cached_property
+    def other_folds(self) -> list[Floats]:
+        """For every fold the groups of all others (its own where it is the only one)."""
+        found = []
+        for mine in self.folds:
+            others = ~mine & (self.rows > 0.0)
+            found.append((others if others.any() else mine).astype(np.float64))
+        return found
+
+    def cross_fitted(self, target: int) -> list[Pair | None]:
+        """For every fold w and beta of lstd from the others."""
+        if target not in self._cross_fitted:
+            found = [self.solve(target, LSTD, use) for use in self.other_folds]
+            self._cross_fitted[target] = found
+        return self._cross_fitted[target]
+
+    def weights(self, target: int, form: Form) -> Floats:
+        """The weights w [d] of a form, from the whole log; NaN where there are none."""
+        pair = self.solution(target, form)
+        return np.full(self.features, np.nan) if pair is None else pair.w
+
+    def size(self, target: int) -> float:
+        """sqrt(w' G w / rows) for lstd's weights w: the size of the value function."""
+        w = self.weights(target, LSTD)
+        square = float(self.sums.squares(w, w).sum()) / max(float(self.rows.sum()), 1.0)
+        return float(np.sqrt(max(square, 0.0)))
+
+    def held_out(self, target: int) -> HeldOut:
+        """The projected Bellman error of lstd's weights on units that did not make them.
+
+        With A, b, G means over the rows of one half of the groups and w solved from the other half:
+        (b - A w)' G^-1 (b - A w), the mean of both halves; with w = 0 for comparison.
+        """
+        if len(self.groups) < 2:
+            return NOT_KNOWN
+        even = np.zeros(GROUPS, dtype=bool)
+        even[self.groups[::2]] = True
+        squares = np.zeros(2)
+        column, sums = self.sums.column(target), self.sums
+        with np.errstate(all="ignore"):  # weights that the other half does not determine
+            for half in (even, ~even):
+                use = half.astype(np.float64)
+                pair = self.solve(target, LSTD, 1.0 - use)
+                if pair is None:
+                    return HeldOut(float("inf"), float("nan"))
+                b, G = use @ sums.b[:, column], self._gram(use)
+                left = np.stack([b - sums.matrix(column, use) @ pair.w, b])
+                inner = sums.inverse(G, G, b, b)
+                if inner is None:
+                    squares += np.nan
+                    continue
+                moved = np.stack([inner.solve(one) for one in left])
+                squares += np.einsum("ik,ik->i", left, moved) / (use @ self.rows) / 2.0
+            error, of_zero = np.sqrt(np.maximum(squares, 0.0)).tolist()
+        return HeldOut(error if np.isfinite(error) else float("inf"), of_zero)
+
+
+class HeldOut(NamedTuple):
+    """Root mean square projected Bellman errors on held-out units."""
+
+    error: float
+    error_of_zero: float  # that of the value 0
+
+    @property
+    def share(self) -> float:
+        """What is left of the error: 0 is perfect, 1 no better than the value 0."""
+        if self.error == float("inf"):
+            return self.error
+        return self.error / self.error_of_zero if self.error_of_zero > 0.0 else float("nan")
+
+
+NOT_KNOWN = HeldOut(float("nan"), float("nan"))

@@ -1,1 +1,0 @@
-"""From sums to values: estimators, intervals, overlap, stability."""

@@ -1,1 +1,0 @@
-"""The estimators, one file each with its equation; `registry` names them."""

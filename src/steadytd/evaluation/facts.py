@@ -1,0 +1,351 @@
+"""The facts that checks read: numbers of the log, of a target, and of a learner, by name.
+
+`checks.CHECKS` says which number is compared with which limit; here stands what the numbers are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
+from steadytd.base.numbers import count, whole
+from steadytd.evaluation.calibration import LogCalibration
+from steadytd.evaluation.evidence import Evidence
+from steadytd.evaluation.intervals import correlation
+from steadytd.evaluation.overlap import Overlap
+from steadytd.evaluation.rule import (
+    FEW_VALUES,
+    FEWEST_STRETCHES,
+    LoggedReturns,
+    Selection,
+    paired,
+)
+from steadytd.evaluation.stability import Stability
+from steadytd.evaluation.values import REFERENCE, ActionAnswers, Iterated, TargetValues, Value
+from steadytd.logs.log import Log
+
+FEWEST_EPISODES, FEWEST_ROWS = 20, 1000  # rows are counted where values are means over them
+MOST_REWARD = 1e30  # as in logs: larger rewards cannot be added up
+ROUNDED_RATIO = 0.01  # mean ratios closer to 1 may be due to rounded probabilities
+TINY = 1e-6  # of the size of values: smaller differences do not matter
+CLOSE = 0.005  # of its fixed point: as near as an online learner has to come
+
+
+class Stated(NamedTuple):
+    """What a user states of the world: the rewards' range, and the most steps of an episode."""
+
+    lo: float
+    hi: float
+    horizon: int | None = None
+
+
+def stated_range(reward_range: object, horizon: object) -> Stated | None:
+    """What is stated, checked.
+
+    >>> stated_range((-1, 2.5), None)
+    Stated(lo=-1.0, hi=2.5, horizon=None)
+    """
+    if reward_range is None:
+        if horizon is not None:
+            raise InputError(
+                f"horizon={horizon!r} needs reward_range=(lo, hi): only both together bound what "
+                "an episode can give."
+            )
+        return None
+    pair = list(reward_range) if isinstance(reward_range, Sequence | np.ndarray) else []
+    numbers = [float(x) for x in pair if not isinstance(x, bool) and isinstance(x, Real)]
+    if len(pair) != 2 or len(numbers) != 2 or not all(abs(x) <= MOST_REWARD for x in numbers):
+        raise InputError(
+            "reward_range must be two finite numbers (lo, hi), the least and the largest reward "
+            f"of a step, between -{MOST_REWARD:g} and {MOST_REWARD:g}, got {reward_range!r}."
+        )
+    lo, hi = numbers
+    if lo > hi:
+        raise InputError(f"reward_range must be (lo, hi) with lo <= hi, got {reward_range!r}.")
+    return Stated(lo, hi, None if horizon is None else whole("horizon", horizon, 1))
+
+
+def check_stated(log: Log, extent: Floats, stated: Stated | None, episodes: bool) -> None:
+    """Refuse a log that contradicts what is stated; `extent` has its extremes (`RatioSums`)."""
+    if stated is None:
+        return
+    least, most, _, longest = extent.tolist()
+    if episodes and stated.horizon is not None and longest > stated.horizon:
+        raise InputError(
+            f"horizon={stated.horizon} is the most steps that an episode can have, but the log has "
+            f"an episode of {longest:.0f} steps; give a larger one."
+        )
+    if stated.lo <= least and most <= stated.hi:
+        return
+    for batch in replace(log).batches(columns=()):
+        out = np.flatnonzero((batch.reward < stated.lo) | (batch.reward > stated.hi))
+        if len(out):
+            i = int(out[0])
+            raise InputError(
+                f"{log.where(int(batch.rows[i]))} (counted from 0): reward "
+                f"{batch.reward[i]:.10g} lies outside reward_range=({stated.lo:g}, {stated.hi:g}); "
+                "give the range of all rewards that a step can give, or correct the log."
+            )
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """What is known of the log as a whole."""
+
+    rows: int
+    episodes: int
+    units: int  # that intervals treat as independent: episodes, or stretches of rows
+    truncated: int
+    discount_left: float  # mean over truncated episodes
+    left_out: int
+    continuing: bool  # values are means over all states
+    divided: bool  # units are stretches of rows, since there are too few episodes
+    behavior_estimated: bool
+    behavior_numbers: dict[str, Any]
+    rewards: tuple[float, float] = (float("-inf"), float("inf"))  # the least and the largest logged
+    largest_discount: float = 1.0
+    longest: int = 0  # steps of the longest episode
+    stated: Stated | None = None
+    nothing_hidden: bool = False  # stated: the policy looked at the logged observations only
+
+    @property
+    def allowed(self) -> tuple[float, float]:
+        """Between these every value lies if rewards stay within those logged, or stated.
+
+        Rewards of one sign, discounted, add up to no less than one of them. All together are at
+        most 1 / (1 - discount) times the largest: without end where the discount is 1.
+        """
+        low, high = self.rewards if self.stated is None else self.stated[:2]
+        steps = 1.0 / max(1.0 - self.largest_discount, 1e-300)
+        return (low * steps if low < 0.0 else low), (high * steps if high > 0.0 else high)
+
+    @property
+    def unit(self) -> str:
+        """What a unit is."""
+        return "stretch of rows" if self.divided else "episode"
+
+
+def of_log(f: LogFacts, calibration: LogCalibration) -> dict[str, Any]:
+    """The facts of the log as a whole; `calibration` is that of its probabilities."""
+    few = f.continuing and f.rows < FEWEST_ROWS
+    numbers = f.behavior_numbers
+    counted = bool(numbers.get("counted")) and bool(numbers.get("calibrated"))
+    return {
+        "units": 0 if few else FEWEST_EPISODES if f.continuing else f.episodes,
+        "size": count(f.rows, "row") if f.continuing else count(f.episodes, "episode"),
+        "least": f"{FEWEST_ROWS if f.continuing else FEWEST_EPISODES:,}",
+        "left_out": f.left_out,
+        "left_out_share": f.left_out / max(f.rows + f.left_out, 1),
+        "estimated": float(f.behavior_estimated),
+        "estimated_unstated": float(f.behavior_estimated and not (f.nothing_hidden and counted)),
+        "calibration_failures": float(not calibration.fine),
+        "calibration_worst": "" if calibration.fine else _worst(calibration),
+        "missing_actions": len(calibration.missing) if calibration.fine else 0,
+        "missing_names": ", ".join(f"{a.action:g}" for a in calibration.missing[:5]),
+        "truncated": f.truncated,
+        "episodes": f.episodes,
+        "discount_left": 0.0 if f.continuing else f.discount_left,
+        "continuing": float(f.continuing),
+        "independent": count(f.units, "stretch", "stretches") if f.divided else "episodes",
+    }
+
+
+def _worst(c: LogCalibration) -> str:
+    """What of the logged probabilities is wrong, in a few words."""
+    if c.off:
+        a = max(c.off, key=lambda a: abs(a.mean - a.expected) / max(a.hi - a.lo, 1e-300))
+        which = "" if a.action is None else f" over rows with action {a.action:g}"
+        limit = f"should be {a.expected:.3g}" if c.whole else f"cannot exceed {a.expected:g}"
+        return f"the mean of 1/behavior_prob{which} is {a.mean:.3g} and {limit}"
+    if c.bins_off:
+        b = max(c.bins_off, key=lambda b: abs(b.happened - b.said) * math.sqrt(b.pairs))
+        return (
+            f"actions logged with probability {b.lo:g} to {b.hi:g} were taken {b.happened:.0%} of "
+            "the time"
+        )
+    if c.features is not None and not c.features.fine:
+        return f"action {c.features.action} depends on features that its probability ignores"
+    assert c.leaning is not None
+    size = "large" if c.leaning.large else "small"
+    which = "a group of features" if c.leaning.feature is None else f"feature {c.leaning.feature}"
+    return f"action {c.leaning.action:g} is taken too often where {which} is {size}"
+
+
+def log_facts(
+    evidence: Evidence, behavior: dict[str, Any] | None, stated: Stated | None, hidden: bool
+) -> LogFacts:
+    """From the passes; `behavior` has numbers of the estimated policy, None: it was logged."""
+    ratios = evidence.first.ratios
+    truncated, left = ratios.cut.tolist()
+    least, most, discount, longest = ratios.extent.tolist()
+    return LogFacts(
+        rows=ratios.n_rows,
+        episodes=ratios.n_episodes,
+        units=evidence.n_units,
+        truncated=int(truncated),
+        discount_left=float(left / truncated) if truncated else 0.0,
+        left_out=evidence.first.left_out,
+        continuing=evidence.equations.where == "states",
+        divided=evidence.stretches,
+        behavior_estimated=behavior is not None,
+        behavior_numbers=behavior or {},
+        rewards=(least, most),
+        largest_discount=discount,
+        longest=int(longest),
+        stated=stated,
+        nothing_hidden=hidden,
+    )
+
+
+def logged_returns(evidence: Evidence, f: LogFacts) -> LoggedReturns:
+    """What the rule knows of the log."""
+    rows = evidence.sampled
+    return LoggedReturns(
+        own=evidence.own,
+        starts=evidence.starts,
+        rewards=f.rewards,
+        reward_values=FEW_VALUES + 1 if rows is None else len(np.unique(rows.reward)),
+        stated=None if f.stated is None else f.stated[:2],
+        horizon=None if f.stated is None else f.stated.horizon,
+        discount=f.largest_discount,
+        own_at_cuts=evidence.own_at_cuts,
+        one_step=f.longest <= 1,
+        continuing=f.continuing,
+        stretches=f.divided,
+    )
+
+
+def of_target(values: TargetValues, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
+    """The facts of one target."""
+    return {
+        **_overlap(values.overlap),
+        **_stability(values.stability, moves=values.overlap.rho_max > 0.0),
+        **_selection(values.selection, f, log),
+        **_actions(values.actions),
+        **_penalty(values),
+        **_disagreement(values),
+    }
+
+
+def _overlap(o: Overlap) -> dict[str, Any]:
+    known = bool(np.isfinite([o.rho_mean_lo, o.rho_mean_hi]).all())
+    off = known and not o.rho_mean_lo <= 1.0 <= o.rho_mean_hi
+    distance = abs(o.rho_mean - 1.0)
+    return {
+        "violations": o.violations,
+        "rho_mean": o.rho_mean,
+        "ratio_deviation": distance if off and distance >= ROUNDED_RATIO else 0.0,
+        "rows": o.rows,
+        "ess_step": o.ess_step,
+        "ess_step_share": o.ess_step_share,
+    }
+
+
+def _stability(s: Stability, moves: bool) -> dict[str, Any]:
+    """Of plain TD on the log; it cannot be unstable where no ratio is above 0 and nothing moves."""
+    return {
+        "td_unstable": float(moves and not s.td_stable),
+        "td_word": "unstable" if s.slowest < 0.0 else "not stable",
+        "eta_pd": max(0.0, s.eta_pd),
+    }
+
+
+def _selection(s: Selection, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
+    """Of the selected estimate, as the rule has it."""
+    chosen, failed = s.candidate, set(s.failures)
+    least, largest = log.allowed
+    room = TINY * max((abs(x) for x in (least, largest) if math.isfinite(x)), default=0.0)
+    endless = not chosen.weights.any() and chosen.cut > 0.0
+    half = s.sampling + s.bias + s.truncation
+    rare = math.nan
+    if f.stated is None and not f.divided and chosen.effective > 0.0:
+        rare = 1.0 - 0.05 ** (1.0 / chosen.effective)  # missing in one of twenty logs
+    return {
+        "endless": float(endless),
+        "unknown": float("no_value" in failed),
+        "constant_scores": float("same_scores" in failed),
+        "supported": None if endless else float(not failed & {"few_effective", "weights_off"}),
+        "unchecked": float("unchecked_bias" in failed),
+        "effective": chosen.effective,
+        "mean_weight": chosen.weight,
+        "negative": s.negative,
+        "correlation": _correlation(chosen.influence) if f.divided else None,
+        "cut_share": 0.0 if f.divided else f.discount_left * f.truncated / max(f.episodes, 1),
+        "outside": float(not least - room <= chosen.value <= largest + room),
+        "value": chosen.value,
+        "lowest": least,
+        "highest": largest,
+        "rare_probability": rare,
+        "bias": s.bias,
+        "bias_share": s.bias / half if half > 0.0 else 0.0,
+    }
+
+
+def _correlation(influence: Floats) -> float:
+    """Of neighbours among the longest stretches that leave enough of them."""
+    while len(influence) >= 2 * FEWEST_STRETCHES:
+        influence = paired(influence)
+    return correlation(influence)
+
+
+def _actions(found: ActionAnswers | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    support = found.support
+    return {
+        "unseen_share": support.share,
+        "unseen_actions": ", ".join(map(str, support.unseen)),
+        "next_probs_missing": support.left_out,
+    }
+
+
+def _penalty(values: TargetValues) -> dict[str, Any]:
+    """How far a penalty moves a learner's value, where that is beyond lstd's interval."""
+    half = values.reference[1].width / 2.0
+    moved: dict[str, Any] = {"penalty_moved": 0.0}
+    for v in values.values:
+        plain = values.without_penalty.get(v.learner, math.nan)
+        apart = abs((v.fixed_point if v.fixed_point is not None else math.nan) - plain)
+        if v.eta and apart > max(half, TINY * abs(plain), moved["penalty_moved"]):
+            moved = {"penalty_moved": apart, "penalty": v.eta, "unpenalised": plain,
+                     "penalised": v.fixed_point}  # fmt: skip
+    return moved
+
+
+def _disagreement(values: TargetValues) -> dict[str, Any]:
+    """The two solved learners without penalty or ridge that lie furthest apart."""
+    plain = {
+        name for name, form in values.forms.items() if not form.eta and not form.ridge
+    } | {REFERENCE}  # fmt: skip
+    found: dict[str, Any] = {"disagreement": 0.0}
+    size = TINY * abs(values.reference[0])
+    for d in values.differences:
+        errors = abs(d.difference) / d.stderr if d.stderr > 0.0 else 0.0
+        both = {d.learner, d.other} <= plain and abs(d.difference) > size
+        if both and d.agree is False and errors > found["disagreement"]:
+            found = {"disagreement": errors, "first": d.learner, "second": d.other,
+                     "apart": abs(d.difference)}  # fmt: skip
+    return found
+
+
+def of_learner(v: Value, iterated: Mapping[str, Iterated]) -> dict[str, Any]:
+    """The facts of one learner's row."""
+    found: dict[str, Any] = {"learner": v.learner, "value": v.value, "fixed_point": v.fixed_point}
+    if v.kind == "online":
+        found["diverged"] = v.diverged
+        if v.diverged is None and v.fixed_point is None:
+            found["no_interval"] = 1.0
+        elif v.diverged is None and v.fixed_point is not None:
+            room = max(v.interval.width / 2.0, CLOSE * abs(v.fixed_point))
+            found["distance"] = abs(v.value - v.fixed_point) / room if room > 0.0 else 0.0
+    one = iterated.get(v.learner)
+    if one is not None and (one.radius >= 1.0 or not one.settled):
+        found["unsettled_radius"] = one.radius
+    return found

@@ -1,0 +1,168 @@
+"""Estimates with their influences by unit, and intervals from them: the sandwich, by Student's t.
+
+An estimate that changes by psi_u with the chance in unit u has the standard error
+
+    se = sqrt(n / (n - 1) sum_u psi_u^2),      value +- t_{n-1} se
+
+over n independent units. The difference of two estimates has the influences psi_u - phi_u: what
+both share cancels. An interval lies around its value by construction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri, stdtrit
+
+from steadytd.base.arrays import Floats
+
+SAME = 1e-9  # relative difference up to which two estimates are the same number
+MOST_BIAS = 1.0  # the bias correction of resamples moves the levels by at most two of these
+
+
+class Interval(NamedTuple):
+    """Lower and upper limit; NaN where there is none."""
+
+    lo: float
+    hi: float
+
+    @property
+    def width(self) -> float:
+        """Upper minus lower limit."""
+        return self.hi - self.lo
+
+    def covers(self, value: float) -> bool:
+        """Whether the value lies inside."""
+        return self.lo <= value <= self.hi
+
+
+NONE = Interval(float("nan"), float("nan"))
+
+
+@lru_cache(maxsize=256)
+def student(p: float, degrees: float) -> float:
+    """The quantile of Student's t: `scipy.stats.t.ppf`, without its checks of the arguments.
+
+    >>> round(student(0.975, 10), 3)
+    2.228
+    """
+    return float(stdtrit(degrees, p))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its influences by unit; NaN where there is none.
+
+    `masses`, of `drl` and `mis`: by unit, the sum of U_t rho_t (1 - gamma_{t+1}), divided by the
+    number of all starts. In truth their sum is 1 without cuts. `cut`, of `drl`: the mean per start
+    of U_t rho_t gamma_{t+1} where episodes are cut off.
+    """
+
+    value: float
+    influence: Floats = field(repr=False)
+    lam: float | None = None
+    masses: Floats | None = field(default=None, repr=False)
+    cut: float = 0.0
+
+    @cached_property
+    def stderr(self) -> float:
+        """The standard error."""
+        return standard_error(self.influence)
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """The interval around the value."""
+        if not (math.isfinite(self.value) and math.isfinite(self.stderr)):
+            return NONE
+        reach = student(0.5 + level / 2.0, len(self.influence) - 1) * self.stderr
+        return Interval(self.value - reach, self.value + reach)
+
+    def minus(self, other: Estimate) -> Estimate:
+        """The difference of two estimates from the same units."""
+        return Estimate(self.value - other.value, self.influence - other.influence)
+
+    @property
+    def effective(self) -> float:
+        """(sum e^2)^2 / sum e^4 of the influences e: how many units decide the error."""
+        return effective_number(self.influence**2)
+
+    @property
+    def moment(self) -> float:
+        """The sum of the masses, in truth 1 less at most what is cut off."""
+        return float("nan") if self.masses is None else float(self.masses.sum())
+
+    @property
+    def effective_masses(self) -> float:
+        """(sum m)^2 / sum m^2 of the masses m: how many units decide the value."""
+        return float("nan") if self.masses is None else effective_number(self.masses)
+
+
+def nothing(units: int) -> Estimate:
+    """No estimate."""
+    return Estimate(float("nan"), np.full(units, np.nan))
+
+
+def mean_of(scores: Floats, starts: Floats) -> Estimate:
+    """The sum of the units' scores over the number of starts, with the influences."""
+    number = float(starts.sum())
+    value = float(scores.sum() / number)
+    return Estimate(value, np.asarray((scores - value * starts) / number))
+
+
+def standard_error(influence: Floats) -> float:
+    """The standard error that influences give; NaN for fewer than two."""
+    n = len(influence)
+    if n < 2:
+        return float("nan")
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = float(np.add.reduce(influence * influence))
+    return math.sqrt(squares * n / (n - 1.0))
+
+
+def effective_number(weights: Floats) -> float:
+    """(sum w)^2 / sum w^2.
+
+    >>> effective_number(np.array([1.0, 1.0, 0.0]))
+    2.0
+    """
+    scale = float(np.maximum.reduce(np.abs(weights), initial=0.0))
+    if not math.isfinite(scale) or scale == 0.0:
+        return 0.0
+    w = weights / scale
+    return float(np.add.reduce(w) ** 2 / (w @ w))
+
+
+def correlation(influence: Floats) -> float:
+    """The correlation of each unit's influence with the next one's (their mean is 0).
+
+    >>> round(correlation(np.array([1.0, 1.0, -1.0, -1.0])), 2)
+    0.25
+    """
+    squares = float(influence @ influence)
+    found = float(influence[1:] @ influence[:-1]) / squares if squares > 0.0 else 0.0
+    return found if math.isfinite(found) else 0.0
+
+
+def resampled(value: float, replicates: Floats, units: int, level: float = 0.95) -> Interval:
+    """The bias-corrected percentile interval of resamples, widened for few units.
+
+    Its levels are those of Student's t with units - 1 degrees of freedom, times sqrt(n / (n - 1)),
+    because the percentiles of a resample of n units spread less than the estimate does.
+
+    >>> found = resampled(0.5, np.linspace(0.0, 1.0, 1001), units=10_000)
+    >>> [round(limit, 3) for limit in found]
+    [0.025, 0.975]
+    """
+    found = replicates[np.isfinite(replicates)]
+    if units < 2 or not np.isfinite(value) or len(found) < 0.9 * len(replicates):
+        return NONE
+    less, equal = np.count_nonzero(found < value), np.count_nonzero(found == value)
+    below = less / len(found) + 0.5 * (equal / len(found))
+    shift = min(max(float(ndtri(below)), -MOST_BIAS), MOST_BIAS)
+    reach = math.sqrt(units / (units - 1.0)) * student(0.5 + level / 2.0, units - 1)
+    levels = [float(ndtr(2.0 * shift + x)) for x in (-reach, reach)]
+    lo, hi = np.quantile(found, levels).tolist()
+    return Interval(lo, hi)

@@ -1,1 +1,0 @@
-"""What the values are worth: findings, and which learner to believe."""

@@ -1,0 +1,296 @@
+"""How well the log covers what a target policy would do: its ratios, added up along the rows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytd.base.arrays import Floats, Longs
+from steadytd.base.jit import compiled
+from steadytd.evaluation.intervals import NONE, Interval, student
+from steadytd.evaluation.rows import BLOCKS, GROUPS, Division, RowTable
+from steadytd.evaluation.sums import LARGEST
+
+BINS = 62  # of rho: zero, then bins that begin at 2^e and 1.5 2^e
+HORIZON = 1000  # steps of an episode that have a normaliser of their own in snpdis
+FIRST_ROWS = 20  # row numbers that are remembered of support violations
+ONE = 1e-12  # distance from 1 within which a ratio is 1, up to rounding
+
+
+@dataclass
+class RatioSums:
+    """What is known of the rows without features; sums of several parts of a log are merged.
+
+    ============== ================ ===========================================================
+    `counts`       [groups, 2]      rows and episodes
+    `cut`          [2]              episodes that were cut off, and the discount left there
+    `extent`       [4]              least and largest reward, largest discount, longest episode
+    `last`         [1]              the largest number of an episode
+    `rows`         [blocks]         rows
+    `rho`          [T, blocks]      sums of ratios
+    `totals`       [T, 4]           sums of rho^2, of rho = 0, of products over episodes, squared
+    `largest`      [T, 2]           the largest ratio, and the number of its row
+    `histogram`    [T, bins]        rows by ratio
+    `by_step`      [T, 3, horizon]  of snpdis: discounted product times reward at step t, products
+                                    at step t, products of episodes that ended after t steps
+    `violations`   [T]              rows where pi > 0 and mu = 0,
+    `violating`    [T, 20]          and the first of them, -1 where there are fewer
+    ============== ================ ===========================================================
+    """
+
+    counts: Floats
+    cut: Floats
+    extent: Floats
+    last: Floats
+    rows: Floats
+    rho: Floats
+    totals: Floats
+    largest: Floats
+    histogram: Floats
+    by_step: Floats
+    violations: Floats
+    violating: Longs
+
+    @staticmethod
+    def of(targets: int) -> RatioSums:
+        """No rows yet."""
+        return RatioSums(
+            np.zeros((GROUPS, 2)), np.zeros(2), np.array([np.inf, -np.inf, 0.0, 0.0]),
+            np.zeros(1), np.zeros(BLOCKS), np.zeros((targets, BLOCKS)), np.zeros((targets, 4)),
+            np.tile([0.0, -1.0], (targets, 1)), np.zeros((targets, BINS)),
+            np.zeros((targets, 3, HORIZON)), np.zeros(targets),
+            np.full((targets, FIRST_ROWS), -1),
+        )  # fmt: skip
+
+    def add(self, table: RowTable, division: Division, products: Floats) -> None:
+        """Add a table; `products` [T, n] becomes rho_0 ... rho_t, from that of the last row on."""
+        self.counts += np.stack(
+            [np.bincount(table.group, some, GROUPS) for some in (None, table.first)], axis=1
+        )
+        left = (table.discounted * table.discount)[table.cut]
+        self.cut += len(left), left.sum()
+        seen = (
+            table.reward.min(), table.reward.max(), table.discount.max(), table.step.max() + 1.0
+        )  # fmt: skip
+        self.extent = widest(self.extent, np.array(seen))
+        self.last = np.maximum(self.last, table.episode[-1])
+        block = division.block(table.unit)
+        self.rows += np.bincount(block, minlength=BLOCKS)
+        along = Along(
+            table.first, table.last, table.discounted, table.reward, table.step, block,
+        )  # fmt: skip
+        for t, rho in enumerate(table.rho):
+            sums = Totals(self.rho[t], self.totals[t], self.histogram[t], self.by_step[t])
+            highest, place = ratios(along, rho, rho.view(np.int64), sums, products[t])
+            if highest > self.largest[t, 0]:
+                self.largest[t] = highest, table.number[place]
+        if table.behavior_prob.min() <= 0.0:
+            impossible = (table.target_prob > 0.0) & (table.behavior_prob <= 0.0)
+            self.violations += impossible.sum(axis=1)
+            for t, found in enumerate(impossible):
+                rows = table.number[np.flatnonzero(found)[:FIRST_ROWS]]
+                self.violating[t] = _first_rows(np.append(self.violating[t], rows))
+
+    def merge(self, other: RatioSums) -> None:
+        """Add the sums of the next part of the log."""
+        larger = other.largest[:, 0] > self.largest[:, 0]
+        self.largest[larger] = other.largest[larger]
+        self.extent = widest(self.extent, other.extent)
+        self.last = np.maximum(self.last, other.last)
+        for t, rows in enumerate(other.violating):
+            self.violating[t] = _first_rows(np.append(self.violating[t], rows))
+        added = ("counts", "cut", "rows", "rho", "totals", "histogram", "by_step", "violations")
+        for name in added:
+            own = getattr(self, name)
+            own += getattr(other, name)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it by name, for a file."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @property
+    def n_rows(self) -> int:
+        """Number of transitions."""
+        return int(self.rows.sum())
+
+    @property
+    def n_episodes(self) -> int:
+        """Number of episodes."""
+        return int(self.counts[:, 1].sum())
+
+    def step_means(self, target: int) -> tuple[Floats, Floats]:
+        """Of snpdis: N_t / D_t and 1 / D_t by step; 0 where no product is above 0."""
+        end = min(int(self.extent[3]) + 1, HORIZON)
+        N, D, ended = self.by_step[target, :, :end]
+        D = D + np.cumsum(ended)
+        inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0.0)
+        return N * inverse, inverse
+
+
+def widest(one: Floats, other: Floats) -> Floats:
+    """The extent of all rows from those of two parts."""
+    return np.append(min(one[0], other[0]), np.maximum(one[1:], other[1:]))
+
+
+def _first_rows(rows: Longs) -> Longs:
+    found = rows[rows >= 0][:FIRST_ROWS]
+    return np.concatenate([found, np.full(FIRST_ROWS - len(found), -1)])
+
+
+class Along(NamedTuple):
+    """The rows of a table."""
+
+    first: Any
+    last: Any
+    discounted: Floats
+    reward: Floats
+    step: Longs
+    block: Longs
+
+
+class Totals(NamedTuple):
+    """The sums of one target; see `RatioSums`."""
+
+    rho: Floats
+    totals: Floats
+    histogram: Floats
+    by_step: Floats
+
+
+@compiled
+def ratios(
+    rows: Along, rho: Floats, bits: Longs, sums: Totals, products: Floats
+) -> tuple[float, int]:
+    """Add one target's ratios; returns the largest and its place. `products[0]` has the carry.
+
+    The bins of the histogram begin at 2^e and 1.5 2^e: exponent and first bit of the fraction are
+    the bin; 1 begins the middle one, bin 0 holds 0.
+    """
+    H, bins = sums.by_step.shape[1], len(sums.histogram)
+    shift, highest, place = bins // 2 - (1023 << 1), -1.0, 0
+    product = products[0]
+    for i in range(len(rho)):
+        r, t = rho[i], rows.step[i]
+        if rows.first[i]:
+            product = 1.0
+        product = min(product * r, LARGEST)
+        products[i] = product
+        sums.rho[rows.block[i]] += r
+        sums.totals[0] += r * r
+        at = 0
+        if r == 0.0:
+            sums.totals[1] += 1.0
+        else:
+            at = min(max((bits[i] >> 51) + shift, 1), bins - 1)
+        sums.histogram[at] += 1.0
+        if r > highest:
+            highest, place = r, i
+        sums.by_step[0, min(t, H - 1)] += rows.discounted[i] * product * rows.reward[i]
+        if t < H:
+            sums.by_step[1, t] += product
+        if rows.last[i]:
+            sums.totals[2] += product
+            sums.totals[3] += product * product
+            if t + 1 < H:
+                sums.by_step[2, t + 1] += product
+    return highest, place
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The ratios rho = pi/mu of one target.
+
+    `ess_step` is (sum rho)^2 / sum rho^2 over rows: so many rows of the target's own data would be
+    as good. `ess_trajectory` is the same over episodes, with the product of an episode's ratios.
+    `rho_mean` should be 1, and so should `product_mean`, the mean product of an episode's ratios:
+    where it is far below 1, the episodes that matter most to the target are not in the log.
+    """
+
+    target: str
+    rows: int
+    episodes: int
+    ess_step: float
+    ess_step_share: float
+    ess_trajectory: float
+    ess_trajectory_share: float
+    rho_max: float
+    rho_max_row: int
+    rho_mean: float
+    rho_mean_lo: float
+    rho_mean_hi: float
+    zero_share: float
+    product_mean: float
+    violations: int
+    violation_rows: list[int]
+
+    @property
+    def as_logged(self) -> bool:
+        """Whether every ratio is 1: none is larger, and so is their mean."""
+        return max(abs(self.rho_mean - 1.0), abs(self.rho_max - 1.0)) <= ONE
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def overlap(s: RatioSums, target: int, name: str) -> Overlap:
+    """The overlap of one target."""
+    squared, zeros, product, product_squared = s.totals[target].tolist()
+    rho, rows, episodes = float(s.rho[target].sum()), s.n_rows, s.n_episodes
+    used = s.rows > 0.0
+    limits = mean_interval(s.rho[target][used], s.rows[used], 0.0005)
+    ess_step, ess_trajectory = _effective(rho, squared), _effective(product, product_squared)
+    return Overlap(
+        target=name,
+        rows=rows,
+        episodes=episodes,
+        ess_step=ess_step,
+        ess_step_share=ess_step / rows,
+        ess_trajectory=ess_trajectory,
+        ess_trajectory_share=ess_trajectory / max(episodes, 1),
+        rho_max=float(s.largest[target, 0]),
+        rho_max_row=int(s.largest[target, 1]),
+        rho_mean=rho / rows,
+        rho_mean_lo=limits.lo,
+        rho_mean_hi=limits.hi,
+        zero_share=zeros / rows,
+        product_mean=product / max(episodes, 1),
+        violations=int(s.violations[target]),
+        violation_rows=[int(r) for r in s.violating[target] if r >= 0],
+    )
+
+
+def mean_interval(totals: Floats, sizes: Floats, tail: float, least: float = 0.0) -> Interval:
+    """The interval of sum(totals)/sum(sizes) over blocks, `tail` on either side, by Student's t.
+
+    The error is the root of sum_u (total_u - mean size_u)^2 n/(n - 1), divided by all sizes; the
+    variance of sum(totals) is at least `least`.
+    """
+    n = len(totals)
+    if n < 2 or sizes.sum() <= 0.0:
+        return NONE
+    mean = totals.sum() / sizes.sum()
+    seen = ((totals - mean * sizes) ** 2).sum() * n / (n - 1.0)
+    error = np.sqrt(max(float(seen), least)) / sizes.sum()
+    reach = student(1.0 - tail, n - 1) * error
+    return Interval(float(mean) - reach, float(mean) + reach)
+
+
+def _effective(total: float, squares: float) -> float:
+    return float(total**2 / squares) if squares > 0.0 else 0.0
+
+
+def histogram(s: RatioSums, targets: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Rows by ratio: target, lo, hi, rows. The bin lo = hi = 0 holds the ratios that are 0."""
+    half = np.arange(1, BINS + 1) - BINS // 2
+    edges = 2.0 ** (half // 2) * np.where(half % 2 == 0, 1.0, 1.5)
+    result = []
+    for t, name in enumerate(targets):
+        for i in np.flatnonzero(s.histogram[t]).tolist():
+            lo, hi = (0.0, 0.0) if i == 0 else (float(edges[i - 1]), float(edges[i]))
+            rows = int(s.histogram[t, i])
+            result.append({"target": name, "lo": lo, "hi": hi, "rows": rows})
+    return result

@@ -1,0 +1,204 @@
+"""The second pass: scores of all rows with the weights that the first one has given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from steadytd.evaluation.curve import Curve
+from steadytd.evaluation.equations import LSTD, Equations
+from steadytd.evaluation.estimators.base import Estimator
+from steadytd.evaluation.estimators.drl import Drl
+from steadytd.evaluation.estimators.solved import Solved
+from steadytd.evaluation.evidence import Evidence
+from steadytd.evaluation.intervals import correlation
+from steadytd.evaluation.passes import FirstPass, Plan, sums_of
+from steadytd.evaluation.rows import FOLDS
+from steadytd.evaluation.scores import (
+    CurveSums,
+    Gradient,
+    Pair,
+    RowSums,
+    SampledReturns,
+    SolvedSums,
+    Units,
+    add_rows,
+)
+from steadytd.evaluation.sums import TD
+from steadytd.features import FeatureMap
+
+MOST_UNITS = 20_000  # more episodes are joined, neighbours together
+SCORE_BYTES = 200e6  # of the scores of all targets
+FEWEST_UNITS = 200
+FEWEST_JOINED = 10  # stretches that are left however they are correlated
+SECOND_OPERATIONS, FEWEST_SECOND = 4e9, 5000  # of the second map: about a second, but some rows
+
+Sweep = Callable[[Sequence[RowSums], Units], None]
+
+
+def units_of(plan: Plan, first: FirstPass) -> Units:
+    """The units of a log: as many as the scores of all targets leave memory for."""
+    division = plan.division
+    before = division.n_stretches if division.stretches else int(first.ratios.last[0]) + 1
+    size = 8.0 * len(plan.targets) * (2 * len(plan.lams) + 12)
+    most = int(np.clip(SCORE_BYTES / size, FEWEST_UNITS, MOST_UNITS))
+    return Units(min(before, most), before, plan.where == "states")
+
+
+def gather(
+    plan: Plan,
+    first: FirstPass,
+    equations: Equations,
+    estimators: Mapping[int, Sequence[Estimator]],
+    sweep: Sweep,
+) -> Evidence:
+    """The second pass: all that the estimators of every target ask for, in one sweep over rows.
+
+    Where episodes are cut off, what units do through w needs another one.
+    """
+    targets, d = range(len(plan.targets)), equations.features
+    units = units_of(plan, first)
+    log = Evidence(plan, first, equations, units)
+    programs: dict[tuple[str, int], RowSums] = {}
+    for t in targets:
+        pairs = _all(equations.cross_fitted(t))
+        if pairs is not None:
+            programs["curve", t] = CurveSums(t, pairs, plan.lams, units)
+        programs["returns", t] = SampledReturns(t, *first.ratios.step_means(t), units, d)
+        for one in (Solved(), *estimators[t]):
+            if (one.label, t) not in programs and (made := one.rows(log, t)) is not None:
+                programs[one.label, t] = made
+    b = equations.behavior
+    own = _all(equations.cross_fitted(b))
+    zero = [Pair(np.zeros(d), np.zeros(d))] * FOLDS
+    programs["curve", b] = CurveSums(None, own or zero, (1.0,), units)
+    gradients = _gradients(log, estimators)
+    sweep([*programs.values(), *gradients.values()], units)
+    used = programs["returns", 0].arrays()["sum_rows"] > 0.0
+    for (label, t), program in programs.items():
+        sums = _sums(program, used)
+        if label == "returns":
+            log.returns[t] = sums
+        elif label != "curve":
+            log.sums[label, t] = sums
+    log.rows, log.starts = log.returns[0].rows, log.returns[0].starts
+    n = float(log.starts.sum())
+    for t in targets:
+        made = programs.get(("curve", t))
+        log.curves[t] = _curve(log, None if made is None else _sums(made, used), t)
+    mine = _sums(programs["curve", b], used)
+    log.own, log.own_at_cuts = mine.scores[0], float(mine.at_cuts[0]) / n
+    if gradients:
+        _through_weights(log, gradients, sweep, used)
+    return log
+
+
+def second_curves(log: Evidence, features: FeatureMap) -> dict[int, Curve]:
+    """The curves of all targets with a second feature map, made from sampled whole episodes.
+
+    Of a large log these are a part. Then a curve is the first one, moved by the difference of both
+    maps on the same rows. None for one-step logs, whose products of ratios rest on no features.
+    """
+    plan, first, d = log.plan, log.first, features.n_features
+    most = SECOND_OPERATIONS / (2.0 * d * d * (len(plan.targets) + 2))
+    table = first.sample.fewer(int(max(most, FEWEST_SECOND)))
+    if table is None or first.ratios.extent[3] <= 1.0:
+        return {}
+    own, other = table.with_features(plan.features), table.with_features(features)
+    sums, counts = sums_of([other], plan.new_sums(features, (TD,)))
+    second = Equations(sums, counts, plan.where, plan.division)
+    found = {}
+    for t, curve in log.curves.items():
+        values = []
+        for e, rows in ((log.equations, own), (second, other)):
+            pairs = _all(e.cross_fitted(t))
+            if pairs is not None:
+                program = CurveSums(t, pairs, plan.lams, log.units)
+                add_rows(rows, [program], log.units)
+                values.append(program.sum_scores.sum(axis=1) / second.starts.sum())
+        if len(values) == 2:
+            apart = (values[1] - values[0])[:, None]
+            found[t] = replace(curve, scores=curve.scores + apart * curve.starts)
+    return found
+
+
+def _all(pairs: list[Pair | None]) -> list[Pair] | None:
+    found = [pair for pair in pairs if pair is not None]
+    return found if len(found) == len(pairs) else None
+
+
+def _sums(program: RowSums, used: Any) -> SimpleNamespace:
+    """The sums of a program by their names, those by unit without units that have no rows."""
+    n = len(used)
+    return SimpleNamespace(**{
+        name.removeprefix("sum_"): value[..., used] if value.shape[-1:] == (n,) else value
+        for name, value in program.arrays().items()
+    })  # fmt: skip
+
+
+def _curve(log: Evidence, sums: Any, target: int) -> Curve:
+    lams, n, starts = log.plan.lams, float(log.starts.sum()), log.starts
+    if sums is None:
+        none = np.full((len(lams), log.n_units), np.nan)
+        nan = np.full(len(lams), np.nan)
+        return Curve(lams, none, none, nan, nan, starts, nan, 0.0)
+    return Curve(
+        lams, sums.scores, sums.weights, sums.cut / n, sums.at_cuts / n, starts, sums.largest,
+        log.negative(target),
+    )  # fmt: skip
+
+
+def _gradients(
+    log: Evidence, estimators: Mapping[int, Sequence[Estimator]]
+) -> dict[tuple[int, float], Gradient]:
+    """How J depends on w, of the behaviour and of every DRL(lam) asked for; none without cuts."""
+    if not log.any_cut:
+        return {}
+    e, d = log.equations, log.equations.features
+    found: dict[tuple[int, float], Gradient] = {}
+    own = e.solution(e.behavior)
+    if own is not None:
+        found[e.behavior, 1.0] = Gradient(None, own, 1.0, d)
+    if e.where == "start":
+        for t, some in estimators.items():
+            pair = e.solution(t)
+            for one in some:
+                if isinstance(one, Drl) and one.lam and pair is not None:
+                    found[t, one.lam] = Gradient(t, pair, one.lam, d)
+    return found
+
+
+def _through_weights(
+    log: Evidence, gradients: dict[tuple[int, float], Gradient], sweep: Sweep, used: Any
+) -> None:
+    """Add eta.(b_u - A_u w) / n, A' eta = sum x_start - the gradient, of every unit."""
+    e, ones = log.equations, np.ones(len(log.equations.rows))
+    programs = {}
+    for (t, lam), one in gradients.items():
+        pair = e.solve(t, LSTD, ones, e.start.sum(axis=0) - one.sum_gradient)
+        if pair is not None:
+            target = None if t == e.behavior else t
+            programs[t, lam] = SolvedSums(target, pair, log.units)
+    sweep(list(programs.values()), log.units)
+    n = float(log.starts.sum())
+    for key, program in programs.items():
+        log.through_weights[key] = np.asarray(program.sum_errors[used] / n)
+
+
+def joined(log: Evidence) -> Evidence:
+    """The evidence with stretches joined until they are independent of each other.
+
+    Neighbours are joined while the influences of `lstd` in neighbouring stretches are correlated by
+    more than 1/sqrt(k) for one of the targets, k being the number of stretches.
+    """
+    reference = Solved()
+    while log.stretches and log.n_units >= 2 * FEWEST_JOINED:
+        found = [reference.estimate(log, t).influence for t in range(len(log.plan.targets))]
+        if max(map(correlation, found)) <= 1.0 / np.sqrt(log.n_units):
+            break
+        log = log.with_units(np.arange(log.n_units) // 2)
+    return log

@@ -1,0 +1,378 @@
+"""All learners' values for one target, with intervals, and how they compare.
+
+`lines` says, before the second pass, which estimators a target needs: one for every learner that
+was asked for, and the basic ones that findings rest on. `table` makes the values of their sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steadytd.base.arrays import Floats
+from steadytd.engine.learner import Learner
+from steadytd.evaluation.action_equations import Support
+from steadytd.evaluation.closed_form import mean_matrix
+from steadytd.evaluation.curve import Curve
+from steadytd.evaluation.equations import LSTD, NOT_KNOWN, Equations, Form, HeldOut
+from steadytd.evaluation.estimators.action_values import Fqe
+from steadytd.evaluation.estimators.base import Estimator
+from steadytd.evaluation.estimators.drl import Drl
+from steadytd.evaluation.estimators.importance_sampling import Pdis, Snpdis
+from steadytd.evaluation.estimators.solved import Solved
+from steadytd.evaluation.evidence import Evidence
+from steadytd.evaluation.follow.online import Followed
+from steadytd.evaluation.follow.pilot import with_numbers
+from steadytd.evaluation.intervals import NONE, SAME, Estimate, Interval, student
+from steadytd.evaluation.overlap import Overlap
+from steadytd.evaluation.passes import Plan
+from steadytd.evaluation.requests import Kind, Request
+from steadytd.evaluation.rows import GROUPS
+from steadytd.evaluation.rule import Selection
+from steadytd.evaluation.stability import EIGENVALUE_RANK, Stability, dense_pencil
+
+CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
+REFERENCE, SELECTED, DOUBLY_ROBUST = Solved.name, Drl.name, Drl(1.0).label
+
+
+@dataclass(frozen=True)
+class Value:
+    """One row of the results.
+
+    `lo` and `hi` are the 95 % interval of the learner's fixed point (of the estimate itself for
+    importance sampling), around `fixed_point`; an online learner's `value` is where it ended.
+    `stable` says whether the learner leads to its fixed point (None: it has none, or not known).
+    `lam` is that of `drl`.
+    """
+
+    target: str
+    learner: str
+    value: float
+    lo: float
+    hi: float
+    stable: bool | None
+    eta: float | None
+    kind: Kind
+    alpha: float | None = None
+    ratio: float | None = None
+    fixed_point: float | None = None
+    diverged: int | None = None
+    lam: float | None = None
+    recommended: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return dict(vars(self))
+
+    @property
+    def interval(self) -> Interval:
+        """The two limits."""
+        return Interval(self.lo, self.hi)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far the fixed points of two learners are apart, with a 99 % interval."""
+
+    target: str
+    learner: str
+    other: str
+    difference: float
+    lo: float
+    hi: float
+    stderr: float
+
+    @property
+    def agree(self) -> bool | None:
+        """Whether the difference may be 0; None where there is no interval."""
+        known = math.isfinite(self.lo) and math.isfinite(self.hi)
+        return self.lo <= 0.0 <= self.hi if known else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**vars(self), "agree": self.agree}
+
+
+class Iterated(NamedTuple):
+    """Of an estimator that iterates (`fqe`): its spectral radius, and whether it has settled."""
+
+    radius: float
+    settled: bool
+    fixed_point: float
+
+
+class ActionAnswers(NamedTuple):
+    """What the log shows of a target's actions, and iterations by label."""
+
+    support: Support
+    iterated: dict[str, Iterated]
+
+
+@dataclass
+class TargetValues:
+    """What the learners say of one target.
+
+    `estimates` has the fixed points of the learners asked for and the `basic` ones, with their
+    influences by unit; `omega` the weights of the marginal ratio x(s).omega; `selection` the
+    estimate that the rule selects, and `curve` DRL(lam) for every lam.
+    """
+
+    name: str
+    overlap: Overlap
+    stability: Stability
+    values: list[Value]
+    differences: list[Difference]
+    weights: dict[str, Floats]
+    selection: Selection
+    curve: Curve
+    basic: dict[str, tuple[float, Interval]] = field(default_factory=dict)
+    size: float = 0.0  # root mean square of the reference's value function over the logged states
+    held_out: HeldOut = NOT_KNOWN
+    forms: dict[str, Form] = field(default_factory=dict)  # of the learners' fixed points
+    without_penalty: dict[str, float] = field(default_factory=dict)  # their values at eta = 0
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+    omega: Floats = field(default_factory=lambda: np.empty(0))
+    actions: ActionAnswers | None = None
+
+    def row(self, learner: str) -> Value:
+        """The row of a learner."""
+        return next(v for v in self.values if v.learner == learner)
+
+    @property
+    def reference(self) -> tuple[float, Interval]:
+        """What the others are compared with: the value of TD's fixed point, and its interval."""
+        return self.basic[REFERENCE]
+
+    @property
+    def doubly_robust(self) -> tuple[float, Interval]:
+        """The same of what does not rest on the features."""
+        return self.basic[DOUBLY_ROBUST]
+
+    @property
+    def solved(self) -> list[str]:
+        """The solved learners whose numbers are the usual or automatic ones, the best first.
+
+        That is the reference, then those of its system (a penalty aside), then the others.
+        """
+        usual = [v.learner for v in self.values if v.kind == "solved" and ":" not in v.learner]
+
+        def rank(name: str) -> int:
+            return 0 if name == REFERENCE else 1 + (self.forms[name].system != LSTD.system)
+
+        return sorted(usual, key=rank)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A learner that was asked for: its row without an interval, and its estimator if it has one.
+
+    An online learner's estimator is that of its fixed point; `weights` are where it ended.
+    """
+
+    row: Value
+    estimator: Estimator | None
+    weights: Floats | None = None
+
+    @property
+    def form(self) -> Form | None:
+        """The form of a solved fixed point."""
+        return self.estimator.form if isinstance(self.estimator, Solved) else None
+
+
+def lines(
+    e: Equations,
+    plan: Plan,
+    target: int,
+    asked: Sequence[Request],
+    ended: Sequence[Followed],
+    stability: Stability,
+) -> list[Line]:
+    """The learners asked for, with their numbers; `ended` are the online ones, in order."""
+    online = iter(ended)
+    found = []
+    for one in asked:
+        if one.estimator is not None:
+            nan = float("nan")
+            row = Value(stability.target, one.label, nan, nan, nan, None, None, one.kind)
+            found.append(Line(row, one.estimator))
+        else:
+            lane = next(online) if one.kind == "online" else None
+            found.append(_line(e, plan, target, one, lane, stability))
+    return found
+
+
+def _line(
+    e: Equations, plan: Plan, target: int, one: Request, lane: Followed | None, s: Stability
+) -> Line:
+    nan = float("nan")
+    assert one.learner is not None
+    learner = lane.learner if lane is not None else with_numbers(one.learner, s)
+    eta, ratio = _number(learner, one.penalty or "eta"), _number(learner, "ratio")
+    form = None
+    if one.system is not None:
+        penalty = eta or 0.0 if one.penalty else 0.0
+        form = Form(plan.systems.index(one.system), penalty, _ridge(learner))
+    value, diverged, alpha = nan, None, None
+    if lane is not None:
+        diverged, alpha = lane.diverged, _number(learner, "alpha")
+        value = float(e.start_mean @ lane.weights) if diverged is None else nan
+    stable = True if one.kind == "solved" else _stable(e, target, one, learner, form)
+    row = Value(
+        s.target, one.label, value, nan, nan, stable, eta, one.kind, alpha, ratio, None, diverged
+    )
+    weights = lane.weights if lane is not None else None
+    return Line(row, None if form is None else Solved(form), weights)
+
+
+def _number(learner: Learner, name: str) -> float | None:
+    return float(learner.values[name]) if name in learner.values else None
+
+
+def _ridge(learner: Learner) -> float:
+    return float(learner.values.get("ridge", 0.0)) if learner.law.block is not None else 0.0
+
+
+def _stable(
+    e: Equations, target: int, one: Request, learner: Learner, form: Form | None
+) -> bool | None:
+    """Whether the mean update of an online learner leads to its fixed point, by the log's sums."""
+    if one.fixed_point is None or form is None or e.rank > EIGENVALUE_RANK:
+        return None
+    M = mean_matrix(learner, one.fixed_point.decays)
+    if M is None:
+        return None
+    p = dense_pencil(e, target)
+    A = e.sums.matrix(e.sums.column(target, form.system), np.ones(GROUPS))
+    return M.stable(p.Q.T @ A @ p.Q / float(e.rows.sum()), p.G)
+
+
+def basic(episodes: bool) -> dict[str, Estimator]:
+    """The estimators that findings rest on, by name: those that a log allows."""
+    sampling = {"pdis": Pdis(), "snpdis": Snpdis(), DOUBLY_ROBUST: Drl(1.0)} if episodes else {}
+    return {REFERENCE: Solved(), **sampling}
+
+
+def wanted(some: Sequence[Line], episodes: bool) -> list[Estimator]:
+    """All estimators that the values of a target need."""
+    found = [*basic(episodes).values(), *(line.estimator for line in some if line.estimator)]
+    plain = [Solved(form._replace(eta=0.0)) for line in some if (form := line.form) and form.eta]
+    return [*found, *plain]
+
+
+def table(
+    log: Evidence,
+    target: int,
+    some: Sequence[Line],
+    about: tuple[Overlap, Stability],
+    selection: Selection,
+) -> TargetValues:
+    """The values of all learners for one target; that of `drl` is selected by the rule."""
+    e, (overlap, stability) = log.equations, about
+    base = basic(e.where == "start")
+    found: dict[str, Estimate] = {}  # by the estimator's label
+
+    def estimate(one: Estimator) -> Estimate:
+        if one.label not in found:
+            with np.errstate(all="ignore"):
+                found[one.label] = one.estimate(log, target)
+        return found[one.label]
+
+    rows, weights, listed = [], {}, []
+    forms: dict[str, Form] = {}
+    for line in some:
+        row, one = line.row, line.estimator
+        if row.learner == SELECTED:
+            one, s = Drl(selection.lam), selection
+            row = replace(row, value=s.value, fixed_point=s.value, lo=s.lo, hi=s.hi, lam=s.lam)
+        elif one is not None:
+            row = _finished(row, one, estimate(one))
+        if line.weights is not None:
+            weights[row.learner] = line.weights
+        if line.form is not None:
+            forms[row.learner] = line.form
+            if line.weights is None:
+                weights[row.learner] = e.weights(target, line.form)
+        rows.append(row)
+        if one is not None and row.kind != "action":
+            listed.append((row.learner, one))
+    names = {name for name, _ in listed}
+    listed += [(name, one) for name, one in base.items() if name not in names]
+    plain = {
+        name: estimate(Solved(form._replace(eta=0.0))).value
+        for name, form in forms.items()
+        if form.eta
+    }
+    limits = {name: one.interval(estimate(one)) for name, one in base.items()}
+    pair, actions, by_action = e.solution(target), None, log.first.by_action
+    if by_action is not None and target in by_action.places:
+        support = by_action.support(by_action.places.index(target))
+        actions = ActionAnswers(support, _iterated(log, target, some, rows))
+    return TargetValues(
+        name=overlap.target,
+        overlap=overlap,
+        stability=stability,
+        values=rows,
+        differences=_differences(
+            overlap.target, [(n, one.label, estimate(one)) for n, one in listed], log.n_units
+        ),
+        weights=weights,
+        selection=selection,
+        curve=log.curves[target],
+        basic={name: (estimate(one).value, limits[name]) for name, one in base.items()},
+        size=e.size(target),
+        held_out=e.held_out(target),
+        forms=forms,
+        without_penalty=plain,
+        estimates={name: estimate(one) for name, one in listed},
+        omega=np.full(e.features, np.nan) if pair is None else pair.beta,
+        actions=actions,
+    )
+
+
+def _finished(row: Value, one: Estimator, found: Estimate) -> Value:
+    limits = one.interval(found)
+    changed: dict[str, Any] = {"lo": limits.lo, "hi": limits.hi, "fixed_point": found.value}
+    if row.kind != "online" or (row.diverged is None and np.isnan(row.value)):
+        changed["value"] = found.value
+    return replace(row, **changed, lam=found.lam)
+
+
+def _iterated(
+    log: Evidence, target: int, some: Sequence[Line], rows: list[Value]
+) -> dict[str, Iterated]:
+    """What is known of iterations: whether they settle, and where; it enters their rows."""
+    found = {}
+    for i, line in enumerate(some):
+        if isinstance(line.estimator, Fqe):
+            with np.errstate(all="ignore"):
+                fitted = line.estimator.fitted(log, target)
+            point = line.estimator.lstdq_value(log, target)
+            gone = None if np.isfinite(fitted.value) else fitted.iterations
+            rows[i] = replace(rows[i], stable=fitted.stable, diverged=gone, fixed_point=point)
+            found[line.row.learner] = Iterated(fitted.radius, fitted.settled, point)
+    return found
+
+
+def _differences(
+    target: str, listed: list[tuple[str, str, Estimate]], units: int
+) -> list[Difference]:
+    """Paired over units; the same number up to rounding is no difference."""
+    pairs = [
+        (one, other) for i, one in enumerate(listed) for other in listed[:i] if one[1] != other[1]
+    ]
+    if units < 2 or not pairs:
+        return []
+    t, rows = student(0.5 + CHECKED / 2.0, units - 1), []
+    for (name, _, a), (other, _, b) in pairs:
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = a.minus(b)
+        error = apart.stderr
+        reach = t * error + SAME * max(abs(a.value), abs(b.value))
+        known = math.isfinite(apart.value) and math.isfinite(error)
+        limits = Interval(apart.value - reach, apart.value + reach) if known else NONE
+        rows.append(Difference(target, name, other, apart.value, *limits, error))
+    return rows

@@ -1,1 +1,0 @@
-"""What the numbers of a certificate mean: findings, a recommendation, all learners side by side."""
