@@ -22,7 +22,7 @@ from steadytd.engine.facts import fact_table
 from steadytd.engine.law import Param
 from steadytd.engine.learner import Learner
 from steadytd.engine.rows import sparse_rows
-from steadytd.engine.step.layouts.active import active_program
+from steadytd.engine.step.program import active_program
 from tests.support.cases import STEPS_OF_A_LAW, assert_same_bits
 from tests.support.draws import examples
 from tests.support.helpers import random_problem

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from textwrap import indent
 
 import pytest
 
 import steadytd as st
 from steadytd.engine.choose import programs
 from steadytd.engine.law import Law
-from steadytd.engine.step.layouts.active import active_program
-from steadytd.engine.step.layouts.lanes import Lanes
+from steadytd.engine.step.layouts.active import active_source
+from steadytd.engine.step.layouts.lanes import Lanes, loop_source
 from steadytd.engine.step.program import (
     Call,
     Dot,
@@ -20,6 +22,7 @@ from steadytd.engine.step.program import (
     ProgramError,
     Skip,
     Write,
+    active_program,
     check,
     lower,
     step_program,
@@ -149,3 +152,12 @@ def test_steps_with_rho_zero_are_left_out_only_where_the_law_says_so() -> None:
     for law in laws():
         skips = [s for s in programs(law)["without trace vectors"].steps if isinstance(s, Skip)]
         assert bool(skips) == law.idle_at_rho_zero
+
+
+def test_the_page_shows_the_loops() -> None:
+    """docs/engine.md has a part of TD's plain loop, and of TDC's at the active features."""
+    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text(encoding="utf-8")
+    law, plain, active = (part.split("```")[0] for part in page.split("```text\n")[1:])
+    assert "def td(reward, gamma_next, w_x, w_x_next, alpha):" in law
+    assert indent(plain, 12 * " ") in loop_source(algorithm("td"), True)
+    assert indent(active, 8 * " ") in active_source(algorithm("tdc"), True)

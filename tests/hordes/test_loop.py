@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from textwrap import indent
-
 import numpy as np
 import pytest
 
@@ -13,13 +10,11 @@ from steadytd.base.arrays import Floats
 from steadytd.engine.active import fits
 from steadytd.engine.law import arguments
 from steadytd.engine.step.layouts import active as layout
-from steadytd.engine.step.layouts.horde import horde_source
 from steadytd.hordes import part
 from steadytd.learners import algorithm
 from tests.support.draws import thinned
 from tests.support.hordes import Stream, asked, not_compiled, slow_weights, stream
 
-ROOT = Path(__file__).parents[2]
 W0 = np.random.default_rng(7).normal(size=10)
 
 
@@ -142,13 +137,6 @@ def test_a_trace_that_rises_and_falls_without_end(monkeypatch: pytest.MonkeyPatc
     for ours, theirs in zip(w[:3], slow[:3], strict=True):  # the last has a discount of 0.8
         assert abs(theirs[0] - W0[0]) > 1e-4
         np.testing.assert_allclose(ours, theirs, rtol=1e-11)
-
-
-def test_the_page_shows_the_loop() -> None:
-    page = (ROOT / "docs" / "engine.md").read_text(encoding="utf-8")
-    _, _, rest = page.partition("## A Horde")
-    shown = rest.split("```text\n")[1].split("```")[0]
-    assert indent(shown, "        ") in horde_source(algorithm("tdc"), True)
 
 
 def in_turn(steps: int, features: int) -> Stream:

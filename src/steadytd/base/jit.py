@@ -72,18 +72,8 @@ def inner(function: F) -> F:
     Python has no way in, so Numba leaves out what turns Python's objects into numbers. It is kept
     with those.
     """
-    return _inner({})(function)
-
-
-def inner_disjoint(function: F) -> F:
-    """As `inner`, for a function whose arrays never overlap."""
-    return _inner(numba_internals.disjoint())(function)
-
-
-def _inner(options: dict[str, Any]) -> Callable[[F], F]:
-    return njit(
-        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options
-    )  # fmt: skip
+    plain = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return plain(function)
 
 
 def keep(dispatcher: F, stamp: Callable[[], str]) -> F:

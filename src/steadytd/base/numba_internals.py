@@ -27,11 +27,6 @@ from numba.extending import intrinsic
 HASHING = b"_numba_hashsecret"  # in the names that machine code refers to
 
 
-def used(part: str) -> bool:
-    """Whether a part is used."""
-    return part == "vectors"
-
-
 # ---- noalias
 
 

@@ -19,9 +19,8 @@ from steadytd.base.arrays import Floats
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
-from steadytd.base.numbers import whole
+from steadytd.base.numbers import count, whole
 from steadytd.base.parallel import in_turn
-from steadytd.base.wording import count
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.choose import make_block
 from steadytd.engine.facts import GAMMA, STEP_FACTS, fact_table
@@ -131,7 +130,7 @@ class OnlineLearner(Displayable):
     @in_turn
     def w(self) -> Floats:
         """The weights of the value function (a copy)."""
-        weights: Floats = self.block.shown[:, 0].copy()
+        weights: Floats = self.block.reported[:, 0].copy()
         return weights
 
     @property
@@ -148,7 +147,7 @@ class OnlineLearner(Displayable):
     def predict(self, x: ArrayLike) -> float:
         """The value estimate w.x of the observation with features x."""
         with np.errstate(all="ignore"):  # a diverged learner says so in `diverged`
-            return float(self._vector("x", x) @ self.block.shown[:, 0])
+            return float(self._vector("x", x) @ self.block.reported[:, 0])
 
     @in_turn
     def update(

@@ -18,9 +18,8 @@ from steadytd.base.arrays import Floats, read_only
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import SizeError, memory, whole
+from steadytd.base.numbers import SizeError, count, memory, whole
 from steadytd.base.parallel import in_turn
-from steadytd.base.wording import count
 from steadytd.engine.active import fits
 from steadytd.engine.block import group_key
 from steadytd.engine.law import Law

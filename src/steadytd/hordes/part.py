@@ -21,8 +21,9 @@ from steadytd.engine.online import LiveBlock
 from steadytd.engine.rows import Rows
 from steadytd.engine.settings import Settings
 from steadytd.engine.step.compile import kernel
-from steadytd.engine.step.layouts.active import active_program, asked_by_traces
+from steadytd.engine.step.layouts.active import asked_by_traces
 from steadytd.engine.step.layouts.horde import LANES, Horde, horde_source
+from steadytd.engine.step.program import active_program
 from steadytd.hordes.inputs import ActiveFeatures, LiveSteps
 
 
@@ -82,8 +83,8 @@ class LanePart:
 
     def cut(self) -> None:
         """The episode was cut off after the last step: the next one begins another."""
-        if "last_gamma" in self.lanes.kept:
-            self.lanes.M[:, self.lanes.kept.index("last_gamma")] = 0.0
+        if "last_gamma" in self.lanes.numbers:
+            self.lanes.M[:, self.lanes.numbers.index("last_gamma")] = 0.0
 
     def values(self, x: ActiveFeatures) -> Floats:
         """w.x of every lane [steps, lanes]."""
@@ -145,7 +146,7 @@ class WholePart(LiveBlock):
 
     def values(self, x: ActiveFeatures) -> Floats:
         """w.x [steps, predictions]."""
-        weights = self.block.shown
+        weights = self.block.reported
         out = np.empty((x.steps, self.count))
         for t in range(x.steps):
             low, high = x.first[t], x.first[t + 1]
@@ -155,7 +156,7 @@ class WholePart(LiveBlock):
 
     def weights(self, lane: int) -> Floats:
         """The weights of one prediction."""
-        return np.array(self.block.shown[:, lane])
+        return np.array(self.block.reported[:, lane])
 
 
 def _rows(x: ActiveFeatures, x_next: ActiveFeatures) -> Rows:

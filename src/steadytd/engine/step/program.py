@@ -11,7 +11,7 @@ plain data that reads like the law's documentation. Printed, TD(lam) is
     w += w_by_z z
 
 Everything that runs a law starts from this list. What a path does otherwise is a *pass*, from
-program to program: `without_traces` where lam = 0, and `carried_products` where a step may touch
+program to program: `without_traces` where lam = 0, and `active_program` where a step may touch
 active features only. A layout (`step.layouts`) then says where the numbers live.
 """
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import GENERAL, Function, Law, Window, arguments
@@ -418,57 +419,93 @@ def _on_x(write: Write, traces: tuple[str, ...]) -> Iterator[Step]:
     yield Write(tuple(sums))
 
 
-def carried_products(program: Program) -> Program:
-    """The program where no step sums over all features: h.z is carried along as a number.
+@cache
+def active_program(law: Law, traced: bool) -> Program:
+    """The program where a step touches active features only.
+
+    Inner products are read first, then numbers are made, and what is written comes last. Those of
+    a trace are read before it moves on; after it, z.x = decay z.x + scale x.x is a number. No step
+    sums over all features: products of traces are carried along as numbers,
 
         z.y <- (decay z + scale x).(decay y + scale x)
         h.z <- decay h.z + scale h.x                        when z moves
         h.z <- h.z + m z.z + n x.z                          when h <- h + m z + n x
 
-    What that needs is read beside what the law asks for. A vector that is multiplied as a whole
-    (h <- h + m h) has the factor grow_h = 1 + m.
+    A vector that is multiplied as a whole (h <- h + m h) has the factor grow_h = 1 + m.
     """
+    program = lower(law) if traced else without_traces(lower(law))
     products = _products(program)
-    named = {pair: "_".join(pair) for pair in products}
-    first, rest = _split(program.steps)
-    before = {s.name: s for s in rest if isinstance(s, Dot) and s.name.startswith("before_")}
-    after = {s.name: s for s in rest if isinstance(s, Dot) and s.name not in before}
-    alias = {
-        name: named[in_order(program, *dot.pair)]
-        for name, dot in (before | after).items()
-        if in_order(program, *dot.pair) in named
-    }
-    before = {name: dot for name, dot in before.items() if name not in alias}
-    after = {name: dot for name, dot in after.items() if name not in alias}
-    for left, z in products:
-        if left in program.traces:
-            after["x_x"] = Dot("x_x", "x", "x")
-            before |= {f"before_{y}_x": Dot(f"before_{y}_x", y, "x") for y in (left, z)}
-        else:
-            after[f"{left}_x"] = Dot(f"{left}_x", left, "x")
-            for _, basis in dict(program.write.sums)[left]:
-                if basis in FEATURES:
-                    after[f"{z}_{basis}"] = Dot(f"{z}_{basis}", z, basis)
-    steps: list[Step] = [dot for dot in after.values() if not _features_first(dot)]
-    steps += before.values()
-    for step in rest:
+    reads, moved, alias = _reads(program, products)
+    numbers: list[Step] = []
+    last: list[Step] = []
+    skipped = 0  # the first number that a step with rho = 0 does not make
+    for step in program.every:
         match step:
-            case Call():
-                if step.function == "update":
-                    steps += (dot for dot in after.values() if _features_first(dot))
-                    for pair in products:
-                        steps += _moved(program, *pair)
-                steps.append(
-                    replace(step, arguments=tuple(alias.get(a, a) for a in step.arguments))
-                )
-            case Write():
-                steps += growing(program, step)
             case Dot():
                 pass
+            case Skip():
+                skipped = len(numbers)
+            case Call():
+                if step.function == "update":
+                    numbers += moved.values()
+                    numbers += (one for pair in products for one in _moved(program, *pair))
+                arguments = tuple(alias.get(a, a) for a in step.arguments)
+                numbers.append(replace(step, arguments=arguments))
+            case Write():
+                for one in growing(program, step):
+                    (last if isinstance(one, Grow | Write) else numbers).append(one)
+            case Move():
+                last.append(step)
             case _:
-                steps.append(step)
-    functions = {**program.functions, "growth": growth}
-    return replace(program, steps=(*first, *steps), products=tuple(products), functions=functions)
+                numbers.append(step)
+    if any(isinstance(step, Skip) for step in program.steps):
+        numbers = [*numbers[:skipped], Skip(tuple(numbers[skipped:]))]
+    return check(
+        replace(
+            program, steps=(*reads.values(), *numbers, *last), products=tuple(products),
+            functions={**program.functions, "growth": growth},
+        )
+    )  # fmt: skip
+
+
+def _reads(
+    program: Program, products: list[tuple[str, str]]
+) -> tuple[Mapping[str, Dot], Mapping[str, Let], Mapping[str, str]]:
+    """What is read, what follows once traces have moved on, and which names are those of products.
+
+    It is what the law asks for, and what the products need.
+    """
+    reads = {f"w_{basis}": Dot(f"w_{basis}", "w", basis) for basis in FEATURES}  # for the TD error
+    moved: dict[str, Let] = {}
+    alias: dict[str, str] = {}
+
+    def read(left: str, right: str, name: str = "") -> None:
+        found = "_".join(in_order(program, left, right))
+        name = name or found
+        if in_order(program, left, right) in products:
+            alias[name] = found
+        elif left in program.traces and not name.startswith("before_"):
+            read(left, right, f"before_{name}")
+            read("x", right)
+            terms = (f"decay_{left}", f"before_{name}"), (f"scale_{left}", f"x_{right}")
+            moved[name] = Let(name, terms)
+        else:
+            reads[name] = Dot(name, left, right)
+
+    for step in program.every:
+        if isinstance(step, Dot):
+            read(step.left, step.right, step.name)
+    for left, z in products:
+        if left in program.traces:
+            read("x", "x")
+            read(left, "x", f"before_{left}_x")
+            read(z, "x", f"before_{z}_x")
+            continue
+        read(left, "x")
+        for _, basis in dict(program.write.sums)[left]:
+            if basis in FEATURES:
+                read(z, basis)
+    return reads, moved, alias
 
 
 def growth(multiple: float) -> float:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from steadytd.engine.law import Law
-from steadytd.engine.step.layouts.active import Active, active_program
-from steadytd.engine.step.program import Dot
+from steadytd.engine.step.layouts.active import Active
+from steadytd.engine.step.program import Dot, active_program
 from steadytd.engine.step.statements import For, Statement, bind, lanes
 
 LANES = 128  # predictions of a block; fewer make more of them, each with a copy of its traces
@@ -45,9 +45,9 @@ class Horde(Active):
         "first_x_next", "feature_x_next", "value_x_next", "out",
     )  # fmt: skip
 
-    def kept_numbers(self) -> list[str]:
+    def lasting_numbers(self) -> list[str]:
         """What lasts from step to step; here every prediction carries facts of its own."""
-        return [*super().kept_numbers(), *(f"last_{now}" for now in self.program.carried)]
+        return [*super().lasting_numbers(), *(f"last_{now}" for now in self.program.carried)]
 
     def arrays(self) -> dict[str, str]:
         """Those of a run, and the TD errors."""
