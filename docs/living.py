@@ -87,23 +87,17 @@ def _prune(spec: dict[str, Any]) -> None:
 
 
 def compact(spec: dict[str, Any]) -> dict[str, Any]:
-    """The description with long tables as CSV texts, which do not repeat the names of columns.
-
-    Between dots a picture has gaps, and an order; the page needs neither.
-    """
-    dots = {layer["data"]["name"] for layer in _layers(spec) if layer.get("name") == "dots"}
-    tables = {}
-    for name, rows in spec.get("datasets", {}).items():
+    """The description with long tables as CSV texts, which do not repeat the names of columns."""
+    tables = dict(spec.get("datasets", {}))
+    for name, rows in tables.items():
         if isinstance(rows, list) and len(rows) > MANY:
-            kept = [row for row in rows if "y" in row] if name in dots else rows
-            left_out = {"order"} if name in dots else set()
-            names = dict.fromkeys(key for row in kept for key in row if key not in left_out)
             text = io.StringIO()
-            writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
+            names = dict.fromkeys(key for row in rows for key in row)
+            writer = csv.DictWriter(text, names, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(kept)
+            writer.writerows(rows)
             tables[name] = text.getvalue()
-    return {**spec, "datasets": {**spec.get("datasets", {}), **tables}}
+    return {**spec, "datasets": tables}
 
 
 def _tips(encoding: dict[str, Any]) -> list[dict[str, str]]:

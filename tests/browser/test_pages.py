@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import steadytd as st
-from steadytd.base.wording import figures
+from steadytd.base.numbers import number
 from steadytd.report.certificate.page import write_certificate
 from steadytd.report.evaluation.page import write_evaluation
 from steadytd.report.reproduction import write_reproduction
@@ -326,9 +326,9 @@ def test_the_dial_moves_the_fixed_point_to_what_certify_prints(
         stops = [one["eta"] for one in page.evaluate("JSON.parse(moves.textContent)")]
         dial = page.get_by_label("eta", exact=True)
         for row in printed:
-            at = stops.index(figures(row["eta"]))
+            at = stops.index(number(row["eta"]))
             dial.evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", at)
-            expect(page.locator("#dial-error")).to_have_text(figures(row["error"]))
+            expect(page.locator("#dial-error")).to_have_text(number(row["error"]))
             expect(page.locator("#dial-stable")).to_have_text(
                 "stable" if row["stable"] else "unstable"
             )

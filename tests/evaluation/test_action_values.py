@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from steadytd.evaluation.collect.action_sums import CHUNK
-from steadytd.evaluation.collect.plan import TD, ActionPlan, Plan, Where
-from steadytd.evaluation.collect.statistics import ACTION_SUMS, Statistics, units
-from steadytd.evaluation.estimate.bootstrap import student
-from steadytd.evaluation.estimate.methods.by_action import support
-from steadytd.evaluation.estimate.methods.drl_q import Corrected, drl_q, ratios, unit_scores
-from steadytd.evaluation.estimate.methods.fqe import fqe
-from steadytd.evaluation.estimate.methods.lstdq import ActionSystem, lstdq
 
 import steadytd as st
 from steadytd import InputError
 from steadytd.base.arrays import Floats
+from steadytd.evaluation.estimators.action_values import DrlQ, Fqe, Lstdq
+from steadytd.evaluation.evidence import Evidence
+from steadytd.evaluation.passes import ActionPlan
 from steadytd.evaluation.result import OF_ACTIONS
+from steadytd.evaluation.rows import GROUPS, Where
+from steadytd.evaluation.scores import ActionValue, CurveSums, Pair, add_rows
 from steadytd.logs.log import Log, open_log
 from tests.support.action_reference import (
     action_episodes,
@@ -28,8 +25,7 @@ from tests.support.action_reference import (
     slow_score,
     whole_table,
 )
-from tests.support.draws import examples
-from tests.support.evaluate_helpers import Identity, sums_of
+from tests.support.evaluate_helpers import Identity, evidence_of
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import fixed_lists
 from tests.support.logged_worlds import episodic
@@ -37,10 +33,13 @@ from tests.support.logged_worlds import episodic
 LAMS = (0.0, 0.5, 0.9, 1.0)
 
 
-def planned(log: Log, blocks: int = 7, lams: tuple[float, ...] = LAMS) -> Plan:
-    assert log.rows is not None
-    by_action = ActionPlan(tuple(range(len(log.targets))), log.n_actions, lams)
-    return Plan(tuple(log.targets), log.n_obs, log.rows, (TD,), blocks, 50, by_action=by_action)
+ONES = np.ones(GROUPS)
+ESTIMATORS = (Lstdq(), Fqe(), *(DrlQ(lam) for lam in LAMS))
+
+
+def evidence(log: Log, where: Where = "start") -> Evidence:
+    by_action = ActionPlan(tuple(range(len(log.targets))), log.n_actions)
+    return evidence_of(log, estimators=ESTIMATORS, by_action=by_action, where=where)
 
 
 def some_log(batch_rows: int = 65_536, next_probs: bool = True, episodes: int = 40) -> Log:
@@ -51,30 +50,27 @@ def some_log(batch_rows: int = 65_536, next_probs: bool = True, episodes: int = 
     return open_log(table, discount=None, batch_rows=batch_rows)
 
 
-def summed(log: Log, blocks: int = 7) -> Statistics:
-    return units(sums_of(log, planned(log, blocks)))
-
-
 # The sums
 
 
+@pytest.mark.parametrize("batch_rows", [5, 65_536])
 @pytest.mark.parametrize("next_probs", [True, False])
-def test_sums_are_the_plain_ones(next_probs: bool) -> None:
-    log = some_log(next_probs=next_probs)
-    u, episodes = summed(log), action_episodes(log)
+def test_sums_are_the_plain_ones(next_probs: bool, batch_rows: int) -> None:
+    log = some_log(batch_rows, next_probs)
+    u, episodes = evidence(log).first.by_action, action_episodes(log)
+    assert u is not None
     steps = [step for episode in episodes for step in episode]
     used = [step for step in steps if step.v is not None]
     assert (len(used) < len(steps)) == (not next_probs)
     expected = slow_action_system(episodes)
-    np.testing.assert_allclose(u.q_systems[:, 0].sum(axis=0), expected, rtol=1e-11)
+    np.testing.assert_allclose(u.systems[:, 0].sum(axis=0), expected, rtol=1e-11, atol=1e-12)
     G = sum(np.outer(step.x_taken, step.x_taken) for step in used)
     for a in range(3):
         here = slice(3 * a, 3 * a + 3)
-        np.testing.assert_allclose(u.q_G[:, 0, a].sum(axis=0), np.asarray(G)[here, here])
+        np.testing.assert_allclose(u.G[:, 0, a].sum(axis=0), np.asarray(G)[here, here])
     first = sum(step.start for step in steps if step.first)
-    np.testing.assert_allclose(u.q_start[:, 0, 0].sum(axis=0), first)
-    np.testing.assert_allclose(u.q_start[:, 0, 1].sum(axis=0), sum(step.start for step in steps))
-    found = support(u, 0)
+    np.testing.assert_allclose(u.start[:, 0].sum(axis=0), first)
+    found = u.support(0)
     assert (found.rows, found.left_out) == (len(used), len(steps) - len(used))
     assert (found.unseen, found.share) == ((), 0.0)
 
@@ -82,28 +78,28 @@ def test_sums_are_the_plain_ones(next_probs: bool) -> None:
 @pytest.mark.parametrize("where", ["start", "states"])
 @pytest.mark.parametrize("lam", LAMS)
 def test_scores_are_the_plain_ones(lam: float, where: Where) -> None:
-    """For any q and omega, unit by unit, from the sums alone."""
-    log, rng = some_log(next_probs=False), np.random.default_rng(1)
-    u, plan = summed(log), planned(log)
+    """For any q and omega, episode by episode."""
+    log, rng = some_log(batch_rows=9, next_probs=False), np.random.default_rng(1)
+    e = evidence(log, where)
     theta, beta = rng.normal(size=9), rng.normal(size=3)
-    c = Corrected(u, 0, 0, lam, LAMS.index(lam), where)
-    found = unit_scores(c, ActionSystem.of(u, 0, where), theta, beta)
-    expected = np.zeros(len(found))
-    for episode in action_episodes(log):
-        at = int(np.searchsorted(u.block, plan.block_of(episode[0].row)))
-        expected[at] += slow_score(episode, theta, beta, lam, every=where == "states")
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    value = ActionValue(0, np.tile(theta.reshape(1, 3, 3), (5, 1, 1)))
+    program = CurveSums(0, [Pair(beta, beta)] * 5, (lam,), e.units, value)
+    for table in e.first.tables:
+        add_rows(table, [program], e.units)
+    expected = [
+        slow_score(episode, theta, beta, lam, every=where == "states")
+        for episode in action_episodes(log)
+    ]
+    np.testing.assert_allclose(program.sum_scores[0], expected, rtol=1e-10)
 
 
 def test_drl_q_is_cross_fitted() -> None:
-    """The score of each fold of neighbouring units by q and omega of the other four."""
+    """The score of each fold, every fifth episode, by q and omega of the other four."""
     log = some_log()
-    u, episodes = summed(log, blocks=11), action_episodes(log)
-    block = [planned(log, blocks=11).block_of(episode[0].row) for episode in episodes]
-    after = next_features(log)
+    episodes, after = action_episodes(log), next_features(log)
     total = 0.0
-    for fold in np.array_split(u.block, 5):
-        others = [e for e, b in zip(episodes, block, strict=True) if b not in fold]
+    for fold in range(5):
+        others = [e for i, e in enumerate(episodes) if i % 5 != fold]
         system = slow_action_system(others)
         theta: Floats = np.linalg.solve(system[:, :-1], system[:, -1]).astype(np.float64)
         A = sum(
@@ -112,31 +108,16 @@ def test_drl_q_is_cross_fitted() -> None:
             for step in e
         )
         beta: Floats = np.linalg.solve(np.asarray(A).T, np.sum([e[0].x for e in others], axis=0))
-        mine = [e for e, b in zip(episodes, block, strict=True) if b in fold]
-        total += float(np.sum([slow_score(e, theta, beta, 0.9) for e in mine]))
-    found = drl_q(Corrected(u, 0, 0, 0.9, LAMS.index(0.9), "start"))
+        total += float(np.sum([slow_score(e, theta, beta, 0.9) for e in episodes[fold::5]]))
+    found = DrlQ(0.9).estimate(evidence(log), 0)
     np.testing.assert_allclose(found.value, total / len(episodes), rtol=1e-9)
-    assert found.interval.lo < found.value < found.interval.hi
+    assert found.interval().lo < found.value < found.interval().hi
 
 
 def next_features(log: Log) -> dict[int, Floats]:
     """x' of each row, by its number in the log."""
     [batch] = log.batches()
     return {int(row): batch.obs[batch.row_next[i]] for i, row in enumerate(batch.rows)}
-
-
-def test_bits_do_not_depend_on_batches() -> None:
-    """Chunks are filled across batches; a block is more than one of them."""
-    results = [
-        sums_of(log, planned(log, blocks=2))
-        for log in (
-            some_log(batch_rows=n, episodes=120) for n in (1, 7, 100_000)[-examples(2, 3) :]
-        )
-    ]
-    assert results[0].rows > 2 * CHUNK
-    for other in results[1:]:
-        for name in ACTION_SUMS:
-            np.testing.assert_array_equal(getattr(other, name), getattr(results[0], name))
 
 
 # Exact expectations
@@ -177,20 +158,17 @@ REWARDS = np.random.default_rng(4).normal(size=(3, 2, 3))
 
 
 def test_exact_expectations_give_exact_values() -> None:
-    """lstdq and fqe solve the Bellman equations of q; drl_q corrects nothing, for any lam."""
+    """lstdq and fqe solve the Bellman equations of q."""
     table, known = enumerated(REWARDS)
-    log = open_log(table, discount=0.8)
-    u = summed(log, blocks=20)
-    s = ActionSystem.of(u, 0, "start")
-    found = lstdq(s)
-    np.testing.assert_allclose(np.append(found.theta, found.value), known, rtol=1e-10)
-    fitted = fqe(s)
+    log = evidence(open_log(table, discount=0.8))
+    assert log.first.by_action is not None
+    theta = log.first.by_action.solve(0, ONES).theta.ravel()
+    np.testing.assert_allclose(theta, known[:-1], rtol=1e-10)
+    assert Lstdq().estimate(log, 0).value == pytest.approx(known[-1], rel=1e-10)
+    fitted = Fqe().fitted(log, 0)
     assert fitted.settled and fitted.stable
     assert fitted.radius == pytest.approx(0.8)  # gamma: every state and action has its feature
     np.testing.assert_allclose(fitted.value, known[-1], rtol=1e-9)
-    for lam in LAMS:
-        corrected = drl_q(Corrected(u, 0, 0, lam, LAMS.index(lam), "start"))
-        np.testing.assert_allclose(corrected.value, known[-1], rtol=1e-9)
 
 
 def test_right_values_and_wrong_ratios() -> None:
@@ -208,71 +186,29 @@ def test_right_values_and_wrong_ratios() -> None:
     assert abs(values["drl:lam=1"] - known[-1]) > 0.1 and abs(values["lstd"] - known[-1]) > 0.1
 
 
-def test_right_ratios_and_wrong_values() -> None:
-    """With omega and rho right any q will do: the scores' mean is the exact value."""
-    table, known = enumerated(REWARDS)
-    u = summed(open_log(table, discount=0.8), blocks=20)
-    rng = np.random.default_rng(0)
-    for lam in (0.0,):  # cut after one step, a product of ratios does not reach beyond
-        c = Corrected(u, 0, 0, lam, LAMS.index(lam), "start")
-        beta = ratios(c, np.ones(len(u.block)))
-        scores = unit_scores(c, ActionSystem.of(u, 0, "start"), rng.normal(size=6), beta)
-        np.testing.assert_allclose(scores.sum() / u.episodes, known[-1], rtol=1e-9)
-
-
-def test_two_actions_of_the_design() -> None:
-    """mu .5/.5, logged as .8/.2, rewards 0 and 1, target .5/.5, worth .5: with the right V the
-    score's mean is .969, with the right q it is .5."""
-    n = 400
-    a = np.arange(n) % 2
-    table = pa.table(
-        {
-            "episode_id": np.arange(n), "t": np.zeros(n, np.int64),
-            "obs": fixed_lists(np.ones((n, 1))), "action": a, "reward": a.astype(float),
-            "terminated": np.ones(n, bool),
-            "behavior_prob": np.where(a == 0, 0.8, 0.2),
-            "target_probs_pi": fixed_lists(np.full((n, 2), 0.5)),
-        }
-    )  # fmt: skip
-    log = open_log(table, discount=1.0)
-    rho = 0.5 / np.where(a == 0, 0.8, 0.2)
-    assert (0.5 + rho * (a - 0.5)).mean() == pytest.approx(0.96875)
-    u = summed(log, blocks=20)
-    for lam in LAMS:
-        c = Corrected(u, 0, 0, lam, LAMS.index(lam), "start")
-        scores = unit_scores(c, ActionSystem.of(u, 0, "start"), np.array([0.0, 1.0]), np.ones(1))
-        assert scores.sum() / n == pytest.approx(0.5)
-        assert drl_q(c).value == pytest.approx(0.5)
-
-
 @pytest.mark.slow
 def test_the_interval_covers() -> None:
     """95 % intervals of lstdq and drl_q on 30 drawn logs of a world with a feature per state."""
     problem = episodic(6, 0.5, np.eye(6))
     truth, held = float(problem.start @ problem.v_pi), np.zeros(2)
     for seed in range(30):
-        log = open_log(whole_table(problem, episodes=150, length=200, seed=seed))
-        u = units(sums_of(log, planned(log, blocks=50, lams=(0.9,))))
-        both = lstdq(ActionSystem.of(u, 0, "start")), drl_q(Corrected(u, 0, 0, 0.9, 0, "start"))
-        held += [found.interval.covers(truth) for found in both]
+        log = evidence(open_log(whole_table(problem, episodes=150, length=200, seed=seed)))
+        both = Lstdq().estimate(log, 0), DrlQ(0.9).estimate(log, 0)
+        held += [found.interval().covers(truth) for found in both]
     assert (held >= 25).all(), held  # 28.5 expected; chance of fewer than 25 below 2 %
 
 
 def test_errors_are_those_of_the_values_at_cuts_too() -> None:
-    """Episodes of two steps: q at the cuts is most of the value. Over 60 logs the half width of
-    the interval fits the spread of the values. (A spread of 60 values is known to 9 %.)"""
+    """Episodes of two steps: q at the cuts is most of the value. Over 60 logs the standard
+    errors fit the spread of the values. (A spread of 60 values is known to 9 %.)"""
     problem = episodic(4, 0.3, np.eye(4))
-    values, widths = [], []
+    values, errors = [], []
     for seed in range(60):
-        log = open_log(whole_table(problem, episodes=80, length=2, seed=seed))
-        u = units(sums_of(log, planned(log, blocks=40, lams=(0.5, 0.9, 1.0))))
-        found = [
-            drl_q(Corrected(u, 0, 0, lam, i, "start")) for i, lam in enumerate((0.5, 0.9, 1.0))
-        ]
+        log = evidence(open_log(whole_table(problem, episodes=80, length=2, seed=seed)))
+        found = [DrlQ(lam).estimate(log, 0) for lam in (0.5, 0.9, 1.0)]
         values.append([one.value for one in found])
-        widths.append([one.interval.hi - one.interval.lo for one in found])
-    t = student(0.975, 39)
-    fit = np.sqrt(np.mean(np.square(widths), axis=0)) / (2.0 * t) / np.std(values, axis=0)
+        errors.append([one.stderr for one in found])
+    fit = np.sqrt(np.mean(np.square(errors), axis=0)) / np.std(values, axis=0)
     assert ((fit > 0.75) & (fit < 1.25)).all(), fit
 
 
@@ -380,8 +316,8 @@ def test_without_the_distribution_it_is_said() -> None:
         with pytest.raises(InputError, match=rf"{name} needs probabilities of actions, not only"):
             st.evaluate(smooth, learners=["lstd", name])
     for text, words in [
-        ("drl_q:lam=2", r"lam must be a number in \[0, 1\], got 2"),
-        ("drl_q:lam=x", r"lam must be a number in \[0, 1\], got x"),
+        ("drl_q:lam=2", r"lam must be a number from 0 to 1, got 2"),
+        ("drl_q:lam=x", r"lam must be a number from 0 to 1, got x"),
         ("lstdq:lam=0.5", "lstdq has no parameter 'lam'; only drl and drl_q have one"),
         ("lstdk", "lstdq"),
     ]:

@@ -2,162 +2,145 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from steadytd.evaluation.collect.plan import System, Where
-from steadytd.evaluation.collect.statistics import Statistics, halved, units
-from steadytd.evaluation.estimate.baselines import estimate
-from steadytd.evaluation.estimate.estimators import DRL, LSTD, MIS, Estimator, Held, Pair
-from steadytd.evaluation.estimate.methods import drl
-from steadytd.evaluation.estimate.methods.behavior import behavior_estimate
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.evaluation.equations import Equations
+from steadytd.evaluation.estimators.drl import GRID, Drl, grid, on_curve
+from steadytd.evaluation.estimators.solved import Mis, Solved
+from steadytd.evaluation.evidence import Evidence
+from steadytd.evaluation.rows import FOLDS
+from steadytd.evaluation.scores import Pair
 from steadytd.logs.log import Log, open_log
 from tests.support.drl_reference import slow_drl
-from tests.support.evaluate_helpers import Step, episodes_of, plan_of, sums_of
+from tests.support.evaluate_helpers import episodes_of, evidence_of
 from tests.support.helpers import random_problem
-from tests.support.layers import GAMMA, STATES, chain, every_trajectory, exact_value
+from tests.support.layers import GAMMA, STATES, every_trajectory, exact_value
 from tests.support.log_helpers import log_table
 from tests.support.logged_worlds import episodic
 
-LAMS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
-SYSTEMS, DECAYS = drl.needed(LAMS)
+LAMS = grid([0.9])
 
 
-def estimator(log: Log, blocks: int = 10, where: Where = "start") -> Estimator:
-    plan = replace(plan_of(log, SYSTEMS, blocks), lams=DECAYS, where=where)
-    return Estimator(units(sums_of(log, plan)), where, SYSTEMS, DECAYS)
-
-
-def in_blocks(log: Log, blocks: int) -> list[list[list[Step]]]:
-    found: list[list[list[Step]]] = [[] for _ in range(blocks)]
-    for episode in episodes_of(log):
-        found[episode[0].number * blocks // (log.rows or 0)].append(episode)
-    return [unit for unit in found if unit]
+def evidence(log: Log, **options: Any) -> Evidence:
+    asked = tuple(Drl(lam) for lam in LAMS)
+    return evidence_of(log, lams=LAMS, estimators=asked, **options)
 
 
 @pytest.mark.parametrize("batch_rows", [7, 65_536])
-@pytest.mark.parametrize("blocks", [3, 13])
-def test_the_sums_give_the_scores_of_the_equations(blocks: int, batch_rows: int) -> None:
-    """Episodes of which some are cut off, two targets; three units are three folds."""
+def test_scores_are_those_of_the_equations(batch_rows: int) -> None:
+    """Episodes of which some are cut off, two targets; every fifth episode is a fold."""
     problem = random_problem(3, states=5, actions=3, features=3, policies=2)
     table = log_table(problem, episodes=60, length=12, seed=4)
     log = open_log(table, discount=None, batch_rows=batch_rows)
-    e, cut = estimator(log, blocks), in_blocks(log, blocks)
+    found, units = evidence(log), [[episode] for episode in episodes_of(log)]
     for lam in LAMS:
         for target in (0, 1):
-            found = drl.at(e, target, lam)
-            scores, masses, at_cuts = slow_drl(cut, target, lam)
-            assert found.masses is not None
-            own = (found.influence + found.value * e.starts / 60) * 60
-            np.testing.assert_allclose(own, scores, rtol=1e-10, atol=1e-10)
-            np.testing.assert_allclose(found.masses * 60, masses, rtol=1e-10, atol=1e-10)
-            assert found.value == pytest.approx(scores.sum() / 60, rel=1e-10)
-            assert lam == 0.0 or found.cut == pytest.approx(at_cuts / 60, rel=1e-10) != 0.0
+            curve, m = found.curves[target], LAMS.index(lam)
+            scores, masses, at_cuts = slow_drl(units, target, lam)
+            np.testing.assert_allclose(curve.scores[m], scores, rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(curve.weights[m], masses, rtol=1e-10, atol=1e-10)
+            assert curve.values[m] == pytest.approx(scores.sum() / 60, rel=1e-10)
+            assert curve.cut[m] >= abs(at_cuts) / 60 * (1.0 - 1e-9) > 0.0
 
 
 def test_every_row_of_an_endless_log_is_a_start() -> None:
     problem = random_problem(3, states=5, actions=3, features=3, policies=2, gamma=0.9)
-    log = open_log(log_table(problem, episodes=1, length=600, seed=4), discount=None, batch_rows=50)
-    e = estimator(log, 12, "states")
+    log = open_log(log_table(problem, episodes=1, length=601, seed=4), discount=None, batch_rows=50)
+    found = evidence(log, where="states")
     (episode,) = episodes_of(log)
-    ends = np.append(0, np.cumsum(e.starts)).astype(int)
-    cut = [[episode[a:b]] for a, b in pairwise(ends.tolist())]
-    for lam in LAMS:
-        scores, _, _ = slow_drl(cut, 1, lam, every=True)
-        assert drl.at(e, 1, lam).value == pytest.approx(scores.sum() / 600, rel=1e-10)
-
-
-@pytest.mark.parametrize("lam", LAMS)
-def test_expected_sums_are_the_closed_forms(lam: float) -> None:
-    """With n the visits under mu: A = n R (I - g P), b = n R r, R = (I - lam g P)^-1."""
-    e = estimator(open_log(every_trajectory(np.eye(STATES)), discount=GAMMA), 1)
-    P, r, visits = chain()
-    resolvent = np.linalg.inv(np.eye(STATES) - lam * GAMMA * P)
-    move = np.eye(STATES) - GAMMA * P
-    if lam < 1.0:
-        total = e.system(0, SYSTEMS.index(System(lam))).sum(axis=0) / 64
-        np.testing.assert_allclose(total[:, :-1], visits[:, None] * (resolvent @ move), atol=1e-12)
-        np.testing.assert_allclose(total[:, -1], visits * (resolvent @ r), atol=1e-12)
-    if lam > 0.0:
-        c = e.units.weighted[:, 0, DECAYS.index(lam)].sum(axis=0) / 64
-        np.testing.assert_allclose(c[:STATES], (resolvent @ move)[0], atol=1e-12)
-        assert c[STATES] == pytest.approx((resolvent @ r)[0])
+    ends = np.append(0, np.cumsum(found.rows)).astype(int)
+    stretches = [[episode[a:b]] for a, b in pairwise(ends.tolist())]
+    for m, lam in enumerate(LAMS):
+        scores, _, _ = slow_drl(stretches, 1, lam, every=True)
+        inside = np.arange(200) % 40 >= (0 if lam == 0.0 else 15)  # U comes from the fold before
+        own = found.curves[1].scores[m]
+        np.testing.assert_allclose(own[inside], scores[inside], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(own.sum(), scores.sum(), rtol=0.01)
 
 
 @pytest.mark.parametrize("lam", LAMS)
 def test_tabular_features_give_the_exact_value(lam: float) -> None:
     """Every fold is a whole set of trajectories."""
-    e = whole_folds(np.eye(STATES))
-    found = estimate(e, 0, DRL._replace(lam=lam))
+    found = on_curve(whole_folds(np.eye(STATES)), 0, lam)
     assert found.value == pytest.approx(exact_value(), abs=1e-10)
     assert found.moment == pytest.approx(1.0)
 
 
-def whole_folds(features: Floats) -> Estimator:
-    return estimator(open_log(every_trajectory(features, times=5), discount=GAMMA), 5)
+def whole_folds(features: Floats) -> Evidence:
+    return evidence(open_log(five_times(features), discount=GAMMA))
 
 
-def with_pair(e: Estimator, w: Floats, beta: Floats) -> Estimator:
-    """The estimator with weights that somebody else has found."""
-    return replace(e, _held={0: [Held(here, Pair(w, beta)) for here in e.folds()]})
+def five_times(features: Floats) -> Any:
+    """All trajectories five times, dealt so that every fold has each of them once."""
+    table = every_trajectory(features)
+    episodes = np.unique(table["episode_id"].to_numpy())
+    rows = table.to_pylist()
+    by_episode = {e: [row for row in rows if row["episode_id"] == e] for e in episodes.tolist()}
+    new = [
+        {**row, "episode_id": 5 * i + f}
+        for i, e in enumerate(episodes.tolist())
+        for f in range(5)
+        for row in by_episode[e]
+    ]
+    return pa.Table.from_pylist(new, schema=table.schema)
+
+
+def with_pair(monkeypatch: pytest.MonkeyPatch, w: Floats, beta: Floats) -> Evidence:
+    """The evidence with weights that somebody else has found."""
+    pairs: list[Pair | None] = [Pair(w, beta)] * FOLDS
+    monkeypatch.setattr(Equations, "cross_fitted", lambda self, target: pairs)
+    return whole_folds(np.eye(STATES))
 
 
 @pytest.mark.parametrize("lam", LAMS)
-def test_either_the_values_or_the_ratios_have_to_be_right(lam: float) -> None:
+def test_either_the_values_or_the_ratios_have_to_be_right(
+    lam: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The log is all trajectories, equally likely: its mean is the expectation."""
-    e, rng = whole_folds(np.eye(STATES)), np.random.default_rng(1)
-    pair = e.solution(0, LSTD)
+    rng = np.random.default_rng(1)
+    pair = whole_folds(np.eye(STATES)).equations.solution(0)
     assert pair is not None
     layers = GAMMA ** np.array([0, 1, 1, 2, 2])  # here pi visits each state as often as mu
     np.testing.assert_allclose(pair.beta, layers, atol=1e-12)
     wrong = rng.normal(size=(2, STATES))
-    right_values = with_pair(e, pair.w, wrong[0])
-    assert drl.at(right_values, 0, lam).value == pytest.approx(exact_value(), abs=1e-10)
-    right_ratios = with_pair(e, wrong[1], pair.beta)
-    assert drl.at(right_ratios, 0, lam).value == pytest.approx(exact_value(), abs=1e-10)
-    neither = drl.at(with_pair(e, wrong[1], wrong[0]), 0, lam).value
+    right_values = with_pair(monkeypatch, pair.w, wrong[0])
+    assert on_curve(right_values, 0, lam).value == pytest.approx(exact_value(), abs=1e-10)
+    right_ratios = with_pair(monkeypatch, wrong[1], pair.beta)
+    assert on_curve(right_ratios, 0, lam).value == pytest.approx(exact_value(), abs=1e-10)
+    neither = on_curve(with_pair(monkeypatch, wrong[1], wrong[0]), 0, lam).value
     assert (abs(neither - exact_value()) > 0.05) == (lam < 1.0)
 
 
 def test_poor_features_bias_all_but_lam_one() -> None:
-    e = whole_folds(np.array([[1.0], [0.0], [1.0], [2.0], [0.5]]))
-    off = [abs(drl.at(e, 0, lam).value - exact_value()) for lam in LAMS]
+    found = whole_folds(np.array([[1.0], [0.0], [1.0], [2.0], [0.5]]))
+    off = np.abs(found.curves[0].values - exact_value()).tolist()
     assert off[-1] < 1e-10 and off[0] > 0.3
     assert all(b < a for a, b in pairwise(off))
 
 
 def test_marginal_ratios_give_the_value_of_lstd() -> None:
     problem = random_problem(3, states=5, actions=3, features=3, policies=2)
-    e = estimator(open_log(log_table(problem, episodes=60, length=12, seed=4), discount=None))
-    one = replace(e, units=units_together(e))
+    log = open_log(log_table(problem, episodes=60, length=12, seed=4), discount=None)
+    found = evidence(log)
     for target in (0, 1):
-        found, lstd = estimate(e, target, MIS), estimate(e, target, LSTD)
-        assert found.value == pytest.approx(lstd.value, rel=1e-10)
-        assert found.value == pytest.approx(drl.at(one, target, 0.0).value, rel=1e-10)
-        assert found.interval().width == pytest.approx(lstd.interval().width)
-
-
-def units_together(e: Estimator) -> Statistics:
-    found = e.units
-    while len(found.block) > 1:
-        found = halved(found)
-    return found
+        mis, lstd = Mis().estimate(found, target), Solved().estimate(found, target)
+        assert mis.value == pytest.approx(lstd.value, rel=1e-10)
+        assert mis.interval().width == pytest.approx(lstd.interval().width)
 
 
 def test_the_behaviours_own_value_is_the_mean_return() -> None:
     log = open_log(every_trajectory(np.eye(STATES), times=5), discount=GAMMA)
-    e = estimator(log, 20)
     returns = [sum(GAMMA**t * p.reward for t, p in enumerate(ep)) for ep in episodes_of(log)]
-    found = behavior_estimate(e)
+    found = evidence(log).behavior()
     assert found.value == pytest.approx(np.mean(returns), rel=1e-12)
-    by_unit = [sum(returns[i : i + 16]) for i in range(0, 320, 16)]
-    expected = (np.array(by_unit) - 16 * np.mean(returns)) / 320
+    expected = (np.array(returns) - np.mean(returns)) / len(returns)
     np.testing.assert_allclose(found.influence, expected, atol=1e-13)
 
 
@@ -166,7 +149,7 @@ def test_what_a_cut_takes_from_the_behaviour_is_valued_by_its_features() -> None
     problem = random_problem(7, states=4, features=4, gamma=0.9)
     truth = float(problem.start @ on_policy_value(problem))
     table = log_table(problem, episodes=2000, length=3, seed=1)
-    found = behavior_estimate(estimator(open_log(table, discount=None), 200))
+    found = evidence(open_log(table, discount=None)).behavior()
     assert found.interval(0.999).covers(truth)
     assert found.stderr < 0.1 * abs(truth)
 
@@ -184,8 +167,8 @@ def test_lam_is_asked_for_in_text() -> None:
     e = st.evaluate(table, discount=GAMMA, learners=asked)
     assert e.values["learner"].to_list() == asked
     lams = e.values["lam"].to_list()
-    assert lams[0] == 0.9 and lams[1] in drl.GRID and lams[2:] == [1.0, None]
-    assert set(e.judged[0].curve) == set(drl.GRID)
+    assert lams[0] == 0.9 and lams[1] in GRID and lams[2:] == [1.0, None]
+    assert set(e.judged[0].curve) == set(GRID)
 
 
 @pytest.mark.parametrize(
@@ -230,8 +213,8 @@ def test_errors_are_those_of_the_values_at_cuts_too() -> None:
     values, errors = [], []
     for seed in range(60):
         log = open_log(log_table(problem, episodes=80, length=2, seed=seed), discount=None)
-        e = estimator(log, 40)
-        found = [estimate(e, 0, DRL._replace(lam=lam)) for lam in (0.5, 0.9, 1.0)]
+        log_evidence = evidence(log)
+        found = [Drl(lam).estimate(log_evidence, 0) for lam in (0.5, 0.9, 1.0)]
         values.append([one.value for one in found])
         errors.append([one.stderr for one in found])
     fit = np.sqrt(np.mean(np.square(errors), axis=0)) / np.std(values, axis=0)

@@ -21,7 +21,6 @@ from steadytd.evaluation.collect.actions import (
     functions,
 )
 from steadytd.evaluation.collect.outcomes import Sampled
-from steadytd.evaluation.judge.probability_findings import about_probabilities
 
 import steadytd as st
 from steadytd.base.arrays import Floats

@@ -72,23 +72,6 @@ def test_a_target_that_differs_in_one_row_is_another(seed: int) -> None:
     assert not d.same and "cannot be told" in d.text
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_words_in_any_unit_of_the_rewards(seed: int) -> None:
-    """Numbers are shown beside the interval that they belong to, however small both are."""
-    rows, unit = log(seed, "by action", "other"), 2.0**-40
-    small = rows["reward"].to_numpy() * unit
-    place = rows.schema.get_field_index("reward")
-    found = [rows, rows.set_column(place, "reward", [small])]
-    one, other = (st.evaluate(x, discount=0.9, learners=["lstd"], threads=1) for x in found)
-    assert "<" not in str(other)
-    number = r"-?\d[\d.]*(?:e[-+]\d+)?"
-    shown = [re.findall(number, e.compare("pi").text) for e in (one, other)]
-    assert len(shown[0]) == len(shown[1]) >= 4
-    d = other.compare("pi")
-    wanted = [d.difference, 95.0, d.lo, d.hi]
-    assert [float(x) for x in shown[1][:4]] == pytest.approx(np.abs(wanted), rel=0.01)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_sensitivity_is_about_the_difference_that_was_decided(seed: int) -> None:
     """However large the values are beside it: here all rewards are about 100,000."""
@@ -203,7 +186,7 @@ def test_an_interval_that_excludes_0_does_not_look_as_if_it_held_it() -> None:
         wanted = (-hi, -lo) if said == "worse" else (lo, hi)
         shown = words.interval_text(lo, hi).split(" to ")
         assert (
-            np.sign([float(x) for x in (*ends, *shown)]).tolist()
+            np.sign([float(x.replace(",", "")) for x in (*ends, *shown)]).tolist()
             == np.sign([*wanted, lo, hi]).tolist()
         ), (d.text, shown)
         close += abs(lo) < 0.01 * width

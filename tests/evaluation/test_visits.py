@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
 import pytest
-from steadytd.evaluation.collect.outcomes import DISCOUNT, Sampled
 
 import steadytd as st
 from steadytd import Problem
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.visits import CELLS, discounts, visits
+from steadytd.evaluation.rows import Division, RowTable, tables
+from steadytd.evaluation.visits import CELLS, visits
 from steadytd.features import feature_map
 from steadytd.features.raw import Raw
-from tests.support.log_helpers import log_table
+from steadytd.logs.log import open_log
+from tests.support.log_helpers import fixed_lists, log_table
 from tests.support.logged_worlds import episodic
 
 
@@ -46,18 +50,20 @@ def test_shares_are_those_of_the_policies() -> None:
     assert mu == pytest.approx(same, abs=0.005)  # a target that acts like the log, up to its sample
 
 
-def sample(discount: list[float], episode: list[int], X: Floats) -> Sampled:
-    """Rows of whole episodes: reward, discount, one ratio, x and x'."""
+def sample(discount: list[float], episode: list[int], X: Floats) -> RowTable:
+    """Rows of whole episodes with features X, the same in the next state."""
     n = len(discount)
-    rows = np.concatenate([np.zeros((n, 3)), X, X], axis=1).astype(np.float32)
-    rows[:, DISCOUNT] = discount
-    marks = np.stack([np.zeros(n), episode], axis=1)
-    return Sampled(np.empty((0, 6)), marks, rows, np.inf)
-
-
-def test_discounts_multiply_within_episodes() -> None:
-    given = sample([0.5, 0.9, 0.0, 0.8, 0.7], [3, 3, 3, 8, 8], np.ones((5, 1)))
-    assert discounts(given) == pytest.approx([1.0, 0.5, 0.45, 1.0, 0.8])
+    step = [episode[:i].count(e) for i, e in enumerate(episode)]
+    table = pa.table(
+        {
+            "episode_id": episode, "t": step, "obs": fixed_lists(X),
+            "next_obs": fixed_lists(X), "reward": np.zeros(n), "discount": discount,
+            "terminated": np.array(discount) == 0.0, "truncated": np.zeros(n, bool),
+            "behavior_prob": np.ones(n), "target_prob_a": np.ones(n),
+        }
+    )  # fmt: skip
+    [rows] = tables(open_log(table).batches(), Division(n))
+    return replace(rows, X=rows.obs.astype(np.float64))
 
 
 def test_shares_by_hand() -> None:
@@ -76,8 +82,7 @@ def test_shares_by_hand() -> None:
     endless = visits(given, omegas, features, continuing=True)
     assert endless is not None
     assert sorted(endless.log) == [0.25, 0.75]
-    nothing = sample([], [], np.empty((0, 2)))
-    assert visits(nothing, omegas, features, continuing=False) is None
+    assert visits(None, omegas, features, continuing=False) is None
 
 
 def test_a_plane_holds_every_row_once() -> None:

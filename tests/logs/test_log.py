@@ -117,20 +117,6 @@ def test_a_problems_log_holds_its_transitions(tmp_path: Path) -> None:
     assert len(batch.obs) == len(s) + int(c["truncated"].sum())  # only these are no row's own
 
 
-def test_simulated_transitions_have_the_problems_probabilities() -> None:
-    p = random_problem(7, states=3, actions=2, gamma=0.9)
-    c = simulate(p, episodes=2000, length=10, seed=1)
-    state_action = c["s"] * 2 + c["action"]
-    for sa in range(6):
-        here = state_action == sa
-        seen = np.bincount(c["s_next"][here], minlength=3) / here.sum()
-        # six standard errors of a frequency, at most sqrt(1/4n) each
-        assert np.abs(seen - p.P[sa // 2, sa % 2]).max() < 3.0 / np.sqrt(here.sum())
-    for s in range(3):
-        here = c["s"] == s
-        assert abs(c["action"][here].mean() - p.mu[s, 1]) < 3.0 / np.sqrt(here.sum())
-
-
 def test_dtypes_and_views() -> None:
     p = random_problem(1)
     for dtype in (np.float32, np.float64):
@@ -202,18 +188,14 @@ def test_column_discount_goes_before_the_number_and_says_so() -> None:
     assert open_log(table, discount=None).notes == ()
 
 
-@pytest.mark.parametrize("alias", ["behavior_prob", "pscore", "action_prob"])
-def test_behavior_aliases(alias: str) -> None:
-    row = one_row()
-    row[alias] = row.pop("behavior_prob")
-    [batch] = open_log(as_table([row]), discount=0.9).batches()
-    assert batch.behavior_prob is not None and batch.behavior_prob.tolist() == [0.5]
+ALIASES = ["behavior_prob", "pscore", "action_prob", "behavior_logp", "action_logp"]
 
 
-@pytest.mark.parametrize("alias", ["behavior_logp", "action_logp"])
-def test_behavior_logarithms(alias: str) -> None:
+@pytest.mark.parametrize("alias", ALIASES)
+def test_behavior_aliases_and_logarithms(alias: str) -> None:
     row = one_row()
-    row[alias] = float(np.log(row.pop("behavior_prob")))
+    given = row.pop("behavior_prob")
+    row[alias] = float(np.log(given)) if alias.endswith("logp") else given
     [batch] = open_log(as_table([row]), discount=0.9).batches()
     assert batch.behavior_prob is not None
     np.testing.assert_allclose(batch.behavior_prob, [0.5], rtol=1e-15)
@@ -312,15 +294,6 @@ def test_sample_is_uniform_without_replacement_and_repeatable() -> None:
     assert abs(counts[:500].sum() - 10_000) < 400
 
 
-@pytest.mark.parametrize("seed", [0, 5])
-def test_sample_of_data_from_numpys_own_generator_is_not_biased(seed: int) -> None:
-    """Observations that are the first draws of default_rng(seed), sampled with the same seed."""
-    drawn = np.random.default_rng(seed).random(2000)
-    rows = [one_row(t=t, terminated=t == 1999, obs=[x, 1.0]) for t, x in enumerate(drawn.tolist())]
-    picked = open_log(as_table(rows), discount=0.9).sample(200, seed=seed)[:, 0]
-    assert abs(picked.mean() - 0.5) < 4.0 * np.sqrt(1.0 / 12.0 / 200)
-
-
 def test_sample_of_a_long_log_is_spread_over_row_groups(tmp_path: Path) -> None:
     n = 400_000
     table = pa.table(
@@ -377,18 +350,6 @@ def test_where_names_file_and_row(tmp_path: Path) -> None:
     log = open_log(str(tmp_path / "*.parquet"), discount=None)
     assert log.where(99) == f"{tmp_path / '1.parquet'}, row 99"
     assert log.where(103) == f"{tmp_path / '2.parquet'}, row 3"
-
-
-def test_an_abandoned_pass_leaves_no_thread_behind() -> None:
-    import threading
-
-    log = open_log(log_table(random_problem(2)), discount=None, batch_rows=1)
-    before = threading.active_count()
-    passing = log.batches()
-    next(passing)
-    passing.close()
-    assert threading.active_count() == before
-    assert log.left_out is None
 
 
 NUMBERS = {

@@ -10,13 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from steadytd import InputError
 from steadytd.logs.log import open_log
 from tests.support.helpers import random_problem
-from tests.support.log_helpers import log_table, write_problem_log
+from tests.support.log_helpers import write_problem_log
 from tests.support.log_reference import transitions
 
 
@@ -80,28 +79,6 @@ def test_damage_inside_a_page_is_noticed_by_its_checksum(tmp_path: Path) -> None
         except InputError:
             refused += 1
     assert refused > 0.8 * len(places)
-
-
-def test_without_checksums_a_changed_value_can_go_unnoticed(tmp_path: Path) -> None:
-    """Why `write_log` writes checksums: plain pages hold numbers that no rule can tell apart."""
-    table = log_table(random_problem(1), episodes=10)
-    path = tmp_path / "plain.parquet"
-    value = table["reward"][3].as_py()
-    for checksum in (False, True):
-        pq.write_table(
-            table, path, compression="none", use_dictionary=False, write_page_checksum=checksum,
-            write_statistics=False,
-        )  # fmt: skip
-        content = bytearray(path.read_bytes())
-        place = bytes(content).find(np.float64(value).tobytes())
-        content[place + 6] ^= 1
-        path.write_bytes(content)
-        if checksum:
-            with pytest.raises(InputError, match=r"cannot be read: .*(CRC|checksum)"):
-                list(open_log(path, discount=None).batches())
-        else:
-            [batch] = open_log(path, discount=None).batches()
-            assert batch.reward[3] != value
 
 
 def test_a_column_that_damage_renamed_is_missed(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import gzip
 import subprocess
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadytd import InputError, sample_log
-from steadytd.logs.columns import resolve
 from steadytd.logs.log import open_log
-from steadytd.logs.sources.csv import CsvSource
 from tests.support.draws import examples, thinned
 from tests.support.helpers import random_problem
 from tests.support.log_helpers import identity_of, log_table
@@ -330,30 +327,3 @@ def test_a_log_is_read_without_pandas_and_minari(tmp_path: Path) -> None:
     assert done.stdout.startswith(
         "True False\nInputError Minari data sets need the package minari: pip install"
     )
-
-
-class Name(str):
-    """A text that counts how often it is compared."""
-
-    compared = 0
-
-    def __eq__(self, other: object) -> bool:
-        Name.compared += 1
-        return str.__eq__(self, other)
-
-    __hash__ = str.__hash__
-
-
-def test_the_work_grows_with_the_columns_and_not_with_their_square(tmp_path: Path) -> None:
-    """Each name is compared a few times, however many there are: 2,000 here, 4,000,000 before."""
-    plain = ("episode_id", "t", "reward", "terminated", "target_prob_new")
-    names = [Name(one) for one in (*plain, *(f"obs_{i}" for i in range(2000)))]
-    Name.compared = 0
-    columns = resolve("log.csv", names, None, None)
-    assert len(columns.obs) == 2000
-    file = tmp_path / "log.csv"
-    file.write_text(",".join(names) + "\n" + ",".join("0" for _ in names) + "\n")
-    source = CsvSource.of([file])
-    source = replace(source, types=dict.fromkeys(names, pa.float64()))
-    assert len(list(source.read(names, 0, None, 10))) == 1
-    assert Name.compared < 20 * len(names)

@@ -17,7 +17,8 @@ import polars as pl
 import pytest
 import scipy.stats
 
-from steadytd.base.wording import figures, listed, ordinal, percent
+from steadytd.base.numbers import interval, number, ordinal, percent, with_error
+from steadytd.base.wording import listed
 from steadytd.learners import learner as make_learner
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.reading import Chapter
@@ -189,8 +190,8 @@ def check_difference(text: str, c: Chapter, a: str, b: str) -> None:
     test = scipy.stats.ttest_rel(x, y)
     low, high = test.confidence_interval(0.95)
     assert (
-        f"(paired difference {figures(float(np.mean(x - y)))}, 95 % interval {figures(low)} to "
-        f"{figures(high)}, p "
+        f"(paired difference {number(float(np.mean(x - y)))}, 95 % interval "
+        f"{interval(low, high)}, p "
     ) in text
     assert f"after Holm's correction for {comparisons(c)} comparison" in text
     p = re.search(r"p ([=<]) ([0-9.e-]+) after", text)
@@ -214,7 +215,7 @@ def check_headline(text: str, c: Chapter) -> None:
     first = min(means, key=means.__getitem__)
     tied = groups(c)
     assert means[tied[0][0]] == means[first]
-    assert figures(float(means[first]), float(scipy.stats.sem(values_of(c, first)))) in text
+    assert with_error(float(means[first]), float(scipy.stats.sem(values_of(c, first)))) in text
     count = len(c.configurations.filter(pl.col("algorithm") == tied[0][0]))
     assert f"best of {count} configuration" in text
     assert ("fresh seeds" in text) == c.best[0].fresh
@@ -287,13 +288,13 @@ def check_penalty(text: str, c: Chapter) -> None:
     plain = float(td["error"].to_numpy().min())
     helped = sum(e < plain for e in least.values())
     lowest = min(least.values())
-    shown = "overflowed" if np.isinf(lowest) else figures(lowest)
+    shown = "overflowed" if np.isinf(lowest) else number(lowest)
     if len(least) == 1:
         side = "below" if helped else "not below"
-        assert f"with eta 0.5 is {shown}, {side} that without (td: {figures(plain)})." in text
+        assert f"with eta 0.5 is {shown}, {side} that without (td: {number(plain)})." in text
     else:
         assert f"On the grid {helped} of 3 values of eta, from 2⁻⁶ to 1, have a smaller" in text
-        assert f"than without (td: {figures(plain)}); the least of all is {shown} at eta" in text
+        assert f"than without (td: {number(plain)}); the least of all is {shown} at eta" in text
     counts = []
     for good in (pl.col("error") < c.start, pl.col("diverged_share") == 0.0):
         counts += [x.filter(good)["alpha"].n_unique() for x in (td, penalised)]
@@ -319,7 +320,7 @@ def check_penalty(text: str, c: Chapter) -> None:
         said = (
             f"the mean update of {name} is unstable"
             if seen.asymptote is None
-            else f"the fixed point of {name} has error {figures(seen.asymptote)}"
+            else f"the fixed point of {name} has error {number(seen.asymptote)}"
         )
         assert said in text
     if np.isinf(own).any() or np.isinf(other).any():

@@ -222,49 +222,8 @@ def test_finished_blocks_are_not_run_again(
     assert tree(partial) == tree(undisturbed)
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from steadytd.base import files
-from steadytd.studies.spec import parse_spec
-from steadytd.studies.study import Study
-
-count = 0
-replace = Path.replace
-
-def deadly(self, target):
-    global count
-    if str(target).endswith(".parquet"):
-        count += 1
-        if count == int(sys.argv[2]):
-            os.kill(os.getpid(), signal.SIGKILL)
-    return replace(self, target)
-
-Path.replace = deadly
-Study(parse_spec(Path(sys.argv[3]).read_text(), "small")).run(out=sys.argv[1])
-"""
-
-
 def half_written(out: Path) -> list[Path]:
     return [path for path in out.rglob("*") if dataset.left_behind(path)]
-
-
-@pytest.mark.slow  # fuzz/test_fuzz_kills.py ends a study at every change of the disk
-@pytest.mark.parametrize("at", [1, 3, 8])
-def test_killed_and_resumed(tmp_path: Path, undisturbed: Path, at: int) -> None:
-    """SIGKILL just before the file of the `at`-th block is renamed: written, but not yet there."""
-    out, study = tmp_path / "out", tmp_path / "small.toml"
-    study.write_text(TEXT)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(out), str(at), str(study)], check=False
-    )
-    assert done.returncode == -signal.SIGKILL
-    assert len(tree(out)) - len(half_written(out)) == at - 1
-    assert half_written(out)
-    said: list[str] = []
-    make().run(out=out, say=said.append)
-    assert tree(out) == tree(undisturbed)
-    assert not half_written(out)
 
 
 def test_interrupted_and_resumed(tmp_path: Path, undisturbed: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Longs
 
+STRETCHES, GROUPS = 200, 20  # of rows where episodes are divided; of units
 WIDE = 20  # features from which on there are fewer resamples
 
 
@@ -22,13 +23,11 @@ def solved(A: Any, b: Any) -> Floats:
 class RawLog:
     """The usable transitions of a table for one target; the features are the observations.
 
-    `unit` numbers what intervals resample: episodes whose first rows lie in the same of `blocks`
-    equal stretches of the table; or, where episodes are `divided`, the stretches themselves.
+    `unit` numbers what intervals take for independent: episodes; or, where episodes are `divided`,
+    equal stretches of the table.
     """
 
-    def __init__(
-        self, rows: list[dict[str, Any]], target: str, blocks: int, divided: bool = False
-    ) -> None:
+    def __init__(self, rows: list[dict[str, Any]], target: str, divided: bool = False) -> None:
         found = []
         for i, row in enumerate(rows):
             gamma = 0.0 if row["terminated"] else row["discount"]
@@ -48,12 +47,9 @@ class RawLog:
         self.row, self.episode, self.x, self.x_next, self.reward, self.gamma, self.rho = columns
         self.table_rows, self.left_out = len(rows), len(rows) - len(found)
         self.first: Bools = np.append(True, self.episode[1:] != self.episode[:-1])
-        starts = np.flatnonzero(self.first)
-        here = self.row * blocks // len(rows)
-        block = here[starts][np.cumsum(self.first) - 1]
-        if divided:  # an episode's rows count in the block before the one in which they lie
-            block = np.maximum(block, here - 1)
-        self.unit: Longs = np.cumsum(np.append(True, block[1:] != block[:-1])) - 1  # by row
+        self.divided = divided
+        stretch = self.row * min(STRETCHES, len(rows)) // len(rows)
+        self.unit: Longs = stretch if divided else np.cumsum(self.first) - 1  # by row
 
     @property
     def n(self) -> int:
@@ -195,7 +191,8 @@ class RawLog:
 
     def held_out(self) -> tuple[float, float]:
         """Projected Bellman errors of the other half's weights, and of no weights."""
-        even = np.arange(self.units) % 2 == 0
+        unit = np.arange(self.units)
+        even = (unit * GROUPS // self.units if self.divided else unit) % 2 == 0
         squares = np.zeros(2)
         for half in (even, ~even):
             own = half.astype(float)

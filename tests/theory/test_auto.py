@@ -82,12 +82,6 @@ def test_a_run_records_the_number_used(problem: str, text: str, name: str) -> No
     assert np.abs(by_number - c.problem.w0).max() > 0.0
 
 
-def test_auto_is_the_best_eta_of_the_certificate() -> None:
-    c = st.certify("three_state")
-    assert c.resolved("perturbed_td:eta=auto")["eta"] == c.best_eta
-    assert c.best_eta == pytest.approx(18 / 35, abs=1e-6)
-
-
 def test_auto_where_there_is_no_model() -> None:
     for text, name in (
         ("perturbed_td:alpha=0.1,eta=auto", "eta"),
@@ -282,25 +276,6 @@ def test_crossings_with_scaled_traces(kind: str, lam: float) -> None:
     assert seen > 0 or (kind, lam) == ("chain", 0.3)  # there the trace is enough
 
 
-def test_the_edges_of_what_is_clear() -> None:
-    """A tenth of eta away from the unstable set, or a fiftieth of its end if that is more."""
-    chain = realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95)
-    path = Certificate(chain).penalties
-    ((low, high),) = path.unstable  # both ends are poles, too
-    edges = sorted({round(e, 7) for e in path.edges})
-    assert edges == pytest.approx(
-        [low - 0.02 * high, low + 0.02 * high, high / 1.1, high / 0.9], abs=1e-6
-    )
-    reached = {
-        t: path.is_near(1.0, t) for t in ((0.5, 0.89), (0.5, 0.91), (1.09, 2.0), (1.11, 2.0))
-    }
-    assert list(reached.values()) == [False, True, True, False]
-    assert path.is_clear(min(path.edges))
-    assert path.is_clear(max(path.edges))
-    assert not path.is_clear(min(path.edges) + 1e-6)
-    assert not path.is_clear(max(path.edges) - 1e-6)
-
-
 def test_a_short_interval_that_a_scan_missed_is_noticed_beside_the_penalty() -> None:
     """The path of the chain as if nothing were known to be unstable: 0.0346 to 0.3337 is."""
     chain = realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95)
@@ -315,13 +290,6 @@ def test_perturbed_lstd_takes_the_penalty_of_perturbed_td() -> None:
     assert c.resolved("perturbed_lstd", eta="auto")["eta"] == c.best_eta
     outside = c.resolved("perturbed_td", eta="auto", lam=0.4, penalty="outside")
     assert c.resolved("perturbed_lstd", eta="auto", lam=0.4)["eta"] == outside["eta"]
-
-
-def test_auto_keeps_clear_of_the_pole() -> None:
-    for p in (st.problem("three_state"), with_rewards()):
-        c = Certificate(p)
-        (pole,) = c.poles
-        assert c.best_eta > pole + 0.09
 
 
 @pytest.mark.parametrize("name", ["theta2theta", "baird"])
@@ -405,15 +373,6 @@ def test_the_search_goes_on_until_a_penalty_is_clear(monkeypatch: pytest.MonkeyP
         st.InputError, match=r"every eta up to 32 is too close to an unstable one on"
     ):
         penalty(st.problem("three_state"), learner).automatic()
-
-
-def test_without_rewards_a_bound_beside_the_threshold_is_not_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    p = st.problem("theta2theta")
-    monkeypatch.setattr(subject, "bounds", lambda m: {"sqrt_kappa": 0.085, "paper": 0.8})
-    found = penalty(p, st.learner("perturbed_td", alpha=0.77, eta=0)).automatic()
-    assert found == pytest.approx(2 * 0.08)
 
 
 def test_auto_follows_a_law_of_ones_own() -> None:

@@ -9,8 +9,7 @@ from scipy.optimize import brentq
 import steadytd as st
 from steadytd.theory.certificate import Certificate
 from tests.support.helpers import random_problem
-from tests.support.made import absorbing, with_rewards
-from tests.support.realised import CHAIN, CHAIN_D, CHAIN_PHI, realised
+from tests.support.made import absorbing
 
 PAPER = ("theta2theta", "baird", "three_state")
 
@@ -100,67 +99,12 @@ def test_perturbed_td_beats_emphatic_td_only_in_between() -> None:
         assert (gap(eta) < 0.0) == (first < eta < last)
 
 
-def test_stability_is_not_monotone() -> None:
-    p = realised(CHAIN, CHAIN_D, CHAIN_PHI, 0.95)
-    assert p.d_mu == pytest.approx(np.array(CHAIN_D), abs=1e-12)
-    assert p.moments().P_gamma == pytest.approx(0.95 * np.array(CHAIN), abs=1e-12)
-    c = st.certify(p)
-    assert c.td_stable
-    ((low, high),) = c.unstable_etas
-    assert (low, high) == (as_printed(".0346"), as_printed(".3337"))
-    assert c.eta_hurwitz == high
-    assert c.eta_pd == as_printed(".5756")
-    stable = [c.is_stable("perturbed_td", eta=eta) for eta in (0.0, 0.034, 0.035, 0.333, 0.334)]
-    assert stable == [True, True, False, False, True]
-
-
-def test_the_naive_trace_can_diverge_for_every_large_penalty() -> None:
-    """Why it is not offered. Chain 0 -> 1 -> 1, phi = (1, -1), d = (.9, .1), gamma = lam = .9."""
-    p = realised([[0.0, 1.0], [0.0, 1.0]], [0.9, 0.1], [[1.0], [-1.0]], 0.9)
-    P, phi, d = np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([1.0, -1.0]), np.array([0.9, 0.1])
-    collect = np.linalg.inv(np.eye(2) - 0.81 * P)
-    A = float(phi @ (d * (collect @ (phi - 0.9 * P @ phi))))
-    K = float(phi @ (d * (collect @ phi)))
-    assert A > 0 > K  # stable without a penalty, and the penalty pulls the wrong way
-    assert as_printed(".572") == -A / K
-    c = Certificate(p)
-    assert c.expectation("td", lam=0.9).M[0, 0] == pytest.approx(A)
-    for eta in (0.0, 0.5, 0.573, 1.0, 10.0, 1000.0):
-        assert (A + eta * K > 0) == (eta < 0.572)
-        for penalty in ("scaled", "outside"):
-            assert c.is_stable("perturbed_td", eta=eta, lam=0.9, penalty=penalty)
-
-
 @pytest.mark.parametrize(("lam", "printed"), [(0.0, ".414"), (0.3, ".251"), (0.5, ".141")])
 def test_thresholds_with_the_penalty_outside_the_trace(lam: float, printed: str) -> None:
     c = Certificate(st.problem("three_state"))
     for side in (-1, 1):
         eta = float(printed) + side * 0.5001e-3  # half a unit of the last printed digit
         assert c.is_stable("perturbed_td", eta=eta, lam=lam, penalty="outside") is (side > 0)
-
-
-def test_long_traces_need_no_penalty_on_three_state() -> None:
-    assert Certificate(st.problem("three_state")).is_stable("td", lam=0.7)
-
-
-@pytest.mark.parametrize("name", PAPER)
-def test_scaled_traces_share_one_penalty(name: str) -> None:
-    c = Certificate(st.problem(name))
-    for lam in np.linspace(0.0, 1.0, 21):
-        assert c.is_stable("perturbed_td", eta=c.bounds["sqrt_kappa"] + 1e-6, lam=lam)
-
-
-def test_the_sign_is_reversed() -> None:
-    p = with_rewards()
-    assert p.v_pi == pytest.approx([1.0, 2.0])
-    c = st.certify(p)
-    for unbiased in ("td", "tdc", "gtd2", "etd"):
-        assert c.fixed_point(unbiased) == pytest.approx([1.0])
-    assert c.fixed_point("perturbed_td", eta=1.0)[0] == as_printed("-0.087")
-    (mode,) = c.pencil.modes.real
-    assert mode == pytest.approx(-0.08)
-    for eta in (0.09, 0.3, 1.0, 50.0):
-        assert c.fixed_point("perturbed_td", eta=eta)[0] == pytest.approx(mode / (mode + eta))
 
 
 def test_to_dict_is_json_and_complete() -> None:

@@ -16,7 +16,7 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.base.finding import Finding
-from steadytd.base.wording import about
+from steadytd.base.numbers import about, number
 from steadytd.theory import advice, recommend
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
@@ -110,7 +110,7 @@ class Model:
 
 def near(text: str, value: float) -> bool:
     """Whether a number in a text is this one to its printed digits."""
-    return abs(float(text) - value) <= 1e-3 * abs(value) + 1e-12
+    return abs(float(text.replace(",", "")) - value) <= 1e-3 * abs(value) + 1e-12
 
 
 # One check per code
@@ -138,7 +138,7 @@ def td_unstable(c: Certificate, m: Model, f: Finding) -> None:
     assert near(re.findall(r"grows at rate (\S+) per unit", f.text)[0], growth)
     alpha, steps = f.numbers["alpha"], f.numbers["growth_steps"]
     assert alpha == c.recommended().numbers["alpha"]  # type: ignore[union-attr]
-    assert f"At alpha = {alpha:g} it grows a hundredfold in {about(steps)} steps" in f.text
+    assert f"At alpha = {number(alpha)} it grows a hundredfold in {about(steps)} steps" in f.text
     modes, vectors = np.linalg.eig(m.A0)
     mode = vectors[:, modes.real.argmin()]
     assert grown(m.A0, mode, alpha, steps) >= 99.0
@@ -192,7 +192,7 @@ def sign_reversal(c: Certificate, m: Model, f: Finding) -> None:
     if "No stable penalty lies below that" in f.text:
         assert not stable
     else:
-        between = re.search(r"keep this sign lie between (\S+) and ([0-9.e-]+[0-9])", f.text)
+        between = re.search(r"keep this sign lie between (\S+) and ([0-9.,e-]*[0-9])", f.text)
         assert between is not None
         low, high = float(between[1]), float(between[2])
         assert all(m.stable(e) for e in np.linspace(low, high, 12)[1:-1])
@@ -234,7 +234,7 @@ def knife_edge(c: Certificate, m: Model, f: Finding) -> None:
     assert worst > 10.0 * m.error(eta)
     assert worst > 0.1 * m.size
     for word, e in (("half of", eta / 2.0), ("twice", 2.0 * eta)):
-        found = re.search(rf"{word} it has ([0-9.e+-]*[0-9])", f.text)
+        found = re.search(rf"{word} it has ([0-9.,e+-]*[0-9])", f.text)
         assert (found is not None) is m.stable(e)
         assert found is None or near(found[1], m.error(e))
     if "chosen" not in f.numbers:
@@ -293,7 +293,7 @@ def nearly_dependent(c: Certificate, m: Model, f: Finding) -> None:
     Phi = m.p.Phi[m.d > 0.0]
     s = np.linalg.svd(Phi / np.linalg.norm(Phi, axis=0), compute_uv=False)[: c.pencil.rank]
     assert f.numbers["condition"] == pytest.approx(s[0] / s[-1], rel=1e-3)
-    assert f"condition number is {f.numbers['condition']:.2g}" in f.text
+    assert f"condition number is {number(f.numbers['condition'], 2)}" in f.text
     assert f"cost the errors and penalties here about {f.numbers['digits_lost']} of" in f.text
     last_digit = np.random.default_rng(0).choice([-1.0, 1.0], size=m.p.Phi.shape) * 2.0**-52
     p = m.p
@@ -309,8 +309,8 @@ def nearly_defective(c: Certificate, m: Model, f: Finding) -> None:
     values, vectors = np.linalg.eig(np.linalg.solve(c.pencil.G, c.pencil.A0))
     condition = float(np.linalg.cond(vectors))
     assert 0.01 < f.numbers["condition"] / condition < 100.0  # of rounding, mostly
-    assert f"condition number {f.numbers['condition']:.1g}," in f.text
-    assert f"may move an eigenvalue by {f.numbers['moved']:.1g}." in f.text
+    assert f"condition number {number(f.numbers['condition'], 1)}," in f.text
+    assert f"may move an eigenvalue by {number(f.numbers['moved'], 1)}." in f.text
     apart = float(np.abs(values - values.mean()).max())
     assert 0.1 * apart < f.numbers["moved"] < 1e3 * apart
     assert c.poles == [pytest.approx(-values.mean().real, abs=1e-9)]
@@ -392,7 +392,10 @@ def recommended(c: Certificate, m: Model, f: Finding) -> None:
     assert moments is not None
     assert 10.0 * alpha > limit / 10.0 or moments.spread(10.0 * alpha) > quiet * (1.0 - 1e-9)
     told = re.findall(r"a long run are (\S+) away", f.text)
-    assert all(float(text) == pytest.approx(f.numbers["spread"], rel=0.06) for text in told)
+    assert all(
+        float(text.replace(",", "")) == pytest.approx(f.numbers["spread"], rel=0.06)
+        for text in told
+    )
     if learner.law.block is None:
         end = exact_error(m.p, learner.replace(alpha=alpha), 10**10)
         if end is not None and m.p.n_policies == 1:  # the spread is around the fixed point
@@ -626,5 +629,5 @@ def test_a_cure_beyond_use_is_not_called_cheap(seeds: range) -> None:
         found = c.recommended(cures=True)
         assert found is not None
         recommended(c, Model(c.problem), found)
-        loud += "Too noisy, with over 1000 times the noise of TD: " in found.text
+        loud += "Too noisy, with over 1,000 times the noise of TD: " in found.text
     assert loud

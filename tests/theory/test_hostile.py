@@ -42,7 +42,7 @@ def test_peaks(peaks: Any) -> None:
 
 
 def test_numbers_beyond_all_doubles() -> None:
-    with pytest.raises(st.InputError, match="alpha must be a number"):
+    with pytest.raises(st.InputError, match=r"alpha.* must be a number"):
         st.grid("td", alpha=[0.1, 10**400])
 
 

@@ -242,19 +242,6 @@ def test_where_it_is_not_known() -> None:
     assert unstable.spread(1e-4) == float("inf")
 
 
-def test_the_recommendation_says_both() -> None:
-    """Stable in the mean, bounded in the mean square up to alpha, error with its spread."""
-    c = st.certify("three_state")
-    numbers, text = c.advice[-1].numbers, c.advice[-1].text
-    found = c.mean_square("perturbed_td", eta=c.best_eta)
-    assert found is not None
-    assert numbers["mean_square_alpha"] == found.largest_alpha
-    assert numbers["alpha"] == 0.01
-    assert numbers["spread"] == found.spread(0.01)
-    assert "Its mean square is bounded up to alpha = 0.268" in text
-    assert "At alpha = 0.01 the values of a long run are 0.74 away from those of" in text
-
-
 def test_the_recommendation_is_the_fastest_with_bounded_second_moments() -> None:
     """Of two with the same fixed point, TD is faster in the mean, but not where runs stay calm."""
     c = st.certify("nonmonotone")

@@ -111,7 +111,8 @@ def require_room(what: str, size: float, remedy: str) -> None:
 
 TINY = 1e-10  # below this the digits of a number mean nothing to a reader
 NO_BREAK = "\N{NO-BREAK SPACE}"
-SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+LARGEST_COUNT = 10**12  # beyond this nobody waits: "more than a trillion"
+SCALES = ((LARGEST_COUNT, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -217,7 +218,7 @@ def about(amount: float, noun: str = "") -> str:
     >>> about(41_234.5, "step"), about(3_449_000), about(12.2), about(4e15)
     ('about 41,000 steps', 'about 3.4 million', 'about 12', 'more than a trillion')
     """
-    if amount > SCALES[0][0]:
+    if amount > LARGEST_COUNT:
         return "more than a trillion" + (f" {noun}s" if noun else "")
     return f"about {count(float(f'{amount:.2g}'), noun)}"
 

@@ -28,7 +28,7 @@ from steadytd.cli.console import (
     require_page,
     table,
 )
-from steadytd.cli.evaluate import Discount, Estimate, Features, Map, Target
+from steadytd.cli.evaluate import FEATURES, Discount, Estimate, Map, Target
 
 if TYPE_CHECKING:
     from steadytd.theory.certificate import Certificate
@@ -49,7 +49,7 @@ def certify(
         typer.Option(**WHOLE, help="Which target policy of a problem, if there are several."),
     ] = None,
     discount: Discount = None,
-    features: Features = "auto",
+    features: Annotated[str | None, FEATURES] = None,
     target: Target = None,
     columns: Map = None,
     estimate: Estimate = False,
@@ -108,7 +108,7 @@ def certify(
             },
         )
         certify_log(
-            problem, discount=discount, features=features, targets=target,
+            problem, discount=discount, features=features or "raw", targets=target,
             columns=columns, estimate=estimate, etas=eta or [], as_json=as_json,
         )  # fmt: skip
         return
@@ -116,7 +116,7 @@ def certify(
         f"works with logs only, and '{problem}' is a problem",
         {
             "--discount": (discount is not None, LEAVE),
-            "--features": (features != "auto", LEAVE),
+            "--features": (features is not None, LEAVE),
             "--target": (bool(target), LEAVE),
             "--map": (bool(columns), LEAVE),
             "--estimate-behavior": (estimate, LEAVE),

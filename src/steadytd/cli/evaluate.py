@@ -35,9 +35,7 @@ Discount = Annotated[
 Target = Annotated[
     list[str] | None, typer.Option("--target", help="Only this target; repeatable. Default: all.")
 ]
-Features = Annotated[
-    str, typer.Option(help="auto, raw, poly:K, rbf:N, fourier:K, tiles:NxM or onehot.")
-]
+FEATURES = typer.Option(help="auto, raw, poly:K, rbf:N, fourier:K, tiles:NxM or onehot.")
 Map = Annotated[
     list[str] | None,
     typer.Option("--map", help="Your column names: obs=state,reward=r, or obs=x+v."),
@@ -54,7 +52,7 @@ def evaluate(
     ] = None,
     discount: Discount = None,
     target: Target = None,
-    features: Features = "auto",
+    features: Annotated[str, FEATURES] = "auto",
     learner: Annotated[
         list[str] | None, typer.Option("--learner", help="name:key=value,...; repeatable.")
     ] = None,

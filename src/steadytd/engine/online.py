@@ -19,9 +19,8 @@ from steadytd.base.arrays import Floats
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
 from steadytd.base.files import write_arrays
-from steadytd.base.numbers import whole
+from steadytd.base.numbers import count, whole
 from steadytd.base.parallel import in_turn
-from steadytd.base.wording import count
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.choose import make_block
 from steadytd.engine.facts import GAMMA, STEP_FACTS, fact_table

@@ -207,6 +207,7 @@ def difference(
         value, influence, weights = other.value, other.influence, other.weights
         bias, cut, at_cuts = one.bias + other.bias, max(one.cut, other.cut), other.at_cuts
     chance = sampling_error(one.influence - influence, log.stretches, level)
+    chance += SAME * max(abs(one.value), abs(value))  # what rounding leaves is no difference
     truncation = 0.0 if log.continuing else truncation_error(one.at_cuts - at_cuts, cut, log)
     rare = rule_of_three(level) * rare_outcome(one.weights - weights, log)
     return Difference(one.value - value, chance, rare, bias + truncation)
@@ -251,15 +252,15 @@ def best_of(sides: list[Side], data: Comparing) -> BestTarget:
         )
         return BestTarget(leading.name, trusted, text)
     first = f"{leading.name} has the largest value"
-    if not math.isfinite(leading.selection.value):
+    if not math.isfinite(_value(leading)):
         first = "none has a value with an interval"
     text = f"It cannot be told which of {len(sides)} targets is best; {first} ({at_once})."
     return BestTarget(None, trusted, text)
 
 
 def _value(side: Side) -> float:
-    value = side.selection.value
-    return value if math.isfinite(value) else -math.inf
+    s = side.selection
+    return s.value if math.isfinite(s.hi - s.lo) else -math.inf
 
 
 def percent(level: float) -> str:

@@ -25,7 +25,7 @@ SAMPLE_ROWS, SAMPLE_BYTES = 10_000, 32e6  # of the rows that are looked at one b
 class Evidence:
     """What estimators are made from: `sums[label, target]` has the sums that they asked for.
 
-    Sums are by unit, without units that have no rows. `through_weights[target, lam]` is what each
+    Sums are by unit, without units that have no rows. `through_weights[target, label]` is what each
     unit does to DRL(lam) through w, where episodes are cut off.
     """
 
@@ -36,7 +36,7 @@ class Evidence:
     sums: dict[tuple[str, int], Any] = field(default_factory=dict)
     curves: dict[int, Curve] = field(default_factory=dict)
     returns: dict[int, Any] = field(default_factory=dict)
-    through_weights: dict[tuple[int, float], Floats] = field(default_factory=dict)
+    through_weights: dict[tuple[int, str], Floats] = field(default_factory=dict)
     own: Floats = field(default_factory=lambda: np.empty(0))  # the behaviour's scores
     own_at_cuts: float = 0.0
     starts: Floats = field(default_factory=lambda: np.empty(0))
@@ -60,7 +60,11 @@ class Evidence:
     def behavior(self) -> Estimate:
         """The value of the policy that made the log: what it earned, and V where it is cut off."""
         found = mean_of(self.own, self.starts)
-        moved = self.through_weights.get((self.equations.behavior, 1.0))
+        return self.through(found, self.equations.behavior, "drl:lam=1")
+
+    def through(self, found: Estimate, target: int, label: str) -> Estimate:
+        """The estimate with what each unit does to it through w, where episodes are cut off."""
+        moved = self.through_weights.get((target, label))
         return found if moved is None else replace(found, influence=found.influence + moved)
 
     def with_units(self, unit: Longs) -> Evidence:

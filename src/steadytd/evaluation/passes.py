@@ -222,8 +222,7 @@ def part_sums(
     """The second pass of a part: what copies of all programs add up, in shares side by side."""
     copies = copy.deepcopy(list(programs))
     for one in copies:
-        for sums in one.arrays().values():
-            sums[...] = 0.0
+        vars(one).update({name: np.zeros_like(sums) for name, sums in one.arrays().items()})
     some = [copies[i::shares] for i in range(min(shares, len(copies)))]
     for table in tables:
         side_by_side([partial(add_rows, table, one, units) for one in some], pool)

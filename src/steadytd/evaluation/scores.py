@@ -81,7 +81,7 @@ class RowSums(ABC):
         """Add the sums of another part."""
         for name, own in self.arrays().items():
             add = np.maximum if name.startswith("sum_largest") else np.add
-            add(own, other[name], out=own)
+            vars(self)[name] = add(own, other[name])
 
 
 def add_rows(rows: RowTable, programs: Sequence[RowSums], units: Units) -> None:
@@ -227,13 +227,19 @@ def drl(steps: Steps, rows: DrlRows, lams: Floats, carry: Floats, sums: DrlSums)
 
 
 class Gradient(RowSums):
-    """The sum of U rho (x - gamma' x') over rows, U rho as in DRL(lam): how J depends on w."""
+    """How J depends on w: the sum of U rho (x - gamma' x') over rows, U rho as in DRL(lam).
 
-    def __init__(self, target: int | None, pair: Pair, lam: float, d: int) -> None:
-        self.target, self.lam = target, lam
+    With a `place` among the policies known as a whole it is that of theta, by action: the sum of
+    U rho (x_a - gamma' sum_a' pi(a'|s') x'_a').
+    """
+
+    def __init__(
+        self, target: int | None, pair: Pair, lam: float, place: int | None = None
+    ) -> None:
+        self.target, self.lam, self.place = target, lam, place
         self.weights = pair.beta[None, None]
         self._carry = np.zeros(1)
-        self.sum_gradient = np.zeros(d)
+        self.sum_gradient = np.zeros((1, 1))  # [1 or actions, d], once a table has told how many
 
     def add(self, rows: RowTable, steps: Steps, products: Floats) -> None:
         """Add the rows of a table."""
@@ -241,10 +247,19 @@ class Gradient(RowSums):
         rho = np.ones(n) if self.target is None else rows.rho[self.target]
         weight = np.empty(n)
         row_weights(steps, rho, products[0][:n], self.lam, self._carry, weight)
-        by_obs = np.zeros(len(rows.obs))
-        by_obs[:n] = weight
-        np.add.at(by_obs, rows.row_next, -weight * rows.discount)
-        self.sum_gradient += rows.X.T @ by_obs
+        if self.place is None:
+            by_obs = np.zeros((1, len(rows.obs)))
+            by_obs[0, :n] = weight
+            np.add.at(by_obs[0], rows.row_next, -weight * rows.discount)
+        else:
+            assert rows.probs is not None and rows.action is not None
+            weight = np.where(known(rows, self.place), weight, 0.0)
+            probs = np.nan_to_num(rows.probs[:, self.place]).T
+            by_obs = np.zeros((len(probs), len(rows.obs)))
+            by_obs[np.asarray(rows.action, dtype=np.int64), np.arange(n)] = weight
+            ahead = -weight * rows.discount * probs[:, rows.row_next]
+            np.add.at(by_obs, (slice(None), rows.row_next), ahead)
+        self.sum_gradient = self.sum_gradient + (rows.X.T @ by_obs.T).T
 
 
 @compiled

@@ -11,14 +11,17 @@ import numpy as np
 
 from steadytd.evaluation.curve import Curve
 from steadytd.evaluation.equations import LSTD, Equations
+from steadytd.evaluation.estimators.action_values import DrlQ
 from steadytd.evaluation.estimators.base import Estimator
 from steadytd.evaluation.estimators.drl import Drl
 from steadytd.evaluation.estimators.solved import Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import correlation
 from steadytd.evaluation.passes import FirstPass, Plan, sums_of
-from steadytd.evaluation.rows import FOLDS
+from steadytd.evaluation.rows import FOLDS, GROUPS
 from steadytd.evaluation.scores import (
+    ActionSums,
+    ActionValue,
     CurveSums,
     Gradient,
     Pair,
@@ -91,7 +94,8 @@ def gather(
         made = programs.get(("curve", t))
         log.curves[t] = _curve(log, None if made is None else _sums(made, used), t)
     mine = _sums(programs["curve", b], used)
-    log.own, log.own_at_cuts = mine.scores[0], float(mine.at_cuts[0]) / n
+    log.own = mine.scores[0]
+    log.own_at_cuts = float(mine.at_cuts[0]) / n
     if gradients:
         _through_weights(log, gradients, sweep, used)
     return log
@@ -101,12 +105,12 @@ def second_curves(log: Evidence, features: FeatureMap) -> dict[int, Curve]:
     """The curves of all targets with a second feature map, made from sampled whole episodes.
 
     Of a large log these are a part. Then a curve is the first one, moved by the difference of both
-    maps on the same rows. None for one-step logs, whose products of ratios rest on no features.
+    maps on the same rows.
     """
     plan, first, d = log.plan, log.first, features.n_features
     most = SECOND_OPERATIONS / (2.0 * d * d * (len(plan.targets) + 2))
     table = first.sample.fewer(int(max(most, FEWEST_SECOND)))
-    if table is None or first.ratios.extent[3] <= 1.0:
+    if table is None:
         return {}
     own, other = table.with_features(plan.features), table.with_features(features)
     sums, counts = sums_of([other], plan.new_sums(features, (TD,)))
@@ -154,35 +158,39 @@ def _curve(log: Evidence, sums: Any, target: int) -> Curve:
 
 def _gradients(
     log: Evidence, estimators: Mapping[int, Sequence[Estimator]]
-) -> dict[tuple[int, float], Gradient]:
+) -> dict[tuple[int, str], Gradient]:
     """How J depends on w, of the behaviour and of every DRL(lam) asked for; none without cuts."""
-    if not log.any_cut:
-        return {}
-    e, d = log.equations, log.equations.features
-    found: dict[tuple[int, float], Gradient] = {}
+    e = log.equations
     own = e.solution(e.behavior)
-    if own is not None:
-        found[e.behavior, 1.0] = Gradient(None, own, 1.0, d)
-    if e.where == "start":
-        for t, some in estimators.items():
-            pair = e.solution(t)
-            for one in some:
-                if isinstance(one, Drl) and one.lam and pair is not None:
-                    found[t, one.lam] = Gradient(t, pair, one.lam, d)
+    if not log.any_cut or own is None:
+        return {}
+    found = {(e.behavior, Drl(1.0).label): Gradient(None, own, 1.0)}
+    for t, some in estimators.items() if e.where == "start" else ():
+        pair = e.solution(t)
+        for one in some if pair is not None else ():
+            if isinstance(one, Drl) and one.lam:
+                found[t, one.label] = Gradient(t, pair, one.lam)
+            elif isinstance(one, DrlQ):
+                found[t, one.label] = Gradient(t, pair, one.lam, one.equations(log, t)[1])
     return found
 
 
 def _through_weights(
-    log: Evidence, gradients: dict[tuple[int, float], Gradient], sweep: Sweep, used: Any
+    log: Evidence, gradients: dict[tuple[int, str], Gradient], sweep: Sweep, used: Any
 ) -> None:
     """Add eta.(b_u - A_u w) / n, A' eta = sum x_start - the gradient, of every unit."""
-    e, ones = log.equations, np.ones(len(log.equations.rows))
-    programs = {}
-    for (t, lam), one in gradients.items():
-        pair = e.solve(t, LSTD, ones, e.start.sum(axis=0) - one.sum_gradient)
+    e, ones, by_action = log.equations, np.ones(GROUPS), log.first.by_action
+    programs: dict[tuple[int, str], SolvedSums | ActionSums] = {}
+    for (t, label), one in gradients.items():
+        if one.place is not None and by_action is not None:
+            start = by_action.start[:, one.place].sum(axis=0) - one.sum_gradient.ravel()
+            theta, eta = by_action.solve(one.place, ones, start)
+            value = ActionValue(one.place, theta[None])
+            programs[t, label] = ActionSums(value, eta, log.units)
+            continue
+        pair = e.solve(t, LSTD, ones, e.start.sum(axis=0) - one.sum_gradient[0])
         if pair is not None:
-            target = None if t == e.behavior else t
-            programs[t, lam] = SolvedSums(target, pair, log.units)
+            programs[t, label] = SolvedSums(one.target, pair, log.units)
     sweep(list(programs.values()), log.units)
     n = float(log.starts.sum())
     for key, program in programs.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from steadytd.base.wording import figures
+from steadytd.base.numbers import number
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem
 from steadytd.theory.certificate import Certificate
@@ -32,8 +32,7 @@ def problem_of(state: dict[str, Any]) -> Problem:
 def _filled(step: dict[str, Any]) -> dict[str, Any]:
     found = _facts(problem_of(step["state"]), step["state"]["learners"][0])
     words = {
-        name: " and ".join(figures(x) for x in np.atleast_1d(value))
-        for name, value in found.items()
+        name: " and ".join(number(x) for x in np.atleast_1d(value)) for name, value in found.items()
     }
     (answer,) = np.atleast_1d(found[step["answer"]])
     return {

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs, read_only
 from steadytd.base.errors import InputError, users_own
-from steadytd.base.wording import count
+from steadytd.base.numbers import count
 from steadytd.logs import values
 from steadytd.logs.columns import BEHAVIOR, BEHAVIOR_WHOLE, TARGET, WHOLE, PolicyColumns
 from steadytd.logs.sources.source import Chunk

@@ -31,7 +31,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.base.wording import figures
+from steadytd.base.numbers import number
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import ActionValues, Task
@@ -195,16 +195,16 @@ def why(errors: Floats, predicted: Forecast) -> str:
         more = "its mean update grows" if predicted.grows else "one of its modes does not decay"
         return f"unstable by the certificate: {more}"
     if _arrived(errors, predicted):
-        swings = figures(_tenths(errors)[1])
+        swings = number(_tenths(errors)[1])
         if not predicted.model:
             return f"the error is flat at {swings}, more than {SWINGS:g} times that of the start"
-        fixed = "" if predicted.stable is None else f", {figures(predicted.error)} there"
+        fixed = "" if predicted.stable is None else f", {number(predicted.error)} there"
         return (
             f"it swings about its fixed point: error {swings} on average in the last tenth{fixed}"
         )
     if predicted.left is None:
         before, after = _tenths(errors)
-        first, last = figures(before), figures(after)
+        first, last = number(before), number(after)
         if first == last:  # a small change of an error that has hardly changed before
             first, last = f"{before:.10g}", f"{after:.10g}"
         return f"the error still changes: {first} in the next-to-last tenth, {last} in the last"

@@ -15,7 +15,8 @@ import numpy as np
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.display import Displayable
 from steadytd.base.errors import InputError
-from steadytd.base.wording import count, visible
+from steadytd.base.numbers import count
+from steadytd.base.wording import visible
 from steadytd.engine.learner import Learner
 from steadytd.runs.outcome import Forecast, ended, forecast, outcome, worst, zero_error
 from steadytd.studies import dataset
@@ -24,6 +25,7 @@ from steadytd.studies.spec import Spec, parse_spec
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,19 +97,16 @@ class StudyResults(Displayable):
 
         Without `columns` everything but the curves. A damaged file is named and not used.
         """
-        import polars as pl
-        import pyarrow as pa
-
-        blocks = self.finished if stage == "grid" else self._confirmed
         names = list(columns) if columns else self._columns
-        parts = [self._load(block).select(names) for block in blocks]
+        parts = [self._load(block).select(names) for block in self._blocks_of(stage)]
         if not parts:
             raise InputError(
                 f"'{self.directory}' has no finished block of the {stage} yet; run the study."
             )
-        frame = pl.from_arrow(pa.concat_tables(parts).replace_schema_metadata(None))
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        return _frame(parts)
+
+    def _blocks_of(self, stage: str) -> list[StudyBlock]:
+        return self.finished if stage == "grid" else self._confirmed
 
     @property
     def _columns(self) -> list[str]:
@@ -119,7 +118,7 @@ class StudyResults(Displayable):
         """The rows of one run, a table for each block that has some."""
         import pyarrow.compute as pc
 
-        for block in self.finished if stage == "grid" else self._confirmed:
+        for block in self._blocks_of(stage):
             if block.label == problem and run in map(str, block.learners):
                 rows = self._load(block)
                 yield rows.filter(pc.equal(rows["run"], run))
@@ -144,11 +143,11 @@ class StudyResults(Displayable):
 
         A configuration of which a seed diverged has infinite mean errors.
         """
-        import polars as pl
+        return self._summarised(self.rows())
 
-        means = self._means(self.rows())
-        return self.settings.join(means, on=["problem", "run"], how="left").filter(
-            pl.col("seeds").is_not_null()
+    def _summarised(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return self.settings.join(
+            self._means(rows), on=["problem", "run"], how="inner", maintain_order="left"
         )
 
     def _means(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -164,14 +163,8 @@ class StudyResults(Displayable):
 
     def means_of(self, problem: str, run: str) -> dict[str, Any] | None:
         """The row of one configuration, of its `stage`; no other is read. None: it has not run."""
-        import polars as pl
-        import pyarrow as pa
-
         parts = [rows.select(self._columns) for rows in self._of_run(problem, run, self.stage)]
-        if not parts:
-            return None
-        frame = pl.DataFrame(pl.from_arrow(pa.concat_tables(parts).replace_schema_metadata(None)))
-        return self._means(frame).row(0, named=True)
+        return self._means(_frame(parts)).row(0, named=True) if parts else None
 
     @property
     def stage(self) -> str:
@@ -193,10 +186,7 @@ class StudyResults(Displayable):
     @cached_property
     def confirmation(self) -> pl.DataFrame | None:
         """The best configurations on fresh seeds, as `summary`; None while there are none."""
-        if not self._confirmed:
-            return None
-        means = self._means(self.rows("confirm"))
-        return self.settings.join(means, on=["problem", "run"], how="inner")
+        return self._summarised(self.rows("confirm")) if self._confirmed else None
 
     def _path(self, block: StudyBlock) -> Path:
         return self.directory / block.stage / block.file
@@ -208,6 +198,13 @@ class StudyResults(Displayable):
             raise InputError(
                 f"{error}; run `steadytd study` again, it computes what is damaged."
             ) from None
+
+
+def _frame(parts: Sequence[pa.Table]) -> pl.DataFrame:
+    import polars as pl
+    import pyarrow as pa
+
+    return pl.DataFrame(pl.from_arrow(pa.concat_tables(parts).replace_schema_metadata(None)))
 
 
 def choose_best(results: StudyResults) -> list[tuple[int, Learner]]:
@@ -234,7 +231,6 @@ def choose_best(results: StudyResults) -> list[tuple[int, Learner]]:
 def _mean_errors(results: StudyResults) -> Iterator[tuple[int, str, pl.DataFrame]]:
     """The mean error of every configuration, some at a time: a grid may have a million of them."""
     import polars as pl
-    import pyarrow as pa
 
     confirm = results.spec.file.confirm
     column = f"{confirm.by}_{confirm.measure}"
@@ -242,9 +238,8 @@ def _mean_errors(results: StudyResults) -> Iterator[tuple[int, str, pl.DataFrame
         results.rows()  # says that there is nothing
     for (task, _), group in groupby(results.finished, lambda b: (b.task, id(b.learners))):
         blocks = list(group)
-        rows = pa.concat_tables([results._load(b).select(["run", column]) for b in blocks])
-        frame = pl.DataFrame(pl.from_arrow(rows.replace_schema_metadata(None)))
-        means = frame.group_by("run", maintain_order=True).agg(pl.col(column).mean())
+        rows = _frame([results._load(block).select(["run", column]) for block in blocks])
+        means = rows.group_by("run", maintain_order=True).agg(pl.col(column).mean())
         yield task, blocks[0].learners[0].name, means
 
 
@@ -259,6 +254,7 @@ def best_rows(results: StudyResults) -> list[dict[str, Any]]:
         row = results.means_of(problem, run)
         if row is None:  # the rerun on fresh seeds has begun, and has not come to it
             continue
+        ends = outcomes(results, problem, run, results.stage)
         rows.append({
             "problem": problem,
             "run": run,
@@ -269,16 +265,11 @@ def best_rows(results: StudyResults) -> list[dict[str, Any]]:
             "auc_stderr": row[f"auc_{confirm.measure}_stderr"],
             "final": row[f"final_{confirm.measure}"],
             "final_stderr": row[f"final_{confirm.measure}_stderr"],
-            **_ends(results, problem, run, results.stage),
+            "outcome": worst(ends),
+            "ended": ended(ends),
         })  # fmt: skip
     order = [task.label for task in results.spec.tasks]
     return sorted(rows, key=lambda row: (order.index(row["problem"]), row[confirm.by]))
-
-
-def _ends(results: StudyResults, problem: str, run: str, stage: str) -> dict[str, str]:
-    """How a configuration's runs ended: the worst word, and all of them for reading."""
-    found = outcomes(results, problem, run, stage)
-    return {"outcome": worst(found), "ended": ended(found)}
 
 
 def outcomes(results: StudyResults, problem: str, run: str, stage: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.finding import Finding
-from steadytd.base.wording import TRILLION, about
+from steadytd.base.numbers import LARGEST_COUNT, about, number
 from steadytd.mdp.scales import ROUNDING, SAME, zeroed
 from steadytd.theory.analysis import Analysis
 from steadytd.theory.cure import CLOSE, STEEP
@@ -47,8 +47,9 @@ def advise_on(c: Analysis, eta: float) -> list[Finding]:
         return [
             Finding(
                 "eta_unstable",
-                text=f"eta = {eta:g} does not stabilise the mean update: one of its modes does not "
-                f"decay. Every eta above {threshold(c.eta_hurwitz)} is stable{_as_far(c)}.",
+                text=f"eta = {number(eta, 6)} does not stabilise the mean update: one of its modes "
+                "does not decay. Every eta above "
+                f"{threshold(c.eta_hurwitz)} is stable{_as_far(c)}.",
                 numbers={"eta": eta, "eta_hurwitz": c.eta_hurwitz},
             )
         ]
@@ -57,31 +58,31 @@ def advise_on(c: Analysis, eta: float) -> list[Finding]:
 
 
 def _as_far(c: Analysis) -> str:
-    """What a scan cannot promise."""
+    """The proviso where the unstable penalties were found by a scan."""
     return "" if c.pencil.exact else ", as far as a scan of the penalties shows"
 
 
 def _too_close(c: Analysis, eta: float) -> Finding | None:
-    """Why eta=auto would not choose this stable penalty, whatever its error."""
+    """Why eta=auto would not choose this stable penalty, whatever its error is."""
     path = c.penalties
     if path.is_clear(eta):
         return None
     move = path.steepness(eta)
     if move > STEEP:
         pole = next((p for p in path.poles if path.is_near(eta, (p, p))), None)
-        where = "on a steep stretch" if pole is None else f"close to the pole at {pole:.4g}"
+        where = "on a steep stretch" if pole is None else f"close to the pole at {number(pole)}"
         return Finding(
             "near_pole",
-            text=f"eta = {eta:g} is {where}: a change of eta by 1 % moves the values by {move:.3g} "
-            "of their norm. Choose another eta.",
+            text=f"eta = {number(eta, 6)} is {where}: a change of eta by 1 % moves the values by "
+            f"{number(move, 3)} of their norm. Choose another eta.",
             numbers={"eta": eta, "pole": pole, "move_per_percent": move},
         )
     ends = [end for interval in path.unstable for end in interval]
     end = min(ends, key=lambda e: abs(e - eta), default=eta)  # none: a scan missed it
     return Finding(
         "near_crossing",
-        text=f"eta = {eta:g} is close to {end:.4g}, where the mean update becomes unstable: it is "
-        "stable, but one mode hardly decays. Choose another eta.",
+        text=f"eta = {number(eta, 6)} is close to {number(end)}, where the mean update becomes "
+        "unstable: it is stable, but one mode hardly decays. Choose another eta.",
         numbers={"eta": eta, "crossing": end},
     )
 
@@ -95,16 +96,16 @@ def _td(c: Analysis, alpha: float | None) -> Finding:
         lower = c.error(c.pencil.fixed_point(least)) < error / CLOSE
         end = "no penalty up to the theorem's bound lowers that by more than 5 %."
         if lower:
-            end = f"perturbed TD with eta=auto, {c.best_eta:.4g}, has {with_penalty:.4g}."
+            end = f"perturbed TD with eta=auto, {number(c.best_eta)}, has {number(with_penalty)}."
         return Finding(
             "td_stable",
             text="the mean update of off-policy TD is stable here. Its fixed point has error "
-            f"{error:.4g}, "
-            f"the best linear fit {zeroed(c.best_error, c.scale):.4g}; {end}",
+            f"{number(error)}, "
+            f"the best linear fit {number(zeroed(c.best_error, c.scale))}; {end}",
             numbers={"td_error": error, "best_error": c.best_error},
         )
     rate = max(0.0, -c.pencil.slowest(0.0))
-    mode = f"that grows at rate {rate:.4g} per unit of alpha" if rate else "that does not decay"
+    mode = f"that grows at rate {number(rate)} per unit of alpha" if rate else "that does not decay"
     numbers: dict[str, Any] = {
         "growth_rate": rate,
         "eta_hurwitz": c.eta_hurwitz,
@@ -115,10 +116,10 @@ def _td(c: Analysis, alpha: float | None) -> Finding:
         modes = np.linalg.eigvals(c.pencil.A0)
         steps = horizon(modes[[modes.real.argmin()]], alpha)
         until = (
-            f"At alpha = {alpha:g} it grows a hundredfold in {about(steps)} steps; a much shorter "
-            "run may not show it. "
+            f"At alpha = {number(alpha)} it grows a hundredfold in {about(steps, 'step')}; a much "
+            "shorter run may not show it. "
         )
-        known = int(steps) if steps <= TRILLION else None
+        known = int(steps) if steps <= LARGEST_COUNT else None
         numbers |= {"alpha": alpha, "growth_steps": known}
     return Finding(
         "td_unstable",
@@ -136,7 +137,7 @@ def threshold(eta: float) -> str:
     >>> threshold(0.41428571), threshold(4.4e-17)
     ('0.4143', '0')
     """
-    return f"{eta if abs(eta) > ROUNDING else 0.0:.4g}"
+    return number(eta if abs(eta) > ROUNDING else 0.0)
 
 
 def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
@@ -165,9 +166,9 @@ def _sign_reversal(c: Analysis, eta: float) -> Finding | None:
             return Finding(
                 "sign_reversal",
                 text="perturbed TD returns the wrong sign: the part of the value function along "
-                f"one mode ({share:.0%} of its size) is multiplied by {factor:.3g} at "
-                f"eta = {eta:.4g}, and by a negative number at every penalty above "
-                f"{-mode.real:.4g}. {_right_sign(c, float(-mode.real))}",
+                f"one mode ({share:.0%} of its size) is multiplied by {number(factor, 3)} at "
+                f"eta = {number(eta)}, and by a negative number at every penalty above "
+                f"{number(-mode.real)}. {_right_sign(c, float(-mode.real))}",
                 numbers={"mode": float(mode.real), "share": float(share), "factor": factor,
                  "eta": eta},
             )  # fmt: skip
@@ -179,7 +180,7 @@ def _right_sign(c: Analysis, end: float) -> str:
     low, found = 0.0, []
     for left, right in [*c.unstable_etas, (end, end)]:
         if min(left, end) - low > SAME * (1.0 + end):
-            found.append(f"{low:.4g} and {min(left, end):.4g}")
+            found.append(f"{number(low)} and {number(min(left, end))}")
         low = max(low, right)
     if found:
         return f"Penalties that are stable and keep this sign lie between {', '.join(found)}."
@@ -204,15 +205,15 @@ def _near_pole(c: Analysis) -> Finding | None:
     better = np.flatnonzero(errors <= zero)
     until = float(grid[better[0] - 1 if len(better) else -1])
     clear = c.penalties.edge_above(pole)
-    avoided = f" eta=auto takes no penalty between the pole and {clear:.4g}."
+    avoided = f" eta=auto takes no penalty between the pole and {number(clear)}."
     if threshold(clear) == "0":
         avoided = ""
     return Finding(
         "near_pole",
         text=f"w(eta) has a pole at {threshold(pole)}: the error grows without bound towards it, "
-        f"from stable penalties too. From the pole up to {until:.3g}"
+        f"from stable penalties too. From the pole up to {number(until, 3)}"
         f"{'' if len(better) else ' at least'} perturbed TD is worse than predicting zero "
-        f"everywhere (error {zero:.4g}).{avoided}",
+        f"everywhere (error {number(zero)}).{avoided}",
         numbers={
             "pole": pole,
             "worse_than_zero_until": until,
@@ -232,7 +233,7 @@ def _knife_edge(c: Analysis) -> Finding | None:
     chosen, off = c.penalties.error(c.best_eta), c.penalties.off_by_two(c.best_eta)
     return replace(
         found,
-        text=f"{found.text} eta=auto takes {c.best_eta:.4g}, with error {chosen:.4g}, "
+        text=f"{found.text} eta=auto takes {number(c.best_eta)}, with error {number(chosen)}, "
         f"{off_by_two(c)}. Of the penalties that are not close to a pole or to an unstable one, it "
         "has the least such error.",
         numbers={**found.numbers, "chosen": c.best_eta, "chosen_error": chosen, "chosen_off": off},
@@ -244,14 +245,14 @@ def _balanced(c: Analysis, eta: float) -> Finding | None:
     if not c.penalties.on_knife_edge(eta):
         return None
     beside = [
-        f"{word} it has {c.penalties.error(e):.4g}"
+        f"{word} it has {number(c.penalties.error(e))}"
         for word, e in (("half of", eta / 2.0), ("twice", 2.0 * eta))
         if c.penalties.stable(e)
     ]
     return Finding(
         "knife_edge",
-        text=f"eta = {eta:.4g} is on a knife edge: its error is {c.penalties.error(eta):.4g}, but "
-        f"{' and '.join(beside)}.",
+        text=f"eta = {number(eta)} is on a knife edge: its error is "
+        f"{number(c.penalties.error(eta))}, but {' and '.join(beside)}.",
         numbers={"eta": eta, "error": c.penalties.error(eta), "off": c.penalties.off_by_two(eta)},
     )
 
@@ -264,9 +265,9 @@ def _bias(c: Analysis) -> Finding | None:
     eta = c.penalties.automatic(clear=False)
     least = c.error(c.pencil.fixed_point(eta))
     text = (
-        f"with the penalty that eta=auto takes, {c.best_eta:.4g}, perturbed TD's fixed point is "
-        f"{error:.4g} away from v_pi, whose size is {size:.4g}; no weights come closer than "
-        f"{zeroed(c.best_error, c.scale):.4g}."
+        f"with the penalty that eta=auto takes, {number(c.best_eta)}, perturbed TD's fixed point "
+        f"is {number(error)} away from v_pi, whose size is {number(size)}; no weights come closer "
+        f"than {number(zeroed(c.best_error, c.scale))}."
     )
     if error > CLOSE * least + SAME * c.scale:
         shorter = (f"{eta:.{digits}g}" for digits in range(6, 17))
@@ -274,7 +275,7 @@ def _bias(c: Analysis) -> Finding | None:
             (s for s in shorter if c.penalties.stable(x := float(s))
              and c.penalties.error(x) <= 1.0001 * least), str(eta),
         )  # fmt: skip
-        text += f" At eta = {short} it would be {least:.4g}, but that penalty is " + (
+        text += f" At eta = {short} it would be {number(least)}, but that penalty is " + (
             "on a knife edge." if c.penalties.is_clear(eta) else _TOO_CLOSE
         )
     return Finding(
@@ -299,10 +300,10 @@ def _bound_loose(c: Analysis) -> Finding | None:
     tight = c.bounds["numerical_range"]
     return Finding(
         "bound_loose",
-        text=f"the theorem's bound asks for eta >= {paper:.4g}. Its condition, a positive definite "
-        f"matrix, already holds from {threshold(exact)} on; the tightest bound that does not use "
-        f"the features is {tight:.4g}. With the theorem's eta the error is {there:.4g}; with "
-        f"{c.best_eta:.4g}, which eta=auto takes, it is {best:.4g}.",
+        text=f"the theorem's bound asks for eta >= {number(paper)}. Its condition, a positive "
+        f"definite matrix, already holds from {threshold(exact)} on; the tightest bound that does "
+        f"not use the features is {number(tight)}. With the theorem's eta the error is "
+        f"{number(there)}; with {number(c.best_eta)}, which eta=auto takes, it is {number(best)}.",
         numbers={"paper": paper, "eta_pd": exact, "numerical_range": tight, "error": there,
          "best_error": best},
     )  # fmt: skip
@@ -329,9 +330,9 @@ def _nearly_dependent(c: Analysis) -> Finding | None:
     return Finding(
         "nearly_dependent",
         text="the features of the states that mu visits are nearly dependent: with columns of "
-        f"length 1 their condition number is {condition:.2g}, and rounding may cost the errors "
-        f"and penalties here about {lost} of their 16 digits. Leave out a feature, or combine the "
-        "features so that they differ more.",
+        f"length 1 their condition number is {number(condition, 2)}, and rounding may cost the "
+        f"errors and penalties here about {lost} of their 16 digits. Leave out a feature, or "
+        "combine the features so that they differ more.",
         numbers={"condition": condition, "digits_lost": lost},
     )
 
@@ -345,9 +346,9 @@ def _nearly_defective(c: Analysis) -> Finding | None:
     return Finding(
         "nearly_defective",
         text="eigenvalues of G^-1 A_0 nearly coincide, and so do their eigenvectors: these have "
-        f"the condition number {condition:.1g}, and rounding may move an eigenvalue by "
-        f"{moved.max():.1g}. Those that it may have torn apart count as one pole, at their mean. "
-        "The thresholds are as exact as a scan of the penalties.",
+        f"the condition number {number(condition, 1)}, and rounding may move an eigenvalue by "
+        f"{number(moved.max(), 1)}. Eigenvalues that rounding may have separated count as one "
+        "pole, at their mean. The thresholds come from a scan of the penalties.",
         numbers={"condition": condition, "moved": float(moved.max())},
     )
 

@@ -174,7 +174,7 @@ class Certificate(Displayable, Analysis):
 
     # Cures
 
-    @property
+    @cached_property
     def treatments(self) -> tuple[Cure, ...]:
         """Every cure on this problem; computed when first asked for."""
         return cures_of(self.problem, self.policy)
@@ -183,13 +183,14 @@ class Certificate(Displayable, Analysis):
     def cures(self) -> pl.DataFrame:
         """Every way to a stable mean update, one row each, with its price.
 
-        `cure` and `settings` say which, `amount` names its parameter. `unstable` are the amounts
-        that are not stable (both ends of whole numbers are in it), `smallest` is the smallest
-        stabilising amount; from `stable_from` on every amount is stable (null: never). `exact` is
-        false where a scan looked. At the amount to take, `best`: the fixed point's `error`, the
-        `rate` at which a step of the largest size takes away the slowest mode, the largest step
-        size in the mean (`largest_alpha`) and in the mean square (null where not known), whether
-        what is carried has a `finite_variance`, and the `noise` of its updates.
+        `cure` and `settings` say which, `amount` names its parameter. `unstable` are the values of
+        the parameter that are not stable (of whole numbers, with both ends), `smallest` is the
+        smallest stabilising one; from `stable_from` on every value is stable (null: never).
+        `exact` is false where a scan found them. The rest holds at the `best` value: the fixed
+        point's `error`, the `rate` at which a step of the largest size takes away the slowest
+        mode, the largest step size in the mean (`largest_alpha`) and in the mean square (null where
+        not known), whether the traces and memory have a `finite_variance`, and the `noise` of the
+        updates.
 
         >>> import steadytd as st
         >>> rows = st.certify("three_state").cures.to_dicts()

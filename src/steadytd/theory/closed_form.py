@@ -19,7 +19,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, users_own
-from steadytd.base.wording import count
+from steadytd.base.numbers import count
 from steadytd.engine.facts import CARRIED, named
 from steadytd.engine.law import GENERAL, Law, Value, arguments, call
 from steadytd.engine.learner import Learner, variant_names

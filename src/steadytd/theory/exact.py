@@ -257,12 +257,19 @@ def _moment_step(problem: Problem, learner: Learner, basis: Floats) -> Floats:
         lift[1 : 1 + size, 1 : 1 + size] = B
         lift[1 + size :, 0] = c[rows] * c[columns]
         lift[1 + size :, 1 : 1 + size] = c[rows, None] * B[columns] + B[rows] * c[columns, None]
-        product = np.einsum("ki,kj->kij", B[rows], B[columns])
-        both = product + product.swapaxes(1, 2)
-        both[:, np.arange(size), np.arange(size)] /= 2.0
-        lift[1 + size :, 1 + size :] = both[:, rows, columns]
+        (lift[1 + size :, 1 + size :],) = symmetric_squares(B[None])
         result[:, s_next, :, s] += m.mu[s, a] * m.P[s, a, s_next] * lift
     return result.reshape(n * S, n * S)
+
+
+def symmetric_squares(B: Floats) -> Floats:
+    """The maps S -> B_e S B_e' on the lower triangles of symmetric matrices, for every e."""
+    n = B.shape[1]
+    rows, columns = np.tril_indices(n)
+    both = B[:, rows][:, :, :, None] * B[:, columns][:, :, None, :]
+    both = both + both.swapaxes(2, 3)
+    both[:, :, np.arange(n), np.arange(n)] /= 2.0
+    return np.asarray(both[:, :, rows, columns])
 
 
 def _power_times(matrix: Floats, exponent: int, vector: Floats) -> Floats:

@@ -30,7 +30,7 @@ from steadytd.mdp.cached import cached
 from steadytd.mdp.problem import Problem
 from steadytd.streams.finite import FiniteStream
 from steadytd.theory import dynamics
-from steadytd.theory.exact import affine_step, closes
+from steadytd.theory.exact import affine_step, closes, symmetric_squares
 from steadytd.theory.thresholds import real_ones, solution
 
 LARGEST = 900  # unknowns of a linear system
@@ -193,14 +193,9 @@ class MeanSquare:
 
     def _lifted(self, B: Floats) -> Floats:
         """The map S -> sum p_e B_e S(s) B_e'."""
-        n = B.shape[1]
-        rows, columns = np.tril_indices(n)
-        both = B[:, rows][:, :, :, None] * B[:, columns][:, :, None, :]
-        both = both + both.swapaxes(2, 3)
-        both[:, :, np.arange(n), np.arange(n)] /= 2.0
-        states, size = len(self.frequency), len(rows)
+        lifts = symmetric_squares(B) * self.p[:, None, None]
+        states, size = len(self.frequency), lifts.shape[1]
         K = np.zeros((states, states, size, size))
-        lifts = both[:, :, rows, columns] * self.p[:, None, None]
         for s, t, lift in zip(self.s, self.t, lifts, strict=True):
             K[t, s] += lift
         return np.asarray(K.transpose(0, 2, 1, 3).reshape(states * size, -1))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from steadytd.base.errors import InputError
 from steadytd.base.finding import Finding
-from steadytd.base.wording import TRILLION, about
+from steadytd.base.numbers import LARGEST_COUNT, about, number
 from steadytd.engine.law import AUTO, Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm, names
@@ -232,7 +232,7 @@ def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
         same = {k: v for k, v in learner.values.items() if k == "eta"}
         learner = c.resolved(learner.algorithm.standing.solver, **same)
         error = zeroed(c.error(c.fixed_point(learner)), c.scale)  # less rounding
-    shown = f"{error:.4g}{_off(c, best)}"
+    shown = f"{number(error)}{_off(c, best)}"
     finite = "" if best.infinite_variance else " with finite variance"
     if len(good) == 1:
         why = f"of the learners{finite} its fixed point has the least error, {shown}"
@@ -244,7 +244,7 @@ def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
             f"the fastest {where}"
         )
     others = "; ".join(
-        f"{p.learner.name} {p.error:.4g}{_off(c, p)}"
+        f"{p.learner.name} {number(p.error)}{_off(c, p)}"
         f"{', infinite variance' if p.infinite_variance else ''}"
         for p in possible
         if p.learner is not best.learner
@@ -255,8 +255,8 @@ def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
     if learner is not best.learner:
         instead = best.learner.name
         why += (
-            f". It is solved directly: at alpha = {step.alpha:g}, {instead} would have 1 % of its "
-            f"slowest mode left after {about(step.horizon)} steps"
+            f". It is solved directly: at alpha = {number(step.alpha)}, {instead} would have 1 % "
+            f"of its slowest mode left after {about(step.horizon, 'step')}"
         )
     return Use(
         learner.name, {k: v for k, v in learner.values.items() if k in learner.law.params}, error,
@@ -275,18 +275,22 @@ def _cure(c: Analysis, equal: list[Cure], beaten: Use) -> Use:
     cure, take, error = best, best.best or 0.0, best.best_error or 0.0
     if others:
         why = (
-            f"of the {len(equal)} cures with acceptable noise and the least error ({error:.4g}, "
-            "within 5 %) it is the fastest at equal noise"
+            f"of the {len(equal)} cures with acceptable noise and the least error "
+            f"({number(error)}, within 5 %) it is the fastest at equal noise"
         )
     else:
-        why = f"of the cures with acceptable noise its fixed point has the least error, {error:.4g}"
+        why = (
+            "of the cures with acceptable noise its fixed point has the least error, "
+            f"{number(error)}"
+        )
     step, plain = _cure_step(c, best, beaten), cure.setting.td_noise
     why += (
-        f" ({beaten.name}: {beaten.error:.4g}). The noise of its updates is {step.noise:.3g}; "
-        f"that of TD is {plain:.3g}."
+        f" ({beaten.name}: {number(beaten.error)}). The noise of its updates is "
+        f"{number(step.noise, 3)}; that of TD is {number(plain, 3)}."
     )
     if step.noise >= NOISY * plain:
-        why += f" It takes {(step.noise / plain) ** 2:.2g} times as many steps to average it out."
+        times = number((step.noise / plain) ** 2, 2)
+        why += f" It takes {times} times as many steps to average it out."
     return Use(
         cure.name, {**cure.settings, cure.amount: take}, error, FASTEST if others else LEAST, why,
         best.row["rate"] or 0.0, bool(best.row["finite_variance"]), step,
@@ -333,8 +337,8 @@ def _too_loud(cures: Sequence[Cure], error: float) -> str:
         for t in cures
         if t.row["finite_variance"] and is_loud(t) and (t.best_error or 0.0) < error
     ]
-    names = ", ".join(f"{t.title} {t.best_error:.4g}" for t in loud)
-    return f" Too noisy, with over {LOUD:g} times the noise of TD: {names}." if loud else ""
+    names = ", ".join(f"{t.title} {number(t.best_error)}" for t in loud)
+    return f" Too noisy, with over {number(LOUD)} times the noise of TD: {names}." if loud else ""
 
 
 def _quiet(c: Analysis, error: float, moments: MeanSquare) -> float:
@@ -358,31 +362,33 @@ def _finding(c: Analysis, use: Use, cures: Sequence[Cure]) -> Finding:
         "learner": use.name, "params": use.params, "reason": use.reason, "error": use.error,
         "error_of_zero": zero, "finite_variance": use.finite, "speed": use.speed,
         "instead_of": use.instead_of or None, "alpha": step.alpha,
-        "decay_steps": int(step.horizon) if step.horizon <= TRILLION else None,
+        "decay_steps": int(step.horizon) if step.horizon <= LARGEST_COUNT else None,
         **use.numbers,
     }  # fmt: skip
     text = use.why + _too_loud(cures, use.error)
-    text += f" Predicting zero everywhere has {zero:.4g}." if 0.0 < zero <= use.error else ""
-    at_alpha = f" Its mean is stable below alpha = {step.limit:.3g}; its spread is not known."
+    text += f" Predicting zero everywhere has {number(zero)}." if 0.0 < zero <= use.error else ""
+    at_alpha = (
+        f" Its mean is stable below alpha = {number(step.limit, 3)}; its spread is not known."
+    )
     if step.moments is not None:
         spread = zeroed(step.moments.spread(step.alpha), c.scale)
         numbers |= {"mean_square_alpha": step.limit, "spread": spread}
         at_alpha = (
-            f" Its mean square is bounded up to alpha = {step.limit:.3g}. At alpha = "
-            f"{step.alpha:g} the values of a long run are {spread:.2g} away from those of the "
-            "fixed point, in the root mean square."
+            f" Its mean square is bounded up to alpha = {number(step.limit, 3)}. At alpha = "
+            f"{number(step.alpha)} the values of a long run are {number(spread, 2)} away from "
+            "those of the fixed point, in the root mean square."
         )
     at_alpha += (
-        f" At alpha = {step.alpha:g} its mean has 1 % of its slowest mode left after "
-        f"{about(step.horizon)} steps."
+        f" At alpha = {number(step.alpha)} its mean has 1 % of its slowest mode left after "
+        f"{about(step.horizon, 'step')}."
     )
     settings = [
-        f"{k} = {v if isinstance(v, str) else f'{v:.4g}'}"
+        f"{k} = {v if isinstance(v, str) else number(v)}"
         for k, v in use.params.items()
         if k != "lam" or v
     ]
     if not use.instead_of:
-        settings.append(f"alpha = {step.alpha:g}")
+        settings.append(f"alpha = {number(step.alpha)}")
         text += at_alpha
     parameters = f" with {', '.join(settings)}" if settings else ""
     return Finding("recommended", text=f"use {use.name}{parameters}: {text}", numbers=numbers)
@@ -391,7 +397,7 @@ def _finding(c: Analysis, use: Use, cures: Sequence[Cure]) -> Finding:
 def off_by_two(c: Analysis) -> str:
     """The error of the automatic penalty if it is off by a factor of two, where that is stable."""
     worst, half = c.penalties.off_by_two(c.best_eta), c.penalties.stable(c.best_eta / 2.0)
-    return f"up to {worst:.4g} " + (
+    return f"up to {number(worst)} " + (
         "if eta is half or twice as large" if half
         else "if eta is twice as large (half of it is unstable)"
     )  # fmt: skip

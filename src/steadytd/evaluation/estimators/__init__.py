@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from steadytd.base.errors import InputError, unknown
+from steadytd.base.errors import InputError
 from steadytd.base.registry import plugins
 from steadytd.engine.learner import parse_params
 from steadytd.evaluation.estimators.action_values import LAM, ActionEstimator, DrlQ, Fqe, Lstdq
@@ -55,13 +55,9 @@ def named(text: str) -> Estimator | None:
     given = dict(parse_params(name, rest))
     if not given:
         return kind()
-    if kind not in (Drl, DrlQ):
-        raise InputError(
-            f"{name} has no parameter '{next(iter(given))}'; only drl and drl_q have one, lam."
-        )
-    for key in given:
-        if key != "lam":
-            raise unknown(f"parameter of {name}", key, ["lam"])
+    wrong = [key for key in given if key != "lam" or kind not in (Drl, DrlQ)]
+    if wrong:
+        raise InputError(f"{name} has no parameter '{wrong[0]}'; only drl and drl_q have one, lam.")
     return Drl(_lam(name, given["lam"])) if kind is Drl else DrlQ(_lam(name, given["lam"]))
 
 

@@ -153,7 +153,7 @@ class DrlQ(ActionEstimator):
         pairs = log.equations.cross_fitted(target)
         thetas = [equations.solve(place, use).theta for use in log.equations.other_folds]
         known = [pair for pair in pairs if pair is not None]
-        if len(known) < len(pairs) or log.n_units < 2:
+        if len(known) < len(pairs) or log.units.number < 2:
             return None
         value = ActionValue(place, np.array(thetas))
         return CurveSums(target, known, (self.lam,), log.units, value)
@@ -163,4 +163,4 @@ class DrlQ(ActionEstimator):
         sums = log.sums.get((self.label, target))
         if sums is None:
             return nothing(log.n_units)
-        return mean_of(sums.scores[0], log.starts)
+        return log.through(mean_of(sums.scores[0], log.starts), target, self.label)

@@ -54,9 +54,7 @@ class Drl(Estimator):
         """DRL(lam), with what each unit does to it through w where episodes are cut off."""
         if self.lam is None:
             return nothing(log.n_units)
-        found = on_curve(log, target, self.lam)
-        moved = log.through_weights.get((target, self.lam))
-        return found if moved is None else replace(found, influence=found.influence + moved)
+        return log.through(on_curve(log, target, self.lam), target, self.label)
 
 
 def on_curve(log: Evidence, target: int, lam: float) -> Estimate:

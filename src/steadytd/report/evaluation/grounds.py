@@ -28,8 +28,8 @@ def lam_chart(e: Evaluation, name: str) -> Any | None:
     for c in selection.candidates:
         reach = sampling_error(c.influence, c.stretches)
         if math.isfinite(c.value) and math.isfinite(reach):
-            ends = {"lo": c.value - reach, "hi": c.value + reach}
-            rows.append({"lam": f"{c.lam:g}", "value": c.value, **ends})
+            low, high = c.value - reach, c.value + reach
+            rows.append({"lam": f"{c.lam:g}", "value": c.value, "lo": low, "hi": high})
     if not rows:
         return None
     best: list[dict[str, Any]] = [

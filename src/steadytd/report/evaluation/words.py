@@ -76,8 +76,7 @@ def most_serious(e: Evaluation) -> Finding | None:
 
 
 def log_next(e: Evaluation) -> str:
-    """What to log next, in one sentence."""
-    refused = [d for d in e.decisions if not d.trusted]
+    """What to log next, in one sentence; nothing where a warning has its remedy."""
     open_ones = [d for d in e.decisions if d.trusted and d.decision == "undecided" and not d.same]
     known = [d for d in open_ones if d.episodes_needed]
     if known:
@@ -89,8 +88,8 @@ def log_next(e: Evaluation) -> str:
             f"more {open_ones[0].counted} alone may not decide {open_ones[0].target}: use richer "
             "features, or log a policy closer to it."
         )
-    if refused:
-        return "what the warning asks for; more of the same data may not help."
+    if not all(d.trusted for d in e.decisions):
+        return ""
     return "nothing more is needed for these decisions."
 
 
@@ -188,4 +187,5 @@ def closing_lines(e: Evaluation) -> list[tuple[str, str]]:
     if found is not None:
         about_target = f"{found.target}: " if found.target else ""
         lines.append((found.code, f"{about_target}{found.text} {found.remedy}".strip()))
-    return [*lines, ("To log next", log_next(e))]
+    wanted = log_next(e)
+    return [*lines, ("To log next", wanted)] if wanted else lines

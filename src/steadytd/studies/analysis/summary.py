@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from steadytd.base.wording import count, figures, large, listed, ordinal, percent
+from steadytd.base.numbers import count, interval, number, ordinal, percent, with_error
+from steadytd.base.wording import listed
 from steadytd.runs.outcome import FAR, GROWING, UNSETTLED
 from steadytd.studies.analysis.penalty import Penalty, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading
@@ -34,7 +35,7 @@ def size(reading: Reading) -> str:
     text = (
         f"{count(len(names), 'learner')} in {count(spec.runs, 'configuration')} on "
         f"{count(len(spec.tasks), 'problem')}, with {count(spec.file.seeds, 'seed')} of {length} "
-        f"each: {large(spec.updates)} learner-updates."
+        f"each: {count(spec.updates, 'learner-update')}."
     )
     if not reading.results.complete:
         text += (
@@ -61,7 +62,7 @@ def headline(chapter: Chapter, what: str) -> str:
             f"Every learner at its best overflowed on some of the {fresh}seeds, {first.algorithm} "
             f"on the fewest: {first.measured.diverged} of {first.measured.seeds}."
         )
-    value = figures(first.measured.value, first.measured.stderr)
+    value = with_error(first.measured.value, first.measured.stderr)
     tried = count(first.configurations, "configuration")
     seeds = f"{count(first.measured.seeds, f'{fresh}seed')}, best of {tried}"
     names = _merged(chapter, groups[0])
@@ -110,8 +111,8 @@ def _interval(found: Paired) -> str:
     if found.difference is None or found.low is None or found.high is None or found.p is None:
         return "one seed"
     return (
-        f"paired difference {figures(found.difference)}, 95 % interval {figures(found.low)} to "
-        f"{figures(found.high)}, {p_words(found.p)} after Holm's correction for "
+        f"paired difference {number(found.difference)}, 95 % interval "
+        f"{interval(found.low, found.high)}, {p_words(found.p)} after Holm's correction for "
         f"{count(found.comparisons, 'comparison')}"
     )
 
@@ -263,8 +264,8 @@ def _by_eta(found: Penalty) -> str:
     """How many of the penalties did better on the grid than none, and the best of them."""
     tried, without = found.rows[1:], found.without
     best = min(tried, key=lambda row: row.error)
-    least = "overflowed" if np.isinf(best.error) else figures(best.error)
-    none = f"without ({found.plain}: {figures(without.error)})"
+    least = "overflowed" if np.isinf(best.error) else number(best.error)
+    none = f"without ({found.plain}: {number(without.error)})"
     if len(tried) == 1:
         side = "below" if found.helpful else "not below"
         return (
@@ -298,7 +299,7 @@ def _fixed_point(name: str, prediction: Prediction) -> str:
         if prediction.stable == 1.0
         else f" (stable in {percent(prediction.stable)} of the instances)"
     )
-    return f"the fixed point of {name} has error {figures(prediction.asymptote)}{part}"
+    return f"the fixed point of {name} has error {number(prediction.asymptote)}{part}"
 
 
 def _versus_plain(chapter: Chapter, found: Penalty, plain: Best, penalised: Best) -> str:
