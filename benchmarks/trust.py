@@ -43,7 +43,9 @@ Row = dict[str, Any]
 CHUNK = 5  # logs of one task
 FEWEST = 5  # logs that show a spread of estimates
 IDEAL = 2 * 1.96
-WIDE = 110  # columns of a table, at least
+WIDE = 110  # characters of a line of a table, at least
+COLUMNS = "answers, covered, trusted, right, decided right / wrong / un-, width"
+COMPARED = "answers, trusted before, now, right before, now, decided (wrong), ratio, width"
 
 
 class Task(NamedTuple):
@@ -106,6 +108,7 @@ class Grades:
         self.decided_right = sum(
             sign[row["decision"]] * row["difference_truth"] > 0.0 for row in decided
         )
+        self.decisions = f"{self.decided} ({self.decided - self.decided_right})"
         ideal = [(width(row), IDEAL * spread.get(group(row), 0.0)) for row in self.trusted]
         self.width = median(w / unit for w, unit in ideal if unit > 0.0)
 
@@ -166,7 +169,7 @@ def ratios(now: list[Row], before: dict[Any, Row]) -> list[str]:
     return [
         str(len(pairs)), share(len(other.trusted), other.number),
         share(len(one.trusted), one.number), share(other.right, len(other.trusted)),
-        share(one.right, len(one.trusted)), f"{other.decided} > {one.decided}", change,
+        share(one.right, len(one.trusted)), f"{other.decisions} > {one.decisions}", change,
         f"{ratio:.2f}",
     ]  # fmt: skip
 
@@ -178,20 +181,7 @@ def log_of(row: Row) -> tuple[Any, ...]:
 
 def tables(rows: list[Row], before: dict[Any, Row] | None) -> Iterator[Table]:
     """One table per part and kind, a row per world; then the sums."""
-    numbers = (
-        ("answers", "covered", "trusted", "right", "decided right / wrong / un-", "width")
-        if before is None
-        else (
-            "answers",
-            "trusted before",
-            "now",
-            "right before",
-            "now",
-            "decided",
-            "ratio",
-            "width",
-        )
-    )
+    numbers = (COLUMNS if before is None else COMPARED).split(", ")
     spread = spreads(rows)
 
     def cells(some: list[Row]) -> list[str]:

@@ -120,7 +120,7 @@ def test_every_law_follows_the_slow_loop(learner: Learner, episodes: Episodes) -
     slow = episodes.slow(learner)
     whole = episodes.fast(learner, len(episodes.x))
     if learner.law.block is None:
-        np.testing.assert_allclose(whole.shown[:, 0], slow.shown, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(whole.reported[:, 0], slow.shown, rtol=1e-10, atol=1e-12)
         assert np.abs(slow.shown).max() > 1e-3
     else:
         A = whole.V[1 : 1 + len(slow.b), :, 0].T
@@ -142,7 +142,7 @@ def test_every_online_learner_ends_episodes(learner: Learner) -> None:
         )  # fmt: skip
         if last:
             online.end_episode()
-    assert_same_bits(online.w, MIXED.fast(learner, len(MIXED.x)).shown[:, 0])
+    assert_same_bits(online.w, MIXED.fast(learner, len(MIXED.x)).reported[:, 0])
 
 
 @pytest.mark.parametrize("learner", PLAIN, ids=str)
@@ -151,7 +151,7 @@ def test_a_cut_matters_to_whom_it_should(learner: Learner) -> None:
     moving = learner.traced or any(f is not None for f in learner.law.memory.values())
     carrying = "gamma" in learner.law.asked and moving
     leaking = Episodes(CUT.x, CUT.x_next, CUT.told_after(5), CUT.last)
-    told, leaked = (one.fast(learner, 300).shown[:, 0] for one in (CUT, leaking))
+    told, leaked = (one.fast(learner, 300).reported[:, 0] for one in (CUT, leaking))
     assert (np.abs(told - leaked).max() > 1e-6) == carrying
 
 

@@ -178,7 +178,7 @@ class TestAverage:
         assert_same_bits(block.V[0, :, 1], history[-1])
         means = [history[1 : n + 1].mean(axis=0) if n else stream.w0 for n in points]
         # a running mean of 300 numbers, a rounding or two each
-        np.testing.assert_allclose(block.shown[:, 1], means[-1], rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(block.reported[:, 1], means[-1], rtol=1e-12, atol=1e-13)
         expected = [error_of(goal, stream, mean) for mean in means]
         np.testing.assert_allclose(errors[:, 1], expected, rtol=1e-11)
 

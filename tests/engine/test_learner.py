@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from numba import njit
 
 from steadytd import InputError, Law, Learner, Param, law, learner, learners
-from steadytd.engine.learner import parse_params, plain
+from steadytd.engine.learner import plain
 from steadytd.learners import algorithm
 
 
@@ -106,38 +106,7 @@ def test_every_algorithm_reads_back_the_same(name: str) -> None:
     assert learner(name, **every) == made
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0.0, "0"),
-        (-3.0, "-3"),
-        (1e-5, "1e-5"),
-        (1.5e-10, "1.5e-10"),
-        (1e15, "1000000000000000"),
-        (1e16, "1e+16"),
-        (1e300, "1e+300"),
-        (0.1 + 0.2, "0.30000000000000004"),
-        (5e-324, "5e-324"),
-        ("outside", "outside"),
-    ],
-)
-def test_numbers_in_their_shortest_form(number: float | str, text: str) -> None:
-    assert plain(number) == text
-    if isinstance(number, float):
-        assert float(text) == number
-
-
 # Values
-
-
-def test_defaults() -> None:
-    made = learner("tdc:alpha=0.1")
-    assert dict(made.values) == {
-        "alpha": 0.1, "ratio": 10.0, "lam": 0.0, "power": 0.0, "delay": 1.0, "average": 0.0,
-    }  # fmt: skip
-    assert made["ratio"] == 10.0
-    assert made.name == "tdc"
-    assert made.algorithm is algorithm("tdc")
 
 
 def test_numbers_of_other_kinds_are_floats() -> None:
@@ -179,12 +148,6 @@ def test_automatic_values() -> None:
     )
 
 
-def test_averaging_is_asked_for() -> None:
-    assert not learner("td:alpha=1").averaged
-    assert learner("td:alpha=1,average=1").averaged
-    assert str(learner("td:alpha=1,average=1")) == "td:alpha=1,average=1"
-
-
 def test_replace() -> None:
     made = learner("perturbed_td:alpha=0.1,eta=1,penalty=outside")
     changed = made.replace(alpha=0.2, lam=0.5)
@@ -195,12 +158,6 @@ def test_replace() -> None:
     assert str(caught.value) == "perturbed_td: eta (penalty) must be >= 0, or auto, got -1."
 
 
-def test_learner_of_a_learner() -> None:
-    made = learner("td:alpha=0.1")
-    assert learner(made) is made
-    assert learner(made, lam=0.5) == learner("td:alpha=0.1,lam=0.5")
-
-
 def test_equality() -> None:
     made = learner("td:alpha=0.1")
     assert made == learner("td", alpha=0.1)
@@ -208,13 +165,6 @@ def test_equality() -> None:
     assert made != learner("etd", alpha=0.1)
     assert made != "td:alpha=0.1"
     assert len({made, learner("td", alpha=0.1), learner("td:alpha=0.10"), "other"}) == 2
-
-
-def test_equal_numbers_are_not_equal_algorithms() -> None:
-    """gtd2 and tdc have the same hyper-parameters."""
-    a, b = learner("gtd2:alpha=0.1"), learner("tdc:alpha=0.1")
-    assert dict(a.values) == dict(b.values)
-    assert a != b
 
 
 def test_immutable() -> None:
@@ -265,12 +215,6 @@ def test_unknown_learner(text: str, hint: str) -> None:
             "unknown parameter of td: 'alpa'; did you mean 'alpha'? "
             "Known: alpha, average, delay, lam, power.",
         ),
-        ("td:alpha=1,eta=1", "unknown parameter of td: 'eta'"),
-        (
-            "perturbed_td:alpha=1,eta=1,penlty=outside",
-            "unknown parameter of perturbed_td: 'penlty'; did you mean 'penalty'? "
-            "Known: alpha, average, delay, eta, lam, penalty, power.",
-        ),
         (
             "perturbed_td:alpha=1,eta=1,penalty=outsid",
             "unknown penalty of perturbed_td: 'outsid'; did you mean 'outside'? "
@@ -282,40 +226,19 @@ def test_unknown_learner(text: str, hint: str) -> None:
             "perturbed_td needs eta (penalty, >= 0, or auto); write for instance "
             "'perturbed_td:eta=...'.",
         ),
-        ("perturbed_td:eta=1", "perturbed_td needs alpha (step size, > 0);"),
         ("td:alpha=-0.1", "td: alpha (step size) must be > 0, got -0.1."),
-        ("td:alpha=0", "td: alpha (step size) must be > 0, got 0."),
         ("td:alpha=nan", "td: alpha (step size) must be > 0, got nan."),
-        ("td:alpha=inf", "td: alpha (step size) must be > 0, got inf."),
         ("td:alpha=1,lam=1.5", "td: lam (trace decay) must be >= 0 and <= 1, got 1.5."),
-        ("td:alpha=1,lam=-0.5", "td: lam (trace decay) must be >= 0 and <= 1, got -0.5."),
-        ("td:alpha=1,lam=nan", "td: lam (trace decay) must be >= 0 and <= 1, got nan."),
-        (
-            "td:alpha=1,power=-1",
-            "td: power (decay of the step size, alpha / (1 + t/delay)^power) must be >= 0, got -1.",
-        ),
-        ("td:alpha=1,delay=0", "td: delay (steps before the step size decays) must be > 0, got 0."),
-        (
-            "tdc:alpha=1,ratio=0",
-            "tdc: ratio (second step size / alpha) must be > 0, or auto, got 0.",
-        ),
         (
             "perturbed_td:alpha=1,eta=-1",
             "perturbed_td: eta (penalty) must be >= 0, or auto, got -1.",
         ),
-        (
-            "perturbed_td:alpha=1,eta=nan",
-            "perturbed_td: eta (penalty) must be >= 0, or auto, got nan.",
-        ),
         ("perturbed_td:alpha=1,eta=aut", "perturbed_td: eta must be a number or auto, got 'aut'."),
         ("td:alpha=auto", "td: alpha must be a number, got 'auto'."),
-        ("td:alpha=fast", "td: alpha must be a number, got 'fast'."),
         ("td:alpha=1;lam=1", "td: alpha must be a number, got '1;lam=1'."),
         ("td:alpha=1,alpha=2", "td: alpha is given twice."),
         ("td:alpha", "td: expected key=value, got 'alpha'."),
-        ("td:alpha=", "td: expected key=value, got 'alpha='."),
         ("td:=1", "td: expected key=value, got '=1'."),
-        ("td:alpha=1,lam", "td: expected key=value, got 'lam'."),
     ],
 )
 def test_bad_text(args: str, message: str) -> None:
@@ -348,12 +271,6 @@ def test_errors_of_own_laws() -> None:
     assert refused(weighted_td, alpha=1, kapa=2).startswith(
         "unknown parameter of weighted_td: 'kapa'; did you mean 'kappa'?"
     )
-
-
-def test_parse_params() -> None:
-    assert parse_params("x", " a = 1 ,b=two ") == {"a": "1", "b": "two"}
-    assert parse_params("x", "") == {}
-    assert parse_params("x", "a=b=c") == {"a": "b=c"}
 
 
 # Laws
@@ -399,10 +316,6 @@ def declare(**changes: Any) -> Law:
     return law(**arguments)(function)
 
 
-def test_declaration_is_valid_without_changes() -> None:
-    assert declare().name == "mine"
-
-
 def refuses(reward: float, alpha: float) -> float:
     if reward < 0.0:
         raise ValueError("negative")
@@ -431,11 +344,6 @@ def with_argument(name: str) -> Any:
     [
         ({"writes": {"h": "x"}}, "law mine: the first vector in `writes` must be 'w'."),
         (
-            {"writes": {"h": "x", "w": "x"}},
-            "law mine: the first vector in `writes` must be 'w'.",
-        ),
-        ({"writes": {}}, "law mine: the first vector in `writes` must be 'w'."),
-        (
             {"writes": {"w": "x_nxt"}},
             "unknown vector in writes['w'] of law mine: 'x_nxt'; did you mean 'x_next'? "
             "Known: w, x, x_next.",
@@ -443,10 +351,6 @@ def with_argument(name: str) -> Any:
         (
             {"writes": {"w": ("x", "z")}},
             "unknown vector in writes['w'] of law mine: 'z'. Known: w, x, x_next.",
-        ),
-        (
-            {"writes": {"w": "x", "h": ("x", "g")}},
-            "unknown vector in writes['h'] of law mine: 'g'. Known: h, w, x, x_next.",
         ),
         (
             {"update": with_argument("gama_next")},
@@ -457,10 +361,8 @@ def with_argument(name: str) -> Any:
             "unknown argument of law mine: 'kapa'; did you mean 'kappa'? Known: ",
         ),
         ({"update": with_argument("h_x")}, "unknown argument of law mine: 'h_x'; did you mean "),
-        ({"update": with_argument("w_z")}, "unknown argument of law mine: 'w_z'; did you mean "),
         # memory comes before the inner products, so it cannot ask for them (traces may)
         ({"memory": {"F": with_argument("w_x")}}, "unknown argument of law mine: 'w_x'"),
-        ({"memory": {"F": with_argument("f")}}, "unknown argument of law mine: 'f'"),
         (
             {"writes": {"w": "x", "F": "x"}, "memory": {"F": None}},
             "unknown vector in writes['F'] of law mine: 'x'. Known: value.",

@@ -248,7 +248,7 @@ def test_one_pass_serves_every_eta() -> None:
     block = make_block(learners, problem.w0)
     assert isinstance(block, SecondOrderBlock)
     assert block.V.shape == (8, 3, 1)  # b, A, G and w0 of one pass
-    assert block.shown.shape == (3, 9)
+    assert block.reported.shape == (3, 9)
     found = st.run(problem, learners, steps=400, seeds=[7], points=2)
     running = learners[4].start(3, problem.w0)
     for t in steps_of(problem, 0, 400, seed=7):

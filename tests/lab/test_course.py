@@ -22,7 +22,7 @@ from steadytd.lab.course import course, problem_of
 LETTERS = {"half": 0.5, "two": 2, "both": 2, "seven": 7, "eight": 8}
 
 
-class Here:
+class StepFacts:
     """A step, its problem, and the theory of it, here by dense linear algebra."""
 
     def __init__(self, step: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ class Here:
 
 
 Numbers = Iterable[float]
-Check = Callable[[Here], Numbers]
+Check = Callable[[StepFacts], Numbers]
 
 
 def true(condition: object, *numbers: float) -> Numbers:
@@ -94,7 +94,7 @@ def meaning(*numbers: float) -> Check:
     return lambda h: numbers
 
 
-def meets(h: Here) -> bool:
+def meets(h: StepFacts) -> bool:
     """Two real eigenvalues on the left, a complex pair before they cross; then none on the left."""
     start, late = h.rates(), h.rates(0.99 * h.c.eta_hurwitz)
     real = (start[:2].real < 0).all() and not start[:2].imag.any()
@@ -106,27 +106,27 @@ def meets(h: Here) -> bool:
     return bool(real and pair and (h.rates(1.01 * h.c.eta_hurwitz).real > 0).all())
 
 
-def two_of_three(h: Here) -> bool:
+def two_of_three(h: StepFacts) -> bool:
     """Unstable with all three; stable without each."""
     on_policy, table = h.changed(pi=h.p.mu), h.changed(Phi=np.eye(h.p.n_states))
     rest = st.certify(on_policy).td_stable, st.certify(table).td_stable, h.c.is_stable("td", lam=1)
     return not h.c.td_stable and all(rest)
 
 
-def shorter(h: Here, eta: float = 0.7) -> bool:
+def shorter(h: StepFacts, eta: float = 0.7) -> bool:
     """The fixed point is TD's with gamma / (1 + eta) and r / (1 + eta)."""
     other = h.changed(gamma=h.p.gamma / (1 + eta), r=h.p.r / (1 + eta))
     return np.allclose(st.certify(other).fixed_point("td"), h.fixed(eta))
 
 
-def least_on_path(h: Here) -> tuple[float, float]:
+def least_on_path(h: StepFacts) -> tuple[float, float]:
     """The least error over stable penalties, by a fine grid, and where."""
     etas = h.c.eta_hurwitz + np.linspace(1e-4, 3.0, 30_001)
     errors = [h.error(h.fixed(eta)) for eta in etas]
     return min(errors), float(etas[np.argmin(errors)])
 
 
-def updates_grow(h: Here) -> bool:
+def updates_grow(h: StepFacts) -> bool:
     """From the first state every possible change of w > 0 points up or is none."""
     p, gamma = h.p, h.p.moments().gamma
     pull = [p.pi[0, a] * (gamma[0, a, a] * p.Phi[a, 0] - p.Phi[0, 0]) for a in range(2)]
@@ -137,13 +137,13 @@ def setting(learner: Learner, name: str) -> float:
     return float(learner.values.get(name, 0.0))
 
 
-def largest_alpha(h: Here, learner: Learner) -> float:
+def largest_alpha(h: StepFacts, learner: Learner) -> float:
     """In the mean square, or where that is not known in the mean."""
     moments = h.c.mean_square(learner)
     return h.c.largest_alpha(learner) if moments is None else moments.largest_alpha
 
 
-def penalised(h: Here, eta: float) -> bool:
+def penalised(h: StepFacts, eta: float) -> bool:
     """Stable in the mean at a penalty that the step runs, in theory, and not growing in its run."""
     i = [setting(x, "eta") for x in h.learners].index(eta)
     stable = bool((h.rates(eta).real > 0).all())
@@ -297,11 +297,11 @@ CHECKS: list[dict[str, Check]] = [
 
 
 @cache
-def here(place: int) -> Here:
-    return Here(course()[place])
+def facts_of(place: int) -> StepFacts:
+    return StepFacts(course()[place])
 
 
-def said(step: dict[str, Any]) -> list[str]:
+def sentences_of(step: dict[str, Any]) -> list[str]:
     """The sentences of a step: its title, its text, its question and what it says at the end."""
     parts = [step["title"], *step["text"], step["question"], step["why"]]
     return [one for part in parts for one in re.split(r"(?<=[.?])\s+(?=[A-Z\"])", part)]
@@ -324,11 +324,11 @@ def test_what_counts_as_a_number() -> None:
 
 @pytest.mark.parametrize("place", range(len(CHECKS)))
 def test_every_sentence_is_true(place: int) -> None:
-    checks, sentences = CHECKS[place], said(here(place).step)
+    checks, sentences = CHECKS[place], sentences_of(facts_of(place).step)
     for words, sentence in zip(checks, sentences, strict=True):
         assert re.match(".*".join(map(re.escape, words.split(" ... "))), sentence), sentence
         # four digits are printed; a least error on a grid is known to its spacing
-        wanted = list(checks[words](here(place)))
+        wanted = list(checks[words](facts_of(place)))
         np.testing.assert_allclose(numbers(sentence), wanted, rtol=6e-4, err_msg=sentence)
 
 
@@ -345,14 +345,14 @@ ANSWERS: list[Check] = [
 
 @pytest.mark.parametrize("place", range(len(ANSWERS)))
 def test_every_answer_is_that_of_the_theory(place: int) -> None:
-    found = here(place)
+    found = facts_of(place)
     np.testing.assert_allclose([found.step["answer"]], list(ANSWERS[place](found)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("place", range(len(CHECKS)))
 def test_step_sizes_suit_what_the_step_says(place: int) -> None:
     """A learner that the page calls stable in the mean has a step size at which runs are, too."""
-    h = here(place)
+    h = facts_of(place)
     for i, learner in enumerate(h.learners):
         if h.c.is_stable(learner):
             assert setting(learner, "alpha") < largest_alpha(h, learner), learner

@@ -71,20 +71,10 @@ def assert_same(made: Any, kept: Any) -> None:
         assert len(made) == len(kept)
         for a, b in zip(made, kept, strict=True):
             assert_same(a, b)
-    elif isinstance(made, str) and "," in made and "\n" in made:  # a table
-        rows = [[line.split(",") for line in text.splitlines()] for text in (made, kept)]
-        assert_same(*[[list(map(number, row)) for row in table] for table in rows])
     elif isinstance(made, float | int):
         assert made == pytest.approx(kept, rel=1e-3, abs=1e-9)
     else:
         assert made == kept
-
-
-def number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 @pytest.mark.parametrize("name", LIVING.NOTEBOOKS)

@@ -5,43 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from functools import cache
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import grimp
 
 import steadytd
 
 ROOT = Path(str(steadytd.__file__)).parent
-
-
-@cache
-def imports() -> dict[str, set[str]]:
-    """What each module imports, late and typing-only imports included."""
-    graph = grimp.build_graph("steadytd", exclude_type_checking_imports=False, cache_dir=None)
-    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
-
-
-def ring(graph: dict[str, set[str]]) -> list[str]:
-    """Modules that import each other in a ring, if there are any."""
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        found: list[str] = error.args[1]
-        return found
-    return []
-
-
-def test_a_ring_is_seen() -> None:
-    assert ring({"a": {"b"}, "b": {"c"}, "c": set()}) == []
-    assert set(ring({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
-    assert "steadytd.logs.sources.choose" in imports()["steadytd.logs.log"]
-    assert "steadytd.base.parallel" in imports()["steadytd.evaluation.evaluate"]
-
-
-def test_no_modules_import_each_other_in_a_ring() -> None:
-    assert ring(imports()) == []
 
 
 def test_no_test_file_imports_another() -> None:

@@ -29,7 +29,6 @@ from steadytd.report.study import figures as study_figures
 from steadytd.report.study import page as study_report
 from steadytd.report.study.figures import (
     curves_chart,
-    curves_shown,
     envelope,
     grid_axes,
     leaders_text,
@@ -42,7 +41,6 @@ from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
 from steadytd.studies.analysis.tables import at_the_edge, compare, mean_of, paired, ranking
-from steadytd.studies.analysis.theory import Prediction
 from steadytd.studies.study import study
 from tests.support.html import read_page
 
@@ -580,7 +578,7 @@ def test_learners_that_are_not_drawn_are_named(
 ) -> None:
     """Of more than a few the best are drawn, and those with a penalty, unless a run overflowed."""
     monkeypatch.setattr(study_figures, "LINES", 2)
-    named = []
+    named: list[str] = []
     for own in reading.chapters:
         chart = curves_chart(own, "error")
         text = "" if chart is None else json.dumps(chart.to_dict(validate=False))
@@ -698,53 +696,6 @@ def synthetic(reading: Reading, errors: dict[str, list[float]]) -> Chapter:
     return dataclasses.replace(own, best=best, errors=by_seed, curves=curves)
 
 
-def test_the_headline_names_winner_and_lead(reading: Reading) -> None:
-    apart = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [1.9, 2.1, 2.0], "c": [9.0, 9.0, 9.1]})
-    text = words.headline(apart, "error")
-    low, high = scipy.stats.ttest_rel([1.9, 2.1, 2.0], [1.0, 1.1, 0.9]).confidence_interval(0.95)
-    p = scipy.stats.ttest_rel([1.9, 2.1, 2.0], [1.0, 1.1, 0.9]).pvalue
-    start = "a has the least error: 1 ± 0.058 (3 fresh seeds, best of 8 configurations), 50"
-    assert text.startswith(start)
-    assert text.endswith(
-        f"% less than b (paired difference 1, 95 % interval {low:.4g} to {high:.4g}, p = {p:.2g} "
-        "after Holm's correction for 3 comparisons)."
-    )
-    assert words.order(apart) == "1. a; 2. b; 3. c."
-    tied = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [0.9, 1.2, 0.9], "c": [9.0, 9.0, 9.1]})
-    assert words.headline(tied, "error").startswith("a and b cannot be told apart at the top;")
-    assert words.order(tied).startswith("1. a = b; 3. c (= means")
-    lost = synthetic(reading, {"a": [1.0, 1.1, 0.9], "b": [np.inf, 1.0, 1.0]})
-    assert words.headline(lost, "error").endswith("while b overflowed on 1 of 3 seeds.")
-    none = synthetic(reading, {"b": [np.inf, 1.0, 1.0], "c": [np.inf, np.inf, 1.0]})
-    assert words.headline(none, "error") == (
-        "Every learner at its best overflowed on some of the fresh seeds, b on the fewest: 1 of 3."
-    )
-    twins = dataclasses.replace(tied, same=frozenset([frozenset("ab")]))
-    assert words.headline(twins, "error").startswith("a and b are the same update here and have")
-    assert words.order(twins) == "1. a and b (the same update here); 3. c."
-
-
-def test_theory_is_held_against_the_measured_error(reading: Reading) -> None:
-    values = {"near": [1.05, 1.06], "above": [2.0, 2.01], "below": [0.5, 0.51], "off": [3.0, 3.1]}
-    own = synthetic(reading, values)
-    seen: dict[str, Prediction | None] = {name: Prediction(1.0, 1.0, 1.0) for name in values}
-    seen["off"] = Prediction(0.5, 3.0, None)  # not stable: not counted
-    text = words.theory_words(dataclasses.replace(own, theory=seen))
-    assert text is not None
-    assert "for 1 of the 3 learners that are stable" in text
-    assert "; above ends above it; below ends below it (" in text
-    wild = dataclasses.replace(synthetic(reading, {"x": [1.0, 99.0]}), theory={"x": seen["near"]})
-    assert "x ends above it" in str(words.theory_words(wild))
-
-
-def test_perturbed_td_beside_td_in_words(reading: Reading) -> None:
-    own = synthetic(reading, {"td": [1.0, 1.1, 0.9], "perturbed_td": [1.5, 1.6, 1.4]})
-    text = words.penalty_words(own, only_penalty(chapter(reading, "crash")))[0]
-    assert text.startswith("perturbed_td comes 2nd of 2")
-    assert "its error is 50" in text
-    assert "% above that of td at its best, of 8 configurations (paired difference 0.5" in text
-
-
 def test_edges_of_the_grid() -> None:
     axes: dict[str, list[float] | list[str]] = {
         "alpha": [0.1, 0.2, 0.4],
@@ -769,16 +720,6 @@ def test_axes_have_readable_ticks_and_a_shelf() -> None:
         assert 2 <= len(ticks(False, low, high)) <= 8
     nothing = shelf([np.inf], 0.0, 2.0, 100.0, 20.0)
     assert nothing.axis.low < nothing.clip
-
-
-def test_at_most_twelve_curves_and_td_always(reading: Reading) -> None:
-    own = chapter(reading, "crash")
-    pattern = own.best[0]
-    names = [f"x{i}" for i in range(20)] + ["td", "perturbed_td"]  # a pair without and with eta
-    best = [dataclasses.replace(pattern, algorithm=name) for name in names]
-    large = dataclasses.replace(own, best=best)
-    assert curves_shown(large) == [*names[:10], "td", "perturbed_td"]
-    assert curves_chart(own, "error") is not None
 
 
 def run_cli(*arguments: object) -> tuple[int, str]:

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.numbers import number
 from steadytd.cli.certify_log import is_log
 from steadytd.cli.console import Json, find_problem, out, plain, print_json, print_prose, table
 
 KINDS = ("problems", "learners", "studies")
-SHOWN = {"problem": "problem", "learner": "learner", "log": "log"}
+SHOWN = ("problem", "learner", "log")
 
 
 def kinds(incomplete: str) -> list[str]:
@@ -110,13 +111,13 @@ def _kind(what: list[str]) -> tuple[str, str]:
     from steadytd.learners import names as learners
     from steadytd.problems import names as problems
 
-    *said, name = what
-    if len(said) > 1:
+    *kinds_given, name = what
+    if len(kinds_given) > 1:
         raise InputError(f"show one thing at a time, got {len(what)}: {', '.join(what)}.")
-    if said:
-        kind = said[0].lower().removesuffix("s")
+    if kinds_given:
+        kind = kinds_given[0].lower().removesuffix("s")
         if kind not in SHOWN:
-            raise unknown("kind of thing to show:", said[0], SHOWN)
+            raise unknown("kind of thing to show:", kinds_given[0], SHOWN)
         return kind, name
     bare = name.partition(":")[0].strip()
     if name.endswith(".npz") or bare in problems():
@@ -146,11 +147,11 @@ def _show_log(name: str, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    rows = [(key.replace("_", " "), plain(_said(value))) for key, value in facts.items()]
+    rows = [(key.replace("_", " "), plain(_fact(value))) for key, value in facts.items()]
     out.print(table(plain(repr(log)), ("quantity", "value"), rows))
 
 
-def _said(value: object) -> str:
+def _fact(value: object) -> str:
     """A fact for reading."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -196,16 +197,17 @@ def _short(value: object) -> str:
 
     if isinstance(value, np.ndarray) and value.ndim > 1 and value.size > 40:
         shape = " x ".join(map(str, value.shape))
-        return f"{shape} numbers from {value.min():.5g} to {value.max():.5g}"
+        return f"{shape} numbers from {number(float(value.min()))} to {number(float(value.max()))}"
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=4, threshold=40, max_line_width=70)
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def _show_learner(name: str, kernel: bool, program: bool, as_json: bool) -> None:
     from steadytd.engine.block import Block
     from steadytd.engine.choose import programs
     from steadytd.learners import algorithm
+    from steadytd.report.learner_pages import param_rows
 
     law = algorithm(name.partition(":")[0].strip())
     if kernel:
@@ -215,20 +217,7 @@ def _show_learner(name: str, kernel: bool, program: bool, as_json: bool) -> None
         for path, one in programs(law).items():
             typer.echo(f"{law.name}, {path}:\n{textwrap.indent(str(one), '    ')}")
         return
-    params = [
-        {"name": key, "meaning": p.doc, "range": p.rule, "default": p.default}
-        for key, p in law.all_params.items()
-    ]
-    if law.variant_param:
-        choices = list(law.variants)
-        params.append(
-            {
-                "name": law.variant_param,
-                "meaning": "form of the law",
-                "range": " or ".join(choices),
-                "default": choices[0],
-            }
-        )
+    params = param_rows(law)
     if as_json:
         print_json({"name": law.name, "summary": law.summary, "params": params, "doc": law.doc})
         return

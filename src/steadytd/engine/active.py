@@ -79,7 +79,7 @@ class ActiveLanes:
         w0: Floats,
         dtype: str = "float64",
     ) -> None:
-        self.program, self.kept, self.lanes = layout.program, layout.kept_numbers(), lanes
+        self.program, self.numbers, self.lanes = layout.program, layout.lasting_numbers(), lanes
         groups = {key: n for n, key in enumerate(dict.fromkeys(keys))}
         group = np.array([groups[key] for key in keys])
         order = np.argsort(group, kind="stable")
@@ -111,9 +111,9 @@ class ActiveLanes:
         self.I = np.ones((blocks, traces, ROWS + 1, lanes))
         self.S = np.zeros((blocks, pairs, lanes))
         self.C = np.ones((blocks, traces, lanes))
-        self.M = np.zeros((blocks, len(self.kept), lanes))
+        self.M = np.zeros((blocks, len(self.numbers), lanes))
         self.counts = np.zeros((blocks, len(COUNTS), lanes), dtype=np.int64)
-        for row, name in enumerate(self.kept):
+        for row, name in enumerate(self.numbers):
             self.M[:, row] = name.startswith("B_")
         params = [[float(x.values[p]) for x in learners] for p in program.params]
         table = np.array(params).reshape(len(params), blocks, lanes)
@@ -141,8 +141,8 @@ class ActiveLanes:
         ]
         pairs = np.array(along, dtype=np.int64).reshape(len(along), 2)
         factor = np.ones((self.blocks, self.lanes))
-        if f"B_{name}" in self.kept:
-            factor[:] = self.M[:, self.kept.index(f"B_{name}")]
+        if f"B_{name}" in self.numbers:
+            factor[:] = self.M[:, self.numbers.index(f"B_{name}")]
         own = self.V, self.Z, self.row_of, self.A, self.I, self.S
         rest = self.begins, self.group_of, pairs, factor
         return StoredVector(program.vectors.index(name), *map(read_only, (*own, *rest)))
@@ -223,7 +223,7 @@ class ActiveBlock(Block):
         return self.vector("w")
 
     @property
-    def shown(self) -> Floats:
+    def reported(self) -> Floats:
         """The weights that count."""
         return self.w
 

@@ -111,7 +111,7 @@ class Block:
         ]
         ends = np.cumsum([math.prod(shape) for shape in shapes])
         self.state = on_cache_line((int(ends[-1]),))
-        self.kept = np.empty_like(self.state)
+        self.backup = np.empty_like(self.state)
         parts = np.split(self.state, ends[:-1])
         self.V, self.Z, self.M, self.carry = (
             part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)
@@ -142,7 +142,7 @@ class Block:
         return np.asarray(self.V[0])
 
     @property
-    def shown(self) -> Floats:
+    def reported(self) -> Floats:
         """The weights that count [d, lanes]: the present ones, or their mean over all steps."""
         return np.asarray(self.V[-1]) if self.learners[0].averaged else self.w
 
@@ -207,7 +207,7 @@ class Block:
         records[np.searchsorted(stops, points)] = True
         self.kernel(
             (
-                self.state, self.kept, self.V, self.Z, self.M, self.carry, self.params,
+                self.state, self.backup, self.V, self.Z, self.M, self.carry, self.params,
                 self.diverged,
             ),
             steps,

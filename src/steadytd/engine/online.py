@@ -130,7 +130,7 @@ class OnlineLearner(Displayable):
     @in_turn
     def w(self) -> Floats:
         """The weights of the value function (a copy)."""
-        weights: Floats = self.block.shown[:, 0].copy()
+        weights: Floats = self.block.reported[:, 0].copy()
         return weights
 
     @property
@@ -147,7 +147,7 @@ class OnlineLearner(Displayable):
     def predict(self, x: ArrayLike) -> float:
         """The value estimate w.x of the observation with features x."""
         with np.errstate(all="ignore"):  # a diverged learner says so in `diverged`
-            return float(self._vector("x", x) @ self.block.shown[:, 0])
+            return float(self._vector("x", x) @ self.block.reported[:, 0])
 
     @in_turn
     def update(

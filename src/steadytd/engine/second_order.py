@@ -88,10 +88,10 @@ class SecondOrderBlock(Block):
     @property
     def w(self) -> Floats:
         """The present weights [d, lanes]."""
-        return self.shown
+        return self.reported
 
     @property
-    def shown(self) -> Floats:
+    def reported(self) -> Floats:
         """The weights [d, lanes], solved when first asked for after a step."""
         if self._solved is None:
             solved = [self.weights(i, one.values) for i, one in enumerate(self.learners)]
@@ -126,7 +126,7 @@ class SecondOrderBlock(Block):
                 super().advance(events[begin:end], factor[begin:end], transitions, rows)
                 self._solved = None
             if i < len(ends):
-                errors[i] = goal.measured(self.shown, self.first_divergence)
+                errors[i] = goal.measured(self.reported, self.first_divergence)
             begin = end
         return errors[:, 0] if goal.ends is None else errors
 

@@ -23,7 +23,7 @@ from scipy.linalg import lapack
 from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.base.jit import compiled
-from steadytd.base.wording import count
+from steadytd.base.numbers import count
 from steadytd.evaluation.rows import GROUPS, RowTable
 
 LARGEST = 1e100  # products of ratios and traces stop here: their squares must stay finite

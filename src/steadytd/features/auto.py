@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.wording import count
+from steadytd.base.numbers import count
 from steadytd.features.base import FeatureMap
 
 MOST_STATES = 1000  # distinct observations that `onehot` is chosen for,

@@ -83,8 +83,8 @@ class LanePart:
 
     def cut(self) -> None:
         """The episode was cut off after the last step: the next one begins another."""
-        if "last_gamma" in self.lanes.kept:
-            self.lanes.M[:, self.lanes.kept.index("last_gamma")] = 0.0
+        if "last_gamma" in self.lanes.numbers:
+            self.lanes.M[:, self.lanes.numbers.index("last_gamma")] = 0.0
 
     def values(self, x: ActiveFeatures) -> Floats:
         """w.x of every lane [steps, lanes]."""
@@ -146,7 +146,7 @@ class WholePart(LiveBlock):
 
     def values(self, x: ActiveFeatures) -> Floats:
         """w.x [steps, predictions]."""
-        weights = self.block.shown
+        weights = self.block.reported
         out = np.empty((x.steps, self.count))
         for t in range(x.steps):
             low, high = x.first[t], x.first[t + 1]
@@ -156,7 +156,7 @@ class WholePart(LiveBlock):
 
     def weights(self, lane: int) -> Floats:
         """The weights of one prediction."""
-        return np.array(self.block.shown[:, lane])
+        return np.array(self.block.reported[:, lane])
 
 
 def _rows(x: ActiveFeatures, x_next: ActiveFeatures) -> Rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 from steadytd.engine.active import MANY
 from steadytd.engine.law import GENERAL, Law
@@ -159,15 +160,26 @@ def _facts(law: Law) -> list[str]:
     ]
 
 
-def _params(law: Law) -> list[str]:
-    rows = []
-    for name, p in law.all_params.items():
-        default = "required" if p.default is None else plain(p.default)
-        rule = p.rule.replace(">=", "≥").replace("<=", "≤")
-        rows.append(f"| `{name}` | {p.doc} | {rule} | {default} |")
+def param_rows(law: Law) -> list[dict[str, Any]]:
+    """Name, meaning, range and default of every hyper-parameter; the form of the law comes last."""
+    rows = [
+        {"name": name, "meaning": p.doc, "range": p.rule, "default": p.default}
+        for name, p in law.all_params.items()
+    ]
     if law.variant_param:
         choices = list(law.variants)
-        rows.append(
-            f"| `{law.variant_param}` | form of the law | {' or '.join(choices)} | {choices[0]} |"
+        form = {"name": law.variant_param, "meaning": "form of the law"}
+        rows.append({**form, "range": " or ".join(choices), "default": choices[0]})
+    return rows
+
+
+def _params(law: Law) -> list[str]:
+    lines = ["| name | meaning | range | default |", "|---|---|---|---|"]
+    for row in param_rows(law):
+        default = row["default"]
+        text = (
+            default if isinstance(default, str) else plain(default) if default is not None else ""
         )
-    return ["| name | meaning | range | default |", "|---|---|---|---|", *rows]
+        rule = row["range"].replace(">=", "≥").replace("<=", "≤")
+        lines.append(f"| `{row['name']}` | {row['meaning']} | {rule} | {text} |")
+    return lines

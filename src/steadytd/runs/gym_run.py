@@ -97,6 +97,6 @@ def _run_seed(
         report(walk.step * len(numbers))
     walk.close()
     errors = np.concatenate(recorded)[:, None, :]
-    weights = np.concatenate([block.shown.T for block in blocks])
+    weights = np.concatenate([block.reported.T for block in blocks])
     diverged = np.concatenate([block.first_divergence for block in blocks])
     return SeedResult(seed, numbers, errors, weights, diverged)

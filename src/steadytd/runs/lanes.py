@@ -168,7 +168,7 @@ class Group:
     @property
     def weights(self) -> Floats:
         """The weights [lanes, d], those of features that never occur included."""
-        weights, used = self.block.shown.T, self.tables.used
+        weights, used = self.block.reported.T, self.tables.used
         if used is None:
             return np.asarray(weights)
         gone = self.block.first_divergence >= 0

@@ -78,7 +78,7 @@ def _solve_alike(stream: FiniteStream, policy: int, learners: tuple[Learner, Lea
     for learner in learners:
         block = make_block([learner], w0)
         block.advance(own, np.ones(len(own)), Transitions(row, row_next, seen), rows)
-        found.append(block.shown[:, 0])
+        found.append(block.reported[:, 0])
     one, other = found
     return bool(np.abs(one - other).max() <= SAME * (1.0 + np.abs(one).max()))
 

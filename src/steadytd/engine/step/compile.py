@@ -30,7 +30,7 @@ class Kernel:
     """The compiled loop of a law, with the driver that calls it; compiled when first called."""
 
     def __init__(self, module: ModuleType) -> None:
-        self.enter, self.layout = module.enter, (module.SCRATCH, module.SHOWN)
+        self.enter, self.layout = module.enter, (module.SCRATCH, module.MEASURED)
 
     @cached_property
     def loop(self) -> int:

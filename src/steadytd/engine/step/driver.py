@@ -57,8 +57,8 @@ def run(loop: Any, layout: Any, own: Any, steps: Any, goal: Any, plan: Any) -> N
     Plain tuples, not named ones: the step of an online learner is a call of its own, and these cost
     half as much. They are what `Block.advance` gives.
     """
-    rows_of_scratch, shown = layout
-    state, kept, V, Z, M, carry, params, diverged = own
+    rows_of_scratch, measured = layout
+    state, backup, V, Z, M, carry, params, diverged = own
     event, factor, row, row_next, facts, first, length, offset, feature, value = steps
     goal_first, goal_length, goal_offset, goal_feature, goal_value, weight, target, ends = goal
     stops, records, errors, first_step = plan
@@ -71,7 +71,7 @@ def run(loop: Any, layout: Any, own: Any, steps: Any, goal: Any, plan: Any) -> N
     while stop < len(stops):
         end = min(begin + stride, stops[stop])
         if stride > 1:
-            copy(state, kept)
+            copy(state, backup)
         given = (
             V, Z, M, params, scratch, carry, event, factor, row, row_next, facts,
             first, length, offset, feature, value, first_step, begin, end,
@@ -82,7 +82,7 @@ def run(loop: Any, layout: Any, own: Any, steps: Any, goal: Any, plan: Any) -> N
             if end == single_until:
                 stride = np.int64(FINE)
         elif leaves_finite_range(V, diverged):
-            copy(kept, state)
+            copy(backup, state)
             single_until = end
             stride = np.int64(FINE) if stride == WHOLE else np.int64(1)
             continue
@@ -90,6 +90,6 @@ def run(loop: Any, layout: Any, own: Any, steps: Any, goal: Any, plan: Any) -> N
         if begin == stops[stop]:
             stride = WHOLE
             if records[stop]:
-                measure_all(V[shown], sought, ends, diverged, errors[recorded])
+                measure_all(V[measured], sought, ends, diverged, errors[recorded])
                 recorded += 1
             stop += 1

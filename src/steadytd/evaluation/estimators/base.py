@@ -2,7 +2,7 @@
 
 The passes over a log go on for all estimators at once. So an estimator first says what it wants to
 be added up along the rows, and with which weights (`rows`), then makes its value of the sums. Other
-packages add theirs by an entry point of the group `steadytd.estimators` (docs/estimators.md).
+packages add theirs by an entry point of the group `steadytd.estimators` (docs/evaluate_methods.md).
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class TargetBlock:
         the last step, but too large for a mean.
         """
         block = self.live.block
-        shown, taken = block.shown, len(self._snapshots(0, block.step))
+        shown, taken = block.reported, len(self._snapshots(0, block.step))
         for j, (learner, target, number) in enumerate(self.lanes):
             mean = taken and self.averaging[j]
             w = np.array(self.total[:, j] / taken if mean else shown[:, j])

@@ -237,7 +237,7 @@ def leaders_chart(chapters: Sequence[Chapter], what: str) -> Any | None:
     found = {name: look(name) for name in dict.fromkeys(row["learner"] for row in rows)}
     colour, _ = channels("learner", found, columns=5)
     order = list(dict.fromkeys(row["problem"] for row in rows))
-    x = alt.X("drawn:Q", scale=axis.scale(), title=f"{what}, as a share of that at w0",
+    x = alt.X("drawn:Q", scale=axis.scale(), title="share of the error at w0",
               axis=tick_axis(axis))  # fmt: skip
     y = alt.Y("problem:N", sort=order, title=None,
               axis=alt.Axis(labelFontSize=12, grid=True, labelLimit=230))  # fmt: skip

@@ -53,7 +53,7 @@ ROWS = 8  # of the ring
 NONE = ROWS  # the row of a feature whose traces are 0
 TURN = 8  # steps in which the features of the oldest row are found
 HIGH = 4.0  # the largest C
-COUNTS = ("open_row", "many", "swept", "kept", "filled")  # of a group; see `Active.moves`
+COUNTS = ("open_row", "count", "swept", "remain", "filled")  # of a group; see `Active.moves`
 LIMITS = {  # least C, least I (below it a trace is forgotten), least B, by the type of V
     "float64": (2.0**-13, 2.0**-80, 1e-100),
     "float32": (2.0**-5, 2.0**-35, 1e-10),
@@ -119,7 +119,7 @@ class Active(Layout):
             self.arrays(), self.tables, scratch, numba.printed(body)
         )
 
-    def kept_numbers(self) -> list[str]:
+    def lasting_numbers(self) -> list[str]:
         """What lasts from step to step, one number a lane."""
         program = self.program
         products = ["_".join(pair) for pair in program.products]
@@ -146,7 +146,7 @@ class Active(Layout):
             "I[b, {}]": [f"I_{z}" for z in program.traces],
             "S[b, {}]": [f"S_{v}_{z}" for v, z in program.pairs],
             "C[b, {}]": [f"C_{z}" for z in program.traces],
-            "M[b, {}]": self.kept_numbers(), "params[b, {}]": [f"_{p}" for p in program.params],
+            "M[b, {}]": self.lasting_numbers(), "params[b, {}]": [f"_{p}" for p in program.params],
             "counts[b, {}]": COUNTS, "places[b, {}]": self.places,
             "Z[{}, cells].reshape(shape)": [f"Z_{z}" for z in program.traces],
             "row_of[cells].reshape(shape)": ["row_of"] * traced,
@@ -236,14 +236,14 @@ class Active(Layout):
         """Traces decay, some of the oldest row is settled, and it is opened where a C is late.
 
         An open row that no feature is in (`filled` = 0) stays open, so that ratios of 0 do not
-        turn the ring. The first `many` of a group's `listed` features are in rows; those up to
-        `swept` were looked at since the ring has turned, and `kept` of them remain.
+        turn the ring. The first `count` of a group's `listed` features are in rows; those up to
+        `swept` were looked at since the ring has turned, and `remain` of them stay in the list.
         """
         scales = [f"C_{step.trace}[g]" for step in steps]
         late = [f"(({c} < least) | ({c} > {HIGH}) | ({c} != {c}))" for c in scales]
         folded = [If(out, self.fold(s.trace)) for s, out in zip(steps, late, strict=True)]
         turned: list[Statement] = [bind("now", "oldest"), "open_row[g] = now"]
-        turned += [f"{name}[g] = 0" for name in ("swept", "kept", "filled")]
+        turned += [f"{name}[g] = 0" for name in ("swept", "remain", "filled")]
         fresh = self.over_group(f"A_{v}_{z}[index(now), j] = 0.0" for v, z in self.program.pairs)
         fresh += [f"I_{z}[index(now), g] = 1.0" for z in self.program.traces]
         return self.over_groups([
@@ -251,11 +251,11 @@ class Active(Layout):
             *(f"{c} *= {self.number(s.decay)}" for c, s in zip(scales, steps, strict=True)),
             bind("due", " | ".join(late)), bind("turns", "due & (filled[g] != 0)"),
             bind("now", "open_row[g]"), bind("oldest", f"(now + 1) % {ROWS}"),
-            bind("until", f"min(many[g], swept[g] + many[g] // {TURN} + 1)"),
-            bind("left", f"many[g] // {TURN * ROWS // 2} + 1"),
+            bind("until", f"min(count[g], swept[g] + count[g] // {TURN} + 1)"),
+            bind("left", f"count[g] // {TURN * ROWS // 2} + 1"),
             If("due", [
                 bind("until", "swept[g]"),
-                If("turns", [bind("until", "many[g]"), bind("left", "many[g]")]),
+                If("turns", [bind("until", "count[g]"), bind("left", "count[g]")]),
             ]),
             *self.settle(),
             If("due", [*folded, If("turns", turned), *fresh]),
@@ -285,7 +285,7 @@ class Active(Layout):
         lines += [f"row_of[k, g] = {NONE}"]
         alive = " | ".join(f"(Z_{z}[k, g] != 0.0)" for z in traces)
         lines += [If(alive, ["row_of[k, g] = now", "filled[g] = 1"])]
-        remains: list[Statement] = ["listed[g, kept[g]] = k", "kept[g] += 1"]
+        remains: list[Statement] = ["listed[g, remain[g]] = k", "remain[g] += 1"]
         return [
             For("i", "swept[g]", "until", [
                 bind("k", "index(listed[g, i])"),
@@ -293,7 +293,7 @@ class Active(Layout):
                 If(f"row_of[k, g] != {NONE}", remains),
             ]),
             "swept[g] = until",
-            If("until == many[g]", ["swept[g] = kept[g]", "many[g] = kept[g]"]),
+            If("until == count[g]", ["swept[g] = remain[g]", "count[g] = remain[g]"]),
         ]  # fmt: skip
 
     def fold(self, z: str) -> list[Statement]:
@@ -371,9 +371,9 @@ class Active(Layout):
             f"{self.cell(v)} += old_{z} * A_{v}_{z}[s, j]" for v, z in self.program.pairs
         )
         place = If(
-            "kept[g] < swept[g]",
-            ["listed[g, kept[g]] = k", "kept[g] += 1"],
-            ["listed[g, many[g]] = k", "many[g] += 1"],
+            "remain[g] < swept[g]",
+            ["listed[g, remain[g]] = k", "remain[g] += 1"],
+            ["listed[g, count[g]] = k", "count[g] += 1"],
         )
         here = "index(open_row[g])"
         lines += [

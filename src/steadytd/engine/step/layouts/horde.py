@@ -45,9 +45,9 @@ class Horde(Active):
         "first_x_next", "feature_x_next", "value_x_next", "out",
     )  # fmt: skip
 
-    def kept_numbers(self) -> list[str]:
+    def lasting_numbers(self) -> list[str]:
         """What lasts from step to step; here every prediction carries facts of its own."""
-        return [*super().kept_numbers(), *(f"last_{now}" for now in self.program.carried)]
+        return [*super().lasting_numbers(), *(f"last_{now}" for now in self.program.carried)]
 
     def arrays(self) -> dict[str, str]:
         """Those of a run, and the TD errors."""

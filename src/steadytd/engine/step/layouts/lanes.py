@@ -45,9 +45,9 @@ class Lanes(Layout):
         """The source of the module that Numba compiles."""
         size = Bind(("features", "lanes"), "V_w.shape")
         text = numba.head(self.program.name, path)
-        shown = len(self.program.vectors) if self.program.averaged else 0
+        measured = len(self.program.vectors) if self.program.averaged else 0
         body = numba.printed([size, *self.windows(), *self.time(self.step())])
-        return text + numba.driven(self.arrays(), len(self.stored), shown, body)
+        return text + numba.driven(self.arrays(), len(self.stored), measured, body)
 
     def arrays(self) -> dict[str, str]:
         """The arrays of the loop, and what of the driver's each of them is."""

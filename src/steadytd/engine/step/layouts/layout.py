@@ -51,7 +51,7 @@ class Layout:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.kept = {*program.memory, *("_".join(pair) for pair in program.products)}
+        self.lasting = {*program.memory, *("_".join(pair) for pair in program.products)}
         self.uniform = self._uniform()
         self.stored = self._stored()
         self.open: set[str] = set()  # locals of the loop over lanes that is being written
@@ -96,7 +96,7 @@ class Layout:
             return "_alpha[j] * factor[t]"
         if name in self.uniform:
             return f"_{name}"
-        if name in program.params or name in self.kept or name in self.stored:
+        if name in program.params or name in self.lasting or name in self.stored:
             return f"_{name}[j]"
         if name not in self.open:  # a stale number would be taken silently
             raise ProgramError(

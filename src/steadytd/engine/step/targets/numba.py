@@ -37,7 +37,7 @@ def enter(V, Z, M, params, scratch,
 
 
 SCRATCH = {scratch}  # rows that the driver provides
-SHOWN = {shown}  # the vector whose error is measured
+MEASURED = {measured}  # the vector whose error is measured
 """
 BLOCKS = """@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
       **disjoint)  # no two of these arrays overlap
@@ -95,7 +95,7 @@ def head(name: str, path: str) -> str:
     return HEAD.format(name=file_name(name), path=path)
 
 
-def driven(arrays: dict[str, str], scratch: int, shown: int, body: str) -> str:
+def driven(arrays: dict[str, str], scratch: int, measured: int, body: str) -> str:
     """A loop that the driver enters with the same arguments for every law.
 
     `arrays` are the arguments of the loop, and what of the driver's each of them is. Each is one
@@ -104,7 +104,7 @@ def driven(arrays: dict[str, str], scratch: int, shown: int, body: str) -> str:
     """
     loop = ADVANCE.format(arrays=", ".join(arrays), steps=STEPS, body=body)
     given = ", ".join(arrays.values())
-    return loop + ENTRY.format(given=given, steps=STEPS, scratch=scratch, shown=shown)
+    return loop + ENTRY.format(given=given, steps=STEPS, scratch=scratch, measured=measured)
 
 
 def blocked(
