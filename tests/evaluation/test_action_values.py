@@ -247,7 +247,6 @@ def test_fqe_diverges_where_the_radius_says_so() -> None:
     assert solved["value"] == pytest.approx(1.0 / (1.0 - 1.8))
     (found,) = [f for f in e.warnings if f.code == "not_settled"]
     assert "each iteration multiplies its error by 1.8" in found.text
-    assert found.numbers["radius"] == pytest.approx(1.8)
     slow = st.evaluate(growing(), discount=0.4999, features=Identity(), learners=["fqe"])
     (found,) = [f for f in slow.warnings if f.code == "not_settled"]
     assert "fqe has not settled: each iteration multiplies its error by" in found.text
