@@ -337,7 +337,7 @@ NOT_UNDERSTOOD = {
     "'ten' is not a whole number; write it as": ["run", "baird", "td:alpha=1", "--steps", "ten"],
     "(b). `steadytd verify --help` lists what can be given.": ["verify", "a", "b"],
     "give a log, for instance log.parquet; or --sample": ["evaluate"],
-    "--sample makes a log of its own; leave out 'x.csv'": ["evaluate", "x.csv", "--sample"],
+    "--sample has a log of its own; leave out 'x.csv'": ["evaluate", "x.csv", "--sample"],
     "--open shows the page that --out writes": ["run", "baird", "td:alpha=0.1", "--open"],
     "--open shows the page that --out writes; add": ["certify", "baird", "--open"],
 }

@@ -9,8 +9,7 @@ from hypothesis import strategies as some
 
 from steadytd import InputError
 from steadytd.base.arrays import Floats
-from steadytd.mdp import stationary
-from steadytd.mdp.stationary import closed_classes, stationary_distribution
+from steadytd.mdp.stationary import stationary_distribution
 
 
 def chain(*rows: list[float]) -> Floats:
@@ -135,15 +134,3 @@ def test_random_chains(seed: int, n: int, full: bool) -> None:
     np.testing.assert_allclose(d @ P, d, rtol=0, atol=1e-12)
     assert abs(d.sum() - 1.0) < 1e-12
     assert (d >= 0.0).all()
-
-
-@settings(max_examples=50, deadline=None)
-@given(seed=some.integers(0, 2**32 - 1), n=some.integers(1, 12), edges=some.integers(0, 30))
-def test_few_states_have_the_classes_that_scipy_finds(seed: int, n: int, edges: int) -> None:
-    rng = np.random.default_rng(seed)
-    P = np.zeros((n, n))
-    P[rng.integers(n, size=edges), rng.integers(n, size=edges)] = 1.0
-    with pytest.MonkeyPatch.context() as patch:
-        small = [c.tolist() for c in closed_classes(P)]
-        patch.setattr(stationary, "FEW", 0)
-        assert [c.tolist() for c in closed_classes(P)] == small

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError
-from steadytd.base.numbers import SizeError, require_room
+from steadytd.base.numbers import SizeError, memory, require_room
 
 HASH = 64  # length of a hash in hexadecimal digits
 PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_ ,.=+()-]{0,78}[A-Za-z0-9_=+()-])?")
@@ -267,8 +267,8 @@ def _require_size(path: Path, what: str, archive: ZipFile | None) -> None:
     packed = sum(part.file_size for part in parts if part.compress_type != ZIP_STORED)
     if packed > MOST_UNPACKED:
         raise SizeError(
-            f"'{path}' is compressed and would unpack to {packed / 1e9:,.3g} GB, more than the "
-            f"{MOST_UNPACKED / 1e9:g} GB that a compressed file may; it is hardly a saved {what}. "
+            f"'{path}' is compressed and would unpack to {memory(packed)}, more than the "
+            f"{memory(MOST_UNPACKED)} that a compressed file may; it is hardly a saved {what}. "
             "If it is yours, write its arrays with numpy.savez, which does not compress."
         )
 

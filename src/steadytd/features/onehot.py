@@ -61,7 +61,7 @@ class OneHot(ArrayMap):
         """Which observations were not in the sample."""
         return ~self._find(self._given(obs))[1]
 
-    def sparse(self, obs: ArrayLike) -> Rows:
+    def rows(self, obs: ArrayLike) -> Rows:
         """A feature table of the active features alone; an unknown observation has none."""
         at, found = self._find(self._given(obs))
         length = found.astype(np.int64)
@@ -69,9 +69,7 @@ class OneHot(ArrayMap):
         feature = np.ascontiguousarray(at[found])
         return Rows(first, length, np.zeros_like(first), feature, np.ones(len(feature)))
 
-    def rows(self, obs: ArrayLike) -> Rows:
-        """The same as `sparse`."""
-        return self.sparse(obs)
+    sparse = rows
 
     def _apply(self, obs: NDArray[Any], out: Floats) -> None:
         at, found = self._find(obs)

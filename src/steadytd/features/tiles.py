@@ -73,7 +73,7 @@ class Tiles(ArrayMap):
         active_tiles(read_only(given), by, shift, tiles, out)
         return out
 
-    def sparse(self, obs: ArrayLike) -> Rows:
+    def rows(self, obs: ArrayLike) -> Rows:
         """A feature table of the active tiles."""
         feature = self.active(obs)
         n, tilings = feature.shape
@@ -81,9 +81,7 @@ class Tiles(ArrayMap):
         length = np.full(n, tilings, dtype=np.int64)
         return Rows(first, length, np.zeros_like(first), feature.reshape(-1), np.ones(feature.size))
 
-    def rows(self, obs: ArrayLike) -> Rows:
-        """The same as `sparse`."""
-        return self.sparse(obs)
+    sparse = rows
 
     def _apply(self, obs: NDArray[Any], out: Floats) -> None:
         out[:] = 0.0

@@ -158,61 +158,6 @@ def _project(
 
 
 @compiled_disjoint
-def _follow(
-    numbers: HealthNumbers,
-    columns: HealthColumns,
-    delta: Floats,
-    directions: Singles,
-    rates: Singles,
-    tables: FactTables,
-    step: int,
-    low: int,
-    high: int,
-) -> None:
-    """`follow` for one chunk of predictions."""
-    size = high - low
-    scratch = np.empty((4, size), dtype=np.float32)
-    d, scale, decay, h_x = scratch[0], scratch[1], scratch[2], scratch[3]
-    last = numbers.last[low:high]
-    for t in range(len(delta)):
-        n = step + t + 1
-        recent, long = 1.0 / min(n, RECENT), 1.0 / min(n, LONG)
-        share, rate = np.float32(long), rates[t]
-        for i in range(size):
-            error = delta[t, low + i]
-            rho = np.float32(tables.rhos[t, columns.policy[low + i]])
-            d[i] = error
-            scale[i] = rho
-            decay[i] = rho * last[i] * np.float32(columns.lam[low + i])
-            h_x[i] = 0.0
-            cumulant = abs(tables.cumulants[t, columns.cumulant[low + i]])
-            steps = 1.0 + last[i] * numbers.scale[1, low + i]
-            numbers.scale[0, low + i] = max(numbers.scale[0, low + i], cumulant)
-            numbers.scale[1, low + i] = steps
-            numbers.scale[2, low + i] = max(numbers.scale[2, low + i], steps)
-            gamma = tables.discounts[t, columns.discount[low + i]]
-            last[i] = gamma * tables.carries[t]
-            size_d = abs(error)
-            numbers.means[0, low + i] += (size_d - numbers.means[0, low + i]) * recent
-            numbers.means[1, low + i] += (size_d - numbers.means[1, low + i]) * long
-            if not size_d < np.inf and numbers.diverged[low + i] < 0:
-                numbers.diverged[low + i] = n
-        for m in range(DIRECTIONS):
-            x_m = directions[t, m]
-            z, h = numbers.z[m, low:high], numbers.h[m, low:high]
-            for i in range(size):
-                z[i] = decay[i] * z[i] + scale[i] * x_m
-                h_x[i] += h[i] * x_m
-        for m in range(DIRECTIONS):
-            x_m = directions[t, m]
-            z, h, u = numbers.z[m, low:high], numbers.h[m, low:high], numbers.u[m, low:high]
-            for i in range(size):
-                pull = d[i] * z[i]
-                h[i] += rate * (pull - h_x[i] * x_m)
-                u[i] += (pull - u[i]) * share
-
-
-@compiled
 def follow(
     numbers: HealthNumbers,
     columns: HealthColumns,
@@ -229,9 +174,49 @@ def follow(
     `delta` is [steps, predictions]. Predictions are updated in chunks, whose numbers stay in the
     first-level cache.
     """
-    for begin in range(low, high, CHUNK):
-        end = min(begin + CHUNK, high)
-        _follow(numbers, columns, delta, directions, rates, tables, step, begin, end)
+    scratch = np.empty((4, CHUNK), dtype=np.float32)
+    d, scale, decay, h_x = scratch[0], scratch[1], scratch[2], scratch[3]
+    for first in range(low, high, CHUNK):
+        end = min(first + CHUNK, high)
+        last = numbers.last[first:end]
+        for t in range(len(delta)):
+            n = step + t + 1
+            recent, long = 1.0 / min(n, RECENT), 1.0 / min(n, LONG)
+            share, rate = np.float32(long), rates[t]
+            for i in range(end - first):
+                p = first + i
+                error = delta[t, p]
+                rho = np.float32(tables.rhos[t, columns.policy[p]])
+                d[i] = error
+                scale[i] = rho
+                decay[i] = rho * last[i] * np.float32(columns.lam[p])
+                h_x[i] = 0.0
+                cumulant = abs(tables.cumulants[t, columns.cumulant[p]])
+                steps = 1.0 + last[i] * numbers.scale[1, p]
+                numbers.scale[0, p] = max(numbers.scale[0, p], cumulant)
+                numbers.scale[1, p] = steps
+                numbers.scale[2, p] = max(numbers.scale[2, p], steps)
+                last[i] = tables.discounts[t, columns.discount[p]] * tables.carries[t]
+                size = abs(error)
+                numbers.means[0, p] += (size - numbers.means[0, p]) * recent
+                numbers.means[1, p] += (size - numbers.means[1, p]) * long
+                if not size < np.inf and numbers.diverged[p] < 0:
+                    numbers.diverged[p] = n
+            for m in range(DIRECTIONS):
+                x_m = directions[t, m]
+                z, h = numbers.z[m, first:end], numbers.h[m, first:end]
+                for i in range(end - first):
+                    z[i] = decay[i] * z[i] + scale[i] * x_m
+                    h_x[i] += h[i] * x_m
+            for m in range(DIRECTIONS):
+                x_m = directions[t, m]
+                z, h, u = (
+                    numbers.z[m, first:end], numbers.h[m, first:end], numbers.u[m, first:end],
+                )  # fmt: skip
+                for i in range(end - first):
+                    pull = d[i] * z[i]
+                    h[i] += rate * (pull - h_x[i] * x_m)
+                    u[i] += (pull - u[i]) * share
 
 
 def health_frame(predictions: Sequence[HordePrediction], health: Health, step: int) -> pl.DataFrame:

@@ -18,20 +18,19 @@ from steadytd.base.arrays import Floats, read_only
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
-from steadytd.base.numbers import SizeError, count, whole
+from steadytd.base.numbers import SizeError, count, memory, whole
 from steadytd.base.parallel import in_turn
 from steadytd.engine.active import fits
 from steadytd.engine.block import group_key
 from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
-from steadytd.engine.settings import parse_params
 from steadytd.engine.step.layouts.active import LIMITS
 from steadytd.engine.step.layouts.horde import LANES
 from steadytd.hordes.health import CHUNK, Health, HealthColumns, follow, health_frame, warnings_of
 from steadytd.hordes.inputs import Features, Inputs, LiveSteps, numbers
 from steadytd.hordes.part import Columns, LanePart, WholePart
 from steadytd.hordes.prediction import HordePrediction, prediction
-from steadytd.learners import learner as make_learner
+from steadytd.learners import saved_learner
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,9 +55,9 @@ def horde(
     large Horde. The number of threads never changes a bit.
 
     >>> import steadytd as st
-    >>> asked = [st.prediction("td:alpha=0.5", cumulant=0, policy="behavior", discount=g)
-    ...          for g in (0.0, 0.9)]
-    >>> h = st.horde(2, asked)
+    >>> predictions = [st.prediction("td:alpha=0.5", cumulant=0, policy="behavior", discount=g)
+    ...                for g in (0.0, 0.9)]
+    >>> h = st.horde(2, predictions)
     >>> h.update([1, 0], [0, 1], cumulants=[1.0]).tolist()
     [1.0, 1.0]
     >>> h.predict([1, 0]).tolist()
@@ -68,35 +67,35 @@ def horde(
         raise InputError(
             f"a horde needs a list of st.prediction(...), got {type(predictions).__name__}."
         )
-    asked = list(predictions)
-    if not asked:
+    chosen = list(predictions)
+    if not chosen:
         raise InputError("a horde needs at least one prediction, got none.")
-    for one in asked:
+    for one in chosen:
         if not isinstance(one, HordePrediction):
             raise InputError(f"a horde is made of st.prediction(...), got {type(one).__name__}.")
     if not isinstance(dtype, str) or dtype not in LIMITS:
         raise unknown("dtype of a horde", dtype, LIMITS)
     d = whole("n_features", n_features, 1)
-    _require_memory(asked, d, np.dtype(dtype).itemsize)
+    _require_memory(chosen, d, np.dtype(dtype).itemsize)
     start = np.zeros(d) if w0 is None else numbers("w0", w0) + 0.0
     if start.shape != (d,):
         raise InputError(f"w0 must be {d} finite numbers, got shape {start.shape}.")
     count = (os.cpu_count() or 1) if threads is None else whole("threads", threads, 1, 1024)
-    return Horde(asked, start, dtype, count)
+    return Horde(chosen, start, dtype, count)
 
 
 def _require_memory(predictions: Sequence[HordePrediction], d: int, size: int) -> None:
     """Refuse a Horde whose weights alone would not fit into this machine's memory."""
     needed = d * size * sum(len(p.learner.law.vectors) for p in predictions)
     try:
-        memory = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+        available = float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not every system tells
         return
-    if needed > memory:
+    if needed > available:
         raise SizeError(
             f"the weights of {len(predictions):,} predictions with {d:,} features would take "
-            f"{needed / 1e9:,.3g} GB, more than the {memory / 1e9:,.3g} GB of this machine; take "
-            'fewer predictions or features, or dtype="float32".'
+            f"{memory(needed)}, more than the {memory(available)} of this machine; take fewer "
+            'predictions or features, or dtype="float32".'
         )
 
 
@@ -368,11 +367,11 @@ def _many(x: Features) -> bool:
 
 def load_horde(path: str | Path, laws: Iterable[Law] = ()) -> Horde:
     """Read a Horde that `save` wrote. Name your own laws in `laws`."""
-    own = {law.name: law for law in laws}
+    own = list(laws)
     with reading_arrays(Path(path), "horde") as file:
         settings = json.loads(str(file["settings"]))
         state = {name: file[name] for name in file.files if name != "settings"}
-        saved, asked = settings["format"], list(settings["predictions"])
+        saved, predictions = settings["format"], list(settings["predictions"])
         step = whole("step", settings["step"], 0)
         d, dtype = whole("n_features", settings["n_features"], 1), str(settings["dtype"])
     if saved != FORMAT:
@@ -380,12 +379,7 @@ def load_horde(path: str | Path, laws: Iterable[Law] = ()) -> Horde:
             f"the horde in '{path}' has format {saved}, this version reads {FORMAT}; "
             "load it with the version that saved it, or learn it anew."
         )
-    made = []
-    for one in asked:
-        text = str(one.pop("learner"))
-        name, _, rest = text.partition(":")
-        found = make_learner(own[name], **parse_params(name, rest)) if name in own else text
-        made.append(prediction(found, **one))
+    made = [prediction(saved_learner(str(p.pop("learner")), own), **p) for p in predictions]
     loaded = horde(d, made, dtype=dtype)
     loaded.restore(state, step)
     return loaded

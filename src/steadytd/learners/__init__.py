@@ -98,12 +98,16 @@ def load_learner(path: str | Path, laws: Iterable[Law] = ()) -> OnlineLearner:
         state = {name: file[name] for name in file.files if name != "settings"}
         text, step = str(settings["learner"]), whole("step", settings["step"], 0)
         n_features = state["V"].shape[1]
-    name, _, rest = text.partition(":")
-    own = {law.name: law for law in laws}
-    made = Learner(own[name], parse_params(name, rest)) if name in own else learner(text)
-    online = made.start(n_features=n_features)
+    online = saved_learner(text, laws).start(n_features=n_features)
     online.restore(state, step)
     return online
+
+
+def saved_learner(text: str, laws: Iterable[Law]) -> Learner:
+    """The learner of a text in a file; a law of the user's own is found in `laws` by its name."""
+    name, _, rest = text.partition(":")
+    own = {law.name: law for law in laws}
+    return Learner(own[name], parse_params(name, rest)) if name in own else learner(text)
 
 
 make_callable(__name__, learners)

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.base.arrays import Floats, Ints, Longs
 from steadytd.base.errors import InputError
 
-FEW = 64  # states up to which the classes take less time than loading SciPy
 LARGE = 1e150  # where the weights relative to state 0 are scaled down: a long drift overflows
 
 
@@ -59,25 +58,14 @@ def closed_classes(P: Floats) -> list[Longs]:
 
     In the order of their first states.
     """
-    label = _classes(P > 0.0)
+    from scipy.sparse.csgraph import connected_components
+
+    label: Ints = connected_components(P > 0.0, directed=True, connection="strong")[1]
     source, destination = np.nonzero(P > 0.0)
     leaving = np.unique(label[source[label[source] != label[destination]]])
     closed = np.setdiff1d(np.unique(label), leaving)
     found = [np.flatnonzero(label == c) for c in closed]
     return sorted(found, key=lambda states: int(states[0]))
-
-
-def _classes(leads: Bools) -> Ints | Longs:
-    """The number of the communicating class of each state."""
-    if len(leads) > FEW:
-        from scipy.sparse.csgraph import connected_components
-
-        found: Ints = connected_components(leads, directed=True, connection="strong")[1]
-        return found
-    reached = leads | np.eye(len(leads), dtype=np.bool_)
-    for _ in range(len(leads).bit_length()):  # in up to 1, 2, 4, ... steps
-        reached = reached @ reached
-    return np.asarray((reached & reached.T).argmax(axis=1))
 
 
 def _gth(P: Floats) -> Floats:

@@ -21,7 +21,7 @@ from steadytd.base.numbers import count
 from steadytd.base.wording import visible
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params, plain
-from steadytd.learners import learner as make_learner
+from steadytd.learners import saved_learner
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem
@@ -343,18 +343,14 @@ def load_result(directory: str | Path, laws: Iterable[Law] = ()) -> Result:
     True
     """
     place = Path(directory)
-    own = {law.name: law for law in laws}
     with reading_arrays(place / "result.npz", "result") as file:
         about = json.loads(str(file["about"]))
         arrays = {name: frozen(file[name], file[name].dtype) for name in SAVED}
         size = (len(about["learners"]), len(arrays["seeds"]), len(arrays["steps"]))
         if arrays["errors"].shape != size:
             raise InputError(f"its errors have the shape {arrays['errors'].shape}, not {size}")
-    learners = []
-    for text in about["learners"]:
-        name, _, rest = text.partition(":")
-        user_law = Learner(own[name], parse_params(name, rest)) if name in own else None
-        learners.append(user_law or make_learner(text))
+    own = list(laws)
+    learners = [saved_learner(text, own) for text in about["learners"]]
     subject: Subject = SavedSubject(about["name"], about["n_policies"], about["n_features"])
     if (place / "problem.npz").exists():
         subject = load_problem(place / "problem.npz")

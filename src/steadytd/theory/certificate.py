@@ -174,7 +174,7 @@ class Certificate(Displayable, Analysis):
 
     # Cures
 
-    @property
+    @cached_property
     def treatments(self) -> tuple[Cure, ...]:
         """Every cure on this problem; computed when first asked for."""
         return cures_of(self.problem, self.policy)

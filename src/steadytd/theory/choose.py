@@ -9,6 +9,8 @@ the stabilising ratio and reaches nine tenths of the rate at which the slowest m
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from steadytd.base.errors import InputError
@@ -22,6 +24,7 @@ from steadytd.mdp.scales import same
 from steadytd.theory import dynamics
 from steadytd.theory.closed_form import numbers_of
 from steadytd.theory.cure import ENOUGH, Cure, Setting
+from steadytd.theory.mean_square import mean_square
 from steadytd.theory.thresholds import Pencil
 from steadytd.theory.variance import noise, variance
 
@@ -47,29 +50,17 @@ def resolve(problem: Problem, learner: Learner, policy: int = 0) -> Learner:
 def penalty(problem: Problem, learner: Learner, policy: int = 0) -> Cure:
     """The penalty of a learner as a cure; its own eta and alpha do not matter."""
     plain = learner.replace(alpha=1.0) if "alpha" in learner.values else learner
-    return law_cure(problem, plain, "eta", policy)
+    return _family(problem, plain.replace(eta=1.0), "eta", policy)
 
 
 def law_cure(problem: Problem, learner: Learner, name: str, policy: int = 0) -> Cure:
-    """One hyper-parameter of a learner as a cure; its own value of it does not matter."""
+    """One hyper-parameter of a learner as a cure, with the noise and variance of its runs.
+
+    Its own value of it does not matter.
+    """
     param = learner.algorithm.params[name]
     inside = min(param.low + 1.0, (param.low + param.high) / 2.0)
-    return _law_cure(problem, learner.replace(**{name: inside}), name, policy)
-
-
-@cached(64)
-def _law_cure(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
-    """The mean update is the law's own closed form at every value.
-
-    That of a penalty is A_lam + eta G, whose crossings are known, unless the traces are scaled.
-    """
-    law, setting = learner.law, Setting.of(problem, policy)
-    m, param, numbers = setting.m, learner.algorithm.params[name], numbers_of(learner)
-    sizes = None if m.compact is None else np.tile(m.span.sizes, len(law.vectors))
-
-    def system(value: float) -> Expectation:
-        e = dynamics.reduced_form(law, m, {**numbers, name: value})
-        return e if sizes is None else Expectation(e.M / np.outer(sizes, sizes), e.g / sizes)
+    family = _family(problem, learner.replace(**{name: inside}), name, policy)
 
     def with_value(value: float | str) -> Learner:
         return learner.replace(**{name: value})
@@ -83,21 +74,44 @@ def _law_cure(problem: Problem, learner: Learner, name: str, policy: int) -> Cur
     def own_noise(value: float) -> float | None:
         return noise(problem, with_value(value), policy)
 
-    high, carries = param.high, learner.traced or bool(law.memory)
-    pencil = Pencil.of(m, float(learner[law.trace_param]) if learner.traced else 0.0)
-    penalised = name == "eta" and (law.block is not None or _adds_penalty(system(PROBE), pencil))
+    at_value = with_value(inside)
+    carries = at_value.traced or bool(at_value.law.memory)
+    return replace(
+        family, chosen=chosen if param.auto else None,
+        finite=finite if carries else None, own_noise=own_noise if carries else None,
+        second_moments=lambda value: mean_square(problem, with_value(value), policy),
+    )  # fmt: skip
+
+
+@cached(64)
+def _family(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
+    """The mean updates of a learner for every value of one hyper-parameter: the law's closed form.
+
+    That of a penalty is A_lam + eta G, whose crossings are known, unless the traces are scaled.
+    """
+    law, setting = learner.law, Setting.of(problem, policy)
+    m, param, numbers = setting.m, learner.algorithm.params[name], numbers_of(learner)
+    sizes = None if m.compact is None else np.tile(m.span.sizes, len(law.vectors))
+
+    def system(value: float) -> Expectation:
+        e = dynamics.reduced_form(law, m, {**numbers, name: value})
+        return e if sizes is None else Expectation(e.M / np.outer(sizes, sizes), e.g / sizes)
+
+    high = param.high
     try:
         system(min(high, 1e6))
     except InputError:
         high -= OPEN * (high - param.low)
+    pencil = Pencil.of(m, float(learner[law.trace_param]) if learner.traced else 0.0)
+    penalised = name == "eta" and (law.block is not None or _adds_penalty(system(PROBE), pencil))
     fixed = [law.trace_param, learner.algorithm.variant_param] if learner.traced else []
     return Cure(
         name=learner.name, amount=name, setting=setting, low=param.low, high=high,
-        open_below=param.above, whole=param.whole, sizes=sizes, learner=with_value,
+        open_below=param.above, whole=param.whole, sizes=sizes,
         system=(lambda eta: Expectation(pencil.A(eta), pencil.b)) if penalised else system,
-        pencil=pencil if penalised else None, chosen=chosen if param.auto else None,
+        pencil=pencil if penalised else None,
         settings={k: learner[k] for k in fixed if k and k != name},
-        finite=finite if carries else None, own_noise=own_noise if carries else None,
+        learner=lambda value: learner.replace(**{name: value}),
     )  # fmt: skip
 
 

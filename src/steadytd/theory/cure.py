@@ -53,7 +53,7 @@ from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import ROUNDING, SAME, Complexes, rates_of, slowest, zeroed
-from steadytd.theory.mean_square import MeanSquare, mean_square
+from steadytd.theory.mean_square import MeanSquare
 from steadytd.theory.thresholds import (
     LARGEST_EXACT,
     NEAR,
@@ -95,7 +95,8 @@ class Setting:
     """A problem and one of its target policies, with its matrices on the row space."""
 
     def __init__(self, problem: Problem, policy: int = 0) -> None:
-        self.problem, self.policy = problem, policy
+        # not the problem itself: it keeps settings, and both would wait for Python's collector
+        self.name, self.states = problem.name, problem.error_weights(policy)
         self.m: Moments = problem.moments(policy)
         self.Q: Floats = self.m.row_space
         self.rank = int(self.Q.shape[1])
@@ -157,7 +158,7 @@ class Setting:
     def error(self, w: Floats) -> float:
         """The error of weights."""
         difference = self.m.Phi @ w - self.m.v_pi
-        return float(np.sqrt(self.problem.error_weights(self.policy) @ difference**2))
+        return float(np.sqrt(self.states @ difference**2))
 
     def norm(self, w: Floats) -> float:
         """The size of the values of weights."""
@@ -175,7 +176,7 @@ class Cure:
     verdict changes at most once along the values. None: at most a bounded number of ratios is
     carried. `own_noise` is that of `variance.noise`; None: that of rho alone.
     `chosen` is what "auto" takes, where that is offered.
-    `learner` makes the learner for a value, if there is one.
+    `learner` makes the learner for a value, if there is one; `second_moments` are then its.
     `comparable`: its rate is per step of the size alpha, like that of the others.
     """
 
@@ -195,6 +196,7 @@ class Cure:
     own_noise: Callable[[float], float | None] | None = None
     chosen: Callable[[], float] | None = None
     learner: Callable[[float], Learner] | None = None
+    second_moments: Callable[[float], MeanSquare | None] | None = None
     comparable: bool = True
 
     @property
@@ -477,7 +479,7 @@ class Cure:
         m, size, pencil = self.setting.m, self.setting.size, self.pencil
         if pencil is None or pencil.rank > LARGEST_EXACT or not size:
             return ends
-        states = self.setting.problem.error_weights(self.setting.policy)
+        states = self.setting.states
         X, A, G, b = m.Phi @ pencil.Q, pencil.A0, pencil.G, pencil.b[:, None] / size
         W, V = X.T * states @ X, X.T @ (states * m.v_pi)[:, None] / size
         o, none = np.zeros_like(A), np.zeros_like(b)
@@ -533,7 +535,7 @@ class Cure:
         else:
             raise InputError(
                 f"every {self.amount} up to {limit / 2.0:g} is too close to an unstable one on "
-                f"{self.setting.problem.name}; use another learner."
+                f"{self.setting.name}; use another learner."
             )
         some = [error(eta) for eta in grid[::20] if allowed(eta)]
         if some and max(some) - min(some) <= SAME * self.setting.scale:
@@ -618,9 +620,9 @@ class Cure:
     @cached_property
     def moments(self) -> MeanSquare | None:
         """The second moments of the learner at the best value, where they are known."""
-        if self.best is None or self.learner is None:
+        if self.best is None or self.second_moments is None:
             return None
-        return mean_square(self.setting.problem, self.learner(self.best), self.setting.policy)
+        return self.second_moments(self.best)
 
     @cached_property
     def row(self) -> dict[str, Any]:

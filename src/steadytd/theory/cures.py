@@ -8,6 +8,7 @@ outside the trace) has them once more with traces, at lam = 0.5.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,13 +16,13 @@ from steadytd.base.arrays import Floats
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Value
 from steadytd.learners import algorithm, learner, names
-from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import SAME
 from steadytd.theory.choose import law_cure
 from steadytd.theory.closed_form import has_closed_form
 from steadytd.theory.cure import CLOSE, UNBOUNDED, Cure, Iteration, Setting
+from steadytd.theory.mean_square import mean_square
 
 TRACE = 0.5  # the trace decay at which variants are compared
 LOUD = 1000.0  # times TD's noise: no error is worth more
@@ -31,17 +32,24 @@ MOST_INNER = 10**12  # inner steps
 RATIO = 0.1  # of the two step sizes of a target network, on one time scale
 
 
-@cached(16)
 @single_threaded
 def cures_of(problem: Problem, policy: int = 0) -> tuple[Cure, ...]:
     """Every cure on this problem; one from this file replaces a law's own of the same name."""
     setting = Setting.of(problem, policy)
-    own = [make(setting) for make in OWN]
+    own = [_with_second_moments(make(setting), problem, policy) for make in OWN]
     replaced = {cure.name for cure in own}
     found = *(c for c in _law_cures(problem, policy) if c.name not in replaced), *own
     for cure in found:
         _ = cure.best  # found now, on one thread
     return found
+
+
+def _with_second_moments(cure: Cure, problem: Problem, policy: int) -> Cure:
+    """The cure with those of its learner, if it has one."""
+    make = cure.learner
+    if make is None:
+        return cure
+    return replace(cure, second_moments=lambda value: mean_square(problem, make(value), policy))
 
 
 def _law_cures(problem: Problem, policy: int) -> Iterator[Cure]:

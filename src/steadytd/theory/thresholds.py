@@ -102,11 +102,6 @@ class Pencil:
         """The eigenvalues l and eigenvectors of G^-1 A_0; w(eta) has a pole at every real -l."""
         return Eigen.of(self.A0, self.G)
 
-    @property
-    def modes(self) -> Complexes:
-        """The eigenvalues l of G^-1 A_0."""
-        return self.eigen.values
-
     @cached_property
     def scatter(self) -> dict[float, float]:
         """Every pole, and how far rounding has scattered the eigenvalues that it stands for."""
