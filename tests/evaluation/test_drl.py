@@ -168,7 +168,7 @@ def test_lam_is_asked_for_in_text() -> None:
     assert e.values["learner"].to_list() == asked
     lams = e.values["lam"].to_list()
     assert lams[0] == 0.9 and lams[1] in GRID and lams[2:] == [1.0, None]
-    assert set(e.judged[0].curve) == set(GRID)
+    assert set(e.results[0].curve.lams) == {*GRID, 0.9}
 
 
 @pytest.mark.parametrize(

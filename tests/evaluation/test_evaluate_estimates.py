@@ -24,7 +24,7 @@ from steadytd.evaluation.stability import (
     stable,
     thresholds,
 )
-from steadytd.evaluation.sums import ETD, TD
+from steadytd.evaluation.sums import ETD, TD, DenseSums
 from steadytd.logs.log import open_log
 from tests.support.evaluate_helpers import Identity, episodes_of, evidence_of
 from tests.support.layers import GAMMA, STATES, every_trajectory, exact_value
@@ -154,6 +154,7 @@ def test_a_log_reproduces_the_certificate(name: str) -> None:
     e = evidence_of(log, where="states").equations
     m, sums, rows = p.moments(), e.sums, e.rows
     exact = np.column_stack([m.A(), m.b()])
+    assert isinstance(sums, DenseSums)
     A = np.concatenate([sums.A[:, 0], sums.b[:, 0, :, None]], axis=2)
     for found_sums, matrix in ((A, exact), (sums.G, m.G)):
         apart = (found_sums - matrix * rows[:, None, None]) / rows.mean()
@@ -220,7 +221,7 @@ def test_one_endless_episode_is_valued_over_its_states() -> None:
     assert rows["lstd"]["lo"] <= exact <= rows["lstd"]["hi"]
     assert np.isnan(rows["pdis"]["value"])
     assert rows["drl"]["lo"] <= exact <= rows["drl"]["hi"]
-    assert {w.code for w in found.warnings} >= {"continuing_log", "bias_unchecked"}
+    assert "continuing_log" in {w.code for w in found.warnings}
     assert found.recommended["pi"].learner == "drl"
 
 
@@ -283,7 +284,6 @@ def test_stretches_of_an_endless_log_are_longer_than_its_memory() -> None:
     quick = table.set_column(3, "reward", [rng.normal(size=n)])
     other = st.evaluate(quick, discount=0.5, features="poly:1", learners=["lstd"])
     assert e.log.units <= 50 < other.log.units
-    assert e.log.unit_rows == pytest.approx((n - 1) / e.log.units)
     row, ruled = e.values.to_dicts()
     assert row["lo"] <= 0.0 <= row["hi"] and ruled["lo"] <= 0.0 <= ruled["hi"]
     assert ruled["lo"] <= e.behavior.value <= ruled["hi"]  # the target is the behaviour here

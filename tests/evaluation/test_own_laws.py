@@ -115,9 +115,9 @@ def test_solved_learners_stand_in_for_sampling_by_what_they_solve() -> None:
         OWN["lstd"],
     ]
     e = st.evaluate(table, features=Identity(), learners=asked)
-    assert e.judged[0].solved == ["perturbed_lstd", "my_lstd", "lsetd"]
+    assert e.results[0].solved == ["perturbed_lstd", "my_lstd", "lsetd"]
     e = st.evaluate(table, features=Identity(), learners=[*asked, "lstd"])
-    assert e.judged[0].solved == ["lstd", "perturbed_lstd", "my_lstd", "lsetd"]
+    assert e.results[0].solved == ["lstd", "perturbed_lstd", "my_lstd", "lsetd"]
     e = st.evaluate(tabular(0.3).log(1), learners=["drl:lam=1", "tdc", "lsetd"])
     assert e.recommended["pi"].learner == "drl"
     assert e.value_function("pi").learner == "lsetd"

@@ -125,11 +125,10 @@ def test_sparse_rows_give_what_dense_ones_give(
     for c in range(sparse.equations.sums.columns):
         one, other = (e.equations.sums.matrix(c, ONES) for e in (sparse, dense))
         np.testing.assert_allclose(one.toarray(), other, rtol=1e-9, atol=1e-9)
-    for t in (0, 1):
-        np.testing.assert_allclose(
-            sparse.curves[t].values, dense.curves[t].values, rtol=1e-6, atol=1e-8
-        )
-        a, b = (Solved().estimate(log, t) for log in (sparse, dense))
+    for target in (0, 1):
+        one, other = (found.curves[target].values for found in (sparse, dense))
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+        a, b = (Solved().estimate(found, target) for found in (sparse, dense))
         assert a.value == pytest.approx(b.value, rel=1e-6)
         assert a.stderr == pytest.approx(b.stderr, rel=1e-5)
 

@@ -15,7 +15,7 @@ from steadytd.evaluation.estimators.drl import GRID, Drl
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.follow import cluster
 from steadytd.evaluation.follow.local import LocalPasses, Work
-from steadytd.evaluation.passes import Plan
+from steadytd.evaluation.passes import Plan, first_pass
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division, Where
 from steadytd.evaluation.second_pass import gather
 from steadytd.evaluation.sums import TD, System
@@ -133,7 +133,6 @@ def slow_products(
 def counted_parts(patch: pytest.MonkeyPatch) -> list[Any]:
     """The parts of logs whose sums are computed from now on."""
     read: list[Any] = []
-    first_pass = cluster.first_pass
 
     def counted(part: Any, *rest: Any, **options: Any) -> Any:
         read.append(part)

@@ -258,7 +258,8 @@ class Gradient(RowSums):
             by_obs = np.zeros((len(probs), len(rows.obs)))
             by_obs[np.asarray(rows.action, dtype=np.int64), np.arange(n)] = weight
             ahead = -weight * rows.discount * probs[:, rows.row_next]
-            np.add.at(by_obs, (slice(None), rows.row_next), ahead)
+            for own, more in zip(by_obs, ahead, strict=True):
+                np.add.at(own, rows.row_next, more)
         self.sum_gradient = self.sum_gradient + (rows.X.T @ by_obs.T).T
 
 

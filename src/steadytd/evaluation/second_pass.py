@@ -167,7 +167,9 @@ def _gradients(
     found = {(e.behavior, Drl(1.0).label): Gradient(None, own, 1.0)}
     for t, some in estimators.items() if e.where == "start" else ():
         pair = e.solution(t)
-        for one in some if pair is not None else ():
+        if pair is None:
+            continue
+        for one in some:
             if isinstance(one, Drl) and one.lam:
                 found[t, one.label] = Gradient(t, pair, one.lam)
             elif isinstance(one, DrlQ):
