@@ -456,7 +456,7 @@ def test_quantiles_are_absent_where_episodes_do_not_overlap() -> None:
         features=Identity(), learners=["lstd"],
     )  # fmt: skip
     assert far.quantiles("pi").is_empty()
-    assert "at least 30 are wanted" in far.to_dict()["quantiles"][0]["text"]
+    assert "at least 30 are needed" in far.to_dict()["quantiles"][0]["text"]
     cut = st.evaluate(log_table(WORLD, episodes=900, length=3), features=Identity())
     said = cut.to_dict()["quantiles"][0]
     frame = cut.quantiles("pi")

@@ -63,9 +63,9 @@ class Checkpoint(NamedTuple):
         write_arrays(self.file, {**arrays, **marks})
 
     def load(self, contents: Iterable[str]) -> tuple[Arrays | None, int]:
-        """The arrays of the file; None if there is none, or it is damaged or not what is wanted.
+        """The arrays of the file; None if there is none, or it is damaged or does not belong here.
 
-        It is not if it belongs elsewhere or was made from other rows: then the second number is 1.
+        It does not if its identity is another, or its rows are: then the second number is 1.
         """
         try:
             with reading_arrays(self.file, "checkpoint") as archive:
