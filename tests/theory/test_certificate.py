@@ -51,7 +51,7 @@ def test_exact_fractions() -> None:
 
 def test_the_slowest_mode_does_not_tell_the_threshold() -> None:
     """-min Re eig(G^-1 A_0) is -0.01 on Baird's problem, far from 0.122: G does not commute."""
-    assert -st.certify("baird").pencil.modes.real.min() == as_printed("-0.01")
+    assert -st.certify("baird").pencil.eigen.values.real.min() == as_printed("-0.01")
 
 
 def test_the_pole_of_three_state() -> None:

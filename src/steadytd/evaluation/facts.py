@@ -261,9 +261,8 @@ def _selection(s: Selection, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
     """Of the selected estimate, as the rule has it."""
     chosen, failed = s.candidate, set(s.failures)
     least, largest = log.allowed
-    room = TINY * max((abs(x) for x in (least, largest) if math.isfinite(x)), default=0.0)
     endless = not chosen.weights.any() and chosen.cut > 0.0
-    half = s.sampling + s.bias + s.truncation
+    half = s.sampling + s.bias + s.truncation + TINY * abs(chosen.value)
     rare = math.nan
     if f.stated is None and not f.divided and chosen.effective > 0.0:
         rare = 1.0 - 0.05 ** (1.0 / chosen.effective)  # missing in one of twenty logs
@@ -278,7 +277,7 @@ def _selection(s: Selection, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
         "negative": s.negative,
         "correlation": _correlation(chosen.influence) if f.divided else None,
         "cut_share": 0.0 if f.divided else f.discount_left * f.truncated / max(f.episodes, 1),
-        "outside": float(not least - room <= chosen.value <= largest + room),
+        "outside": float(not least - half <= chosen.value <= largest + half),
         "value": chosen.value,
         "lowest": least,
         "highest": largest,
