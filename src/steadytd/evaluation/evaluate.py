@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.numbers import one_seed, whole
+from steadytd.base.numbers import count, duration, one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
@@ -59,6 +60,7 @@ PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
 BATCH_BYTES, FEWEST_ROWS = 32e6, 2048  # of a batch's features
 FIRST_LOOK = 4096  # rows
+WORTH_SAYING = 5.0  # seconds that are announced
 ENGINES = ("local", "dask")
 
 
@@ -142,6 +144,7 @@ def evaluate(
         from steadytd.evaluation.follow.cluster import ClusterPasses
 
         passes = ClusterPasses(work, progress, address, checkpoint)
+    announce(plan)
     passes.run()
     settings = {
         "discount": discount,
@@ -159,6 +162,24 @@ def evaluate(
     }
     check_stated(log, passes.first.ratios.extent, stated, plan.where == "start")
     return conclude(log, work, passes, second, stated, nothing_hidden, settings)
+
+
+def expected_seconds(rows: int, features: int, targets: int) -> float:
+    """About how long both passes take on one core: reading, and sums over pairs of features.
+
+    >>> round(expected_seconds(10_000_000, 17, 4)), round(expected_seconds(100_000, 301, 2))
+    (17, 10)
+    """
+    return rows * (1.2e-6 + 3.5e-10 * features**2 * (targets + 1))
+
+
+def announce(plan: Plan) -> None:
+    """Say beforehand how long a large log takes, where a person watches."""
+    rows, d, targets = plan.division.rows, plan.features.n_features, len(plan.targets)
+    seconds = expected_seconds(rows, d, targets)
+    if seconds > WORTH_SAYING and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        size = f"{count(rows, 'row')}, {count(d, 'feature')}, {count(targets, 'target')}"
+        print(f"{size}: about {duration(seconds)} of processor time", file=sys.stderr)
 
 
 def _in_batches(log: Log, features: FeatureMap) -> Log:

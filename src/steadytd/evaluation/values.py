@@ -148,11 +148,6 @@ class TargetValues:
         return self.basic[REFERENCE]
 
     @property
-    def doubly_robust(self) -> tuple[float, Interval]:
-        """The same of what does not rest on the features."""
-        return self.basic[DOUBLY_ROBUST]
-
-    @property
     def solved(self) -> list[str]:
         """The solved learners whose numbers are the usual or automatic ones, the best first.
 
