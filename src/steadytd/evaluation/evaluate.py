@@ -16,7 +16,7 @@ from steadytd.base.numbers import count, duration, one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.behavior.opened import check_hidden, opened
+from steadytd.evaluation.behavior import check_hidden, opened
 from steadytd.evaluation.checks import findings
 from steadytd.evaluation.decide import Comparing, LoggedValue, Side, compared
 from steadytd.evaluation.estimators import OWN, ActionEstimator
@@ -42,7 +42,7 @@ from steadytd.evaluation.result import Evaluation, recommend
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division
 from steadytd.evaluation.rule import sampling_error, select
 from steadytd.evaluation.second_pass import gather, joined, second_curves
-from steadytd.evaluation.stability import Resampled, assess, path, path_rows
+from steadytd.evaluation.stability import EtaPath, assess, path_rows
 from steadytd.evaluation.sums import TD
 from steadytd.evaluation.values import lines, table, wanted
 from steadytd.evaluation.visits import visits
@@ -265,11 +265,10 @@ def conclude(
     """Solve the equations, make the second pass, and draw conclusions from both."""
     plan, first = work.plan, passes.first
     e, targets = first.equations(plan), range(len(plan.targets))
-    drawn = Resampled.of(e, plan.seed)
     ended: dict[int, list[Followed]] = {t: [] for t in targets}
     for one in passes.online:
         ended[one.target].append(one)
-    stabilities = [assess(e, t, plan.targets[t], drawn) for t in targets]
+    stabilities = [assess(e, t, plan.targets[t], plan.seed) for t in targets]
     asked = {t: lines(e, plan, t, work.asked, ended[t], stabilities[t]) for t in targets}
     estimators = {t: wanted(asked[t], plan.where == "start") for t in targets}
     whole = gather(plan, first, e, estimators, passes.sweep)
@@ -316,7 +315,7 @@ def conclude(
         behavior=LoggedValue(valued.value, valued.value - reach, valued.value + reach),
         sides=sides,
         data=data,
-        paths=partial(path_rows, [path(e, t, stabilities[t]) for t in targets]),
+        paths=partial(path_rows, [EtaPath.of(e, t, stabilities[t]) for t in targets]),
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
         probabilities=Probabilities(calibrated, sensitivities, spreads),

@@ -259,7 +259,7 @@ class Cure:
         return rates_of(self.system(a).M, self.sizes).values
 
     def largest_alpha(self, a: float) -> float:
-        """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2."""
+        """Below this constant step size the mean update contracts: `min 2 Re(l) / |l|^2`."""
         if not self.stable(a):
             return 0.0
         every = 1 if self.learner is None else self.learner(a).every
