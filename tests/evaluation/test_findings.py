@@ -182,14 +182,14 @@ CASES: dict[str, Callable[[], Case]] = {
     )
 }  # fmt: skip
 FOLLOW = {  # warnings that are true of the same log
-    "probabilities_off": {"ratios_off", "low_overlap"},
-    "ratios_off": {"low_overlap", "probabilities_off", "beyond_log", "actions_unseen"},
-    "low_overlap": {"ratios_off", "beyond_log", "no_value"},
-    "actions_unseen": {"ratios_off", "low_overlap"},
-    "no_variation": {"low_overlap"},
+    "probabilities_off": {"ratios_off", "low_overlap", "weights_off"},
+    "ratios_off": {"weights_off", "probabilities_off", "beyond_log", "actions_unseen"},
+    "low_overlap": {"ratios_off", "beyond_log", "no_value", "weights_off"},
+    "actions_unseen": {"ratios_off", "weights_off"},
+    "no_variation": {"weights_off"},
     "no_end": {"few_episodes", "no_value", "value_range", "beyond_log"},
-    "few_episodes": {"low_overlap", "stretches_alike"},
-    "td_unstable": {"low_overlap", "ratios_off", "stretches_alike", "beyond_log"},
+    "few_episodes": {"low_overlap", "weights_off", "stretches_alike"},
+    "td_unstable": {"low_overlap", "weights_off", "ratios_off", "stretches_alike", "beyond_log"},
     "continuing_log": {"stretches_alike"},
     "truncated_returns": {"cut_off"},
 }
@@ -250,7 +250,7 @@ def test_the_codes_without_a_case_are_known() -> None:
     """They are tested where their numbers are made: see the names of the tests."""
     elsewhere = {
         "no_support",  # files with such rows are refused: tests/logs
-        "no_value", "bias_unchecked", "beyond_log", "stretches_alike",  # test_rule
+        "no_value", "weights_off", "bias_unchecked", "beyond_log", "stretches_alike",  # test_rule
         "value_range", "features_poor", "bias_dominates", "learners_disagree", "sensitivity",
         "next_probs_missing", "no_interval", "not_settled", "actions_missing",
     }  # fmt: skip

@@ -122,9 +122,15 @@ CHECKS = (
     ),
     Check(
         "target", "low_overlap", "warning", "supported", "below", 1,
-        "Too little of the log is like the target: {effective:.3g} effective units, mean weight "
-        "{mean_weight:.3g} instead of 1.",
+        "Too little of the log is like the target: {effective:.3g} effective units, at least 60 "
+        "are needed.",
         "Log a policy closer to it.",
+    ),
+    Check(
+        "target", "weights_off", "warning", "weights_off", "above", 0,
+        "The mean weight of an episode is {mean_weight:.3g}; it should be 1 within 2.5 standard "
+        "errors.",
+        "Collect more data, or use other features.",
     ),
     Check(
         "target", "bias_unchecked", "warning", "unchecked", "above", 0,
