@@ -16,10 +16,9 @@ from steadytd.evaluation.estimators.solved import Mis, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import mean_of, resampled
 from steadytd.evaluation.stability import (
-    Resampled,
-    _first_order,
     assess,
     automatic_ratio,
+    first_order,
     pencil,
     stable,
     thresholds,
@@ -160,13 +159,13 @@ def test_a_log_reproduces_the_certificate(name: str) -> None:
         apart = (found_sums - matrix * rows[:, None, None]) / rows.mean()
         error = apart.std(axis=0, ddof=1) / np.sqrt(len(rows))
         assert (np.abs(apart.mean(axis=0)) <= 5.0 * error + 1e-12).all()
-    found = assess(e, 0, "pi", Resampled.of(e, 1))
+    found = assess(e, 0, "pi", 1)
     certificate = st.certify(p)
     assert found.td_stable == certificate.td_stable
     assert found.eta_pd_lo <= certificate.eta_pd <= found.eta_pd_hi
     assert found.eta_pd_hi - found.eta_pd_lo < 0.2
     assert found.eta > found.eta_pd_hi
-    assert automatic_ratio(pencil(e, 0), found.eta_pd_hi) >= 2.0 * found.eta_pd_hi
+    assert automatic_ratio(found.eta_pd_hi) >= 2.0 * found.eta_pd_hi
 
 
 def test_thresholds_of_many_pairs() -> None:
@@ -192,7 +191,7 @@ def test_stability_without_eigenvalues_is_that_of_the_eigenvalues() -> None:
     A[::2] += rng.normal(size=(1500, 2, 2))
     A[:50] = np.array([[0.0, 1.0], [-1.0, 0.0]]) + rng.choice([0.0, 1e-11, 1e-9], (50, 1, 1))
     G = np.stack([m @ m.T + 0.1 * np.eye(2) for m in rng.normal(size=(3000, 2, 2))])
-    found = stable(A, thresholds(A, G), np.linalg.eigvalsh(G)[:, 0])
+    found = stable(A, thresholds(A, G))
     plain = np.linalg.eigvals(A).real.min(axis=1) > 1e-12 * np.abs(A).max(axis=(1, 2))  # rounding
     assert (found == plain).all() and 0.2 < plain.mean() < 0.9
     definite = thresholds(A, G) < 0.0
@@ -203,8 +202,8 @@ def test_first_order_interval_of_the_threshold_agrees_with_the_resampled_one() -
     p = st.problem("baird")
     log = open_log(log_table(p, episodes=400, length=60, seed=4), discount=None)
     e = evidence_of(log, where="states").equations
-    drawn = assess(e, 0, "pi", Resampled.of(e, 1))
-    quick = _first_order(e, 0, pencil(e, 0))
+    drawn = assess(e, 0, "pi", 1)
+    quick = first_order(e, 0, pencil(e, 0))
     assert e.rank == 7
     assert quick.width == pytest.approx(drawn.eta_pd_hi - drawn.eta_pd_lo, rel=0.4)
     assert (quick.lo + quick.hi) / 2.0 == pytest.approx(drawn.eta_pd)

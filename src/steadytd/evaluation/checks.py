@@ -152,7 +152,7 @@ CHECKS = (
     ),
     Check(
         "target", "value_range", "warning", "outside", "above", 0,
-        "The value {value:.4g} and its whole interval are impossible: rewards allow {lowest:.4g} to "
+        "The value {value:.4g} and its interval are impossible: rewards allow {lowest:.4g} to "
         "{highest:.4g}.",
         "Use other features, and check the ratios.",
     ),

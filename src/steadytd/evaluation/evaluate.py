@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from steadytd.base.errors import InputError, unknown
-from steadytd.base.numbers import one_seed, whole
+from steadytd.base.numbers import count, duration, one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
@@ -41,7 +42,7 @@ from steadytd.evaluation.result import Evaluation, recommend
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division
 from steadytd.evaluation.rule import sampling_error, select
 from steadytd.evaluation.second_pass import gather, joined, second_curves
-from steadytd.evaluation.stability import Resampled, assess, path, path_rows
+from steadytd.evaluation.stability import EtaPath, assess, path_rows
 from steadytd.evaluation.sums import TD
 from steadytd.evaluation.values import lines, table, wanted
 from steadytd.evaluation.visits import visits
@@ -59,6 +60,7 @@ PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
 BATCH_BYTES, FEWEST_ROWS = 32e6, 2048  # of a batch's features
 FIRST_LOOK = 4096  # rows
+WORTH_SAYING = 5.0  # seconds that are announced
 ENGINES = ("local", "dask")
 
 
@@ -142,6 +144,7 @@ def evaluate(
         from steadytd.evaluation.follow.cluster import ClusterPasses
 
         passes = ClusterPasses(work, progress, address, checkpoint)
+    announce(plan)
     passes.run()
     settings = {
         "discount": discount,
@@ -159,6 +162,24 @@ def evaluate(
     }
     check_stated(log, passes.first.ratios.extent, stated, plan.where == "start")
     return conclude(log, work, passes, second, stated, nothing_hidden, settings)
+
+
+def expected_seconds(rows: int, features: int, targets: int) -> float:
+    """About how long both passes take on one core: reading, and sums over pairs of features.
+
+    >>> round(expected_seconds(10_000_000, 17, 4)), round(expected_seconds(100_000, 301, 2))
+    (17, 10)
+    """
+    return rows * (1.2e-6 + 3.5e-10 * features**2 * (targets + 1))
+
+
+def announce(plan: Plan) -> None:
+    """Say beforehand how long a large log takes, where a person watches."""
+    rows, d, targets = plan.division.rows, plan.features.n_features, len(plan.targets)
+    seconds = expected_seconds(rows, d, targets)
+    if seconds > WORTH_SAYING and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        size = f"{count(rows, 'row')}, {count(d, 'feature')}, {count(targets, 'target')}"
+        print(f"{size}: about {duration(seconds)} of processor time", file=sys.stderr)
 
 
 def _in_batches(log: Log, features: FeatureMap) -> Log:
@@ -244,11 +265,10 @@ def conclude(
     """Solve the equations, make the second pass, and draw conclusions from both."""
     plan, first = work.plan, passes.first
     e, targets = first.equations(plan), range(len(plan.targets))
-    drawn = Resampled.of(e, plan.seed)
     ended: dict[int, list[Followed]] = {t: [] for t in targets}
     for one in passes.online:
         ended[one.target].append(one)
-    stabilities = [assess(e, t, plan.targets[t], drawn) for t in targets]
+    stabilities = [assess(e, t, plan.targets[t], plan.seed) for t in targets]
     asked = {t: lines(e, plan, t, work.asked, ended[t], stabilities[t]) for t in targets}
     estimators = {t: wanted(asked[t], plan.where == "start") for t in targets}
     whole = gather(plan, first, e, estimators, passes.sweep)
@@ -295,7 +315,7 @@ def conclude(
         behavior=LoggedValue(valued.value, valued.value - reach, valued.value + reach),
         sides=sides,
         data=data,
-        paths=partial(path_rows, [path(e, t, stabilities[t]) for t in targets]),
+        paths=partial(path_rows, [EtaPath.of(e, t, stabilities[t]) for t in targets]),
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
         probabilities=Probabilities(calibrated, sensitivities, spreads),

@@ -94,11 +94,6 @@ class Estimate:
         """The sum of the masses, in truth 1 less at most what is cut off."""
         return float("nan") if self.masses is None else float(self.masses.sum())
 
-    @property
-    def effective_masses(self) -> float:
-        """(sum m)^2 / sum m^2 of the masses m: how many units decide the value."""
-        return float("nan") if self.masses is None else effective_number(self.masses)
-
 
 def nothing(units: int) -> Estimate:
     """No estimate."""

@@ -289,6 +289,11 @@ class Evaluation(Displayable):
         return self._places[target]
 
     @property
+    def features_reason(self) -> str:
+        """Which features were used, and why."""
+        return str(self.settings["features_reason"])
+
+    @property
     def assumptions(self) -> list[str]:
         """What no log can show, and the answer takes for granted."""
         units = (
@@ -313,8 +318,7 @@ class Evaluation(Displayable):
             "The interval of drl adds sampling error, bias of the features and truncation.",
             "Intervals of all other learners cover sampling error alone.",
             "The interval of an online learner is that of its fixed point on this log.",
-            f"Features: {self.settings['features_reason']}; checked by "
-            f"{self.settings['second_features']}.",
+            f"Features: {self.features_reason}; checked by {self.settings['second_features']}.",
         ]
         if f.stated is not None:
             found.append("Intervals include rare outcomes within the stated range of rewards.")

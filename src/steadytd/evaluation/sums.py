@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from steadytd.base.arrays import Bools, Floats, Longs
+from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
 from steadytd.base.jit import compiled
 from steadytd.base.numbers import count
@@ -579,8 +579,3 @@ def independent(G: Floats) -> Longs:
     inner = G[np.ix_(seen, seen)] / np.outer(scale[seen], scale[seen])
     _, order, rank, _ = lapack.dpstrf(inner, tol=RANK)
     return np.sort(seen[order[:rank] - 1])
-
-
-def mask(groups: Bools) -> Floats:
-    """How often each group counts: once or not at all."""
-    return groups.astype(np.float64)

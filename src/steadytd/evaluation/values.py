@@ -33,7 +33,7 @@ from steadytd.evaluation.passes import Plan
 from steadytd.evaluation.requests import Kind, Request
 from steadytd.evaluation.rows import GROUPS
 from steadytd.evaluation.rule import Selection
-from steadytd.evaluation.stability import EIGENVALUE_RANK, Stability, dense_pencil
+from steadytd.evaluation.stability import EIGENVALUE_RANK, Stability, pencil
 
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
 REFERENCE, SELECTED, DOUBLY_ROBUST = Solved.name, Drl.name, Drl(1.0).label
@@ -148,11 +148,6 @@ class TargetValues:
         return self.basic[REFERENCE]
 
     @property
-    def doubly_robust(self) -> tuple[float, Interval]:
-        """The same of what does not rest on the features."""
-        return self.basic[DOUBLY_ROBUST]
-
-    @property
     def solved(self) -> list[str]:
         """The solved learners whose numbers are the usual or automatic ones, the best first.
 
@@ -245,7 +240,7 @@ def _stable(
     M = mean_matrix(learner, one.fixed_point.decays)
     if M is None:
         return None
-    p = dense_pencil(e, target)
+    p = pencil(e, target)
     A = e.sums.matrix(e.sums.column(target, form.system), np.ones(GROUPS))
     return M.stable(p.Q.T @ A @ p.Q / float(e.rows.sum()), p.G)
 

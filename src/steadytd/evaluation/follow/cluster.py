@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,38 +52,41 @@ from steadytd.logs.log import Log
 Arrays = dict[str, NDArray[Any]]
 
 
+class Result(NamedTuple):
+    """The arrays that a task has made, hashes of the rows behind them, and outdated checkpoints."""
+
+    arrays: Arrays
+    contents: list[str]
+    stale: int = 0
+
+
 class Checkpoint(NamedTuple):
     """Where a result is saved, and all that decides it but for the rows of the log."""
 
     file: Path
     identity: str
 
-    def save(self, arrays: Arrays, contents: Sequence[str]) -> None:
-        """Write the arrays of a result, made from rows with these hashes."""
-        marks = {"identity": np.array(self.identity), "contents": np.array(contents)}
-        write_arrays(self.file, {**arrays, **marks})
+    def result(self, contents: Callable[[], list[str]], make: Callable[[], Result]) -> Result:
+        """What the file holds if it is whole, has this identity and is of rows with these hashes.
 
-    def load(self, contents: Iterable[str]) -> tuple[Arrays | None, int]:
-        """The arrays of the file; None if there is none, or it is damaged or not what is wanted.
-
-        It is not if it belongs elsewhere or was made from other rows: then the second number is 1.
+        Otherwise the result is made and saved. A file that is whole, but of others, is outdated.
         """
-        try:
-            with reading_arrays(self.file, "checkpoint") as archive:
-                found = dict(archive)
-            identity, made_from = str(found.pop("identity")), found.pop("contents").tolist()
-        except Exception:
-            return None, 0
-        same = identity == self.identity and made_from == list(contents)
-        return (found, 0) if same else (None, 1)
-
-
-class PartResult(NamedTuple):
-    """The arrays that a pass makes of a part, the hash of its rows, and outdated checkpoints."""
-
-    arrays: Arrays
-    contents: str
-    stale: int
+        stale = 0
+        if self.file.exists():
+            found = contents()
+            try:
+                with reading_arrays(self.file, "checkpoint") as archive:
+                    arrays = dict(archive)
+                made_from = str(arrays.pop("identity")), arrays.pop("contents").tolist()
+            except Exception:  # damaged in whatever way
+                made_from = None
+            if made_from == (self.identity, found):
+                return Result(arrays, found)
+            stale = int(made_from is not None)
+        made = make()
+        marks = {"identity": np.array(self.identity), "contents": np.array(made.contents)}
+        write_arrays(self.file, {**made.arrays, **marks})
+        return made._replace(stale=stale)
 
 
 def code() -> str:
@@ -106,8 +110,7 @@ class ClusterPasses:
         self._directory = None if self.checkpoint is None else output_directory(self.checkpoint)
         parts = [replace(part, hashing=self._directory is not None) for part in self.work.parts]
         self.work = replace(self.work, parts=parts)
-        self._reads = [part.reads() for part in parts]
-        self._contents: list[str] = []
+        self._contents: list[list[str]] = []
         self._done, self._lock = count(1), threading.Lock()
         self._rounds = 2 * len(parts) + bool(self.work.online)
 
@@ -141,9 +144,9 @@ class ClusterPasses:
             if stop.is_set():
                 raise InterruptedError("the evaluation was stopped.")
 
-        place = self._place("online", self.work.online, self._reads) if self.work.online else None
+        place = self._place("online", self.work.online, [part.reads() for part in parts])
         tasks = [
-            (replace(part), plan, self._place(f"part-{i:05d}", self._reads[i]))
+            (replace(part), plan, self._place(f"part-{i:05d}", part.reads()))
             for i, part in enumerate(parts)
         ]  # copies of the parts: who reads one writes to it
         with ThreadPoolExecutor(1) as pool:
@@ -156,11 +159,13 @@ class ClusterPasses:
                 raise
         if self.work.online:
             self._report()
-        self.first = FirstPass.of(plan, parts[0].n_obs)
-        for i, one in enumerate(found):
+
+        def restored(one: Result) -> FirstPass:
             made = FirstPass.of(plan, parts[0].n_obs)
             made.restore(one.arrays)
-            self.first = made if i == 0 else self.first.merged(made)
+            return made
+
+        self.first = reduce(FirstPass.merged, map(restored, found))
         if not self.first.ratios.n_rows:
             raise InputError("the log has no row that can be learned from.")
         self._contents = [one.contents for one in found]
@@ -173,7 +178,7 @@ class ClusterPasses:
         asked = [(type(one).__name__, vars(one)) for one in programs] if self._directory else []
         tasks = [
             (replace(part, hashing=False), plan, list(programs), units,
-             self._place(f"scores-{i:05d}", self._reads[i], units, asked), self._contents[i])
+             self._place(f"scores-{i:05d}", part.reads(), units, asked), self._contents[i])
             for i, part in enumerate(self.work.parts)
         ]  # fmt: skip
         found = self._spread(scores_of_part, tasks)
@@ -181,12 +186,12 @@ class ClusterPasses:
             merge_sums(programs, one.arrays)
         self._warn(sum(one.stale for one in found))
 
-    def _spread(self, task: Callable[..., PartResult], tasks: list[Any]) -> list[PartResult]:
+    def _spread(self, task: Callable[..., Result], tasks: list[Any]) -> list[Result]:
         """The results of all parts, in their order."""
         if self.address is None:
             import dask
 
-            def reported(*args: Any) -> PartResult:
+            def reported(*args: Any) -> Result:
                 result = task(*args)
                 self._report()
                 return result
@@ -214,7 +219,7 @@ class ClusterPasses:
 
 
 @single_threaded
-def remote(wanted_code: str, task: Callable[..., PartResult], *args: Any) -> PartResult:
+def remote(wanted_code: str, task: Callable[..., Result], *args: Any) -> Result:
     """A task on a worker: the same code, and one BLAS thread, as everywhere else."""
     if code() != wanted_code:
         raise InputError(
@@ -224,19 +229,14 @@ def remote(wanted_code: str, task: Callable[..., PartResult], *args: Any) -> Par
     return task(*args)
 
 
-def first_of_part(part: Log, plan: Plan, place: Checkpoint | None) -> PartResult:
-    """The first pass of a part: from its checkpoint if that is whole and right, else the log."""
-    stale = 0
-    if place is not None and place.file.exists():
-        contents = part.read_contents(wanted(part))
-        old, stale = place.load([contents])
-        if old is not None:
-            return PartResult(old, contents, 0)
-    arrays = first_pass(part, plan, keep=False).arrays()
-    contents = part.contents or ""
-    if place is not None:
-        place.save(arrays, [contents])
-    return PartResult(arrays, contents, stale)
+def first_of_part(part: Log, plan: Plan, place: Checkpoint | None) -> Result:
+    """The first pass of a part, from its checkpoint or from the log."""
+
+    def make() -> Result:
+        arrays = first_pass(part, plan, keep=False).arrays()
+        return Result(arrays, [part.contents or ""])
+
+    return make() if place is None else place.result(lambda: [read_contents(part)], make)
 
 
 def scores_of_part(
@@ -245,43 +245,43 @@ def scores_of_part(
     programs: Sequence[RowSums],
     units: Units,
     place: Checkpoint | None,
-    contents: str,
-) -> PartResult:
+    contents: list[str],
+) -> Result:
     """The second pass of a part, likewise; `contents` is what the first pass has read."""
-    stale = 0
-    if place is not None:
-        old, stale = place.load([contents])
-        if old is not None:
-            return PartResult(old, contents, 0)
-    arrays = part_sums(read_tables(part, plan), programs, units)
-    if place is not None:
-        place.save(arrays, [contents])
-    return PartResult(arrays, contents, stale)
+
+    def make() -> Result:
+        return Result(part_sums(read_tables(part, plan), programs, units), contents)
+
+    return make() if place is None else place.result(lambda: contents, make)
 
 
 def online_outcomes(
     work: Work, place: Checkpoint | None, go_on: Callable[[], None]
 ) -> tuple[list[Followed], int]:
-    """Where the online learners end, likewise; and how many checkpoints were not wanted.
+    """Where the online learners end, likewise; and how many checkpoints were outdated.
 
     `go_on` is called again and again, and raises an error if all is to be stopped.
     """
-
-    def contents() -> Iterator[str]:
-        for part in work.parts:
-            go_on()
-            yield part.read_contents(wanted(part))
-
     if not work.online:
         return [], 0
-    stale = 0
-    if place is not None and place.file.exists():
-        old, stale = place.load(contents())
-        if old is not None:
-            followers = first_followers(work)
-            followers.restore(old)
-            return followers.outcomes(), 0
-    followers = follow_online(work, go_on)
-    if place is not None:
-        place.save(dict(followers.state), [part.contents or "" for part in work.parts])
-    return followers.outcomes(), stale
+    followers = first_followers(work)
+
+    def contents() -> list[str]:
+        found = []
+        for part in work.parts:
+            go_on()
+            found.append(read_contents(part))
+        return found
+
+    def make() -> Result:
+        follow_online(work, followers, go_on)
+        return Result(followers.state, [part.contents or "" for part in work.parts])
+
+    result = make() if place is None else place.result(contents, make)
+    followers.restore(result.arrays)
+    return followers.outcomes(), result.stale
+
+
+def read_contents(part: Log) -> str:
+    """A hash of the rows of a part, as the first pass reads them."""
+    return part.read_contents(wanted(part))

@@ -106,16 +106,15 @@ class LocalPasses:
             self.progress(min(self._done // 2, total), total)
 
 
-def follow_online(work: Work, go_on: Callable[[], None]) -> Followers:
-    """The online learners at the end of the log, without the sums: the same bits."""
-    followers, features = first_followers(work), work.plan.features
+def follow_online(work: Work, followers: Followers, go_on: Callable[[], None]) -> None:
+    """Lead the online learners to the end of the log, without the sums: the same bits."""
+    features = work.plan.features
     for part in work.parts:
         for batch in read(part):
             table = Table.of(batch, features_of(batch.obs, features), is_sparse(features))
             for advance in followers.works(table, batch, shares=1):
                 advance()
             go_on()
-    return followers
 
 
 def first_followers(work: Work) -> Followers:

@@ -17,7 +17,7 @@ from steadytd.evaluation.equations import Equations
 from steadytd.evaluation.passes import Plan, sums_of
 from steadytd.evaluation.requests import Request
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division, tables
-from steadytd.evaluation.stability import Resampled, Stability, assess
+from steadytd.evaluation.stability import Stability, assess
 from steadytd.evaluation.sums import LARGEST, TD
 from steadytd.logs.log import LogBatch
 
@@ -56,8 +56,7 @@ def _stability(batch: LogBatch, plan: Plan, seed: int) -> Iterator[Stability]:
     ]
     sums, counts = sums_of(rows, plan.new_sums(plan.features, (TD,)))
     e = Equations(sums, counts, "states", division)
-    drawn = Resampled.of(e, seed)
-    return (assess(e, t, name, drawn) for t, name in enumerate(plan.targets))
+    return (assess(e, t, name, seed) for t, name in enumerate(plan.targets))
 
 
 def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> float:
