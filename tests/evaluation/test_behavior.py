@@ -14,7 +14,6 @@ import pytest
 from numpy.typing import NDArray
 
 from steadytd import InputError
-from steadytd.base.random import dealt
 from steadytd.evaluation.behavior import (
     EstimatedLog,
     Frequencies,
@@ -307,16 +306,6 @@ def test_small_probabilities_count_by_their_ratio() -> None:
     predicted = np.repeat([[0.99, 0.01]], 100_000, axis=0)
     c = calibrate(predicted, np.repeat([0, 1], [97_000, 3_000]), 1e-3)
     assert not c.calibrated and c.calibration_error == pytest.approx(0.02)
-
-
-def test_folds_are_even_and_depend_on_the_seed() -> None:
-    units = np.arange(10_000)
-    fold = dealt(units, 5, 0)
-    counts = np.bincount(fold, minlength=5)
-    assert counts.min() > 2000 - 5 * 40 and counts.max() < 2000 + 5 * 40  # binomial: 40 each
-    other = dealt(units, 5, 1)
-    assert abs((fold == other).mean() - 0.2) < 0.02
-    np.testing.assert_array_equal(dealt(units[100:], 5, 0), fold[100:])
 
 
 @pytest.mark.parametrize(

@@ -288,15 +288,15 @@ def test_one_step_ranges_are_those_of_a_linear_program(seed: int) -> None:
     rng = np.random.default_rng(seed)
     G, W = rng.normal(size=12), rng.gamma(1.0, size=12)
     p = W / W.sum()
-    value = sensitivity.BySorting(G, W)
+    value = sensitivity.SortedReturns(G, W)
     for Lambda in (1.0, 1.3, 2.0, 10.0):
         for upper, sign in ((False, 1.0), (True, -1.0)):
             best = linprog(sign * p * G, A_eq=[p], b_eq=[1.0], bounds=(1.0 / Lambda, Lambda))
             assert value(Lambda, upper) == pytest.approx(sign * float(best.fun or 0.0))
     apart = float(p @ G) - float(np.quantile(G, 0.2))
-    Lambda = sensitivity.turning(value, apart)
+    Lambda = sensitivity.turning_point(value, apart)
     assert value(Lambda, False) == pytest.approx(np.quantile(G, 0.2), abs=0.01)  # sharp: it turns
-    never = sensitivity.turning(value, float(p @ G) - G.min() + 0.1)
+    never = sensitivity.turning_point(value, float(p @ G) - G.min() + 0.1)
     assert never == np.inf
 
 
@@ -355,7 +355,7 @@ def test_values_of_all_allowed_ratios_lie_within_the_bound(seed: int) -> None:
     """Ratios xi rho with xi of every transition within Lambda, and mean 1 in every state."""
     rows, mu, P, pi, r = world_rows(seed)
     rng = np.random.default_rng(seed + 9)
-    value, Lambda = sensitivity.ByFeatures(rows), 1.5
+    value, Lambda = sensitivity.RobustEquations(rows), 1.5
     lo, hi = value(Lambda, False), value(Lambda, True)
     joint = (mu * (pi / mu))[:, :, None] * P  # of action and next state, times rho
     exact = np.linalg.solve(np.eye(3) - 0.8 * joint.sum(axis=1), (joint * r).sum(axis=(1, 2)))
@@ -373,7 +373,7 @@ def test_values_of_all_allowed_ratios_lie_within_the_bound(seed: int) -> None:
     assert len(met) > 100 and lo <= min(met) and max(met) <= hi
     assert max(met) - min(met) > 0.1 * (hi - lo)
     apart = float(rows.start @ exact) - min(met)  # ratios within Lambda can turn this decision
-    assert 1.0 < sensitivity.turning(value, apart) <= Lambda
+    assert 1.0 < sensitivity.turning_point(value, apart) <= Lambda
 
 
 def test_sensitivity_of_a_log() -> None:
@@ -456,7 +456,7 @@ def test_quantiles_are_absent_where_episodes_do_not_overlap() -> None:
         features=Identity(), learners=["lstd"],
     )  # fmt: skip
     assert far.quantiles("pi").is_empty()
-    assert "at least 30 are needed" in far.to_dict()["quantiles"][0]["text"]
+    assert "ratios is 0.35 instead of 1" in far.to_dict()["quantiles"][0]["text"]
     cut = st.evaluate(log_table(WORLD, episodes=900, length=3), features=Identity())
     said = cut.to_dict()["quantiles"][0]
     frame = cut.quantiles("pi")

@@ -9,7 +9,7 @@ from steadytd.evaluation.decide import Decision
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.facts import LogFacts
 from steadytd.evaluation.quantiles import Spreads, spreads
-from steadytd.evaluation.sensitivity import Question, Sensitivity, answer, ranges, rows_of
+from steadytd.evaluation.sensitivity import Sensitivity, extremes, rows_of, sensitivity
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def examine(
     """Sensitivity of the decision about one target of this value, and spread of its returns."""
     e, outcomes = log.equations, log.first.sample.outcomes
     rows = rows_of(log.sampled, e.kept, e.start_mean, target)
-    found, sharp = ranges(outcomes, target, rows)
-    question = Question(d.target, value, value - d.difference, d.decision != "undecided")
-    said = answer(question, found, sharp and not f.continuing, len(rows.reward))
-    return said, spreads(outcomes, target, d.target, f.continuing)
+    extreme, sharp = extremes(outcomes, target, rows)
+    decided, sharp = d.decision != "undecided", sharp and not f.continuing
+    found = sensitivity(d.target, value, d.difference, decided, extreme, sharp)
+    return found, spreads(outcomes, target, d.target, f.continuing)

@@ -1,4 +1,4 @@
-"""What the return of a target is worth beyond its mean: quantiles, and the mean of the worst.
+"""The distribution of a target's return: quantiles, and the mean of the worst returns.
 
 With W_e the product of an episode's ratios and G_e its return,
 
@@ -27,15 +27,15 @@ from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 0.1  # the share of returns that CVaR is the mean of
-EFFECTIVE = 30.0  # episodes of the target's own that the log has to be worth
-LEAST_PRODUCT = 0.6  # mean product of an episode's ratios (it should be 1)
-IN_TAIL = 5.0  # of those, beyond the quantile: by their share, and by their own weights
+EFFECTIVE = 30.0  # effective number of episodes, at least
+LEAST_PRODUCT = 0.6  # mean product of an episode's ratios (it should be 1), at least
+IN_TAIL = 5.0  # effective number of episodes beyond a quantile, at least
 
 
 class ReturnLevel(NamedTuple):
     """One row: a quantile (`what` "quantile") or "cvar", with a 95 % interval.
 
-    NaN where too few episodes lie beyond: then the log cannot say.
+    NaN where too few episodes lie beyond it.
     """
 
     what: str
@@ -46,7 +46,7 @@ class ReturnLevel(NamedTuple):
 
 
 class Spreads(NamedTuple):
-    """The distribution of one target's return; no rows, and the reason, where it cannot be told."""
+    """The distribution of one target's return; without rows, `text` gives the reason."""
 
     target: str
     rows: tuple[ReturnLevel, ...]
@@ -60,31 +60,34 @@ def spreads(outcomes: Floats, target: int, name: str, continuing: bool) -> Sprea
     """Quantiles and CVaR by weighted episodes, where enough of them are like the target's."""
     G, W = outcomes[:, RETURN], outcomes[:, PRODUCTS + target]
     n, cut = len(G), int((outcomes[:, LEFT] > 0.0).sum())
-    squares = float(W @ W)
-    effective = float(W.sum() ** 2 / squares) if squares > 0.0 else 0.0
-    mean = float(W.mean()) if n else 0.0
-    reason = ""
-    if continuing:
-        reason = "values are means over all logged states: no episodes, no returns"
-    elif effective < EFFECTIVE or mean < LEAST_PRODUCT:
-        reason = (
-            f"the {n} logged episodes are worth {effective:.3g} episodes of the target policy "
-            f"(at least {EFFECTIVE:.0f} are needed), and the mean product of their ratios is "
-            f"{mean:.2g} (it should be 1; at least {LEAST_PRODUCT:g} is needed)"
-        )
-    if reason:
-        return Spreads(name, (), n, effective, cut, f"not known: {reason}.")
-    order = np.argsort(G, kind="stable")
-    made = WeightedReturns.of(G[order], W[order] / W.sum())
-    rows = [_quantile(made, p, effective) for p in LEVELS]
-    return Spreads(name, (*rows, _cvar(made, effective)), n, effective, cut, _text(n, cut))
-
-
-def _text(n: int, cut: int) -> str:
-    said = f"by the returns of {n} episodes, weighted with the products of their ratios"
+    effective, mean = effective_number(W), float(W.mean()) if n else 0.0
+    text = _unknown(n, effective, mean, continuing)
+    if text:
+        return Spreads(name, (), n, effective, cut, text)
+    text = f"from the returns of {n} episodes, weighted by the products of their ratios"
     if cut:
-        said += f"; {cut} of them were cut off, and their returns end there"
-    return f"{said}."
+        text += f"; {cut} of them were cut off, and their returns end there"
+    order = np.argsort(G, kind="stable")
+    returns = WeightedReturns.of(G[order], W[order] / W.sum())
+    rows = [_quantile(returns, p, effective) for p in LEVELS]
+    return Spreads(name, (*rows, _cvar(returns, effective)), n, effective, cut, f"{text}.")
+
+
+def _unknown(n: int, effective: float, mean: float, continuing: bool) -> str:
+    """Why the distribution is not known; empty if it is."""
+    if continuing:
+        return "not known: values are means over all logged states, so there are no returns."
+    if effective < EFFECTIVE:
+        return (
+            f"not known: {n} episodes are worth {effective:.3g} of the target's own; at least "
+            f"{EFFECTIVE:.0f} are needed."
+        )
+    if mean < LEAST_PRODUCT:
+        return (
+            f"not known: the mean product of an episode's ratios is {mean:.2g} instead of 1; at "
+            f"least {LEAST_PRODUCT:g} is needed."
+        )
+    return ""
 
 
 class WeightedReturns(NamedTuple):
@@ -109,22 +112,22 @@ class WeightedReturns(NamedTuple):
         return float(self.G[min(place, len(self.G) - 1)])
 
 
-def _quantile(made: WeightedReturns, level: float, effective: float) -> ReturnLevel:
+def _quantile(returns: WeightedReturns, level: float, effective: float) -> ReturnLevel:
     nan = float("nan")
-    value = made.quantile(level)
-    tails = (made.W[value >= made.G], made.W[value <= made.G])
+    value = returns.quantile(level)
+    tails = (returns.W[value >= returns.G], returns.W[value <= returns.G])
     if min(effective * min(level, 1.0 - level), *map(effective_number, tails)) < IN_TAIL:
         return ReturnLevel("quantile", level, nan, nan, nan)
-    above, below = _reaches(made.W * ((value >= made.G) - level))
-    lo = made.quantile(level - below) if level > below else nan
-    hi = made.quantile(level + above) if level + above < 1.0 else nan
+    above, below = _reaches(returns.W * ((value >= returns.G) - level))
+    lo = returns.quantile(level - below) if level > below else nan
+    hi = returns.quantile(level + above) if level + above < 1.0 else nan
     return ReturnLevel("quantile", level, value, lo, hi)
 
 
-def _cvar(made: WeightedReturns, effective: float) -> ReturnLevel:
+def _cvar(returns: WeightedReturns, effective: float) -> ReturnLevel:
     nan = float("nan")
-    G, W, _ = made
-    q = made.quantile(WORST)
+    G, W, _ = returns
+    q = returns.quantile(WORST)
     if min(effective * WORST, effective_number(W[q >= G])) < IN_TAIL:
         return ReturnLevel("cvar", WORST, nan, nan, nan)
     each = q - np.maximum(q - G, 0.0) / WORST
@@ -134,7 +137,7 @@ def _cvar(made: WeightedReturns, effective: float) -> ReturnLevel:
 
 
 def _reaches(errors: Floats) -> tuple[float, float]:
-    """How far an estimate with these errors by episode reaches down and up."""
+    """How far the interval of an estimate with these errors by episode reaches down and up."""
     squares = errors**2
     degrees = max(effective_number(squares), 2.0) - 1.0
     chance = student(0.975, degrees) * float(np.sqrt(squares.sum()))

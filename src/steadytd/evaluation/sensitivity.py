@@ -1,19 +1,18 @@
 """How wrong would the probabilities have to be before a decision turns?
 
-The marginal sensitivity model, step by step: the true ratio of a row is xi rho with some unknown xi
-between 1/Lambda and Lambda, which may depend on everything, also on what happens next; and true
-ratios have mean 1. For every Lambda this leaves a range of values. The decision (is the target
-better than the policy that made the log?) turns at the Lambda where the range reaches the
-behaviour's own value.
+The marginal sensitivity model, step by step: the true ratio of a row is xi rho with an unknown xi
+between 1/Lambda and Lambda, which may depend on anything, also on what happens next; and true
+ratios have mean 1. Every Lambda allows a range of values. The decision (is the target better than
+the policy that made the log?) turns at the Lambda where the range reaches the behaviour's value.
 
 **One step per episode.** With weights p_e = rho_e / sum rho, the least value is
 
     min sum_e p_e xi_e G_e   where sum_e p_e xi_e = 1, 1/Lambda <= xi_e <= Lambda,
 
 a linear program that sorting solves: xi = Lambda for the smallest returns, 1/Lambda for the
-largest. That is sharp if nothing is known of a state. Else true ratios have mean 1 in every state,
-so for any function Q of it sum p xi Q = sum p Q in the mean, and sorting the rest, G - Q, gives a
-higher bound. Q is the linear fit of the returns: wrong ratios cannot turn what the states explain.
+largest. That is sharp if all states look alike. Else true ratios have mean 1 in every state, so
+sum p xi Q = sum p Q in the mean for any function Q of it, and sorting the residuals G - Q gives a
+higher bound. Q is the linear fit of the returns: wrong ratios cannot change what states explain.
 
 **Several steps: a bound, as far as the features go.** The least value function that such ratios
 allow satisfies V(s) = min_xi E[xi rho (r + gamma' V(s')) | s], E[xi rho | s] = 1. The minimum over
@@ -27,8 +26,8 @@ value that the model allows (above: with 1/Lambda and Lambda exchanged). In the 
     sum over rows of x rho xi(w) (r + gamma' x'.w - x.w) = 0,    xi(w) = 1/Lambda or Lambda by sign,
 
 LSTD with rows weighted by the sign of their own errors, solved again until no sign changes (policy
-iteration of the adversary). It is computed on sampled whole episodes; what is reported is the
-change against Lambda = 1, added to the value that was given.
+iteration of the adversary). It is computed on sampled whole episodes; its change from Lambda = 1 is
+added to the estimated value.
 """
 
 from __future__ import annotations
@@ -47,15 +46,14 @@ from steadytd.evaluation.rows import RowTable
 from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN, STEPS
 
 CURVE = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0)
-MOST = 100.0  # the largest factor that is looked at
+MOST = 100.0  # the largest Lambda that is tried
 PER_FEATURE = 10  # rows of the sample for each feature, at least
 ROUNDS = 30  # solutions of the robust equations for one Lambda, at most
 FIRST = 0.05  # the first log Lambda that is tried
-ALIKE = 1e-9  # of the values: what is no further apart differs by rounding
-CLOSE, LEAST = 0.005, 5e-4  # of log Lambda, and at least: how exactly it is found
+ALIKE = 1e-9  # relative difference of values up to which it is rounding
+CLOSE, LEAST = 0.005, 5e-4  # tolerance of log Lambda, relative and absolute
 
-
-Value = Callable[[float, bool], float]  # of Lambda, and whether to find the largest; NaN: unknown
+Extreme = Callable[[float, bool], float]  # of Lambda: the largest value if True, else the least
 
 
 class Bound(NamedTuple):
@@ -79,14 +77,13 @@ class Sensitivity:
     value: float
     behavior: float
     text: str
-    least_and_largest: Value | None = field(repr=False, compare=False)
+    least_and_largest: Extreme | None = field(repr=False, compare=False)
     __kept__ = ("curve",)  # in a file, which cannot hold the function
 
     @property
     def alike(self) -> bool:
-        """Whether there is no difference that could turn."""
-        size = max(abs(self.value), abs(self.behavior))
-        return abs(self.value - self.behavior) <= ALIKE * size
+        """Whether there is no difference, hence no decision."""
+        return _alike(self.value, self.behavior)
 
     @cached_property
     def curve(self) -> tuple[Bound, ...]:
@@ -95,19 +92,18 @@ class Sensitivity:
 
     @single_threaded
     def _curve(self) -> tuple[Bound, ...]:
-        of = self.least_and_largest
-        if of is None:
+        extreme = self.least_and_largest
+        if extreme is None:
             return ()
-        plain = of(1.0, False)
-        found = []
-        for Lambda in CURVE:
-            lo, hi = (self.value + of(Lambda, upper) - plain for upper in (False, True))
-            found.append(Bound(Lambda, lo, hi))
-        return tuple(found)
+        shift = self.value - extreme(1.0, False)
+        return tuple(
+            Bound(Lambda, shift + extreme(Lambda, False), shift + extreme(Lambda, True))
+            for Lambda in CURVE
+        )
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the checks read: nothing where there is no difference that could turn."""
+        """The numbers that the checks read: none where no Lambda turns the decision."""
         return {} if self.alike or math.isinf(self.Lambda) else {"Lambda": self.Lambda}
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,17 +115,12 @@ class Sensitivity:
         }
 
 
-class Question(NamedTuple):
-    """What is decided: the target's value against the behaviour's, and whether more than chance."""
-
-    target: str
-    value: float
-    behavior: float
-    decided: bool
+def _alike(value: float, behavior: float) -> bool:
+    return abs(value - behavior) <= ALIKE * max(abs(value), abs(behavior))
 
 
 class EpisodeRows(NamedTuple):
-    """Rows of whole episodes for one target, and the features whose mean value is asked for."""
+    """Rows of whole episodes for one target, and the mean features of the states valued."""
 
     X: Floats
     change: Floats  # gamma' x' - x
@@ -138,93 +129,92 @@ class EpisodeRows(NamedTuple):
     start: Floats
 
 
-def rows_of(table: RowTable | None, kept: Longs, start: Floats, target: int) -> EpisodeRows:
-    """The sampled rows of a target with the features `kept`."""
+def rows_of(
+    table: RowTable | None, columns: Longs, start: Floats, target: int
+) -> EpisodeRows | None:
+    """The sampled rows of a target with some columns of the features."""
     if table is None:
-        none = np.empty((0, len(kept)))
-        return EpisodeRows(none, none, np.empty(0), np.empty(0), start[kept])
-    X = table.X[:, kept]
-    here = X[: len(table)]
-    change = table.discount[:, None] * X[table.row_next] - here
-    return EpisodeRows(here, change, table.reward, table.rho[target], start[kept])
+        return None
+    X = table.X[:, columns]
+    change = table.discount[:, None] * X[table.row_next] - X[: len(table)]
+    return EpisodeRows(X[: len(table)], change, table.reward, table.rho[target], start[columns])
 
 
-def one_step(outcomes: Floats) -> bool:
-    """Whether every sampled episode has one step, after which nothing comes."""
-    return bool(((outcomes[:, STEPS] == 1.0) & (outcomes[:, LEFT] == 0.0)).all())
+class SortedReturns:
+    """The extremes of the self-normalised mean of one-step episodes; `explained` is Q, above."""
+
+    def __init__(self, G: Floats, W: Floats, explained: Floats | float = 0.0) -> None:
+        residual, p = G - explained, W / W.sum()
+        order = np.argsort(residual, kind="stable")
+        self.residual, self.p = residual[order], p[order]
+        self.explained = float((p * explained).sum())
+
+    def __call__(self, Lambda: float, largest: bool) -> float:
+        """The first rows get Lambda, as many as the mean 1 of xi allows, the others 1/Lambda."""
+        order = slice(None, None, -1 if largest else 1)
+        residual, p = self.residual[order], self.p[order]
+        excess = np.cumsum(p) * (Lambda - 1.0 / Lambda)
+        added = np.diff(np.minimum(excess, 1.0 - 1.0 / Lambda), prepend=0.0)
+        return self.explained + float(residual @ (p / Lambda + added))
 
 
-class BySorting:
-    """The range of the self-normalised mean of one-step episodes; `known` is Q, above."""
-
-    def __init__(self, G: Floats, W: Floats, known: Floats | float = 0.0) -> None:
-        rest, p = G - known, W / W.sum()
-        order = np.argsort(rest, kind="stable")
-        self.G, self.p, self.known = rest[order], p[order], float((p * known).sum())
-
-    def __call__(self, Lambda: float, upper: bool) -> float:
-        """The least or the largest mean: the first get Lambda, as many as the mean 1 allows."""
-        G, p = (self.G[::-1], self.p[::-1]) if upper else (self.G, self.p)
-        room = np.cumsum(p) * (Lambda - 1.0 / Lambda)
-        more = np.diff(np.minimum(room, 1.0 - 1.0 / Lambda), prepend=0.0)
-        return self.known + float(G @ (p / Lambda + more))
-
-
-class ByFeatures:
-    """The range by the robust equations; solutions begin with the last one found."""
+class RobustEquations:
+    """The extremes by the robust equations; each solution starts from the last one."""
 
     def __init__(self, rows: EpisodeRows) -> None:
         self.rows = rows
-        self.plain = _solve(rows, np.ones(len(rows.reward)))
-        self.known = {True: self.plain, False: self.plain}
+        self.lstd = _solve(rows, np.ones(len(rows.reward)))
+        self.last = {True: self.lstd, False: self.lstd}
 
-    def __call__(self, Lambda: float, upper: bool) -> float:
-        """The least or the largest value, NaN if it does not settle."""
-        w = self.plain if Lambda == 1.0 else self.known[upper]
+    def __call__(self, Lambda: float, largest: bool) -> float:
+        """NaN if the signs do not settle."""
+        w = self.lstd if Lambda == 1.0 else self.last[largest]
         if w is not None and Lambda != 1.0:
-            w = robust(self.rows, Lambda, upper, w)
+            w = robust(self.rows, Lambda, largest, w)
         if w is None:
             return float("nan")
-        self.known[upper] = w
+        self.last[largest] = w
         return float(self.rows.start @ w)
 
 
-def ranges(outcomes: Floats, target: int, rows: EpisodeRows) -> tuple[Value | None, bool]:
-    """The least and the largest value over Lambda, and whether they are sharp."""
-    n, d = rows.X.shape
-    if not rows.rho.any():
+def extremes(
+    outcomes: Floats, target: int, rows: EpisodeRows | None
+) -> tuple[Extreme | None, bool]:
+    """The extreme values over Lambda, None if they are not known, and whether they are sharp."""
+    if rows is None or not rows.rho.any():
         return None, False
-    if one_step(outcomes):
-        returns, weights = outcomes[:, RETURN], outcomes[:, PRODUCTS + target]
-        if not weights.sum() > 0.0:
-            return None, False
-        if n < PER_FEATURE * d or not rows.rho.sum() > 0.0:
-            return BySorting(returns, weights), False
-        if (rows.X[0] == rows.X).all():
-            return BySorting(returns, weights), True
-        root = np.sqrt(rows.rho)
-        w = np.linalg.lstsq(root[:, None] * rows.X, root * rows.reward, rcond=None)[0]
-        return BySorting(rows.reward, rows.rho, rows.X @ w), False
-    return (ByFeatures(rows) if n >= PER_FEATURE * d else None), False
+    enough = len(rows.X) >= PER_FEATURE * rows.X.shape[1]
+    one_step = ((outcomes[:, STEPS] == 1.0) & (outcomes[:, LEFT] == 0.0)).all()
+    if not one_step:
+        return (RobustEquations(rows) if enough else None), False
+    returns, weights = outcomes[:, RETURN], outcomes[:, PRODUCTS + target]
+    if not weights.any():
+        return None, False
+    states_alike = bool((rows.X[0] == rows.X).all())
+    if states_alike or not enough:
+        return SortedReturns(returns, weights), states_alike and enough
+    root = np.sqrt(rows.rho)
+    w = np.linalg.lstsq(root[:, None] * rows.X, root * rows.reward, rcond=None)[0]
+    return SortedReturns(rows.reward, rows.rho, rows.X @ w), False
 
 
-def robust(rows: EpisodeRows, Lambda: float, upper: bool, w: Floats) -> Floats | None:
-    """The weights of the least (or largest) value function, from w on; None if it does not settle.
+def robust(rows: EpisodeRows, Lambda: float, largest: bool, w: Floats) -> Floats | None:
+    """The weights of the least (or largest) value function, from w on; None if they do not settle.
 
     The sum over rows of x rho xi delta is 0, with xi = Lambda where delta < 0 (> 0), else 1/Lambda.
     """
-    before = np.zeros(0, dtype=np.bool_)
-    largest = float(np.abs(rows.reward).max())
+    before = None
+    scale = float(np.abs(rows.reward).max())
     for _ in range(ROUNDS):
         delta = rows.reward + rows.change @ w
-        tiny = 1e-6 * max(largest, float(np.abs(delta).max()))
-        more = delta > tiny if upper else delta < -tiny
-        if len(before) and (more == before).all():
+        tiny = 1e-6 * max(scale, float(np.abs(delta).max()))
+        raised = delta > tiny if largest else delta < -tiny
+        if before is not None and (raised == before).all():
             return w
-        found = _solve(rows, np.where(more, Lambda, 1.0 / Lambda))
-        if found is None:
+        solution = _solve(rows, np.where(raised, Lambda, 1.0 / Lambda))
+        if solution is None:
             return None
-        w, before = found, more
+        w, before = solution, raised
     return None
 
 
@@ -238,71 +228,75 @@ def _solve(rows: EpisodeRows, xi: Floats) -> Floats | None:
     return w if np.isfinite(w).all() else None
 
 
-def turning(value: Value, apart: float) -> float:
-    """The Lambda up to which a difference `apart` to the behaviour's value keeps its sign.
+def turning_point(extreme: Extreme, difference: float) -> float:
+    """The Lambda up to which a difference from the behaviour's value keeps its sign.
 
-    Infinite if it does up to `MOST`; NaN if the values are not known.
+    Infinite if it does up to `MOST`; NaN if the values are not known. The root is found from below
+    by regula falsi (Illinois), which needs few solutions and stops where one does not settle.
     """
-    upper = apart < 0.0
-    plain = value(1.0, upper)
-
-    def left(log: float) -> float:
-        moved = value(float(np.exp(log)), upper) - plain
-        return abs(apart) + (-moved if upper else moved)
-
-    if not np.isfinite(plain):
+    largest = difference < 0.0
+    unchanged = extreme(1.0, largest)
+    if not np.isfinite(unchanged):
         return float("nan")
+
+    def remaining(log: float) -> float:
+        change = extreme(float(np.exp(log)), largest) - unchanged
+        return abs(difference) + (-change if largest else change)
+
     most = float(np.log(MOST))
-    low, high, at_low = 0.0, FIRST, abs(apart)
-    while (at_high := left(high)) > 0.0:
+    low, high, at_low = 0.0, FIRST, abs(difference)
+    while (at_high := remaining(high)) > 0.0:
         if high == most:
             return float("inf")
         low, high, at_low = high, min(4.0 * high, most), at_high
     if np.isnan(at_high):
         return float(np.exp(low)) if low else at_high
     last = 0
-    while high - low > CLOSE * high + LEAST:  # regula falsi; an end that stays counts half
+    while high - low > CLOSE * high + LEAST:
         share = at_low / (at_low - at_high) if at_low > at_high else 0.5
         middle = low + float(np.clip(share, 0.05, 0.95)) * (high - low)
-        rest = left(middle)
-        if np.isnan(rest):
+        at_middle = remaining(middle)
+        if np.isnan(at_middle):
             break
-        if rest > 0.0:
-            low, at_low, at_high = middle, rest, at_high / (2.0 if last == 1 else 1.0)
+        # the end that stays a second time is given half of its value
+        if at_middle > 0.0:
+            low, at_low, at_high = middle, at_middle, at_high / (2.0 if last == 1 else 1.0)
         else:
-            high, at_high, at_low = middle, rest, at_low / (2.0 if last == -1 else 1.0)
-        last = 1 if rest > 0.0 else -1
+            high, at_high, at_low = middle, at_middle, at_low / (2.0 if last == -1 else 1.0)
+        last = 1 if at_middle > 0.0 else -1
     return float(np.exp(low))
 
 
-def answer(asked: Question, value: Value | None, sharp: bool, rows: int) -> Sensitivity:
-    """The factor at which the decision turns, in words."""
-    apart = asked.value - asked.behavior
-    known = value is not None and bool(np.isfinite(apart))
-    found = turning(value, apart) if value is not None and known else float("nan")
-    text = (
-        _text(asked, found, sharp)
-        if known
-        else ("It cannot be told how wrong the ratios may be: too few sampled rows, or no value.")
-    )
-    return Sensitivity(
-        asked.target, found, sharp, asked.value, asked.behavior, text, value if known else None
-    )
+def sensitivity(
+    target: str, value: float, difference: float, decided: bool,
+    extreme: Extreme | None, sharp: bool,
+) -> Sensitivity:  # fmt: skip
+    """The factor at which the decision about `difference`, to the behaviour's value, turns."""
+    behavior, Lambda = value - difference, float("nan")
+    if extreme is None or not np.isfinite(difference):
+        extreme = None
+        text = "How wrong the ratios may be is not known: too few sampled rows, or no value."
+    else:
+        Lambda = turning_point(extreme, value - behavior)
+        text = _text(target, value, behavior, decided, Lambda, sharp)
+    return Sensitivity(target, Lambda, sharp, value, behavior, text, extreme)
 
 
-def _text(asked: Question, Lambda: float, sharp: bool) -> str:
-    size = max(abs(asked.value), abs(asked.behavior))
-    if abs(asked.value - asked.behavior) <= ALIKE * size:
-        return "Target and logged policy have the same value: wrong ratios have nothing to turn."
-    side = "better" if asked.value > asked.behavior else "worse"
-    known = f"{asked.target} {'is' if asked.decided else 'looks'} {side}"
+def _text(
+    target: str, value: float, behavior: float, decided: bool, Lambda: float, sharp: bool
+) -> str:
+    if _alike(value, behavior):
+        return "Target and logged policy have the same value: there is no decision to turn."
+    decision = (
+        f"{target} {'is' if decided else 'looks'} {'better' if value > behavior else 'worse'}"
+    )
     if np.isnan(Lambda):
-        return f"{known}; it cannot be told how wrong the ratios may be."
+        return f"{decision}; how wrong the ratios may be is not known."
     if np.isinf(Lambda):
-        return f"{known}, even if every ratio is wrong by a factor of {MOST:.0f}."
+        return f"{decision}, even if every ratio is wrong by a factor of {MOST:.0f}."
     if sharp:
-        return f"{known} unless single ratios are wrong by a factor of {Lambda:.3g} or more."
+        return f"{decision} unless single ratios are wrong by a factor of {Lambda:.3g} or more."
     return (
-        f"{known} while no ratio is wrong by more than a factor of {Lambda:.3g}, as far as the "
+        f"{decision} while no ratio is wrong by more than a factor of {Lambda:.3g}, as far as the "
         "features can tell."
     )

@@ -1,4 +1,4 @@
-"""Where a target's visits lie, and where the log's do: shares of discounted visits by place.
+"""Shares of discounted visits by place: those of a target beside those of the log.
 
 From sampled whole episodes: a row at step t is gamma_1 ... gamma_t of a visit by the log, and
 omega(s) = x(s).omega of a visit by the target (`Judged.omega`). Both are summed by place and
@@ -21,10 +21,10 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.rows import RowTable
 from steadytd.features import FeatureMap
 
-FEW_STATES = 40  # different feature vectors: as many as can be shown one by one
+FEW_STATES = 40  # distinct feature vectors up to which places are states
 CELLS = (22, 14)  # of the plane, along the first and the second direction
-MOST_FOR_DIRECTIONS = 2000  # rows of the sample that the directions are found from
-ENDS = (0.005, 0.995)  # quantiles between which cells lie; what is beyond is in the last ones
+MOST_FOR_DIRECTIONS = 2000  # rows of the sample that the directions are computed from
+ENDS = (0.005, 0.995)  # quantiles between which cells lie; rows beyond are in the outermost cells
 
 
 class Visits(NamedTuple):
