@@ -154,7 +154,7 @@ def test_a_tooltip_says_the_numbers_of_the_nearest_point(
     with shown(chromium, pages["reproduce"], width) as page:
         wait(page)
         rows = data(page, "#figure_1 .chart")
-        row = next(r for r in rows if r["label"] == "off-policy TD" and r["step"] > 5000)
+        row = next(r for r in rows if r["learner"] == "off-policy TD" and r["step"] > 5000)
         x, y = place_of(page, "#figure_1 .chart", json.dumps({"x": row["step"], "y": row["mean"]}))
         page.mouse.move(x, y)
         tip = page.locator(".tip")
@@ -174,8 +174,8 @@ def test_a_tooltip_does_not_cover_its_point(
         wait(page)
         rows = [r for r in data(page, "#figure_1 .chart") if r["mean"] is not None]
         tried = 0
-        for label in {r["label"] for r in rows}:
-            mine = sorted((r for r in rows if r["label"] == label), key=lambda r: r["step"])
+        for label in {r["learner"] for r in rows}:
+            mine = sorted((r for r in rows if r["learner"] == label), key=lambda r: r["step"])
             most = sorted(mine, key=lambda r: r["mean"])
             for row in (mine[0], mine[-1], most[0], most[-1]):
                 point = json.dumps({"x": row["step"], "y": row["mean"]})

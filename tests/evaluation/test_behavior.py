@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from steadytd import InputError
 from steadytd.base.random import dealt
-from steadytd.evaluation.behavior.behavior import (
+from steadytd.evaluation.behavior import (
     EstimatedLog,
+    Frequencies,
+    calibrate,
     estimate_behavior,
     with_estimated_behavior,
 )
-from steadytd.evaluation.behavior.calibration import calibrate
-from steadytd.evaluation.behavior.frequencies import Frequencies
 from steadytd.logs.log import Log, open_log
 from tests.support.log_helpers import fixed_lists, identity_of
 
@@ -79,7 +79,7 @@ def test_a_logistic_policy_is_found_within_sampling_error() -> None:
     assert fitted.converged
     c = fitted.calibration
     assert c.calibrated and c.rows == 10_000 and c.floored == 0
-    assert c.error < 0.02
+    assert c.calibration_error < 0.02
     entropy = -(truth * np.log(truth)).sum(axis=1).mean()
     assert abs(c.log_loss - entropy) < 0.02  # 3 standard errors of a mean of 10,000
     assert c.log_loss_constant > c.log_loss + 0.1
@@ -214,7 +214,7 @@ def test_frequencies_are_counts() -> None:
     assert model.classes_.tolist() == [5, 8, 9]
 
 
-def test_actions_are_counted_where_observations_come_again() -> None:
+def test_actions_are_counted_where_observations_repeat() -> None:
     """30 rows per observation are enough, whatever the folds; a feature map is not passed over."""
     rng = np.random.default_rng(0)
     few, many = counted_log(rng, 5, 5 * 30), counted_log(rng, 1000, 5 * 30)
@@ -288,14 +288,14 @@ def test_calibration_of_known_numbers() -> None:
     predicted = np.repeat([[0.85, 0.15]], 1000, axis=0)
     right = np.repeat([0, 1], [850, 150])
     c = calibrate(predicted, right, 1e-3)
-    assert c.calibrated and c.error == pytest.approx(0.0, abs=1e-12)
+    assert c.calibrated and c.calibration_error == pytest.approx(0.0, abs=1e-12)
     assert c.log_loss == pytest.approx(-(0.85 * np.log(0.85) + 0.15 * np.log(0.15)))
     assert c.log_loss == pytest.approx(c.log_loss_constant)
     wrong = np.repeat([0, 1], [600, 400])
     c = calibrate(predicted, wrong, 1e-3)
-    assert not c.calibrated and c.error == pytest.approx(0.25)
-    assert [row["pairs"] for row in c.table] == [0, 1000, 0, 0, 0, 0, 0, 0, 1000, 0]
-    assert c.table[1]["happened"] == 0.4 and c.table[8]["predicted"] == pytest.approx(0.85)
+    assert not c.calibrated and c.calibration_error == pytest.approx(0.25)
+    assert [row["pairs"] for row in c.bins] == [0, 1000, 0, 0, 0, 0, 0, 0, 1000, 0]
+    assert c.bins[1]["happened"] == 0.4 and c.bins[8]["predicted"] == pytest.approx(0.85)
     few = calibrate(predicted[:10], np.repeat([0, 1], [6, 4]), 1e-3)
     assert few.calibrated  # 6 of 10 where 8.5 are expected: within three standard errors
     sure = calibrate(np.repeat([[1.0, 0.0]], 100, axis=0), np.repeat([0, 1], [95, 5]), 1e-3)
@@ -306,7 +306,7 @@ def test_small_probabilities_count_by_their_ratio() -> None:
     """0.01 predicted where 0.03 happens is a small gap, but ratios are wrong by a factor three."""
     predicted = np.repeat([[0.99, 0.01]], 100_000, axis=0)
     c = calibrate(predicted, np.repeat([0, 1], [97_000, 3_000]), 1e-3)
-    assert not c.calibrated and c.error == pytest.approx(0.02)
+    assert not c.calibrated and c.calibration_error == pytest.approx(0.02)
 
 
 def test_folds_are_even_and_depend_on_the_seed() -> None:

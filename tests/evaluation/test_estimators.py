@@ -16,7 +16,7 @@ from steadytd.features import feature_map
 from steadytd.features.auto import Observed, automatic, second_map
 from tests.support.layers import GAMMA, STATES, every_trajectory
 
-PAGE = Path(__file__).parents[2] / "docs" / "estimators.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evaluate_methods.md"
 
 
 def test_an_estimator_of_another_package_is_asked_for_by_name(

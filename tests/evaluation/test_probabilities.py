@@ -134,12 +134,12 @@ def test_sums_by_action_bin_and_feature() -> None:
             assert found.bins[u, :, b] == pytest.approx([len(pairs), *said, spread])
     one = summed(LoggedActions(np.array([7, 2]), np.array([0.5, 0.25]), None, X[:2]), 2)
     one.merge(summed(LoggedActions(np.array([3, 7]), np.array([0.5, 0.1]), None, X[:2]), 2))
-    assert one.known.tolist() == [7, 2, 3]
-    assert one.taken[0, :3, 1].tolist() == [12.0, 4.0, 2.0]
-    by_hand = np.stack([2.0 * X[0] + 10.0 * X[1], 4.0 * X[1], 2.0 * X[0]])
-    assert one.leaning[0, :3] == pytest.approx(by_hand)
-    assert one.plain[0] == pytest.approx(2.0 * (X[0] + X[1]))
-    assert one.span.tolist() == [np.minimum(X[0], X[1]).tolist(), np.maximum(X[0], X[1]).tolist()]
+    assert one.known.tolist() == [2, 7, 3]
+    assert one.taken[0, :3, 1].tolist() == [4.0, 12.0, 2.0]
+    by_hand = np.stack([4.0 * X[1], 2.0 * X[0] + 10.0 * X[1], 2.0 * X[0]])
+    assert one.weighted[0, :3] == pytest.approx(by_hand)
+    assert one.unweighted[0] == pytest.approx(2.0 * (X[0] + X[1]))
+    assert one.range.tolist() == [np.minimum(X[0], X[1]).tolist(), np.maximum(X[0], X[1]).tolist()]
 
 
 def leaning(seed: int, units: int, rows: int, off: float) -> tuple[LoggedActions, int]:
@@ -172,9 +172,9 @@ def test_probabilities_that_are_wrong_in_some_states_are_found_by_features() -> 
 def test_many_features_are_added_up_in_groups() -> None:
     X = np.random.default_rng(0).normal(size=(40, 100))
     found = summed(LoggedActions(np.zeros(40), np.full(40, 0.5), None, X), 4)
-    assert found.mixed and found.plain.shape[1] == MOST_FUNCTIONS
-    assert found.plain.sum() == pytest.approx(X.sum())
-    assert found.leaning[:, 0].sum() == pytest.approx(2.0 * X.sum())
+    assert found.mixed and found.unweighted.shape[1] == MOST_FUNCTIONS
+    assert found.unweighted.sum() == pytest.approx(X.sum())
+    assert found.weighted[:, 0].sum() == pytest.approx(2.0 * X.sum())
 
 
 def test_wrong_probabilities_are_found_where_they_are_wrong() -> None:
@@ -456,7 +456,7 @@ def test_quantiles_are_absent_where_episodes_do_not_overlap() -> None:
         features=Identity(), learners=["lstd"],
     )  # fmt: skip
     assert far.quantiles("pi").is_empty()
-    assert "at least 30 are wanted" in far.to_dict()["quantiles"][0]["text"]
+    assert "at least 30 are needed" in far.to_dict()["quantiles"][0]["text"]
     cut = st.evaluate(log_table(WORLD, episodes=900, length=3), features=Identity())
     said = cut.to_dict()["quantiles"][0]
     frame = cut.quantiles("pi")

@@ -11,8 +11,10 @@ from steadytd.learners import names
 SOURCE = Path(steadytd.__file__).parent
 MAY_NAME = ("learners", "reproduction", "cli")  # the registry, the paper's experiments, examples
 ALLOWED = {
-    "evaluation/estimate/baselines.py": {"lstd"},  # the reference estimator's own name
+    "evaluation/estimators/solved.py": {"lstd"},  # the reference estimator's own name
     "runs/nonlinear.py": {"td", "tdc", "gtd2"},  # its own rules, for functions that are not linear
+    "theory/analysis.py": {"perturbed_td"},  # the penalty that a certificate is about
+    "theory/cures.py": {"nstep_td", "target_td", "truncated_etd"},  # cures with closed forms here
 }
 
 
@@ -42,4 +44,4 @@ def test_no_learner_is_known_by_name() -> None:
 def test_names_are_seen() -> None:
     assert named('"""td"""\nNAMES = {"td": 1, "other": f"{x} etd", "tdc.": 2}\n') == {"td"}
     assert len(checked()) > 100
-    assert "evaluation/judge/values.py" in checked()
+    assert "evaluation/values.py" in checked()

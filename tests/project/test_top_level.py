@@ -21,7 +21,7 @@ from tests.support.draws import examples
 
 FUNCTIONS = [name for name in st.__all__ if not inspect.isclass(getattr(st, name))]
 CLASSES = [name for name in st.__all__ if inspect.isclass(getattr(st, name))]
-# What the engine, theory and studies hand among themselves; a user need not name their types.
+# What rooms hand among themselves; a user need not name their types.
 INNER = {
     "Block",
     "Eigen",
@@ -32,6 +32,7 @@ INNER = {
     "Rows",
     "Spec",
     "StudyBlock",
+    "TargetValues",
 }
 
 
@@ -98,7 +99,7 @@ def test_every_option_is_spelled_out(name: str) -> None:
 
 def test_help_of_evaluate_shows_its_options() -> None:
     signature = inspect.signature(st.evaluate)
-    shown = {"discount": None, "features": "raw", "behavior": None, "value_at": "auto", "seed": 0}
+    shown = {"discount": None, "features": "auto", "behavior": None, "value_at": "auto", "seed": 0}
     assert {key: signature.parameters[key].default for key in shown} == shown
     assert "batch_rows" in pydoc.render_doc(st.evaluate)
 

@@ -183,7 +183,7 @@ def opened(
 ) -> Log:
     """The log, with its behaviour probabilities or the wish to estimate them."""
     from steadytd.base.errors import InputError
-    from steadytd.evaluation.behavior.opened import require_behavior
+    from steadytd.evaluation.behavior import require_behavior
     from steadytd.logs.log import open_log
 
     for i, name in enumerate(targets or []):

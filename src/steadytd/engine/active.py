@@ -9,13 +9,12 @@ same bits.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Ints, Longs, on_cache_line, read_only
-from steadytd.base.jit import compiled
 from steadytd.engine.block import Block, Goal
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.law import Law
@@ -32,6 +31,9 @@ from steadytd.engine.step.layouts.active import (
     traces_are_own,
 )
 from steadytd.engine.step.program import Program, active_program, at_active_features
+
+if TYPE_CHECKING:
+    from steadytd.engine.step.kernels import StoredVector  # late: this loads Numba
 
 MANY = 128  # features from which on a run's traces are kept in this form
 
@@ -134,7 +136,9 @@ class ActiveLanes:
         return *self.arrays.values(), *map(read_only, fixed)
 
     def vector(self, name: str = "w") -> StoredVector:
-        """One of the law's vectors, to be read by `entries`."""
+        """One of the law's vectors, to be read by `kernels.entries`."""
+        from steadytd.engine.step.kernels import StoredVector
+
         program = self.program
         along = [
             (i, program.traces.index(z)) for i, (v, z) in enumerate(program.pairs) if v == name
@@ -146,43 +150,6 @@ class ActiveLanes:
         own = self.V, self.Z, self.row_of, self.A, self.I, self.S
         rest = self.begins, self.group_of, pairs, factor
         return StoredVector(program.vectors.index(name), *map(read_only, (*own, *rest)))
-
-
-class StoredVector(NamedTuple):
-    """What the entries of a vector are made of; see `layouts.active`."""
-
-    number: int  # of the vector in V
-    V: NDArray[Any]
-    Z: Floats
-    row_of: NDArray[np.uint8]
-    A: Floats
-    I: Floats  # noqa: E741
-    S: Floats
-    begins: Longs
-    group_of: Longs
-    pairs: Longs  # [n, 2]: row of A and S, number of the trace
-    factor: Floats
-
-
-@compiled
-def entry(own: StoredVector, b: int, k: int, j: int) -> float:
-    """Entry k of a vector in lane j of block b: B (V + Z (A[s] + S I[s]))."""
-    total = np.float64(own.V[b, k, own.number, j])
-    count, g = own.begins[b + 1] - own.begins[b], own.group_of[b, j]
-    for n in range(len(own.pairs)):
-        p, z = own.pairs[n]
-        cell = own.begins[b] * own.V.shape[1] + k * count + g
-        s = own.row_of[cell]
-        total += own.Z[z, cell] * (own.A[b, p, s, j] + own.S[b, p, j] * own.I[b, z, s, g])
-    return float(own.factor[b, j] * total)
-
-
-@compiled
-def entries(own: StoredVector, b: int, j: int, features: Ints, out: Floats) -> None:
-    """out[i, l] = entry features[i] of a vector in lane j + l of block b."""
-    for i in range(out.shape[0]):
-        for lane in range(out.shape[1]):
-            out[i, lane] = entry(own, b, features[i], j + lane)
 
 
 class ActiveBlock(Block):
@@ -236,6 +203,8 @@ class ActiveBlock(Block):
         return self._entries("w", features)
 
     def _entries(self, name: str, features: Ints) -> Floats:
+        from steadytd.engine.step.kernels import entries
+
         found = np.empty((len(features), len(self.learners)))
         entries(self.own.vector(name), 0, 0, read_only(features), found)
         found[:, self.diverged >= 0] = np.nan

@@ -16,7 +16,7 @@ from steadytd.base.numbers import count, duration, one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.behavior.opened import check_hidden, opened
+from steadytd.evaluation.behavior import check_hidden, opened
 from steadytd.evaluation.checks import findings
 from steadytd.evaluation.decide import Comparing, LoggedValue, Side, compared
 from steadytd.evaluation.estimators import OWN, ActionEstimator

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Bools, Floats, Longs
 from steadytd.base.jit import compiled
 from steadytd.evaluation.intervals import NONE, Interval, student
 from steadytd.evaluation.rows import BLOCKS, GROUPS, Division, RowTable
 from steadytd.evaluation.sums import LARGEST
 
-BINS = 62  # of rho: zero, then bins that begin at 2^e and 1.5 2^e
-HORIZON = 1000  # steps of an episode that have a normaliser of their own in snpdis
-FIRST_ROWS = 20  # row numbers that are remembered of support violations
+BINS = 62  # of rho: 0, then bins that begin at 2^e and 1.5 2^e
+HORIZON = 1000  # steps of an episode with their own normaliser in snpdis
+FIRST_ROWS = 20  # row numbers of support violations that are listed
 ONE = 1e-12  # distance from 1 within which a ratio is 1, up to rounding
 
 
 @dataclass
 class RatioSums:
-    """What is known of the rows without features; sums of several parts of a log are merged.
+    """Sums over rows that need no features; those of several parts of a log are merged.
 
     ============== ================ ===========================================================
     `counts`       [groups, 2]      rows and episodes
@@ -67,32 +67,42 @@ class RatioSums:
 
     def add(self, table: RowTable, division: Division, products: Floats) -> None:
         """Add a table; `products` [T, n] becomes rho_0 ... rho_t, from that of the last row on."""
-        self.counts += np.stack(
-            [np.bincount(table.group, some, GROUPS) for some in (None, table.first)], axis=1
-        )
+        self.counts[:, 0] += np.bincount(table.group, minlength=GROUPS)
+        self.counts[:, 1] += np.bincount(table.group, table.first, GROUPS)
         left = (table.discounted * table.discount)[table.cut]
         self.cut += len(left), left.sum()
-        seen = (
-            table.reward.min(), table.reward.max(), table.discount.max(), table.step.max() + 1.0
-        )  # fmt: skip
-        self.extent = widest(self.extent, np.array(seen))
+        reward, longest = table.reward, table.step.max() + 1.0
+        extent = np.array([reward.min(), reward.max(), table.discount.max(), longest])
+        self.extent = widest(self.extent, extent)
         self.last = np.maximum(self.last, table.episode[-1])
         block = division.block(table.unit)
         self.rows += np.bincount(block, minlength=BLOCKS)
-        along = Along(
-            table.first, table.last, table.discounted, table.reward, table.step, block,
-        )  # fmt: skip
         for t, rho in enumerate(table.rho):
-            sums = Totals(self.rho[t], self.totals[t], self.histogram[t], self.by_step[t])
-            highest, place = ratios(along, rho, rho.view(np.int64), sums, products[t])
-            if highest > self.largest[t, 0]:
-                self.largest[t] = highest, table.number[place]
-        if table.behavior_prob.min() <= 0.0:
-            impossible = (table.target_prob > 0.0) & (table.behavior_prob <= 0.0)
-            self.violations += impossible.sum(axis=1)
-            for t, found in enumerate(impossible):
-                rows = table.number[np.flatnonzero(found)[:FIRST_ROWS]]
-                self.violating[t] = _first_rows(np.append(self.violating[t], rows))
+            cumulate(rho, table.first, products[t])
+            self.rho[t] += np.bincount(block, rho, BLOCKS)
+            self.histogram[t] += np.bincount(_bins(rho), minlength=BINS)
+            ends = products[t][table.last]
+            self.totals[t] += rho @ rho, (rho == 0.0).sum(), ends.sum(), ends @ ends
+            self._add_steps(t, table, products[t])
+            largest = int(rho.argmax())
+            if rho[largest] > self.largest[t, 0]:
+                self.largest[t] = rho[largest], table.number[largest]
+            impossible = (table.target_prob[t] > 0.0) & (table.behavior_prob <= 0.0)
+            self.violations[t] += impossible.sum()
+            self._add_violating(t, table.number[impossible])
+
+    def _add_steps(self, t: int, table: RowTable, product: Floats) -> None:
+        """The sums by step; rewards beyond the horizon are added to its last step."""
+        earned = table.discounted * product * table.reward
+        self.by_step[t, 0] += np.bincount(np.minimum(table.step, HORIZON - 1), earned, HORIZON)
+        inside = table.step < HORIZON
+        self.by_step[t, 1] += np.bincount(table.step[inside], product[inside], HORIZON)
+        ended = table.last & (table.step + 1 < HORIZON)
+        self.by_step[t, 2] += np.bincount(table.step[ended] + 1, product[ended], HORIZON)
+
+    def _add_violating(self, t: int, numbers: Longs) -> None:
+        free = np.flatnonzero(self.violating[t] < 0)[: len(numbers)]
+        self.violating[t, free] = numbers[: len(free)]
 
     def merge(self, other: RatioSums) -> None:
         """Add the sums of the next part of the log."""
@@ -101,7 +111,7 @@ class RatioSums:
         self.extent = widest(self.extent, other.extent)
         self.last = np.maximum(self.last, other.last)
         for t, rows in enumerate(other.violating):
-            self.violating[t] = _first_rows(np.append(self.violating[t], rows))
+            self._add_violating(t, rows[rows >= 0])
         added = ("counts", "cut", "rows", "rho", "totals", "histogram", "by_step", "violations")
         for name in added:
             own = getattr(self, name)
@@ -135,76 +145,30 @@ def widest(one: Floats, other: Floats) -> Floats:
     return np.append(min(one[0], other[0]), np.maximum(one[1:], other[1:]))
 
 
-def _first_rows(rows: Longs) -> Longs:
-    found = rows[rows >= 0][:FIRST_ROWS]
-    return np.concatenate([found, np.full(FIRST_ROWS - len(found), -1)])
-
-
-class Along(NamedTuple):
-    """The rows of a table."""
-
-    first: Any
-    last: Any
-    discounted: Floats
-    reward: Floats
-    step: Longs
-    block: Longs
-
-
-class Totals(NamedTuple):
-    """The sums of one target; see `RatioSums`."""
-
-    rho: Floats
-    totals: Floats
-    histogram: Floats
-    by_step: Floats
-
-
 @compiled
-def ratios(
-    rows: Along, rho: Floats, bits: Longs, sums: Totals, products: Floats
-) -> tuple[float, int]:
-    """Add one target's ratios; returns the largest and its place. `products[0]` has the carry.
-
-    The bins of the histogram begin at 2^e and 1.5 2^e: exponent and first bit of the fraction are
-    the bin; 1 begins the middle one, bin 0 holds 0.
-    """
-    H, bins = sums.by_step.shape[1], len(sums.histogram)
-    shift, highest, place = bins // 2 - (1023 << 1), -1.0, 0
+def cumulate(rho: Floats, first: Bools, products: Floats) -> None:
+    """Products rho_0 ... rho_t of every episode; `products[0]` holds that of the row before."""
     product = products[0]
     for i in range(len(rho)):
-        r, t = rho[i], rows.step[i]
-        if rows.first[i]:
-            product = 1.0
-        product = min(product * r, LARGEST)
+        product = min((1.0 if first[i] else product) * rho[i], LARGEST)
         products[i] = product
-        sums.rho[rows.block[i]] += r
-        sums.totals[0] += r * r
-        at = 0
-        if r == 0.0:
-            sums.totals[1] += 1.0
-        else:
-            at = min(max((bits[i] >> 51) + shift, 1), bins - 1)
-        sums.histogram[at] += 1.0
-        if r > highest:
-            highest, place = r, i
-        sums.by_step[0, min(t, H - 1)] += rows.discounted[i] * product * rows.reward[i]
-        if t < H:
-            sums.by_step[1, t] += product
-        if rows.last[i]:
-            sums.totals[2] += product
-            sums.totals[3] += product * product
-            if t + 1 < H:
-                sums.by_step[2, t + 1] += product
-    return highest, place
+
+
+def _bins(rho: Floats) -> Longs:
+    """The bins of ratios: bin 0 holds 0, the others begin at 2^e and 1.5 2^e, the middle one at 1.
+
+    The bin is the exponent and the first bit of the fraction of the IEEE number.
+    """
+    halves = (np.ascontiguousarray(rho).view(np.int64) >> 51) - (1023 << 1)
+    return np.where(rho == 0.0, 0, np.clip(halves + BINS // 2, 1, BINS - 1))
 
 
 @dataclass(frozen=True)
 class Overlap:
     """The ratios rho = pi/mu of one target.
 
-    `ess_step` is (sum rho)^2 / sum rho^2 over rows: so many rows of the target's own data would be
-    as good. `ess_trajectory` is the same over episodes, with the product of an episode's ratios.
+    `ess_step` is (sum rho)^2 / sum rho^2 over rows, the effective sample size: so many rows of the
+    target's own would be as good. `ess_trajectory` is that of episodes, with products of ratios.
     `rho_mean` should be 1, and so should `product_mean`, the mean product of an episode's ratios:
     where it is far below 1, the episodes that matter most to the target are not in the log.
     """
@@ -273,8 +237,8 @@ def mean_interval(totals: Floats, sizes: Floats, tail: float, least: float = 0.0
     if n < 2 or sizes.sum() <= 0.0:
         return NONE
     mean = totals.sum() / sizes.sum()
-    seen = ((totals - mean * sizes) ** 2).sum() * n / (n - 1.0)
-    error = np.sqrt(max(float(seen), least)) / sizes.sum()
+    variance = ((totals - mean * sizes) ** 2).sum() * n / (n - 1.0)
+    error = np.sqrt(max(float(variance), least)) / sizes.sum()
     reach = student(1.0 - tail, n - 1) * error
     return Interval(float(mean) - reach, float(mean) + reach)
 

@@ -68,9 +68,9 @@ def spreads(outcomes: Floats, target: int, name: str, continuing: bool) -> Sprea
         reason = "values are means over all logged states: no episodes, no returns"
     elif effective < EFFECTIVE or mean < LEAST_PRODUCT:
         reason = (
-            f"{n} episodes count for {effective:.3g} of the target policy's own (at least "
-            f"{EFFECTIVE:.0f} are wanted), and the mean product of their ratios is {mean:.2g} (it "
-            f"should be 1; at least {LEAST_PRODUCT:g} is wanted)"
+            f"the {n} logged episodes are worth {effective:.3g} episodes of the target policy "
+            f"(at least {EFFECTIVE:.0f} are needed), and the mean product of their ratios is "
+            f"{mean:.2g} (it should be 1; at least {LEAST_PRODUCT:g} is needed)"
         )
     if reason:
         return Spreads(name, (), n, effective, cut, f"not known: {reason}.")

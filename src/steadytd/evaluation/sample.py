@@ -2,8 +2,8 @@
 
 Episode number e has the uniform number e of the seed for its key. Of the episodes with the smallest
 keys at most `MOST_EPISODES` outcomes are kept, and of those with the very smallest all rows: as
-many whole episodes, in the order of their keys, as have together no more rows than are wanted. Both
-are decided by the log and the seed alone, so that any batches, parts and machines find the same.
+many whole episodes, in the order of their keys, as the number of rows asked for allows. Both are
+decided by the log and the seed alone, so that any batches, parts and machines find the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from steadytd.evaluation.rows import RowTable, joined
 MOST_EPISODES = 100_000
 OUTCOME_BYTES = 16e6
 SPARE = 1.25  # times as many rows may be held until those that no longer fit are dropped
-MANY = 2  # times as many rows as are wanted have keys that are looked at
+MANY = 2  # times the rows asked for: so many are considered
 KEY, EPISODE, RETURN, LEFT, STEPS, PRODUCTS = range(6)  # columns of outcomes
 
 

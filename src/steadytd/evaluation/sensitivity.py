@@ -55,7 +55,7 @@ ALIKE = 1e-9  # of the values: what is no further apart differs by rounding
 CLOSE, LEAST = 0.005, 5e-4  # of log Lambda, and at least: how exactly it is found
 
 
-Value = Callable[[float, bool], float]  # of Lambda, and whether the largest is wanted; NaN: unknown
+Value = Callable[[float, bool], float]  # of Lambda, and whether to find the largest; NaN: unknown
 
 
 class Bound(NamedTuple):

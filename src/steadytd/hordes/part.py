@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.jit import compiled
-from steadytd.engine.active import ActiveLanes, StoredVector, entries, entry, trace_keys
+from steadytd.engine.active import ActiveLanes, trace_keys
 from steadytd.engine.facts import fact_table
 from steadytd.engine.online import LiveBlock
 from steadytd.engine.rows import Rows
 from steadytd.engine.settings import Settings
 from steadytd.engine.step.compile import kernel
+from steadytd.engine.step.kernels import StoredVector, entries, entry
 from steadytd.engine.step.layouts.active import asked_by_traces
 from steadytd.engine.step.layouts.horde import LANES, Horde, horde_source
 from steadytd.engine.step.program import active_program

@@ -7,10 +7,10 @@ the states that mu visits.
 
 **For which values is it stable?** A set, which need not be monotone. Where M(a) = M_0 + a M_1, an
 eigenvalue crosses the imaginary axis only where M(a) or its bialternate sum is singular. Both are
-linear in a, so those values are eigenvalues, and one look between each two of them decides: the
-set is exact, unless rounding scatters eigenvalues that coincide. Otherwise a scan looks, and
-a very short interval may go unnoticed. Whole numbers are looked at one by one up to where a
-theorem takes over.
+linear in a, so those values are eigenvalues, and one test between neighbouring values decides: the
+set is exact, unless rounding scatters eigenvalues that coincide. Otherwise it is found by a scan,
+which may miss a very short interval. Whole numbers are tested one by one, up to where a theorem
+takes over.
 
 **Which values are safe?** Unstable values, and the poles, where M(a) is singular, are *trouble*. A
 value is *clear* if
@@ -259,7 +259,7 @@ class Cure:
         return rates_of(self.system(a).M, self.sizes).values
 
     def largest_alpha(self, a: float) -> float:
-        """Below this constant step size the mean update contracts: min 2 Re(l)/|l|^2."""
+        """Below this constant step size the mean update contracts: `min 2 Re(l) / |l|^2`."""
         if not self.stable(a):
             return 0.0
         every = 1 if self.learner is None else self.learner(a).every

@@ -1,13 +1,14 @@
-"""Compiled helpers that know nothing of laws: random numbers, walks, errors, divergence.
+"""Compiled helpers that know nothing of laws: random numbers, walks, errors, entries of vectors.
 
 The random stream is specified in `docs/streams.md`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytd.base import random
 from steadytd.base.arrays import ZERO, Floats, Ints, Longs
@@ -181,3 +182,40 @@ def _difference(w: Floats, sought: Sought, i: int, lanes: tuple[int, int], out: 
             out[j] += w[k, low + j] * value[q]
     for j in range(count):
         out[j] -= sought.target[i]
+
+
+class StoredVector(NamedTuple):
+    """A vector at active features: what its entries are made of; see `layouts.active`."""
+
+    number: int  # of the vector in V
+    V: NDArray[Any]
+    Z: Floats
+    row_of: NDArray[np.uint8]
+    A: Floats
+    I: Floats  # noqa: E741
+    S: Floats
+    begins: Longs
+    group_of: Longs
+    pairs: Longs  # [n, 2]: row of A and S, number of the trace
+    factor: Floats
+
+
+@compiled
+def entry(own: StoredVector, b: int, k: int, j: int) -> float:
+    """Entry k of a vector in lane j of block b: B (V + Z (A[s] + S I[s]))."""
+    total = np.float64(own.V[b, k, own.number, j])
+    count, g = own.begins[b + 1] - own.begins[b], own.group_of[b, j]
+    for n in range(len(own.pairs)):
+        p, z = own.pairs[n]
+        cell = own.begins[b] * own.V.shape[1] + k * count + g
+        s = own.row_of[cell]
+        total += own.Z[z, cell] * (own.A[b, p, s, j] + own.S[b, p, j] * own.I[b, z, s, g])
+    return float(own.factor[b, j] * total)
+
+
+@compiled
+def entries(own: StoredVector, b: int, j: int, features: Ints, out: Floats) -> None:
+    """out[i, l] = entry features[i] of a vector in lane j + l of block b."""
+    for i in range(out.shape[0]):
+        for lane in range(out.shape[1]):
+            out[i, lane] = entry(own, b, features[i], j + lane)

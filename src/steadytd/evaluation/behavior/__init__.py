@@ -1,1 +1,0 @@
-"""An unknown behaviour policy, estimated from the log."""
