@@ -18,16 +18,10 @@ if TYPE_CHECKING:
 
 
 class Estimator(ABC):
-    """An estimator of a target's value.
-
-    `past_cuts`: it goes on with the features' values where an episode is cut off; `continuing`: it
-    values logs without episodes too.
-    """
+    """An estimator of a target's value."""
 
     name: str
     summary: str
-    past_cuts: bool = True
-    continuing: bool = True
 
     @property
     def label(self) -> str:

@@ -26,8 +26,6 @@ class Pdis(Estimator):
 
     name = "pdis"
     summary = "per-decision importance sampling"
-    past_cuts = False
-    continuing = False
 
     def estimate(self, log: Evidence, target: int) -> Estimate:
         """The mean with its influences: a unit's sum less its share."""
@@ -41,8 +39,6 @@ class Snpdis(Estimator):
 
     name = "snpdis"
     summary = "self-normalised per-decision importance sampling"
-    past_cuts = False
-    continuing = False
 
     def estimate(self, log: Evidence, target: int) -> Estimate:
         """The sum of the steps' means, with its influences by the delta method."""
