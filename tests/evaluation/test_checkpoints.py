@@ -163,13 +163,16 @@ def test_given_and_automatic_numbers_are_apart(file: Path, tmp_path: Path) -> No
     assert found == fresh and fresh[0] != fresh[1]
 
 
+def exchange(one: Path, two: Path) -> None:
+    first = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(first)
+
+
 def test_exchanged_files_are_noticed(file: Path, tmp_path: Path, parts_read: list[Any]) -> None:
     kept = tmp_path / "c"
     first = evaluate(file, kept)
-    one, two, _ = sorted(kept.glob("part-*"))
-    a, b = one.read_bytes(), two.read_bytes()
-    one.write_bytes(b)
-    two.write_bytes(a)
+    exchange(*sorted(kept.glob("part-*"))[:2])
     parts_read.clear()
     with pytest.warns(UserWarning, match=f"^2 of the results kept in .* {STALE}"):
         assert value(evaluate(file, kept)) == value(first)
@@ -180,10 +183,7 @@ def test_exchanged_files_are_noticed(file: Path, tmp_path: Path, parts_read: lis
 def test_an_exchanged_file_of_online_learners(file: Path, tmp_path: Path) -> None:
     kept = tmp_path / "c"
     wanted = [value(evaluate(file, kept, learners=[f"td:alpha={a}"])) for a in (0.01, 0.02)]
-    one, two = kept.glob("online-*")
-    a, b = one.read_bytes(), two.read_bytes()
-    one.write_bytes(b)
-    two.write_bytes(a)
+    exchange(*kept.glob("online-*"))
     for alpha, expected in zip((0.01, 0.02), wanted, strict=True):
         with pytest.warns(UserWarning, match="^1 of the results kept"):
             assert value(evaluate(file, kept, learners=[f"td:alpha={alpha}"])) == expected

@@ -114,7 +114,7 @@ def fixed_point(learner: Learner) -> FixedPoint | None:
     for decays in _decays({name: values[name] for name in given}):
         sums = [_sums(problem, decays.system(values)) for problem in trials()]
         for penalty, eta in penalties.items():
-            solved = [np.linalg.solve(s.A + eta * s.G, s.b) for s in sums]
+            solved = [np.linalg.solve(A + eta * G, b) for A, b, G in sums]
             if all(_same(f, s) for f, s in zip(found, solved, strict=True)):
                 return FixedPoint(decays.system(given), decays, penalty)
     return None
@@ -171,34 +171,30 @@ def mean_matrix(learner: Learner, decays: Decays) -> MeanMatrix | None:
     if means is None:
         return None
     system = decays.system(own_numbers(learner))
-    sums = [_sums(problem, system) for problem in trials()]
-    basis = np.stack([np.stack([s.A, s.A.T, s.G, np.eye(FEATURES)], axis=-1) for s in sums])
-    n = len(means[0].g) // FEATURES
-    M = np.stack([e.M.reshape(n, FEATURES, n, FEATURES) for e in means], axis=-1)
-    wanted = np.moveaxis(M, (4, 1, 3), (0, 1, 2)).reshape(-1, n * n)
-    columns = basis.reshape(-1, 4)
-    parts = np.linalg.lstsq(columns, wanted, rcond=None)[0]
-    fitted = columns @ parts
-    if not all(_same(fitted[:, i], wanted[:, i]) for i in range(n * n)):
-        return None
+    basis = []
+    for problem in trials():
+        A, _, G = _sums(problem, system)
+        basis.append(np.stack([A, A.T, G, np.eye(FEATURES)], axis=-1).reshape(-1, 4))
+    columns, n = np.concatenate(basis), len(means[0].g) // FEATURES
+    M = np.stack([e.M.reshape(n, FEATURES, n, FEATURES) for e in means])
+    parts = np.empty((n, n, 4))
+    for i, j in np.ndindex(n, n):
+        block = M[:, i, :, j].reshape(-1)
+        parts[i, j] = np.linalg.lstsq(columns, block, rcond=None)[0]
+        if not _same(columns @ parts[i, j], block):
+            return None
     parts[np.abs(parts) < ROUNDING * np.abs(parts).max()] = 0.0
-    return MeanMatrix(np.asarray(parts.T.reshape(n, n, 4)))
+    return MeanMatrix(parts)
 
 
-class _Averages(NamedTuple):
-    A: Floats
-    b: Floats
-    G: Floats
-
-
-def _sums(problem: Problem, system: System) -> _Averages:
-    """What a log's sums tend to, per row."""
+def _sums(problem: Problem, system: System) -> tuple[Floats, Floats, Floats]:
+    """A, b and G that a log's sums tend to, per row."""
     m, lam = problem.moments(0), system.lam
     if not system.emphatic:
-        return _Averages(m.A(lam), m.b(lam), m.G)
+        return m.A(lam), m.b(lam), m.G
     follow_on = m.follow_on if system.beta is None else m.follow_on_at(system.beta)
     e = m.emphatic(lam * m.d + (1.0 - lam) * follow_on, lam)
-    return _Averages(e.M, e.g, m.G)
+    return e.M, e.g, m.G
 
 
 def _means(learner: Learner) -> list[Expectation] | None:

@@ -150,6 +150,8 @@ class OneHotPencil(Pencil):
         from scipy.sparse.linalg import eigs
 
         A, size = self.A(eta), float(self.G.max())
+        if not A.diagonal().all():  # a row of zeros, which SuperLU complains about on the terminal
+            return 0.0
         try:
             found = eigs(A.tocsc(), 1, sigma=0.0, v0=np.ones(self.rank))[0]
         except RuntimeError:  # singular, or not settled
@@ -272,7 +274,9 @@ def _solution(p: Pencil, eta: float) -> Floats:
 
     try:
         if isinstance(p, OneHotPencil):
-            return np.asarray(splu(p.A(eta).tocsc()).solve(p.b))
+            A = p.A(eta).tocsc()
+            singular = not A.diagonal().all()  # as in `slowest`
+            return np.full(p.rank, np.nan) if singular else np.asarray(splu(A).solve(p.b))
         return np.asarray(np.linalg.solve(p.A(eta), p.b))
     except (np.linalg.LinAlgError, RuntimeError):
         return np.full(p.rank, np.nan)

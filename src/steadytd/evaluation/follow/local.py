@@ -125,7 +125,7 @@ def first_followers(work: Work) -> Followers:
         pilot = first_rows((batch for part in few for batch in read(part)), PILOT_ROWS)
         if pilot is not None:
             X = features_of(pilot.obs, plan.features)
-            learners = chosen(pilot, X, plan, online, plan.seed)
+            learners = chosen(pilot, X, plan, online)
     averaging = [one.auto_alpha for one in online]
     rows = plan.division.rows
     return Followers(learners, averaging, _peaks(work), plan.features.n_features, rows)

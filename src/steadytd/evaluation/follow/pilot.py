@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,28 +23,23 @@ from steadytd.logs.log import LogBatch
 PILOT_ROWS = 20_000  # of the log's beginning
 
 
-def chosen(
-    batch: LogBatch, X: Any, plan: Plan, online: Sequence[Request], seed: int
-) -> list[list[Learner]]:
+def chosen(batch: LogBatch, X: Any, plan: Plan, online: Sequence[Request]) -> list[list[Learner]]:
     """The online learners of every target, with their numbers from the pilot's rows."""
-    found: Iterable[Stability | None] = [None] * len(plan.targets)
-    if any(one.automatic for one in online):
-        found = _stability(batch, plan, seed)
-    pilot = sizes(batch, X)
-    result: list[list[Learner]] = []
+    automatic = any(one.automatic for one in online)
+    found = _stability(batch, plan) if automatic else [None] * len(plan.targets)
+    norms = row_norms(batch, X)
+    result: list[list[Learner]] = [[] for _ in found]
     for target, stability in enumerate(found):
-        result.append([])
         for one in online:
             assert one.learner is not None
             learner = with_numbers(one.learner, stability)
             if one.auto_alpha:
-                alpha = safe_alpha(pilot, batch, target, learner)
-                learner = replaced(learner, ("alpha",), (alpha,))
-            result[-1].append(learner)
+                learner = learner.replace(alpha=safe_alpha(norms, batch, target, learner))
+            result[target].append(learner)
     return result
 
 
-def _stability(batch: LogBatch, plan: Plan, seed: int) -> Iterator[Stability]:
+def _stability(batch: LogBatch, plan: Plan) -> list[Stability | None]:
     """The stability of every target on the pilot's rows."""
     few = batch.first.sum() < ENOUGH_EPISODES
     numbers = batch.rows - batch.rows[0]  # with gaps where rows were left out
@@ -56,10 +50,12 @@ def _stability(batch: LogBatch, plan: Plan, seed: int) -> Iterator[Stability]:
     ]
     sums, counts = sums_of(rows, plan.new_sums(plan.features, (TD,)))
     e = Equations(sums, counts, "states", division)
-    return (assess(e, t, name, seed) for t, name in enumerate(plan.targets))
+    return [assess(e, t, name, plan.seed) for t, name in enumerate(plan.targets)]
 
 
-def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> float:
+def safe_alpha(
+    norms: tuple[Floats, Floats], batch: LogBatch, target: int, learner: Learner
+) -> float:
     """Half the inverse of the largest step that one of the pilot's rows asks for.
 
     A step moves w.x by about alpha rho (1 + eta) |x| max(|x|, |x - gamma' x'|) w.x; for a learner
@@ -67,38 +63,32 @@ def safe_alpha(pilot: Sizes, batch: LogBatch, target: int, learner: Learner) -> 
     The 99.9 % quantile stands for the largest.
     """
     assert batch.behavior_prob is not None
+    x, moved = norms
     mu = batch.behavior_prob
     rho = np.divide(batch.target_prob[target], mu, out=np.zeros(len(mu)), where=mu > 0.0)
     fixed = fixed_point(learner)
     names = ("eta", "lam") if fixed is None else (fixed.penalty, fixed.decays.lam)
     eta, lam = (float(learner.values.get(name, 0.0)) for name in names)
-    steps = rho * pilot.x * np.maximum((1.0 + eta) * pilot.x, pilot.moved)
+    steps = rho * x * np.maximum((1.0 + eta) * x, moved)
     if "F" in learner.law.memory or (fixed and fixed.system.emphatic):
         steps = steps * follow_on(rho, batch.discount, batch.first)
     steps = steps / max(1.0 - lam * float(batch.discount.max(initial=0.0)), 0.05)
     if "ratio" in learner.values and len(learner.law.vectors) > 1:
-        steps = np.maximum(steps, float(learner.values["ratio"]) * pilot.x**2)
+        steps = np.maximum(steps, float(learner.values["ratio"]) * x**2)
     largest = float(np.quantile(steps, 0.999))
     return float(f"{0.5 / largest:.2g}") if largest > 0.0 else 1.0
 
 
-class Sizes(NamedTuple):
-    """|x| and |x - gamma' x'| of the pilot's rows."""
-
-    x: Floats
-    moved: Floats
-
-
-def sizes(batch: LogBatch, X: Any) -> Sizes:
-    """The sizes of a batch with features X, an array or a sparse one."""
-    here = X[: len(batch)]
+def row_norms(batch: LogBatch, X: Any) -> tuple[Floats, Floats]:
+    """|x| and |x - gamma' x'| of the rows of a batch with features X, an array or a sparse one."""
+    x, x_next = X[: len(batch)], X[batch.row_next]
     if isinstance(X, np.ndarray):
-        moved = here - batch.discount[:, None] * X[batch.row_next]
-        return Sizes(np.linalg.norm(here, axis=1), np.linalg.norm(moved, axis=1))
+        moved = x - batch.discount[:, None] * x_next
+        return np.linalg.norm(x, axis=1), np.linalg.norm(moved, axis=1)
     from scipy.sparse.linalg import norm
 
-    moved = here - X[batch.row_next].multiply(batch.discount[:, None])
-    return Sizes(*(np.asarray(norm(one, axis=1), dtype=np.float64) for one in (here, moved)))
+    moved = x - x_next.multiply(batch.discount[:, None])
+    return np.asarray(norm(x, axis=1)), np.asarray(norm(moved, axis=1))
 
 
 @compiled
@@ -117,14 +107,8 @@ def with_numbers(learner: Learner, found: Stability | None) -> Learner:
         return learner
     equations = fixed_point(learner)
     penalty = equations.penalty if equations is not None else ""
-    numbers, names = {"eta": found.eta, "ratio": found.ratio, penalty: found.eta}, learner.automatic
-    return replaced(learner, tuple(names), tuple(numbers[name] for name in names))
-
-
-@lru_cache(maxsize=4096)
-def replaced(learner: Learner, names: tuple[str, ...], numbers: tuple[float, ...]) -> Learner:
-    """The learner with other numbers: many targets ask for the same ones."""
-    return learner.replace(**dict(zip(names, numbers, strict=True)))
+    numbers = {"eta": found.eta, "ratio": found.ratio, penalty: found.eta}
+    return learner.replace(**{name: numbers[name] for name in learner.automatic})
 
 
 def first_rows(batches: Iterable[LogBatch], n: int) -> LogBatch | None:
@@ -140,21 +124,12 @@ def first_rows(batches: Iterable[LogBatch], n: int) -> LogBatch | None:
     if not found:
         return None
 
-    def joined(name: str) -> Any:
-        return np.concatenate([getattr(b, name) for b in found], axis=-1)[..., :n]
-
+    names = ("reward", "discount", "behavior_prob", "target_prob", "episode", "first", "rows")
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(b, name) for b in found], axis=-1)[..., :n] for name in names
+    }
     x = np.concatenate([b.obs[: len(b)] for b in found])[:n]
     x_next = np.concatenate([b.obs[b.row_next] for b in found])[:n]
-    return replace(
-        found[0],
-        obs=np.concatenate([x, x_next]),
-        row_next=np.arange(len(x), 2 * len(x), dtype=np.int32),
-        reward=joined("reward"),
-        discount=joined("discount"),
-        behavior_prob=joined("behavior_prob"),
-        target_prob=joined("target_prob"),
-        episode=joined("episode"),
-        first=joined("first"),
-        rows=joined("rows"),
-        action=None,
-    )
+    row_next = np.arange(len(x), 2 * len(x), dtype=np.int32)
+    obs = np.concatenate([x, x_next])
+    return replace(found[0], obs=obs, row_next=row_next, action=None, **columns)
