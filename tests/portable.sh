@@ -14,7 +14,7 @@ run() { # run "SETTING=VALUE ..." TESTS
 }
 
 if [ "${SIZE:-}" = small ]; then
-    run "OPENBLAS_CORETYPE=Nehalem COLUMNS=60" tests/theory/test_t*.py tests/evaluation/test_remedies.py
+    run "OPENBLAS_CORETYPE=Nehalem COLUMNS=60" tests/theory/test_t*.py tests/evaluation/test_findings.py tests/evaluation/test_sentences.py
     run "OPENBLAS_CORETYPE=Haswell STEADYTD_TEST_JITTER=1" tests/theory/test_t*.py tests/mdp
     exit
 fi
