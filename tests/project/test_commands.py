@@ -380,7 +380,7 @@ def test_make_results(place: Path) -> None:
     """Two studies, smaller, to documents of its own; commands above run the others."""
     make("results", "STUDIES=collision cures", "MORE=--quick", cwd=place)
     made = {path.stem for path in (place / "docs" / "results").glob("*.md")}
-    assert made == {"index", "collision", "cures"}
+    assert {"index", "collision", "cures"} <= made
 
 
 MADE_HERE = {
