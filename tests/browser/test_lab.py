@@ -120,6 +120,7 @@ def test_a_line_that_leaves_the_picture_has_a_sign(address: str) -> None:
 
 def test_a_chain_of_ones_own(address: str) -> None:
     with opened(address + STATE) as page:
+        wait(page)  # until then the page fills the editor in
         page.locator("#editor summary").click()
         page.fill("#edit-mu", "0.5 0.4\n0.5 0.5\n0.5 0.5")
         page.get_by_role("button", name="use it").click()
