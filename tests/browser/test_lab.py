@@ -120,8 +120,8 @@ def test_a_line_that_leaves_the_picture_has_a_sign(address: str) -> None:
 
 def test_a_chain_of_ones_own(address: str) -> None:
     with opened(address + STATE) as page:
-        wait(page)  # until then the page fills the editor in
         page.locator("#editor summary").click()
+        expect(page.locator("#edit-Phi")).not_to_have_value("")  # the page has filled it in
         page.fill("#edit-mu", "0.5 0.4\n0.5 0.5\n0.5 0.5")
         page.get_by_role("button", name="use it").click()
         expect(page.locator("#edit-fault")).to_contain_text("mu: state 0 sums to 0.9, not 1.")
