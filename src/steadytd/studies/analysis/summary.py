@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from steadytd.base.errors import listed
 from steadytd.base.numbers import count, interval, number, ordinal, percent, with_error
-from steadytd.base.wording import listed
 from steadytd.runs.outcome import FAR, GROWING, UNSETTLED
 from steadytd.studies.analysis.penalty import Penalty, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading
