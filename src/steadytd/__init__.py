@@ -60,7 +60,7 @@ _ROOMS = {
     "theory.certificate": ("Certificate", "certify", "load_certificate"),
     "theory.closed_form": ("LawCheck", "check"),
     "theory.cure": ("Cure",),
-    "theory.mean_square": ("MeanSquare",),
+    "theory.exact": ("MeanSquare",),
     "theory.thresholds": ("Pencil",),
     "theory.variance": ("Variance",),
 }

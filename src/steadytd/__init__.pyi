@@ -67,7 +67,7 @@ from steadytd.theory.certificate import load_certificate as load_certificate
 from steadytd.theory.closed_form import LawCheck as LawCheck
 from steadytd.theory.closed_form import check as check
 from steadytd.theory.cure import Cure as Cure
-from steadytd.theory.mean_square import MeanSquare as MeanSquare
+from steadytd.theory.exact import MeanSquare as MeanSquare
 from steadytd.theory.thresholds import Pencil as Pencil
 from steadytd.theory.variance import Variance as Variance
 

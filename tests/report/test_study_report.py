@@ -17,9 +17,8 @@ import pytest
 import scipy.stats
 from typer.testing import CliRunner
 
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, listed
 from steadytd.base.json import plain
-from steadytd.base.wording import listed
 from steadytd.cli.main import app
 from steadytd.mdp.problem import Problem
 from steadytd.problems import problem as make_problem

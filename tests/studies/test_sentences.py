@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 import scipy.stats
 
+from steadytd.base.errors import listed
 from steadytd.base.numbers import interval, number, ordinal, percent, rounded, with_error
-from steadytd.base.wording import listed
 from steadytd.learners import learner as make_learner
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.reading import Chapter, Prediction, predict

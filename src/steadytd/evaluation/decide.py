@@ -22,9 +22,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from steadytd.base.numbers import about, interval, rounded
+from steadytd.evaluation.intervals import SAME
 from steadytd.evaluation.rule import (
     LEVEL,
-    SAME,
     Candidate,
     LoggedReturns,
     Selection,

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from steadytd.base.display import Displayable
-from steadytd.base.errors import InputError, unknown
+from steadytd.base.errors import InputError, unknown, visible
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.json import plain
 from steadytd.base.numbers import count, number
-from steadytd.base.wording import visible
 from steadytd.evaluation.calibration import LogCalibration
 from steadytd.evaluation.decide import (
     BestTarget,

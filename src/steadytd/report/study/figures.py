@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steadytd.base.errors import listed
 from steadytd.base.numbers import count, number, percent
-from steadytd.base.wording import listed
 from steadytd.report.figures import (
     DECADES,
     LEAST,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from steadytd.base.errors import listed
 from steadytd.base.numbers import count, interval, number, ordinal, percent, rounded, with_error
-from steadytd.base.wording import listed
 from steadytd.runs.outcome import FAR, GROWING, UNSETTLED
 from steadytd.studies.analysis.penalty import Penalty, penalties
 from steadytd.studies.analysis.reading import Chapter, Prediction, Reading
