@@ -84,24 +84,17 @@ def coverage(pi: Floats, mu: Floats) -> None:
 def transitions(P: ArrayLike) -> Floats:
     """P[s, a, s'], every P[s, a] a distribution."""
     values = array("P", P, 3)
-    shape("P", values, (*values.shape[:2], values.shape[0]), "[s, a, s']")
-    distributions("P", values)
-    return frozen(values)
+    return probabilities("P", values, (*values.shape[:2], values.shape[0]), "[s, a, s']")
 
 
-def policy(name: str, values: ArrayLike, S: int, A: int, dimensions: tuple[int, ...]) -> Floats:
-    """A policy [s, a], or several [policy, s, a] where three dimensions are allowed."""
-    result = array(name, values, *dimensions)
-    axes = "[s, a] or [policy, s, a]" if 3 in dimensions else "[s, a]"
-    shape(name, result, (*result.shape[:-2], S, A), axes)
-    distributions(name, result)
-    return frozen(result)
-
-
-def distribution(name: str, values: ArrayLike, S: int) -> Floats:
-    """One distribution over the states."""
-    result = array(name, values, 1)
-    shape(name, result, (S,), "[s]")
+def probabilities(
+    name: str, values: ArrayLike, wanted: tuple[int, ...], axes: str, *, several: bool = False
+) -> Floats:
+    """Distributions of the wanted shape, with a policy axis before it where several may come."""
+    n = len(wanted)
+    result = array(name, values, n, *([n + 1] if several else []))
+    axes = f"{axes} or [policy, {axes[1:]}" if several else axes
+    shape(name, result, (*result.shape[:-n], *wanted), axes)
     distributions(name, result)
     return frozen(result)
 
@@ -238,9 +231,9 @@ def ends_where_inactive(active: Bools, P: Floats, mu: Floats, gamma: Floats) -> 
         which = f" for policy {place[0]}" if active.ndim == 2 else ""
         raise InputError(
             f"gamma{list(place)} must be 0, got {gamma[place]:g}: the step from state {s} (active"
-            f"{which}) by action {a} to state {s_next} (not active) would let values and traces "
-            "pass through states in which nothing is learned; end there with discount 0, or make "
-            f"state {s_next} active."
+            f"{which}) by action {a} to state {s_next} (not active) would carry values and "
+            "traces through states in which nothing is learned. End the episode there with "
+            f"discount 0, or make state {s_next} active."
         )
 
 

@@ -87,8 +87,8 @@ class Problem:
         given.update(name=str(name), summary=summary or doc.partition("\n")[0], doc=doc)
         given["P"] = checks.transitions(P)
         S, A = self.P.shape[:2]
-        given["mu"] = checks.policy("mu", mu, S, A, dimensions=(2,))
-        given["pi"] = checks.policy("pi", pi, S, A, dimensions=(2, 3))
+        given["mu"] = checks.probabilities("mu", mu, (S, A), "[s, a]")
+        given["pi"] = checks.probabilities("pi", pi, (S, A), "[s, a]", several=True)
         checks.coverage(self.pi, self.mu)
         K = self.pi.shape[:-2]
         given["r"] = checks.rewards(r, K, S, A)
@@ -99,7 +99,8 @@ class Problem:
         given["interest"] = checks.interest(interest, K, S)
         given["active"] = checks.active(active, K, S)
         checks.ends_where_inactive(self.active, self.P, self.mu, self._discounts)
-        given["start"] = self.d_mu if start is None else checks.distribution("start", start, S)
+        start = self.d_mu if start is None else start
+        given["start"] = checks.probabilities("start", start, (S,), "[s]")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a problem is read-only; make a new one with another {name}")
@@ -205,8 +206,8 @@ class Problem:
         total = weights.sum()
         if total == 0.0:
             raise InputError(
-                f"problem {self.name}: no state that mu visits is of interest (policy {policy}); "
-                "give one of them interest > 0, and let it be active."
+                f"problem {self.name}: no state that mu visits has positive interest "
+                f"(policy {policy}); give one of them interest > 0, and let it be active."
             )
         return np.asarray(weights / total)
 

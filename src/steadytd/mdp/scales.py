@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 
+Complexes = NDArray[np.complex128]
+
 PLAIN = 1e-3  # relative singular value above which features need no scaling
 SCALINGS = 12  # of rows and columns of a matrix, to bring them to about 1
 JUMP = 32.0  # ratio of sizes at which fast modes are split from slow ones
 ITERATIONS = 60  # of the equation that splits them
 CLOSE = 1e-15  # relative change at which it is solved
 MODERATE = 1e3  # size above which, or below its inverse, features need scaling
+EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
 ROUNDING = 1e-12  # relative size below which a real part counts as zero
 SAME = 1e-9  # relative difference below which two errors or two matrices are the same
 
@@ -115,9 +118,6 @@ def scaled_solution(M: Floats, g: Floats, *, singular: bool) -> tuple[Floats, fl
 
 def _shortest(M: Floats, g: Floats) -> Floats:
     return np.asarray(np.linalg.lstsq(M, g, rcond=1e-12)[0])
-
-
-Complexes = NDArray[np.complex128]
 
 
 class Rates(NamedTuple):

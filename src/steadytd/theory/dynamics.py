@@ -21,10 +21,9 @@ from steadytd.engine.schedule import step_factors
 from steadytd.mdp.action_values import Task, require_match
 from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
-from steadytd.mdp.scales import Complexes, Rates, graded_rates, rates_of, same, scaled_solution
+from steadytd.mdp.scales import EPS, Complexes, Rates, graded_rates, rates_of, same, scaled_solution
 from steadytd.theory.closed_form import closed_form, numbers_of
 
-EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
 TINY = 1e-150  # below it a number's square underflows
 SINGULAR = 1e12  # condition number from which on a matrix counts as singular
 

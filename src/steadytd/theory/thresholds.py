@@ -18,24 +18,21 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Moments
-from steadytd.mdp.scales import rates_of, slowest
+from steadytd.mdp.scales import EPS, Complexes, rates_of, slowest
 
 LARGEST_EXACT = 40  # rank up to which all crossings are found exactly, as eigenvalues
 SCAN_POINTS = 48  # penalties looked at beyond that rank, before refining
 REAL = 1e-7  # relative size below which an imaginary part is rounding
 NEAR = 1e-6  # relative distance within which a scan finds the crossing that an eigenvalue is
 SCATTER = 4.0  # times the scatter of a pole: so far from it a scan may see it cross
-EPS = 64.0 * float(np.finfo(float).eps)  # of sums of products: what rounding may do
 AT = 1e-12  # relative distance from a pole or a crossing within which a penalty is there
 
 Interval = tuple[float, float]
-Complexes = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +53,7 @@ class Pencil:
     @staticmethod
     @cached(64)
     def of(m: Moments, lam: float = 0.0) -> Pencil:
-        """The pencil of one problem and target policy (kept, since much asks for it)."""
+        """The pencil of one problem and target policy (cached)."""
         Q, sizes = m.row_space, m.span.sizes
         if not Q.size:
             raise InputError(
@@ -83,13 +80,9 @@ class Pencil:
         With H the symmetric part of A_0 these are -lambda_max and -lambda_min of (H, G), since
         y'A(eta)y / y'Gy = y'Hy / y'Gy + eta.
         """
-        from scipy.linalg import eigh, lapack
+        from scipy.linalg import eigh
 
-        H = (self.A0 + self.A0.T) / 2.0
-        # LAPACK's own call, since an evaluation asks for thousands; `eigh` says what is wrong
-        values, _, wrong = lapack.dsygvd(H, self.G, uplo="L", jobz="N")
-        if wrong or not np.isfinite(values).all():
-            values = eigh(H, self.G, eigvals_only=True)
+        values = eigh((self.A0 + self.A0.T) / 2.0, self.G, eigvals_only=True)
         return -float(values[-1]), -float(values[0])
 
     @property

@@ -13,14 +13,18 @@ action leads that mu never takes does not count either: its row of P is zeros.
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError, unknown
+from steadytd.base.json import json_text
 from steadytd.mdp.moments import Moments
 from steadytd.theory.proof.verify import BITS, FAILS, HOLDS, LARGEST, MOST
 
@@ -39,84 +43,62 @@ def prove(m: Moments, claim: str, eta: float | str | Fraction, problem: str) -> 
     """
     if claim != "positive_definite":
         raise unknown("claim", claim, ["positive_definite"])
-    exact = _Exact(m, _penalty(eta))
+    exact = _fractions(m, _penalty(eta))
+    factors = _factors(exact)
     found = {
-        "claim": "",
+        "claim": FAILS if "v" in factors else HOLDS,
         "problem": problem,
-        "states": len(exact.d),
-        "actions": len(exact.mu[0]),
-        "features": len(exact.Phi[0]),
-        "eta": exact.eta,
-        "P": exact.P,
-        "gamma": exact.gamma,
-        "mu": exact.mu,
-        "pi": exact.pi,
-        "Phi": exact.Phi,
-        "d": exact.d,
-        **_factors(exact),
+        "states": len(exact["d"]),
+        "actions": m.mu.shape[1],
+        "features": m.n_features,
+        **exact,
+        **factors,
     }
-    found["claim"] = FAILS if "v" in found else HOLDS
-    text: dict[str, Any] = _as_text(found)
-    leaves = _leaves(text)
-    common = math.lcm(*(int(leaf.partition("/")[2] or 1) for leaf in leaves if "/" in leaf))
-    if sum(map(len, leaves)) > LARGEST // 2 or common.bit_length() > BITS:
+    proof: dict[str, Any] = json.loads(json.dumps(found, default=str))
+    text = json_text(proof)
+    common = math.lcm(*map(int, re.findall(r"/(\d+)", text.replace(problem, ""))))
+    if len(text) > LARGEST or common.bit_length() > BITS:
         raise InputError(
             f"the fractions of {problem} grow too long for a proof that can be checked; give the "
             "problem's numbers with fewer digits."
         )
-    return text
+    return proof
 
 
-class _Exact:
+def _fractions(m: Moments, eta: Fraction) -> dict[str, Any]:
     """The problem in fractions, on the states that mu returns to."""
-
-    def __init__(self, m: Moments, eta: Fraction) -> None:
-        keep = m.visited
-        sizes = {"states": int(keep.sum()), "actions": m.mu.shape[1], "features": m.n_features}
-        for name, most in MOST.items():
-            if sizes[name] > most:
-                raise InputError(f"a proof needs {name} <= {most}, got {sizes[name]}.")
-        if not m.everywhere:
-            raise InputError("a proof needs a target policy that is active in every state.")
-        self.eta = eta
-        P, gamma = m.P[keep][:, :, keep], m.gamma[keep][:, :, keep]
-        pi, mu = m.pi[keep], m.mu[keep]
-        self.mu = [_distribution(row, "mu") for row in mu]
-        nowhere = [Fraction()] * len(P)
-        self.P = [
-            [_distribution(row, "P") if taken else nowhere
-             for row, taken in zip(actions, chances, strict=True)]
-            for actions, chances in zip(P, self.mu, strict=True)
-        ]  # fmt: skip
-        self.pi = [_distribution(row, "pi") for row in pi]
-        counts = pi[:, :, None] * P > 0.0
-        self.gamma = [
+    visited = m.visited
+    sizes = {"states": int(visited.sum()), "actions": m.mu.shape[1], "features": m.n_features}
+    for name, most in MOST.items():
+        if sizes[name] > most:
+            raise InputError(f"a proof needs {name} <= {most}, got {sizes[name]}.")
+    if not m.everywhere:
+        raise InputError("a proof needs a target policy that is active in every state.")
+    transitions, discounts = m.P[visited][:, :, visited], m.gamma[visited][:, :, visited]
+    mu = [_distribution(row, "mu") for row in m.mu[visited]]
+    nowhere = [Fraction()] * len(transitions)
+    P = [
+        [_distribution(row, "P") if taken else nowhere
+         for row, taken in zip(actions, chances, strict=True)]
+        for actions, chances in zip(transitions, mu, strict=True)
+    ]  # fmt: skip
+    counts = m.pi[visited][:, :, None] * transitions > 0.0
+    chain = [
+        [_dot(w, column) for column in zip(*rows, strict=True)]
+        for w, rows in zip(mu, P, strict=True)
+    ]
+    return {
+        "eta": eta,
+        "P": P,
+        "gamma": [
             [[_fraction(x, "gamma") for x in row] for row in actions]
-            for actions in np.where(counts, gamma, 0.0)
-        ]
-        self.Phi = [[_fraction(x, "Phi") for x in row] for row in m.Phi[keep]]
-        self.d = _stationary(
-            [[_dot(w, column) for column in zip(*rows, strict=True)]
-             for w, rows in zip(self.mu, self.P, strict=True)]
-        )  # fmt: skip
-
-    def symmetric(self, B: Matrix) -> Matrix:
-        """B (A + A') B'."""
-        S = range(len(self.d))
-        flow = [
-            [
-                self.d[s] * ((1 + self.eta if s == t else Fraction()) - _dot(
-                    self.pi[s],
-                    [p[t] * g[t] for p, g in zip(self.P[s], self.gamma[s], strict=True)],
-                ))
-                for t in S
-            ]
-            for s in S
-        ]  # fmt: skip
-        values = [[_dot(b, row) for row in self.Phi] for b in B]  # of each basis vector
-        ahead = [[_dot(flow[s], v) for s in S] for v in values]
-        half = [[_dot(v, w) for w in ahead] for v in values]
-        return [[half[i][j] + half[j][i] for j in range(len(B))] for i in range(len(B))]
+            for actions in np.where(counts, discounts, 0.0)
+        ],
+        "mu": mu,
+        "pi": [_distribution(row, "pi") for row in m.pi[visited]],
+        "Phi": [[_fraction(x, "Phi") for x in row] for row in m.Phi[visited]],
+        "d": _stationary(chain),
+    }
 
 
 def _penalty(eta: float | str | Fraction) -> Fraction:
@@ -173,11 +155,11 @@ def _stationary(chain: Matrix) -> Vector:
     return [x / sum(d) for x in d]
 
 
-def _factors(exact: _Exact) -> dict[str, Any]:
+def _factors(exact: dict[str, Any]) -> dict[str, Any]:
     """Basis, coordinates, L and pivots; or v and v'Av."""
-    basis, coordinates = _basis(exact.Phi)
-    B = [exact.Phi[s] for s in basis]
-    S, r = exact.symmetric(B), len(basis)
+    basis, coordinates = _basis(exact["Phi"])
+    B = [exact["Phi"][s] for s in basis]
+    S, r = _symmetric(exact, B), len(basis)
     L: Matrix = [[Fraction(int(i == j)) for j in range(r)] for i in range(r)]
     pivots: Vector = []
     for j in range(r):
@@ -194,6 +176,20 @@ def _factors(exact: _Exact) -> dict[str, Any]:
             known = sum((L[i][k] * L[j][k] * pivots[k] for k in range(j)), Fraction())
             L[i][j] = (S[i][j] - known) / pivot
     return {"basis": basis, "coordinates": coordinates, "L": L, "pivots": pivots}
+
+
+def _symmetric(exact: dict[str, Any], B: Matrix) -> Matrix:
+    """B (A + A') B'."""
+    d, pi, P, gamma = (exact[name] for name in ("d", "pi", "P", "gamma"))
+    states = range(len(d))
+    values = [[_dot(b, row) for row in exact["Phi"]] for b in B]  # of each basis vector
+    flow = [[d[s] * (1 + exact["eta"]) if s == t else Fraction() for t in states] for s in states]
+    for s, t in product(states, states):
+        ahead = [p[t] * g[t] for p, g in zip(P[s], gamma[s], strict=True)]
+        flow[s][t] -= d[s] * _dot(pi[s], ahead)
+    moved = [[_dot(row, v) for row in flow] for v in values]
+    half = [[_dot(v, w) for w in moved] for v in values]
+    return [[half[i][j] + half[j][i] for j in range(len(B))] for i in range(len(B))]
 
 
 def _basis(rows: Matrix) -> tuple[list[int], Matrix]:
@@ -219,18 +215,3 @@ def _basis(rows: Matrix) -> tuple[list[int], Matrix]:
         own = [-x / left[column] for x in used] + [1 / left[column]]
         reduced.append((column, [x / left[column] for x in left], own))
     return basis, [[*row, *[Fraction()] * (len(basis) - len(row))] for row in coordinates]
-
-
-def _as_text(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {key: _as_text(value) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [_as_text(value) for value in tree]
-    return str(tree) if isinstance(tree, Fraction) else tree
-
-
-def _leaves(tree: Any) -> list[str]:
-    if isinstance(tree, dict | list):
-        branches = tree.values() if isinstance(tree, dict) else tree
-        return [leaf for branch in branches for leaf in _leaves(branch)]
-    return [str(tree)]

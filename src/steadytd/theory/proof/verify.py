@@ -67,7 +67,7 @@ def check(proof: Any) -> str:
     if proof["claim"] == FAILS:
         v = numbers(proof.get("v"), n)
         ((value,),) = product(product([v], zip(*A, strict=True)), [v])
-        need(value <= 0 and value == numbers(proof.get("v_A_v")), "v'Av is positive or another")
+        need(value <= 0 and value == numbers(proof.get("v_A_v")), "v'Av > 0, or not as stated")
         need(any(row[0] for row in product(Phi, [v])), "v has the value 0 in every state")
         return f"{said}: v'Av = {value}"
     need(isinstance(rows := proof.get("basis"), list) and 0 < len(rows) <= n, "it has no basis")
@@ -79,7 +79,7 @@ def check(proof: Any) -> str:
     need(lower and min(pivots) > 0, "L is not unit lower triangular, or a pivot is not positive")
     both = [[A[i][j] + A[j][i] for j in range(n)] for i in range(n)]
     scaled = [[x * p for x, p in zip(row, pivots, strict=True)] for row in L]
-    need(product(product(B, both), B) == product(scaled, L), "L diag(pivots) L' is another matrix")
+    need(product(product(B, both), B) == product(scaled, L), "L diag(pivots) L' is not the matrix")
     return f"{said} on the span of the features, of dimension {size} of {n}"
 
 
