@@ -110,7 +110,7 @@ TDC = lower(algorithm("tdc"))
         (broken(TDC, Write, Let("w_x", ())), "'w_x' is made twice"),
         (broken(TDC, Write, Dot("u_x", "u", "x")), "no such vector"),
         (broken(TDC, Write, Write((("w", (("w_by_z", "y"),)),))), "no such vector"),
-        (broken(TDC, Write, Move("y", "decay_z", "scale_z")), "'y' is no trace"),
+        (broken(TDC, Write, Move("y", "decay_z", "scale_z")), "no such vector"),
         (broken(TDC, Write, Call(("a",), "update", ("rho",))), "wrong arguments"),
         (replace(TDC, memory=("rho",)), "a name means two things"),
     ],

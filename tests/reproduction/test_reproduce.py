@@ -217,8 +217,8 @@ def test_notes_are_true(first: Reproduction, small: Reproduction) -> None:
     assert spread is not None
     low, high = np.quantile(spread.single[:, -1], say.LIKELY, method="nearest")
     assert (etd.single_low, etd.single_high) == (low, high)
-    assert f"99 end in {interval(low, high)};" in etd.note
-    assert f"would be at {number(etd.mean_dynamics)}." in etd.note
+    assert f"99 of 100 single runs end in {interval(low, high)}." in etd.note
+    assert f"would end at {number(etd.mean_dynamics)}." in etd.note
     # gamma^2 sum pi^2/mu p: states 0 and 2 exchange through 1 with 10, 1/2 and 1/2
     growth = (
         0.81 * np.abs(np.linalg.eigvals(np.array([[0, 10, 0], [0.5, 0, 0.5], [0, 10, 0]]))).max()
