@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[Spoil, str, int, str]] = {
     ),
     "no support": (
         change(behavior_prob=0.0), "behavior_prob", AT,
-        "the target 'soft5' takes the logged action with probability 0.25.*got 0; the log says nothing",
+        "the target 'soft5' takes the logged action with probability 0.25.*got 0; the log says",
     ),
     "behavior above 1": (change(behavior_prob=1.5), "behavior_prob", AT, r"\(0, 1\], got 1.5"),
     "behavior nan": (change(behavior_prob=np.nan), "behavior_prob", AT, r"\(0, 1\], got nan"),

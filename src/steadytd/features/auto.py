@@ -74,14 +74,14 @@ def automatic(seen: Observed) -> Choice:
     """
     if seen.states:
         what = count(seen.distinct, "distinct observation")
-        return Choice("onehot", f"onehot, because {count(seen.rows, 'row')} contain only {what}")
+        return Choice("onehot", f"onehot, because {count(seen.rows, 'row')} hold only {what}")
     if seen.poly_features <= MOST_POLY:
         size = f"{count(seen.numbers, 'number')} have only {seen.poly_features} products"
         return Choice("poly:2", f"poly:2, because {size} of degree at most 2")
     spec = f"rbf:{seen.centres}"
-    size = f"{count(seen.numbers, 'number')} would have too many products of degree 2"
+    size = f"{count(seen.numbers, 'number')} have too many products of degree 2"
     rows = count(seen.rows, "row")
-    return Choice(spec, f"{spec}, because {size}; the number of centres is what {rows} allow")
+    return Choice(spec, f"{spec}, because {size}; {rows} allow this number of centres")
 
 
 def second_map(first: FeatureMap, seen: Observed) -> str:

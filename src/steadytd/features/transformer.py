@@ -62,9 +62,7 @@ class Transformer(FeatureMap):
         }
         again = transformer_from(arrays)
         if not np.array_equal(again(self.probe), self(self.probe)):
-            raise _cannot_save(
-                self.spec, "the copy rebuilt from its arrays gives different features"
-            )
+            raise _cannot_save(self.spec, "the copy made of its arrays gives other features")
         return arrays
 
     def _apply(self, obs: NDArray[Any], out: Floats) -> None:
