@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from steadytd.base.wording import listed
+from steadytd.base.errors import listed
 from steadytd.report.figures import drawn
 from steadytd.report.live import as_json
 from steadytd.report.study.figures import settings as varied

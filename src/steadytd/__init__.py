@@ -21,8 +21,7 @@ _ROOMS = {
     "base.errors": ("InputError",),
     "base.finding": ("Finding",),
     "engine.law": ("Law", "Param", "law"),
-    "engine.learner": ("Learner",),
-    "engine.online": ("OnlineLearner",),
+    "engine.learner": ("Learner", "OnlineLearner"),
     "evaluation.calibration": (
         "ActionCalibration",
         "ByBin",
@@ -60,7 +59,7 @@ _ROOMS = {
     "theory.certificate": ("Certificate", "certify", "load_certificate"),
     "theory.closed_form": ("LawCheck", "check"),
     "theory.cure": ("Cure",),
-    "theory.mean_square": ("MeanSquare",),
+    "theory.exact": ("MeanSquare",),
     "theory.thresholds": ("Pencil",),
     "theory.variance": ("Variance",),
 }

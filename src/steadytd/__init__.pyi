@@ -6,7 +6,7 @@ from steadytd.engine.law import Law as Law
 from steadytd.engine.law import Param as Param
 from steadytd.engine.law import law as law
 from steadytd.engine.learner import Learner as Learner
-from steadytd.engine.online import OnlineLearner as OnlineLearner
+from steadytd.engine.learner import OnlineLearner as OnlineLearner
 from steadytd.evaluation.calibration import ActionCalibration as ActionCalibration
 from steadytd.evaluation.calibration import ByBin as ByBin
 from steadytd.evaluation.calibration import ByFeature as ByFeature
@@ -67,7 +67,7 @@ from steadytd.theory.certificate import load_certificate as load_certificate
 from steadytd.theory.closed_form import LawCheck as LawCheck
 from steadytd.theory.closed_form import check as check
 from steadytd.theory.cure import Cure as Cure
-from steadytd.theory.mean_square import MeanSquare as MeanSquare
+from steadytd.theory.exact import MeanSquare as MeanSquare
 from steadytd.theory.thresholds import Pencil as Pencil
 from steadytd.theory.variance import Variance as Variance
 

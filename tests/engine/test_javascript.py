@@ -14,7 +14,7 @@ from py_mini_racer import MiniRacer
 
 from steadytd.base.errors import InputError
 from steadytd.engine.law import Law
-from steadytd.engine.step.layouts.browser import Browser
+from steadytd.engine.step.layouts.lanes import Browser
 from steadytd.engine.step.program import step_program
 from steadytd.engine.step.statements import Bind, For, If
 from steadytd.engine.step.targets.javascript import loop, script, translated

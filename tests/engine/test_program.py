@@ -9,7 +9,7 @@ from textwrap import indent
 import pytest
 
 import steadytd as st
-from steadytd.engine.choose import programs
+from steadytd.engine.active import programs
 from steadytd.engine.law import Law
 from steadytd.engine.step.layouts.active import active_source
 from steadytd.engine.step.layouts.lanes import Lanes, loop_source
@@ -110,7 +110,7 @@ TDC = lower(algorithm("tdc"))
         (broken(TDC, Write, Let("w_x", ())), "'w_x' is made twice"),
         (broken(TDC, Write, Dot("u_x", "u", "x")), "no such vector"),
         (broken(TDC, Write, Write((("w", (("w_by_z", "y"),)),))), "no such vector"),
-        (broken(TDC, Write, Move("y", "decay_z", "scale_z")), "'y' is no trace"),
+        (broken(TDC, Write, Move("y", "decay_z", "scale_z")), "no such vector"),
         (broken(TDC, Write, Call(("a",), "update", ("rho",))), "wrong arguments"),
         (replace(TDC, memory=("rho",)), "a name means two things"),
     ],

@@ -194,7 +194,7 @@ def test_the_interval_covers() -> None:
     for seed in range(30):
         log = evidence(open_log(whole_table(problem, episodes=150, length=200, seed=seed)))
         both = Lstdq().estimate(log, 0), DrlQ(0.9).estimate(log, 0)
-        held += [found.interval().covers(truth) for found in both]
+        held += [abs(found.value - truth) <= found.interval().width / 2.0 for found in both]
     assert (held >= 25).all(), held  # 28.5 expected; chance of fewer than 25 below 2 %
 
 

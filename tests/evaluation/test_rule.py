@@ -11,6 +11,7 @@ from scipy.stats import norm, t
 
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.curve import Curve
+from steadytd.evaluation.intervals import standard_error
 from steadytd.evaluation.rule import (
     EFFECTIVE_UNITS,
     LAMS,
@@ -21,7 +22,6 @@ from steadytd.evaluation.rule import (
     rule_of_three,
     sampling_error,
     select,
-    standard_error,
 )
 
 UNITS = 400
@@ -73,14 +73,6 @@ def test_higher_lam_and_second_map_bound_the_bias() -> None:
     assert select(rising, returns(), curve((0.5, 0.2, 0.3, 0.35))).bias == pytest.approx(0.5)
     unsupported = replace(rising, weights=rising.weights * np.array([[1.0], [1.0], [1.0], [3.0]]))
     assert select(unsupported, returns(), rising).bias == pytest.approx(0.3)
-
-
-def test_the_second_map_on_a_sample_is_compared_on_the_same_units() -> None:
-    noise = np.random.default_rng(3).standard_normal(UNITS)
-    one, sample = curve(noise=noise), np.arange(0, UNITS, 4)
-    second = curve((0.1,) * 4, noise=noise[sample])
-    found = select(one, returns(), second, sample)
-    assert found.bias == pytest.approx(0.1)
 
 
 def test_of_supported_lam_the_shortest_interval_is_selected() -> None:

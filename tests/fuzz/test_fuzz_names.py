@@ -16,8 +16,8 @@ import pytest
 from rich.console import Console
 
 import steadytd as st
+from steadytd.base.errors import visible
 from steadytd.base.files import file_name
-from steadytd.base.wording import visible
 from steadytd.cli import console
 from steadytd.report.figures import Axis, curves_chart, heading, save_figure
 from steadytd.report.pages import _environment, library

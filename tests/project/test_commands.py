@@ -207,7 +207,7 @@ class Runner:
         assert set(words) <= set(targets())
 
     def pip(self, words: list[str]) -> None:
-        """Whether what is asked for is there; `test_the_wheel_is_whole` installs it."""
+        """Whether what is asked for is there; `test_release.py` installs it."""
         about = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         assert words[-2] == "install"
         what, _, extras = words[-1].rstrip("]").partition("[")
@@ -396,19 +396,3 @@ def test_every_target_is_made() -> None:
     in_browser = {"docs"} if '"make", "docs"' in site else set()
     assert set(targets()) == MADE_HERE | checked_by_ci() | in_browser
     assert "test-browser" in checked_by_ci()
-
-
-@pytest.mark.slow
-def test_the_wheel_is_whole(tmp_path: Path) -> None:
-    """`pip install .`, without what it depends on; needs the build backend, as every install."""
-    has_pip = importlib.util.find_spec("pip") is not None
-    pip = [sys.executable, "-m", "pip"] if has_pip else ["uv", "pip"]
-    site = str(tmp_path / "site")
-    install = ["install", "--quiet", "--no-deps", "--target", site, str(ROOT)]
-    subprocess.run([*pip, *install], check=True)
-    code = "import steadytd as st; print(st.__file__, st.study('quick').spec.name)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": site},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.startswith(site) and done.stdout.endswith(" quick\n")

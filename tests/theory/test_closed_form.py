@@ -14,7 +14,7 @@ from steadytd.base.arrays import repeated
 from steadytd.engine.law import Law
 from steadytd.theory import closed_form as subject
 from steadytd.theory.closed_form import SAME, closed_form, compare, drawn_task, numbers_of, stated
-from steadytd.theory.exact import can_be_read
+from steadytd.theory.reading import can_be_read
 from tests.support.cases import CASES, off_policy_problem
 from tests.support.evaluate_helpers import Identity
 from tests.support.helpers import random_problem

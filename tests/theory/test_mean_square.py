@@ -10,8 +10,8 @@ from steadytd.base.arrays import Floats
 from steadytd.engine.facts import fact_table, named
 from steadytd.engine.learner import Learner
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.exact import affine_step, closes
-from steadytd.theory.mean_square import mean_square
+from steadytd.theory.exact import mean_square
+from steadytd.theory.reading import affine_step, closes
 from steadytd.theory.recommend import candidates
 from tests.support.commands import call
 from tests.support.draws import examples, seeds

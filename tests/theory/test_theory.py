@@ -20,7 +20,8 @@ from steadytd.theory.dynamics import (
     largest_alpha,
     mean_weights,
 )
-from steadytd.theory.exact import affine_step, closes, exact_error
+from steadytd.theory.exact import exact_error
+from steadytd.theory.reading import affine_step, closes
 from tests.support.cases import CASES
 from tests.support.helpers import random_problem
 from tests.support.made import follow_on_growth

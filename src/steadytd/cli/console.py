@@ -18,10 +18,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.text import Text
 
 from steadytd.base import progress
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, visible
 from steadytd.base.json import json_text
 from steadytd.base.numbers import from_text, number
-from steadytd.base.wording import visible
 from steadytd.report import text
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from steadytd.engine.facts import CARRIED, GAMMA
 from steadytd.engine.law import Law
 from steadytd.engine.rows import Rows, no_rows
 from steadytd.engine.settings import Settings
-from steadytd.engine.step.compile import kernel
-from steadytd.engine.step.explain import law_error
+from steadytd.engine.step.compile import kernel, law_error
 from steadytd.engine.step.layouts.lanes import loop_source
 from steadytd.engine.step.program import Program, lane_params, step_program
 

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from steadytd.base.arrays import Floats
@@ -41,6 +41,8 @@ Function = Callable[..., Any]
 Value = float | str
 AUTO = "auto"
 RATIOS = frozenset({"rho", "rho_prev", "pi", "mu", "pi_prev", "mu_prev", "peak_min", "peak_max"})
+
+BY_NAME = ("writes", "params", "traces", "memory", "maps")  # options of a law by name
 
 
 class BlockKind(Protocol):
@@ -189,50 +191,39 @@ class Law:
     standing: Standing = ORDINARY
 
     def __post_init__(self) -> None:
-        self._check_kinds()
-        if next(iter(self.writes), None) != "w":
-            raise InputError(f"law {self.name}: the first vector in `writes` must be 'w'.")
-        self._check_names()
-        for vector, parts in self.writes.items():
-            known = ("value",) if vector in self.memory else (*self.bases, *self.vectors)
-            for part in parts or ("",):  # nothing is none of them
-                if part not in known:
-                    raise unknown(f"vector in writes['{vector}'] of law {self.name}:", part, known)
-            if vector in self.memory and self.idle_at_rho_zero:
-                raise InputError(f"law {self.name} writes memory: leave out idle_at_rho_zero.")
-        for vector in self.maps:
-            if vector not in self.vectors:
-                raise unknown(f"vector in maps of law {self.name}:", vector, self.vectors)
-        self._check_starts()
-        self._check_windows()
-        for function in self.functions:
-            allowed = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory} - {CARRIED["gamma"]}
-            traced = self.block is None and function in self.traces.values()
-            if function is self.update or traced:
-                allowed |= set(self.products)
-            if function in self.maps.values():
-                allowed = {"value", *self.all_params}
-            for argument in arguments(function):
-                if argument not in allowed:
-                    raise unknown(f"argument of law {self.name}:", argument, allowed)
-
-    def _check_kinds(self) -> None:
-        """A name is a text, a function a function, and a hyper-parameter a `Param`."""
         if not isinstance(self.name, str) or not self.name.isprintable():
             raise InputError(f"the name of a law must be a printable text, got {self.name!r}.")
         require_functions(f"law {self.name}", self.functions)
         for name, param in self.params.items():
             if not isinstance(param, Param):
                 raise InputError(f"law {self.name}: {name} must be a st.Param, got {param!r}.")
+        names = [*self.all_params, *self.memory, *self.vectors, *self.traces, *STEP_FACTS, *CARRIED]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"law {self.name}: '{twice[0]}' names two things; rename one of them.")
+        self._check_writes()
+        self._check_windows()
+        self._check_arguments()
 
-    def _check_starts(self) -> None:
-        """What has a start of its own is a vector beside w, and the start is a hyper-parameter."""
-        others = self.vectors[1:] if self.block is None else ()
-        for vector, param in self.starts.items():
-            if vector not in others:
-                raise unknown(f"vector in starts of law {self.name}:", vector, others)
-            if param not in self.params:
-                raise unknown(f"hyper-parameter in starts of law {self.name}:", param, self.params)
+    def _require(self, what: str, names: Iterable[str], known: Iterable[str]) -> None:
+        """Every name is one of the known ones."""
+        options = list(known)
+        for name in names:
+            if name not in options:
+                raise unknown(f"{what} of law {self.name}:", name, options)
+
+    def _check_writes(self) -> None:
+        """Vectors are written, mapped and started; the first is w."""
+        if next(iter(self.writes), None) != "w":
+            raise InputError(f"law {self.name}: the first vector in `writes` must be 'w'.")
+        for vector, parts in self.writes.items():
+            known = ("value",) if vector in self.memory else (*self.bases, *self.vectors)
+            self._require(f"vector in writes['{vector}']", parts or ("",), known)
+            if vector in self.memory and self.idle_at_rho_zero:
+                raise InputError(f"law {self.name} writes memory: leave out idle_at_rho_zero.")
+        self._require("vector in maps", self.maps, self.vectors)
+        self._require("vector in starts", self.starts, () if self.block else self.vectors[1:])
+        self._require("hyper-parameter in starts", self.starts.values(), self.params)
 
     def _check_windows(self) -> None:
         """What forgets is a trace or a memory that moves on; how much is a whole number >= 1."""
@@ -242,9 +233,8 @@ class Law:
                 f"got {self.every!r}."
             )
         moving = [*self.traces, *(m for m, f in self.memory.items() if f is not None)]
+        self._require("trace or memory in windows", self.windows, () if self.block else moving)
         for name, window in self.windows.items():
-            if name not in (moving if self.block is None else ()):
-                raise unknown(f"trace or memory in windows of law {self.name}:", name, moving)
             if not self._counts(window.param, window.more):
                 raise InputError(
                     f"law {self.name}: the window of {name} must be a hyper-parameter that is a "
@@ -256,22 +246,21 @@ class Law:
         param = self.params.get(name)
         return param is not None and param.whole and param.low + more >= 1
 
-    def _check_names(self) -> None:
-        """Every name means one thing."""
-        names = [*self.all_params, *self.memory, *self.vectors, *self.traces, *STEP_FACTS, *CARRIED]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InputError(f"law {self.name}: '{twice[0]}' names two things; rename one of them.")
+    def _check_arguments(self) -> None:
+        """Functions ask for facts, hyper-parameters and memory; some for inner products, too."""
+        common = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory} - {CARRIED["gamma"]}
+        for function in self.functions:
+            allowed = common
+            traced = self.block is None and function in self.traces.values()
+            if function is self.update or traced:
+                allowed = common | set(self.products)
+            if function in self.maps.values():
+                allowed = {"value", *self.all_params}
+            self._require("argument", arguments(function), allowed)
 
     def __identity__(self) -> dict[str, object]:
         """All that decides what a run computes: values of params and a variant are a learner's."""
-        no = (
-            "every",
-            "expectation",
-            "params",
-            "variants",
-            *(("windows",) if not self.windows else ()),
-        )
+        no = {"every", "expectation", "params", "variants", "" if self.windows else "windows"}
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in no}
 
     def __hash__(self) -> int:
@@ -404,31 +393,14 @@ def law(
     >>> semi_gradient.vectors
     ('w',)
     """
+    given = locals()
 
     def decorate(function: Function) -> Law:
-        named = partial(by_name, f"law {name or getattr(function, '__name__', '?')}")
-        parts = named("writes", writes).items()
-        return Law(
-            name=name or getattr(function, "__name__", "?"),
-            update=function,
-            writes={v: (p,) if isinstance(p, str) else tuple(p or ()) for v, p in parts},
-            params=named("params", params),
-            traces=named("traces", traces),
-            memory=named("memory", memory),
-            maps=named("maps", maps),
-            windows=dict(windows or {}),
-            starts=dict(starts or {}),
-            settled=settled,
-            first_order=first_order,
-            trace_param=trace_param,
-            every=every,
-            idle_at_rho_zero=idle_at_rho_zero,
-            expectation=expectation,
-            variant_param=variant_param,
-            variants=dict(variants or {}),
-            action_values=action_values,
-            block=block,
-            standing=standing,
-        )
+        called = name or getattr(function, "__name__", "?")
+        named = {option: by_name(f"law {called}", option, given[option]) for option in BY_NAME}
+        parts = named["writes"].items()
+        named["writes"] = {v: (p,) if isinstance(p, str) else tuple(p or ()) for v, p in parts}
+        others = {option: dict(given[option] or {}) for option in ("windows", "starts", "variants")}
+        return Law(**{**given, **named, **others, "name": called, "update": function})
 
     return decorate

@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.random import PROJECTIONS, uniforms
-from steadytd.evaluation.intervals import Interval
-from steadytd.evaluation.overlap import mean_interval
+from steadytd.evaluation.intervals import Interval, mean_interval
 from steadytd.evaluation.rows import BLOCKS, Division, RowTable
 
 ERROR = 0.001  # probability of a false alarm among all comparisons of a log

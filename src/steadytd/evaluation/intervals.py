@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -35,15 +34,10 @@ class Interval(NamedTuple):
         """Upper minus lower limit."""
         return self.hi - self.lo
 
-    def covers(self, value: float) -> bool:
-        """Whether the value lies inside."""
-        return self.lo <= value <= self.hi
-
 
 NONE = Interval(float("nan"), float("nan"))
 
 
-@lru_cache(maxsize=256)
 def student(p: float, degrees: float) -> float:
     """The quantile of Student's t: `scipy.stats.t.ppf`, without its checks of the arguments.
 
@@ -55,44 +49,28 @@ def student(p: float, degrees: float) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its influences by unit; NaN where there is none.
-
-    `masses`, of `drl` and `mis`: by unit, the sum of U_t rho_t (1 - gamma_{t+1}), divided by the
-    number of all starts. In truth their sum is 1 without cuts. `cut`, of `drl`: the mean per start
-    of U_t rho_t gamma_{t+1} where episodes are cut off.
-    """
+    """A value with its influences by unit; NaN where there is none."""
 
     value: float
     influence: Floats = field(repr=False)
-    lam: float | None = None
-    masses: Floats | None = field(default=None, repr=False)
-    cut: float = 0.0
+    lam: float | None = None  # of `drl`
 
-    @cached_property
+    @property
     def stderr(self) -> float:
         """The standard error."""
         return standard_error(self.influence)
 
     def interval(self, level: float = 0.95) -> Interval:
         """The interval around the value."""
-        if not (math.isfinite(self.value) and math.isfinite(self.stderr)):
+        error = self.stderr
+        if not (math.isfinite(self.value) and math.isfinite(error)):
             return NONE
-        reach = student(0.5 + level / 2.0, len(self.influence) - 1) * self.stderr
+        reach = student(0.5 + level / 2.0, len(self.influence) - 1) * error
         return Interval(self.value - reach, self.value + reach)
 
     def minus(self, other: Estimate) -> Estimate:
         """The difference of two estimates from the same units."""
         return Estimate(self.value - other.value, self.influence - other.influence)
-
-    @property
-    def effective(self) -> float:
-        """(sum e^2)^2 / sum e^4 of the influences e: how many units decide the error."""
-        return effective_number(self.influence**2)
-
-    @property
-    def moment(self) -> float:
-        """The sum of the masses, in truth 1 less at most what is cut off."""
-        return float("nan") if self.masses is None else float(self.masses.sum())
 
 
 def nothing(units: int) -> Estimate:
@@ -108,26 +86,24 @@ def mean_of(scores: Floats, starts: Floats) -> Estimate:
 
 
 def standard_error(influence: Floats) -> float:
-    """The standard error that influences give; NaN for fewer than two."""
+    """sqrt(n / (n - 1) sum e^2): the sandwich over n units; NaN for fewer than two."""
     n = len(influence)
-    if n < 2:
-        return float("nan")
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = float(np.add.reduce(influence * influence))
-    return math.sqrt(squares * n / (n - 1.0))
+        squares = float(influence @ influence)
+    return math.sqrt(squares * n / (n - 1.0)) if n > 1 else math.nan
 
 
 def effective_number(weights: Floats) -> float:
     """(sum w)^2 / sum w^2.
 
-    >>> effective_number(np.array([1.0, 1.0, 0.0]))
-    2.0
+    >>> effective_number(np.array([1.0, 1.0, 0.0])), effective_number(np.zeros(3))
+    (2.0, 0.0)
     """
-    scale = float(np.maximum.reduce(np.abs(weights), initial=0.0))
-    if not math.isfinite(scale) or scale == 0.0:
+    scale = float(np.abs(weights).max(initial=0.0))
+    if not 0.0 < scale < math.inf:
         return 0.0
     w = weights / scale
-    return float(np.add.reduce(w) ** 2 / (w @ w))
+    return float(w.sum() ** 2 / (w @ w))
 
 
 def correlation(influence: Floats) -> float:
@@ -137,8 +113,22 @@ def correlation(influence: Floats) -> float:
     0.25
     """
     squares = float(influence @ influence)
-    found = float(influence[1:] @ influence[:-1]) / squares if squares > 0.0 else 0.0
-    return found if math.isfinite(found) else 0.0
+    lagged = float(influence[1:] @ influence[:-1]) / squares if squares > 0.0 else 0.0
+    return lagged if math.isfinite(lagged) else 0.0
+
+
+def mean_interval(totals: Floats, sizes: Floats, tail: float, least: float = 0.0) -> Interval:
+    """The interval of sum(totals)/sum(sizes) over blocks, `tail` on either side, by Student's t.
+
+    The variance of sum(totals) is at least `least`.
+    """
+    n, size = len(totals), float(sizes.sum())
+    if n < 2 or size <= 0.0:
+        return NONE
+    mean = float(totals.sum()) / size
+    error = max(standard_error(totals - mean * sizes), math.sqrt(least)) / size
+    reach = student(1.0 - tail, n - 1) * error
+    return Interval(mean - reach, mean + reach)
 
 
 def resampled(value: float, replicates: Floats, units: int, level: float = 0.95) -> Interval:
@@ -147,17 +137,16 @@ def resampled(value: float, replicates: Floats, units: int, level: float = 0.95)
     Its levels are those of Student's t with units - 1 degrees of freedom, times sqrt(n / (n - 1)),
     because the percentiles of a resample of n units spread less than the estimate does.
 
-    >>> found = resampled(0.5, np.linspace(0.0, 1.0, 1001), units=10_000)
-    >>> [round(limit, 3) for limit in found]
+    >>> limits = resampled(0.5, np.linspace(0.0, 1.0, 1001), units=10_000)
+    >>> [round(limit, 3) for limit in limits]
     [0.025, 0.975]
     """
-    found = replicates[np.isfinite(replicates)]
-    if units < 2 or not np.isfinite(value) or len(found) < 0.9 * len(replicates):
+    finite = replicates[np.isfinite(replicates)]
+    if units < 2 or not np.isfinite(value) or len(finite) < 0.9 * len(replicates):
         return NONE
-    less, equal = np.count_nonzero(found < value), np.count_nonzero(found == value)
-    below = less / len(found) + 0.5 * (equal / len(found))
+    below = float(np.mean(finite < value) + 0.5 * np.mean(finite == value))
     shift = min(max(float(ndtri(below)), -MOST_BIAS), MOST_BIAS)
     reach = math.sqrt(units / (units - 1.0)) * student(0.5 + level / 2.0, units - 1)
     levels = [float(ndtr(2.0 * shift + x)) for x in (-reach, reach)]
-    lo, hi = np.quantile(found, levels).tolist()
+    lo, hi = np.quantile(finite, levels).tolist()
     return Interval(lo, hi)

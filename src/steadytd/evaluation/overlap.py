@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats, Longs
-from steadytd.evaluation.intervals import NONE, Interval, student
+from steadytd.evaluation.intervals import mean_interval
 from steadytd.evaluation.rows import BLOCKS, Division, RowTable
 
 BINS = 62  # of rho: 0, then bins that begin at 2^e and 1.5 2^e
@@ -212,22 +212,6 @@ def overlap(s: RatioSums, target: int, name: str) -> Overlap:
         violations=int(s.violations[target]),
         violation_rows=[int(r) for r in s.violating[target] if r >= 0],
     )
-
-
-def mean_interval(totals: Floats, sizes: Floats, tail: float, least: float = 0.0) -> Interval:
-    """The interval of sum(totals)/sum(sizes) over blocks, `tail` on either side, by Student's t.
-
-    The error is the root of sum_u (total_u - mean size_u)^2 n/(n - 1), divided by all sizes; the
-    variance of sum(totals) is at least `least`.
-    """
-    n = len(totals)
-    if n < 2 or sizes.sum() <= 0.0:
-        return NONE
-    mean = totals.sum() / sizes.sum()
-    variance = ((totals - mean * sizes) ** 2).sum() * n / (n - 1.0)
-    error = np.sqrt(max(float(variance), least)) / sizes.sum()
-    reach = student(1.0 - tail, n - 1) * error
-    return Interval(float(mean) - reach, float(mean) + reach)
 
 
 def _effective(total: float, squares: float) -> float:

@@ -50,15 +50,14 @@ What they give on worlds of known value: docs/decisions/0018-trust.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.special import stdtrit
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Floats
 from steadytd.evaluation.curve import Curve
+from steadytd.evaluation.intervals import SAME, effective_number, standard_error, student
 
 LEVEL = 0.95
 LAMS = (0.5, 0.8, 0.95, 1.0)
@@ -68,8 +67,6 @@ NEGATIVE = 0.1
 FEW_VALUES = 10
 TRUNCATION_ERROR = 0.5
 FEWEST_STRETCHES = 25
-
-SAME = 1e-9  # relative difference up to which two numbers are equal but for rounding
 
 
 @dataclass(frozen=True)
@@ -214,17 +211,12 @@ def select(
     curve: Curve,
     log: LoggedReturns,
     second: Curve | None = None,
-    second_units: Longs | None = None,
 ) -> Selection:
-    """The selected estimate of a target from its curve, checked by that of a second feature map.
-
-    `second` is on the same units, or on those that `second_units` numbers.
-    """
-    found: list[Candidate] = []
+    """The selected estimate of a target from its curve, checked by that of a second feature map."""
+    candidates: tuple[Candidate, ...] = ()
     for lam in (1.0,) if log.one_step else reversed(LAMS):
-        higher = [c for c in found if not c.failures]
-        found.append(_candidate(curve, lam, log, _others(curve, second, second_units, lam, higher)))
-    candidates = tuple(reversed(found))
+        higher = [c for c in candidates if not c.failures]
+        candidates = (_candidate(curve, lam, log, second, higher), *candidates)
     supported = [c for c in candidates if not c.failures]
     if supported:
         chosen = min(supported, key=Candidate.half_width)
@@ -238,42 +230,30 @@ def select(
     )  # fmt: skip
 
 
-def _others(
-    curve: Curve,
-    second: Curve | None,
-    units: Longs | None,
-    lam: float,
-    higher: Sequence[Candidate],
-) -> list[float]:
-    """How far J(lam) lies from J of the second map and from J of supported higher lam."""
-    i = curve.lams.index(lam)
-    found = [abs(float(curve.values[i]) - c.value) for c in higher]
-    if second is not None:
-        same = slice(None) if units is None else units
-        first = float(curve.scores[i, same].sum() / curve.starts[same].sum())
-        found.append(abs(first - float(second.values[second.lams.index(lam)])))
-    return [apart for apart in found if math.isfinite(apart)]
-
-
-def _candidate(curve: Curve, lam: float, log: LoggedReturns, others: list[float]) -> Candidate:
+def _candidate(
+    curve: Curve, lam: float, log: LoggedReturns, second: Curve | None, higher: list[Candidate]
+) -> Candidate:
+    """DRL(lam); its bias is bounded by the second map and by the supported `higher` lam."""
     i, n = curve.lams.index(lam), float(curve.starts.sum())
-    weights, cut, at_cuts = curve.weights[i], float(curve.cut[i]), float(curve.value_at_cuts[i])
+    value, weights = float(curve.values[i]), curve.weights[i]
+    cut, at_cuts = float(curve.cut[i]), float(curve.value_at_cuts[i])
     mean = float(weights.sum() / n)
-    truncation = 0.0 if log.continuing else truncation_error(at_cuts, cut, log)
+    others = [c.value for c in higher] + ([] if second is None else [float(second.values[i])])
+    apart = [abs(value - other) for other in others if math.isfinite(value - other)]
     return Candidate(
         lam=lam,
-        value=float(curve.values[i]),
+        value=value,
         influence=curve.influences[i],
         weights=weights,
-        bias=max(others, default=0.0),
-        truncation=truncation,
+        bias=max(apart, default=0.0),
+        truncation=0.0 if log.continuing else truncation_error(at_cuts, cut, log),
         rare=rare_outcome(weights, log),
         at_cuts=at_cuts,
         cut=cut,
         effective=effective_number(weights),
         weight=mean,
         weight_error=standard_error((weights - mean * curve.starts) / n),
-        checked=bool(others) or lam == 1.0,
+        checked=bool(apart) or lam == 1.0,
         stretches=log.stretches,
     )
 
@@ -288,7 +268,7 @@ def sampling_error(influence: Floats, stretches: bool = False, level: float = LE
     2.0
     """
     k = max(effective_number(influence**2), 2.0)
-    found = float(stdtrit(k - 1.0, 0.5 + level / 2.0)) * standard_error(influence)
+    found = student(0.5 + level / 2.0, k - 1.0) * standard_error(influence)
     if stretches and len(influence) >= 2 * FEWEST_STRETCHES:
         return max(found, sampling_error(paired(influence), stretches, level))
     return found
@@ -303,25 +283,6 @@ def paired(influence: Floats) -> Floats:
     if len(influence) % 2:
         influence = np.append(influence[:-2], influence[-2] + influence[-1])
     return np.asarray(influence[::2] + influence[1::2])
-
-
-def standard_error(influence: Floats) -> float:
-    """sqrt(n / (n - 1) sum e^2): the sandwich over n units; NaN for fewer than two."""
-    n = len(influence)
-    return math.sqrt(float(influence @ influence) * n / (n - 1.0)) if n > 1 else math.nan
-
-
-def effective_number(weights: Floats) -> float:
-    """(sum w)^2 / sum w^2.
-
-    >>> effective_number(np.array([1.0, 1.0, 0.0])), effective_number(np.zeros(3))
-    (2.0, 0.0)
-    """
-    scale = float(np.abs(weights).max(initial=0.0))
-    if not 0.0 < scale < math.inf:
-        return 0.0
-    w = weights / scale
-    return float(w.sum() ** 2 / (w @ w))
 
 
 def rule_of_three(level: float = LEVEL) -> float:

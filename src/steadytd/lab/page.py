@@ -11,7 +11,7 @@ import numpy as np
 
 from steadytd.base.errors import InputError
 from steadytd.engine.law import AUTO, GENERAL, Law, Param
-from steadytd.engine.step.layouts.browser import Browser
+from steadytd.engine.step.layouts.lanes import Browser
 from steadytd.engine.step.program import step_program
 from steadytd.engine.step.targets import javascript
 from steadytd.lab.course import course

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from steadytd.base.errors import InputError, unknown
+from steadytd.base.errors import InputError, unknown, visible
 from steadytd.base.numbers import whole
-from steadytd.base.wording import visible
 from steadytd.logs.batch import LogBatch, decode
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.order import Cursor

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Bools, Floats, Longs, frozen
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, visible
 from steadytd.base.numbers import require_room
-from steadytd.base.wording import visible
 from steadytd.engine.learner import Learner
 from steadytd.mdp import checks
 from steadytd.mdp.moments import Moments

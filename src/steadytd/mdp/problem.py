@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steadytd.base.arrays import Bools, Floats, Longs, frozen
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, visible
 from steadytd.base.files import reading_arrays, write_arrays
-from steadytd.base.wording import visible
 from steadytd.mdp import checks
 from steadytd.mdp.moments import Moments
 from steadytd.mdp.sparse import PARTS, from_parts, is_sparse, parts, values_of

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
+from steadytd.base.errors import visible
 from steadytd.base.files import cached_arrays, write_whole
 from steadytd.base.identity import digest
-from steadytd.base.wording import visible
 from steadytd.report.palette import DASHES, Look
 from steadytd.report.palette import HUES as COLOURS
 

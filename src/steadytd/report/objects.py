@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.markup import escape
 
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, visible
 from steadytd.base.files import output_directory, write_whole
 from steadytd.base.numbers import count, number
-from steadytd.base.wording import visible
-from steadytd.engine.online import OnlineLearner
+from steadytd.engine.learner import OnlineLearner
 from steadytd.evaluation.result import Evaluation
 from steadytd.report import run
 from steadytd.report.certificate.figures import path_chart

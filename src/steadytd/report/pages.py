@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytd.base.errors import visible
 from steadytd.base.files import cached_arrays
 from steadytd.base.identity import digest
 from steadytd.base.numbers import count, interval, number, with_error
-from steadytd.base.wording import visible
 
 if TYPE_CHECKING:
     import jinja2

@@ -18,7 +18,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from steadytd.base.wording import visible
+from steadytd.base.errors import visible
 
 WIDTH = 80  # of what `print` shows
 NO_LIMIT = 10_000  # columns of a pipe or a file: nothing is wrapped there

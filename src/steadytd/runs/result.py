@@ -15,10 +15,9 @@ import polars as pl
 
 from steadytd.base.arrays import Floats, Longs, frozen
 from steadytd.base.display import Displayable
-from steadytd.base.errors import InputError, unknown
+from steadytd.base.errors import InputError, unknown, visible
 from steadytd.base.files import filling, reading_arrays, write_arrays, write_frame
 from steadytd.base.numbers import count
-from steadytd.base.wording import visible
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, parse_params, plain
 from steadytd.learners import saved_learner

@@ -14,9 +14,8 @@ import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.display import Displayable
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, visible
 from steadytd.base.numbers import count
-from steadytd.base.wording import visible
 from steadytd.engine.learner import Learner
 from steadytd.runs.outcome import Forecast, ended, forecast, outcome, worst, zero_error
 from steadytd.studies import dataset

@@ -13,10 +13,9 @@ import numpy as np
 import tomli_w
 
 from steadytd.base.display import Displayable
-from steadytd.base.errors import InputError, unknown
+from steadytd.base.errors import InputError, unknown, visible
 from steadytd.base.files import file_name, output_directory, write_whole
 from steadytd.base.numbers import whole
-from steadytd.base.wording import visible
 from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks, updates
 from steadytd.studies.engines import Address, Submit, cluster

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steadytd.base.display import Displayable
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, visible
 from steadytd.base.files import reading_arrays, write_arrays
 from steadytd.base.finding import Finding
 from steadytd.base.parallel import single_threaded
-from steadytd.base.wording import visible
 from steadytd.mdp.action_values import ActionValues
 from steadytd.mdp.problem import Problem, load_problem
 from steadytd.problems import problem as make_problem

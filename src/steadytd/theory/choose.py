@@ -24,7 +24,7 @@ from steadytd.mdp.scales import same
 from steadytd.theory import dynamics
 from steadytd.theory.closed_form import numbers_of
 from steadytd.theory.cure import ENOUGH, Cure, Setting
-from steadytd.theory.mean_square import mean_square
+from steadytd.theory.exact import mean_square
 from steadytd.theory.thresholds import Pencil
 from steadytd.theory.variance import noise, variance
 

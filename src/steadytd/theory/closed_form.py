@@ -27,7 +27,7 @@ from steadytd.learners import algorithm
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
-from steadytd.theory.exact import ALPHA, Steps, can_be_read, clocks_of, derived
+from steadytd.theory.reading import ALPHA, Steps, can_be_read, clocks_of, derived, multiples
 
 PROBLEMS, STATES, ACTIONS, FEATURES = 3, 4, 2, 3
 SAME = 1e-9  # of the sizes that are added up: both are exact but for rounding
@@ -353,16 +353,12 @@ class MeanStep:
             decay, scale = call(function, scope | pairs)
             vectors[name] = decay * old[name] + scale * vectors["x"]
         scope |= {n: float(vectors[a] @ vectors[b]) for n, (a, b) in self.products.items()}
-        returned = call(law.update, scope)
         change = {name: np.zeros(d) for name in law.vectors}
-        for (name, parts), given in zip(
-            law.writes.items(), returned if len(law.writes) > 1 else (returned,), strict=True
-        ):
+        for (name, part), multiple in multiples(law, scope).items():
             if name in memory:
-                memory[name] = given
+                memory[name] = multiple
             else:
-                multiples = given if len(parts) > 1 else (given,)
-                change[name] = sum(m * vectors[v] for m, v in zip(multiples, parts, strict=True))
+                change[name] = change[name] + multiple * vectors[part]
         for name, function in law.maps.items():
             moved = vectors[name] + change[name]
             mapped = [call(function, {**scope, "value": value}) for value in moved.tolist()]

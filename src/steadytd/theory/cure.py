@@ -53,7 +53,7 @@ from steadytd.mdp.cached import cached
 from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import ROUNDING, SAME, Complexes, rates_of, slowest, zeroed
-from steadytd.theory.mean_square import MeanSquare
+from steadytd.theory.exact import MeanSquare
 from steadytd.theory.thresholds import (
     LARGEST_EXACT,
     NEAR,

@@ -22,7 +22,7 @@ from steadytd.mdp.scales import SAME
 from steadytd.theory.choose import law_cure
 from steadytd.theory.closed_form import has_closed_form
 from steadytd.theory.cure import CLOSE, UNBOUNDED, Cure, Iteration, Setting
-from steadytd.theory.mean_square import mean_square
+from steadytd.theory.exact import mean_square
 
 TRACE = 0.5  # the trace decay at which variants are compared
 LOUD = 1000.0  # times TD's noise: no error is worth more

@@ -1,38 +1,135 @@
-"""The exact expected error of a learner after n steps on a finite problem's stream.
+"""First and second moments of a learner's vectors on a finite problem's stream, exactly.
 
 Mean dynamics average the update over the stationary distribution and so neglect that consecutive
 transitions are correlated: they err by a term of order alpha. Here nothing is neglected. A learner
 without trace vectors and memory changes its vectors y at a transition e by an affine map,
-y <- B_e y + c_e. So the moments of y, kept apart by the present state,
+y <- B_e y + c_e. So the moments of y, separated by the present state,
 
     p(s) = P(s_t = s),   m(s) = E[y 1{s_t = s}],   S(s) = E[y y' 1{s_t = s}],
 
-follow a linear recursion, and n steps of it are a power of one matrix. They give the mean weights
-and the root-mean-square error exactly, and with them an interval for the expected error:
+follow a linear recursion (`Maps.recursion`).
+
+**After n steps** (`exact_error`). A power of its matrix gives the mean weights and the
+root-mean-square error exactly, and with them an interval for the expected error:
 
     || E[v_hat] - v ||  <=  E || v_hat - v ||  <=  sqrt(E || v_hat - v ||^2)
 
 by Jensen's inequality on both sides.
+
+**In the long run** (`MeanSquare`). Up to which constant step size do second moments stay bounded,
+and how far do the values spread? With the fixed point y* and z = y - y*, z <- B_e z + n_e, so
+
+    m(t) <- sum p_e (B_e m(s) + n_e d(s)),
+    S(t) <- sum p_e (B_e S(s) B_e' + B_e m(s) n_e' + n_e m(s)' B_e' + n_e n_e' d(s)).
+
+The map K: S -> sum p_e B_e S(s) B_e' keeps positive semidefinite matrices so. Hence its spectral
+radius is below 1 exactly if X = K X + I has a positive definite solution (apply the eigenvector of
+the dual map to both sides): one linear system decides for a step size. If it is below 1, the
+stationary S follows from another, and with it the root mean square distance of the values from
+those of the fixed point, their *spread*.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from steadytd.base.arrays import Floats, Longs, repeated
-from steadytd.base.errors import InputError
-from steadytd.engine.facts import CARRIED, STEP_FACTS, fact_table, named
-from steadytd.engine.law import Function, Law, Value, arguments, call
+from steadytd.base.parallel import single_threaded
+from steadytd.engine.facts import named
 from steadytd.engine.learner import Learner
-from steadytd.mdp.moments import Expectation, Moments
+from steadytd.mdp.cached import cached
 from steadytd.mdp.problem import Problem
+from steadytd.theory import dynamics
+from steadytd.theory.reading import Steps, affine_step, closes
+from steadytd.theory.thresholds import real_ones, solution
 
-ALPHA = 2.0**-40  # scales without rounding, and leaves nothing of terms in alpha squared
-SQUARES = ("x_x", "x_x_next", "x_next_x_next")
+LARGEST = 900  # unknowns of a linear system
+SMALLEST = 1e-4  # of the mean's largest step size: where the search begins
+GRID, HALVINGS = 9, 16  # step sizes tried, then halvings of the gap where the verdict changes
+CROSSED = 90  # unknowns up to which the step sizes where the verdict can change are computed,
+FINE = 41  # and beyond it the number of step sizes tried
+HIDDEN = 7e13  # 1/64 of the largest X that rounding leaves: one above it may be chance
+LINEAR = 1e-9  # relative difference below which a step is linear in alpha
+
+
+class Maps(NamedTuple):
+    """y <- B y + c on the row space, at every transition from s to t with probability p."""
+
+    n_states: int
+    s: Longs
+    t: Longs
+    p: Floats
+    B: Floats
+    c: Floats
+
+    @staticmethod
+    def of(problem: Problem, learner: Learner, policy: int, states: Floats) -> Maps:
+        """Of the transitions from the states of positive weight; these are numbered anew."""
+        m, active = problem.moments(policy), problem.active_in(policy)
+        basis = repeated(m.row_space, len(learner.law.vectors))
+        s, a, t, facts = Steps.of(m, states)
+        size = basis.shape[1]
+        B, c = np.tile(np.eye(size), (len(s), 1, 1)), np.zeros((len(s), size))
+        for e in np.flatnonzero(active[s]):
+            step, pushed = affine_step(learner, m.Phi[s[e]], m.Phi[t[e]], named(facts[e]))
+            B[e], c[e] = basis.T @ step @ basis, basis.T @ pushed
+        place = np.flatnonzero(states > 0.0)
+        s_place, t_place = np.searchsorted(place, s), np.searchsorted(place, t)
+        return Maps(len(place), s_place, t_place, m.mu[s, a] * m.P[s, a, t], B, c)
+
+    def recursion(self) -> Floats:
+        """The matrix that takes (p, m, lower triangle of S) of all states one step further.
+
+        [state, moment, state before, moment before].
+        """
+        B, c, k = self.B, self.c, self.c.shape[1]
+        rows, columns = np.tril_indices(k)
+        n = 1 + k + len(rows)
+        lift = np.zeros((len(c), n, n))
+        lift[:, 0, 0] = 1.0
+        lift[:, 1 : 1 + k, 0] = c
+        lift[:, 1 : 1 + k, 1 : 1 + k] = B
+        lift[:, 1 + k :, 0] = c[:, rows] * c[:, columns]
+        lift[:, 1 + k :, 1 : 1 + k] = (
+            c[:, rows, None] * B[:, columns] + B[:, rows] * c[:, columns, None]
+        )
+        lift[:, 1 + k :, 1 + k :] = _symmetric_squares(B)
+        return self.summed(lift)
+
+    def squared(self, B: Floats) -> Floats:
+        """The map S -> sum p_e B_e S(s) B_e' on the lower triangles of all states' matrices."""
+        K = self.summed(_symmetric_squares(B))
+        return K.reshape(len(K) * K.shape[1], -1)
+
+    def summed(self, lift: Floats) -> Floats:
+        """sum p_e lift_e, [state, .., state before, ..]."""
+        n = lift.shape[1]
+        found = np.zeros((self.n_states, n, self.n_states, n))
+        for s, t, p, one in zip(self.s, self.t, self.p, lift, strict=True):
+            found[t, :, s] += p * one
+        return found
+
+
+def _symmetric_squares(B: Floats) -> Floats:
+    """The maps S -> B_e S B_e' on the lower triangles of symmetric matrices, for every e."""
+    n = B.shape[1]
+    rows, columns = np.tril_indices(n)
+    both = B[:, rows][:, :, :, None] * B[:, columns][:, :, None, :]
+    both = both + both.swapaxes(2, 3)
+    both[:, :, np.arange(n), np.arange(n)] /= 2.0
+    return np.asarray(both[:, :, rows, columns])
+
+
+def _symmetric(lower: Floats, n: int) -> Floats:
+    """Symmetric matrices from their lower triangles [.., n (n + 1)/2]."""
+    found = np.zeros((*lower.shape[:-1], n, n))
+    found[..., *np.tril_indices(n)] = lower
+    return found + np.tril(found, -1).swapaxes(-1, -2)
 
 
 class ExactError(NamedTuple):
@@ -52,20 +149,17 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     """
     if not closes(learner) or problem.n_policies > 1:
         return None
-    Q = problem.moments().row_space
-    basis = repeated(Q, len(learner.law.vectors))
-    size = basis.shape[1]
-    step = _moment_step(problem, learner, basis)
-    start = np.concatenate([Q.T @ vector for vector in learner.first_vectors(problem.w0)])
-    moments = np.outer(_features(start), problem.start).reshape(-1)
+    m, S = problem.moments(), problem.n_states
+    Q, rank = m.row_space, m.row_space.shape[1]
+    step = Maps.of(problem, learner, 0, np.ones(S)).recursion()
+    y = np.concatenate([Q.T @ vector for vector in learner.first_vectors(problem.w0)])
+    first = np.concatenate([[1.0], y, np.outer(y, y)[np.tril_indices(len(y))]])
+    start = np.outer(problem.start, first).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        moments = _power_times(step, steps, moments).reshape(-1, problem.n_states).sum(axis=1)
-    rank = Q.shape[1]
-    mean = moments[1 : 1 + rank]
-    second = np.zeros((size, size))
-    second[np.tril_indices(size)] = moments[1 + size :]
-    second += np.tril(second, -1).T
-    values = problem.moments().Phi @ Q
+        moments = _power_times(step.reshape(len(start), -1), steps, start)
+    moments = moments.reshape(S, -1).sum(axis=0)
+    mean, second = moments[1 : 1 + rank], _symmetric(moments[1 + len(y) :], len(y))
+    values = m.Phi @ Q
     spread = np.einsum("si,ij,sj->s", values, second[:rank, :rank], values)
     squares = spread - 2.0 * problem.v_pi * (values @ mean) + problem.v_pi**2
     square = float(problem.error_weights() @ squares)
@@ -73,203 +167,6 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     weights = Q @ mean + (problem.w0 - Q @ (Q.T @ problem.w0))
     of_mean = float(problem.error(weights))
     return ExactError(of_mean if np.isfinite(of_mean) else float("inf"), root, weights)
-
-
-def closes(learner: Learner) -> bool:
-    """Whether a step is an affine map of the vectors, always the same one at a transition."""
-    can = can_be_read(learner.law, learner.values)
-    return can and not (learner.schedule[0] or learner.averaged)
-
-
-def can_be_read(law: Law, values: Mapping[str, Value]) -> bool:
-    """Whether a step depends on its transition and on the vectors alone, and on no map of them.
-
-    Whether it is affine in the vectors, too, is not asked here.
-    """
-    past = law.traced(values) or law.memory or set(arguments(law.update)) & set(CARRIED)
-    return not (past or law.maps or law.settled or law.block)
-
-
-class Steps(NamedTuple):
-    """Transitions (s, a, s') that mu can make, with their facts, one row each."""
-
-    s: Longs
-    a: Longs
-    s_next: Longs
-    facts: Floats
-
-    @staticmethod
-    def of(m: Moments, states: Floats) -> Steps:
-        """Those from the states whose weight is positive."""
-        s, a, s_next = np.nonzero(states[:, None, None] * m.mu[:, :, None] * m.P)
-        pi, mu, (low, high) = m.pi[s, a], m.mu[s, a], m.peaks
-        facts = fact_table(
-            reward=m.r[s, a, s_next], gamma_next=m.gamma[s, a, s_next], rho=pi / mu, pi=pi, mu=mu,
-            interest=m.interest[s], peak_min=low, peak_max=high,
-        )  # fmt: skip
-        return Steps(s, a, s_next, facts)
-
-
-def clocks_of(law: Law) -> dict[str, Function]:
-    """The memory that asks for nothing but itself and hyper-parameters: it counts steps."""
-    moving = {name: f for name, f in law.memory.items() if f is not None}
-    return {n: f for n, f in moving.items() if set(arguments(f)) <= {n, *law.params}}
-
-
-class AffineStep(NamedTuple):
-    """What a step adds to a vector: multiples of x, x' and vectors, affine in inner products."""
-
-    constant: dict[tuple[str, str], float]  # by vector and part
-    slopes: dict[tuple[str, str, str, str], float]  # and by what its inner product is of
-
-
-def read_step(
-    law: Law, values: Mapping[str, Value], facts: Mapping[str, float], squares: Mapping[str, float]
-) -> AffineStep:
-    """A step at one transition, read off the law itself; `squares` are x.x, x.x' and x'.x'.
-
-    A step adds to each vector multiples of x, of x' and of vectors. The multiples of x and x' are
-    affine in the inner products of the vectors with x and x', the others constant. So the law is
-    asked once with all those products 0, and once with each of them 1. A trace is a multiple of x.
-    """
-    scope: dict[str, Any] = {**facts, **dict.fromkeys(CARRIED, 0.0), **values}
-    scale = {z: call(f, defaultdict(float, scope))[1] for z, f in law.traces.items()}
-    times = {"x": 1.0, "x_next": 1.0, **scale}
-    base = {"x": "x", "x_next": "x_next", **dict.fromkeys(scale, "x")}
-    for name, (a, b) in law.products.items():
-        if a in base and b in base:
-            scope[name] = times[a] * times[b] * squares[f"{base[a]}_{base[b]}"]
-    found = AffineStep(defaultdict(float), defaultdict(float))
-    constant = _multiples(law, scope)
-    for (target, part), multiple in constant.items():
-        found.constant[target, base.get(part, part)] += times.get(part, 1.0) * multiple
-    for own in law.vectors:
-        for direction, ends in (("x", {"x": 1.0, **scale}), ("x_next", {"x_next": 1.0})):
-            asked = {f"{own}_{end}": product for end, product in ends.items()}
-            if law.asked.isdisjoint(asked):
-                continue
-            for (target, part), multiple in _multiples(law, scope | asked).items():
-                slope = multiple - constant[target, part]
-                if slope and part not in base:
-                    raise InputError(
-                        f"{law.name} has no closed-form expectation: it is not affine in its "
-                        "vectors."
-                    )
-                if slope:
-                    found.slopes[target, base[part], own, direction] += times[part] * slope
-    return found
-
-
-def affine_step(
-    learner: Learner, x: Floats, x_next: Floats, facts: Mapping[str, float]
-) -> tuple[Floats, Floats]:
-    """B and c of the step y <- B y + c at one transition."""
-    law, d = learner.law, len(x)
-    products = (float(x @ x), float(x @ x_next), float(x_next @ x_next))
-    constant, slopes = read_step(
-        law, learner.values, facts, dict(zip(SQUARES, products, strict=True))
-    )
-    along = {"x": x, "x_next": x_next}
-    place = {name: slice(i * d, (i + 1) * d) for i, name in enumerate(law.vectors)}
-    B, c = np.eye(len(place) * d), np.zeros(len(place) * d)
-    for (target, part), multiple in constant.items():
-        if part in along:
-            c[place[target]] += multiple * along[part]
-        else:
-            B[place[target], place[part]] += multiple * np.eye(d)
-    for (target, part, own, direction), slope in slopes.items():
-        B[place[target], place[own]] += slope * np.outer(along[part], along[direction])
-    return B, c
-
-
-def derived(law: Law, m: Moments, values: Mapping[str, Value]) -> Expectation:
-    """M and g of E[change of y] = alpha (g - M y), for small alpha: the mean over all transitions.
-
-    For a law whose steps can be read. Transitions with the same facts, as far as the law asks for
-    them, are read once.
-    """
-    transitions = Steps.of(m, m.d)
-    s, a, t = transitions[:3]
-    products = m.Phi @ m.Phi.T
-    squares = np.stack([products[s, s], products[s, t], products[t, t]], axis=1)
-    inner = {n for n, pair in law.products.items() if not set(pair) & set(law.vectors)}
-    told = [name in law.asked for name in STEP_FACTS] + [bool(inner & law.asked)] * len(SQUARES)
-    rows, kind = np.unique(
-        np.hstack([transitions.facts, squares]) * told, axis=0, return_inverse=True
-    )
-    names, known = (*STEP_FACTS, *SQUARES), {**values, "alpha": ALPHA}
-    steps = []
-    for row in rows:
-        seen = dict(zip(names, row.tolist(), strict=True))
-        steps.append(read_step(law, known, seen, seen))
-    often, n, d = m.d[s] * m.mu[s, a] * m.P[s, a, t] / ALPHA, len(m.d), m.n_features
-    at = {"x": s, "x_next": t}
-    M = {(v, u): np.zeros((d, d)) for v in law.vectors for u in law.vectors}
-    g = {v: np.zeros(d) for v in law.vectors}
-    for key in dict.fromkeys(key for step in steps for key in step.constant):
-        target, part = key
-        mean = often * np.array([step.constant[key] for step in steps])[kind.reshape(-1)]
-        if part in at:
-            g[target] += m.Phi.T @ np.bincount(at[part], mean, n)
-        else:
-            M[target, part] -= mean.sum() * np.eye(d)
-    for name in dict.fromkeys(name for step in steps for name in step.slopes):
-        target, part, own, direction = name
-        mean = often * np.array([step.slopes[name] for step in steps])[kind.reshape(-1)]
-        flow = np.bincount(at[part] * n + at[direction], mean, n * n).reshape(n, n)
-        M[target, own] -= m.Phi.T @ flow @ m.Phi
-    blocks = [[M[v, u] for u in law.vectors] for v in law.vectors]
-    return Expectation(M=np.block(blocks), g=np.concatenate(list(g.values())))
-
-
-def _multiples(law: Law, scope: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-    """What the law returns, by vector and part; inner products that are not given are 0."""
-    found = call(law.update, defaultdict(float, scope))
-    rows = found if len(law.writes) > 1 else (found,)
-    return {
-        (target, part): float(multiple)
-        for (target, parts), row in zip(law.writes.items(), rows, strict=True)
-        for part, multiple in zip(parts, row if len(parts) > 1 else (row,), strict=True)
-    }
-
-
-def _features(y: Floats) -> Floats:
-    """(1, y, lower triangle of y y'): what the recursion is linear in."""
-    return np.concatenate([[1.0], y, np.outer(y, y)[np.tril_indices(len(y))]])
-
-
-def _moment_step(problem: Problem, learner: Learner, basis: Floats) -> Floats:
-    """The matrix that takes (p, m, S) of all states one step further."""
-    size = basis.shape[1]
-    rows, columns = np.tril_indices(size)
-    n, S = 1 + size + len(rows), problem.n_states
-    m = problem.moments()
-    result = np.zeros((n, S, n, S))
-    for s, a, s_next, row in zip(*Steps.of(m, np.ones(S)), strict=True):
-        if problem.active[s]:
-            B, c = affine_step(learner, m.Phi[s], m.Phi[s_next], named(row))
-            B, c = basis.T @ B @ basis, basis.T @ c
-        else:
-            B, c = np.eye(size), np.zeros(size)
-        lift = np.zeros((n, n))
-        lift[0, 0] = 1.0
-        lift[1 : 1 + size, 0] = c
-        lift[1 : 1 + size, 1 : 1 + size] = B
-        lift[1 + size :, 0] = c[rows] * c[columns]
-        lift[1 + size :, 1 : 1 + size] = c[rows, None] * B[columns] + B[rows] * c[columns, None]
-        (lift[1 + size :, 1 + size :],) = symmetric_squares(B[None])
-        result[:, s_next, :, s] += m.mu[s, a] * m.P[s, a, s_next] * lift
-    return result.reshape(n * S, n * S)
-
-
-def symmetric_squares(B: Floats) -> Floats:
-    """The maps S -> B_e S B_e' on the lower triangles of symmetric matrices, for every e."""
-    n = B.shape[1]
-    rows, columns = np.tril_indices(n)
-    both = B[:, rows][:, :, :, None] * B[:, columns][:, :, None, :]
-    both = both + both.swapaxes(2, 3)
-    both[:, :, np.arange(n), np.arange(n)] /= 2.0
-    return np.asarray(both[:, :, rows, columns])
 
 
 def _power_times(matrix: Floats, exponent: int, vector: Floats) -> Floats:
@@ -281,3 +178,145 @@ def _power_times(matrix: Floats, exponent: int, vector: Floats) -> Floats:
         if not exponent:
             return vector
         matrix = matrix @ matrix
+
+
+@cached(64)
+@single_threaded
+def mean_square(problem: Problem, learner: Learner, policy: int = 0) -> MeanSquare | None:
+    """The second moments of a learner; its own alpha does not matter. None where unknown.
+
+    They are known for a linear learner without trace vectors, memory or averaging, with constant
+    step size, if the linear system is not too large.
+    """
+    if not closes(learner) or learner.law.action_values:
+        return None
+    rank = len(problem.moments(policy).row_space.T) * len(learner.law.vectors)
+    states = int((problem.d_mu > 0.0).sum())
+    if states * rank * (rank + 1) // 2 > LARGEST:
+        return None
+    found = MeanSquare(problem, learner, policy)
+    return found if found.linear and not found.lost else None
+
+
+class MeanSquare:
+    """What the second moments of one learner on one problem do, for every constant step size."""
+
+    def __init__(self, problem: Problem, learner: Learner, policy: int) -> None:
+        # the problem keeps this: holding the problem as well, both would wait for Python's
+        # collector, which counts objects and not the megabytes of `_powers`
+        m = problem.moments(policy)
+        self.error_weights = problem.error_weights(policy)
+        self.frequency = problem.d_mu[problem.d_mu > 0.0]
+        self.values = m.Phi @ m.row_space
+        unit, half = (
+            Maps.of(problem, learner.replace(alpha=a), policy, problem.d_mu) for a in (1.0, 0.5)
+        )
+        self.maps = unit
+        self.identity = np.eye(unit.B.shape[1])
+        self.A, self.c = self.identity - unit.B, unit.c
+        apart = np.abs(half.B - (self.identity + unit.B) / 2.0).max(axis=(1, 2))
+        apart += np.abs(half.c - unit.c / 2.0).max(axis=1)
+        size = 1.0 + np.abs(unit.B).max(axis=(1, 2)) + np.abs(unit.c).max(axis=1)
+        self.linear = bool((apart <= LINEAR * size).all())
+        mean = dynamics.reduced(problem, learner.replace(alpha=1.0), policy)
+        end = np.linalg.lstsq(mean.M, mean.g, rcond=1e-12)[0]
+        self.noise = self.c - self.A @ end
+        self.mean_alpha = dynamics.largest_alpha(problem, learner, policy) if self.linear else 0.0
+
+    @cached_property
+    def largest_alpha(self) -> float:
+        """Up to this constant step size the second moments stay bounded.
+
+        0 where they are not at small ones, since the mean update is unstable. At larger ones they
+        still may be: what `bounded` says of one step size takes the order of states into account.
+        """
+        mean = self.mean_alpha
+        if mean == 0.0:
+            return 0.0
+        grid = self._tried(mean)
+        first = next((i for i, a in enumerate(grid) if not self.bounded(float(a))), None)
+        if first is None:
+            return float(mean)
+        low, high = 0.0 if first == 0 else float(grid[first - 1]), float(grid[first])
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if self.bounded(middle) else (low, middle)
+        return low
+
+    def _tried(self, mean: float) -> Floats:
+        """Step sizes to try: one between any two neighbours where the verdict can change.
+
+        A map that keeps matrices positive has its spectral radius among its eigenvalues. So the
+        verdict changes only where 1 - K_0 - alpha K_1 - alpha^2 K_2 is singular: eigenvalues again.
+        Large step sizes can be bounded where smaller ones are not; a coarse grid would miss that.
+        """
+        zeroth, first, second = self._powers
+        if len(zeroth) > CROSSED:
+            return np.asarray(mean * np.geomspace(SMALLEST, 1.0, FINE))
+        one, none = np.eye(len(zeroth)), np.zeros_like(zeroth)
+        left = np.block([[none, one], [one - zeroth, -first]])
+        found = np.asarray(
+            scipy.linalg.eigvals(left, scipy.linalg.block_diag(one, second)), dtype=np.complex128
+        )
+        ends = [x for x in real_ones(found) if SMALLEST * mean < x < mean]
+        ends = sorted([SMALLEST * mean, *ends, mean])
+        between = [(a + b) / 2.0 for a, b in pairwise(ends)]
+        return np.unique([*between, *(mean * np.geomspace(SMALLEST, 1.0, GRID))])
+
+    @property
+    def lost(self) -> bool:
+        """Whether rounding hides the verdict: then it is chance, or right by luck.
+
+        Of a stable mean some step size is small enough, and X is about 1 / (1 - radius).
+        """
+        if self.mean_alpha == 0.0:
+            return False
+        X = self._sizes(self.largest_alpha / 2.0)
+        return X is None or self.largest_alpha == 0.0 or float(np.abs(X).max()) > HIDDEN
+
+    def bounded(self, alpha: float) -> bool:
+        """Whether the second moments stay bounded at this step size: X = K X + I is positive."""
+        X = self._sizes(alpha)
+        return X is not None and bool(np.linalg.eigvalsh(X).min() > 0.5)
+
+    def spread(self, alpha: float) -> float:
+        """How far the values are from those of the fixed point: the root of the mean square.
+
+        In the steady state and in the norm of the error; infinite where it is not bounded.
+        """
+        if not self.bounded(alpha):
+            return float("inf")
+        around = self.maps._replace(B=self.identity - alpha * self.A, c=alpha * self.noise)
+        step, d, k = around.recursion(), self.frequency, len(self.identity)
+        mean, square = slice(1, 1 + k), slice(1 + k, None)
+        system = np.eye(len(d) * k) - step[:, mean, :, mean].reshape(len(d) * k, -1)
+        m = solution(system, (step[:, mean, :, 0] @ d).reshape(-1)).reshape(len(d), k)
+        added = step[:, square, :, 0] @ d + np.tensordot(step[:, square, :, mean], m, axes=2)
+        S = self._solve(alpha, added)
+        assert S is not None
+        rank = self.values.shape[1]
+        w = S.sum(axis=0)[:rank, :rank]
+        squares = np.einsum("si,ij,sj->s", self.values, w, self.values)
+        return float(np.sqrt(max(0.0, self.error_weights @ squares)))
+
+    @cached_property
+    def _powers(self) -> tuple[Floats, Floats, Floats]:
+        """K = K_0 + alpha K_1 + alpha^2 K_2 on the lower triangles of all states' matrices."""
+        one, A = np.broadcast_to(self.identity, self.A.shape), -self.A
+        zeroth, second = self.maps.squared(one), self.maps.squared(A)
+        return zeroth, self.maps.squared(one + A) - zeroth - second, second
+
+    def _sizes(self, alpha: float) -> Floats | None:
+        """X = K X + I."""
+        lower = self.identity[np.tril_indices(len(self.identity))]
+        return self._solve(alpha, np.tile(lower, (len(self.frequency), 1)))
+
+    def _solve(self, alpha: float, added: Floats) -> Floats | None:
+        """S = K S + added, from the lower triangle of what is added; None without a solution."""
+        zeroth, first, second = self._powers
+        system = np.eye(len(zeroth)) - zeroth - alpha * first - alpha**2 * second
+        try:
+            lower: Floats = np.asarray(np.linalg.solve(system, added.reshape(-1)))
+        except np.linalg.LinAlgError:
+            return None
+        return _symmetric(lower.reshape(added.shape), len(self.identity))

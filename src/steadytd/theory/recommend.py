@@ -26,7 +26,7 @@ from steadytd.theory.choose import LARGE_RANK
 from steadytd.theory.cure import CLOSE, Cure, Iteration
 from steadytd.theory.cures import LOUD, best_first, is_loud
 from steadytd.theory.dynamics import decay_rates
-from steadytd.theory.mean_square import MeanSquare
+from steadytd.theory.exact import MeanSquare
 from steadytd.theory.variance import noise
 
 CODE = "recommended"

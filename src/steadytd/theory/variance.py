@@ -13,23 +13,29 @@ stray far from their mean however stable that is. The multiples are read off the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Ints
 from steadytd.engine.facts import CARRIED, STEP_FACTS
-from steadytd.engine.law import Function, arguments
+from steadytd.engine.law import arguments, call
 from steadytd.engine.learner import Learner
 from steadytd.mdp.cached import cached
 from steadytd.mdp.problem import Problem
-from steadytd.streams.finite import FiniteStream
-from steadytd.theory.exact import clocks_of
+from steadytd.theory.reading import Steps, clocks_of, memory_parts, trace_parts
 
-CYCLE = 10_000  # steps of a clock's cycle that are looked at
+CYCLE = 10_000  # steps of a clock's cycle that are examined
 LARGE = 600  # pairs beyond which only the largest eigenvalue is computed
 ROUNDING = 1e-9  # a spectral radius this close to 1 counts as 1
-ENDS = ("reward", "gamma_next", "gamma_carried")  # of the second step: no trace asks for them
+ENDS = ("reward", "gamma_next", "gamma_carried")  # of the second step: no trace depends on them
+
+Facts = dict[str, float]
+Parts = Callable[
+    [Facts], tuple[float, float]
+]  # the multiple m of a memory or trace, and what is added
 
 
 class Variance(NamedTuple):
@@ -47,36 +53,33 @@ class Variance(NamedTuple):
 def variance(problem: Problem, learner: Learner, policy: int = 0) -> Variance:
     """The largest growth of a learner's trace vectors and its memory on a problem's stream."""
     law = learner.law
-    traces = [f for z, f in law.traces.items() if learner.traced and z not in law.windows]
-    own = {name: f for name, f in law.memory.items() if f is not None and _grows(learner, name)}
-    growths = [0.0]
-    if traces or own:
-        steps = StepPairs.of(problem, policy)
-        growths += [steps.growth(_memory_parts(f, name, learner)) for name, f in own.items()]
-        growths += [steps.growth(_trace_parts(f, learner)) for f in traces]
-    return Variance(max(growths))
+    moving = [partial(memory_parts, learner, name) for name in law.memory if _grows(learner, name)]
+    if learner.traced:
+        moving += [partial(trace_parts, learner, z) for z in law.traces if z not in law.windows]
+    if not moving:
+        return Variance(0.0)
+    steps = StepPairs.of(problem, policy)
+    return Variance(max(0.0, *map(steps.growth, moving)))
 
 
 def _grows(learner: Learner, name: str) -> bool:
     """Whether a memory can grow by chance.
 
-    Not if it has a window, if it is a clock, or if a clock restarts it: somewhere in the clock's
-    cycle nothing of the old value is left.
+    Not if the update writes it, if it has a window, if it is a clock, or if a clock restarts it:
+    somewhere in the clock's cycle nothing of the old value is left.
     """
     law, clocks = learner.law, clocks_of(learner.law)
-    if name in law.windows or name in clocks:
-        return False
     function = law.memory[name]
-    assert function is not None
+    if function is None or name in law.windows or name in clocks:
+        return False
     asked = set(arguments(function))
     if not asked & set(clocks):
         return True
     facts = dict.fromkeys(asked - set(learner.values) - set(law.memory), 1.0)
-    memory = dict.fromkeys(law.memory, 0.0)
+    facts |= dict.fromkeys(law.memory, 0.0)
     for _ in range(CYCLE):
-        memory |= {c: _call(f, facts, learner, memory) for c, f in clocks.items()}
-        zero, one = (_call(function, facts, learner, {**memory, name: F}) for F in (0.0, 1.0))
-        if zero == one:
+        facts |= {c: call(f, {**learner.values, **facts}) for c, f in clocks.items()}
+        if memory_parts(learner, name, facts)[0] == 0.0:
             return False
     return True
 
@@ -96,7 +99,7 @@ def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
     where states are not active, since what it was before an episode is not known there.
     """
     law, m = learner.law, problem.moments(policy)
-    own = [(name, function) for name, function in law.memory.items() if function is not None]
+    own = [name for name, function in law.memory.items() if function is not None]
     unknown = len(own) > 1 or (own and (learner.traced or not m.everywhere)) or law.windows
     if unknown or not law.traces:
         return None
@@ -105,21 +108,19 @@ def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
     steps = StepPairs.of(problem, policy)
     often = (m.d[:, None] * m.mu).reshape(-1)
     first = second = often
-    for name, function in own:
-        found = steps.each(_memory_parts(function, name, learner))
-        first = steps.steady(found[0], steps.gather(found[1] * often[steps.before]))
-        added = 2.0 * found[0] * found[1] * first[steps.before]
-        added += found[1] ** 2 * often[steps.before]
-        second = steps.steady(found[0] ** 2, steps.gather(added))
-    trace = next(iter(law.traces.values()))
-    decay, scale = steps.each(_trace_parts(trace, learner))
+    for name in own:
+        multiple, added = steps.each(partial(memory_parts, learner, name))
+        first = steps.steady(multiple, steps.gather(added * often[steps.before]))
+        squares = 2.0 * multiple * added * first[steps.before] + added**2 * often[steps.before]
+        second = steps.steady(multiple**2, steps.gather(squares))
+    decay, scale = steps.each(partial(trace_parts, learner, next(iter(law.traces))))
     # the newest weight depends on this step alone, so F of this step may stand beside it
     arriving = steps.gather(often[steps.before])
     among = often[steps.before] / arriving[steps.after]
     newest = steps.gather(scale**2 * among * second[steps.after])
-    squares = steps.steady(decay**2, newest) if learner.traced else newest
+    total = steps.steady(decay**2, newest) if learner.traced else newest
     mean = float(steps.gather(scale * among * first[steps.after]).sum())
-    return float(np.sqrt(squares.sum() * m.share) / mean) if mean > 0.0 else None
+    return float(np.sqrt(total.sum() * m.share) / mean) if mean > 0.0 else None
 
 
 class StepPairs(NamedTuple):
@@ -128,7 +129,7 @@ class StepPairs(NamedTuple):
     before: Ints  # the pair (s, a) of the first
     after: Ints  # the pair (s', a') of the second
     probability: Floats  # p(s'|s, a) mu(a'|s')
-    facts: list[dict[str, float]]  # the different ones
+    facts: list[Facts]  # the different ones
     kind: Ints  # which of them a pair of transitions has
     pairs: int
 
@@ -136,33 +137,29 @@ class StepPairs(NamedTuple):
     @cached(8)
     def of(problem: Problem, policy: int) -> StepPairs:
         """All of a problem's, for one target policy."""
-        stream, m = FiniteStream(problem), problem.moments(policy)
-        table = stream.transitions[policy].facts
-        lasting = m.visited[stream.s]
-        _, first = np.unique(stream.s * problem.n_actions + stream.a, return_index=True)
-        actions = first[lasting[first]]  # one transition for each pair (s, a)
-        ends = np.flatnonzero(lasting)
-        begin = np.searchsorted(stream.s[actions], stream.s_next[ends])
-        count = np.searchsorted(stream.s[actions], stream.s_next[ends], side="right") - begin
-        before = np.repeat(ends, count)
+        m = problem.moments(policy)
+        s, a, t, table = Steps.of(m, m.visited.astype(np.float64))
+        number = s * problem.n_actions + a
+        _, actions = np.unique(number, return_index=True)  # one transition for each pair (s, a)
+        begin = np.searchsorted(s[actions], t)
+        count = np.searchsorted(s[actions], t, side="right") - begin
+        before = np.repeat(np.arange(len(t)), count)
         within = np.arange(len(before)) - np.repeat(np.cumsum(count) - count, count)
         after = actions[np.repeat(begin, count) + within]
         names = [*CARRIED, *(n for n in STEP_FACTS if n not in ENDS)]
         columns = [table[before, STEP_FACTS.index(then)] for then in CARRIED.values()]
         columns += [table[after, STEP_FACTS.index(name)] for name in names[len(CARRIED) :]]
         different, kind = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-        number = stream.s * problem.n_actions + stream.a
         return StepPairs(
             before=number[before],
             after=number[after],
-            probability=problem.P[stream.s, stream.a, stream.s_next][before]
-            * problem.mu[stream.s, stream.a][after],
+            probability=m.P[s, a, t][before] * m.mu[s, a][after],
             facts=[dict(zip(names, map(float, row), strict=True)) for row in different],
             kind=kind.reshape(-1).astype(np.int32),
             pairs=problem.n_states * problem.n_actions,
         )
 
-    def each(self, parts: Function) -> Floats:
+    def each(self, parts: Parts) -> Floats:
         """What `parts(facts)` gives for every pair of transitions: one row for each part."""
         return np.array([parts(facts) for facts in self.facts], dtype=np.float64).T[:, self.kind]
 
@@ -178,7 +175,7 @@ class StepPairs(NamedTuple):
         np.add.at(K, (self.after, self.before), -multiple * self.probability)
         return np.asarray(np.linalg.solve(K, added))
 
-    def growth(self, parts: Function) -> float:
+    def growth(self, parts: Parts) -> float:
         """The spectral radius of K, where `parts(facts)` is the multiple m and what is added."""
         multiple, added = self.each(parts)
         K = np.zeros((self.pairs, self.pairs))
@@ -209,29 +206,3 @@ def _reached(K: Floats, sources: Ints) -> Bools:
     found = np.zeros(len(K) + 1, dtype=bool)
     found[order] = True
     return found[:-1]
-
-
-def _memory_parts(function: Function, name: str, learner: Learner) -> Function:
-    """m and c of F <- m F + c, with the learner's other memory at 1."""
-    others = dict.fromkeys(learner.law.memory, 1.0)
-
-    def parts(facts: dict[str, float]) -> tuple[float, float]:
-        zero, one = (_call(function, facts, learner, {**others, name: F}) for F in (0.0, 1.0))
-        return one - zero, zero
-
-    return parts
-
-
-def _trace_parts(function: Function, learner: Learner) -> Function:
-    """decay and scale of z <- decay z + scale x, with the learner's memory at 1."""
-    memory = dict.fromkeys(learner.law.memory, 1.0)
-    return lambda facts: _call(function, facts, learner, memory)
-
-
-def _call(
-    function: Function, facts: dict[str, float], learner: Learner, memory: dict[str, float]
-) -> Any:
-    numbers = {k: v if not isinstance(v, str) else np.nan for k, v in learner.values.items()}
-    products = dict.fromkeys(learner.law.products, 0.0)  # of a trace: of second order in alpha
-    scope = {**products, **numbers, **facts, **memory}
-    return function(*(scope[name] for name in arguments(function)))

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import takewhile
 
 from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import GENERAL, Function, Law, Window, arguments
@@ -42,7 +43,7 @@ class Dot:
 
     @property
     def pair(self) -> tuple[str, str]:
-        """The two."""
+        """Left and right."""
         return self.left, self.right
 
     def __str__(self) -> str:
@@ -122,9 +123,7 @@ class Grow:
 class Write:
     """Every vector += multiples of others, all of them taken before the first changes."""
 
-    sums: tuple[
-        tuple[str, tuple[tuple[str, str], ...]], ...
-    ]  # vector: (number, what it multiplies)
+    sums: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # vector: (number, its basis)
 
     def on(self, basis: str) -> list[tuple[str, str]]:
         """The vectors that get a multiple of a basis, and the number."""
@@ -176,11 +175,10 @@ class Mean:
 class Outer:
     """The sums of a law that is solved: b += target z, A += z (on_x x + on_x_next x_next)'.
 
-    `matrix` is one more: "G" (the sum of rho x x'), "C" (the inverse of A), or none. Without trace
-    vectors z is a multiple of x.
+    `matrix` is one more: "G" (the sum of rho x x'), "C" (the inverse of A), or none.
     """
 
-    z: tuple[str, str]  # (number, basis): the trace, or the multiple of x
+    z: tuple[str, str]  # (number, basis): the trace, or without trace vectors a multiple of x
     equation: tuple[str, str, str]
     matrix: str
 
@@ -281,7 +279,9 @@ def step_program(law: Law, traced: bool, averaged: bool = False) -> Program:
 
 def lower(law: Law, averaged: bool = False) -> Program:
     """The steps of a law: memory, traces, inner products, the update, and what it writes."""
-    products = law.products
+    products, update = law.products, arguments(law.update)
+    carried = {now: then for now, then in CARRIED.items() if now in law.asked}
+    facts = law.asked | set(carried.values()) | {"rho"}
     asked = dict.fromkeys(a for f in law.traces.values() for a in arguments(f) if a in products)
     before = {n: f"before_{n}" for n in asked if products[n][0] not in FEATURES}
     results = tuple(
@@ -289,7 +289,7 @@ def lower(law: Law, averaged: bool = False) -> Program:
         for v, parts in law.writes.items()
     )
     read = [n for n in asked if n not in before]
-    read += [n for n in products if n in arguments(law.update) and n not in read]
+    read += [n for n in products if n in update and n not in read]
     written = [m for m in law.memory if m in law.writes]
     sums = tuple((v, tuple((f"{v}_by_{p}", p) for p in law.writes[v])) for v in law.vectors)
     steps: list[Step] = [
@@ -306,22 +306,15 @@ def lower(law: Law, averaged: bool = False) -> Program:
         ),
         *(Move(z, f"decay_{z}", f"scale_{z}") for z in law.traces),
         *(Dot(n, *products[n]) for n in read if products[n][0] not in FEATURES),
-        Call(results, "update", arguments(law.update)),
+        Call(results, "update", update),
         *(Keep(m, ((f"{m}_by_value",),)) for m in written),
         Write(sums),
         *(Map(v, f"map_{v}", arguments(f)) for v, f in law.maps.items()),
         *([Mean("w")] if averaged else []),
     ]
-    return replace(frame(law), steps=tuple(steps))
-
-
-def frame(law: Law) -> Program:
-    """A program without steps: what the names of a law are."""
-    carried = {now: then for now, then in CARRIED.items() if now in law.asked}
-    used = law.asked | set(carried.values()) | {"rho"}
     return Program(
         name=law.name,
-        facts=tuple(f for f in STEP_FACTS if f in used),
+        facts=tuple(f for f in STEP_FACTS if f in facts),
         carried=carried,
         params=lane_params(law),
         memory=tuple(law.memory),
@@ -329,7 +322,7 @@ def frame(law: Law) -> Program:
         traces=tuple(law.traces),
         functions=law_functions(law),
         windows=law.windows,
-        steps=(),
+        steps=tuple(steps),
         idle_at_rho_zero=law.idle_at_rho_zero,
     )
 
@@ -354,11 +347,11 @@ def without_traces(program: Program) -> Program:
     is 0 before it moves. Where the law says so, steps with rho = 0 are left out.
     """
     traces = program.traces
-    first, rest = _split(program.steps)
-    dots: dict[str, Step] = {}
+    memory = list(takewhile(_moves_memory, program.steps))
+    dots: dict[str, Dot] = {}
     renamed: dict[str, str] = {}
     steps: list[Step] = []
-    for step in rest:
+    for step in program.steps[len(memory) :]:
         match step:
             case Dot(name=name) if not set(step.pair) & set(traces):
                 plain = "_".join(step.pair)  # the same before a trace moves and after
@@ -382,26 +375,17 @@ def without_traces(program: Program) -> Program:
                 steps.append(replace(step, z=(f"scale_{z}", "x")))
             case _:
                 steps.append(step)
-    learning = (*sorted(dots.values(), key=_features_first), *steps)
+    features_first = sorted(dots.values(), key=lambda dot: dot.left not in FEATURES)
+    learning: tuple[Step, ...] = (*features_first, *steps)
     if program.idle_at_rho_zero:
         mean = [step for step in learning if isinstance(step, Mean)]
         learning = (Skip(tuple(step for step in learning if step not in mean)), *mean)
-    return replace(program, traces=(), steps=(*first, *learning))
+    return replace(program, traces=(), steps=(*memory, *learning))
 
 
-def _split(steps: tuple[Step, ...]) -> tuple[list[Step], list[Step]]:
-    """Memory moving on, and the rest."""
-    at = next(
-        i
-        for i, step in enumerate(steps)
-        if not isinstance(step, Keep | Slide)
-        and not (isinstance(step, Call) and step.function.startswith("memory_"))
-    )
-    return list(steps[:at]), list(steps[at:])
-
-
-def _features_first(step: Step) -> bool:
-    return not (isinstance(step, Dot) and step.left in FEATURES)
+def _moves_memory(step: Step) -> bool:
+    of_memory = isinstance(step, Call) and step.function.startswith("memory_")
+    return of_memory or isinstance(step, Keep | Slide)
 
 
 def _on_x(write: Write, traces: tuple[str, ...]) -> Iterator[Step]:
@@ -626,8 +610,8 @@ def check(program: Program) -> Program:
     A loop that uses a number before it is made would go on with that of the step or learner before:
     silently, and wrongly.
     """
-    kept = [*program.memory, *("_".join(pair) for pair in program.products)]
-    given = [*program.facts, *program.carried, *program.params, *kept]
+    lasting = [*program.memory, *("_".join(pair) for pair in program.products)]
+    given = [*program.facts, *program.carried, *program.params, *lasting]
     known = set(given)
     whole = {*program.vectors, *program.traces, *FEATURES}
 
@@ -642,19 +626,16 @@ def check(program: Program) -> Program:
         for name in bound(step):
             require(name not in known, f"'{name}' is made twice, in '{step}'")
             known.add(name)
+        vectors: set[str] = set()
         match step:
-            case Keep(name=name) | Slide(name=name):
-                require(name in kept, f"'{name}' is no memory")
             case Dot():
-                require(set(step.pair) <= whole, f"no such vector in '{step}'")
-            case Grow(vector=v):
-                require(v in program.vectors, f"'{v}' is no vector")
-            case Move(trace=z):
-                require(z in program.traces, f"'{z}' is no trace")
+                vectors = set(step.pair)
+            case Grow(vector=v) | Move(trace=v):
+                vectors = {v}
             case Write(sums=sums):
-                names = {v for v, _ in sums} | {b for _, parts in sums for _, b in parts}
-                require(names <= whole, f"no such vector in '{step}'")
-        if isinstance(step, Call | Slide | Map):
-            wanted = arguments(program.functions[step.function])
-            require(len(step.arguments) == len(wanted), f"wrong arguments in '{step}'")
+                vectors = {v for v, _ in sums} | {b for _, parts in sums for _, b in parts}
+            case Call(function=name) | Slide(function=name) | Map(function=name):
+                expected = arguments(program.functions[name])
+                require(len(step.arguments) == len(expected), f"wrong arguments in '{step}'")
+        require(vectors <= whole, f"no such vector in '{step}'")
     return program

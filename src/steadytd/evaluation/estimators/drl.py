@@ -25,8 +25,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from steadytd.evaluation.estimators.base import Estimator
 from steadytd.evaluation.intervals import Estimate, mean_of, nothing
 
@@ -60,11 +58,8 @@ class Drl(Estimator):
 def on_curve(log: Evidence, target: int, lam: float) -> Estimate:
     """DRL(lam) as it stands on the curve of a target."""
     curve = log.curves[target]
-    m, starts = curve.lams.index(lam), curve.starts
-    found = mean_of(curve.scores[m], starts)
-    masses = np.asarray(curve.weights[m] / starts.sum())
-    cut = float(curve.cut[m]) if lam > 0.0 else 0.0
-    return replace(found, lam=lam, masses=masses, cut=cut)
+    scores = curve.scores[curve.lams.index(lam)]
+    return replace(mean_of(scores, curve.starts), lam=lam)
 
 
 def grid(lams: Iterable[float] = ()) -> tuple[float, ...]:

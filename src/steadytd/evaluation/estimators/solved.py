@@ -10,7 +10,7 @@ where n_u is the number of starts and M_u has its share of the ridge.
 `mis`, marginal importance sampling with linear ratios, is J = beta.b / n with A' beta = phi0:
 omega(s) = x(s).beta estimates how often, discounted, the target visits s, per row of the log at s.
 With the features of both sides the same, J is lstd's number, found from the ratios: the gain is
-omega itself. Its masses omega rho (1 - gamma') should sum to the number of starts.
+omega itself.
 """
 
 from __future__ import annotations
@@ -70,10 +70,9 @@ class Mis(Estimator):
     def estimate(self, log: Evidence, target: int) -> Estimate:
         """beta.b / n."""
         e, reference = log.equations, Solved()
-        pair, sums = e.solution(target), log.sums.get((reference.label, target))
-        if pair is None or sums is None:
+        pair = e.solution(target)
+        if pair is None:
             return nothing(log.n_units)
         n = float(log.starts.sum())
         value = float(pair.beta @ e.sums.b[:, e.sums.column(target)].sum(axis=0)) / n
-        found = reference.estimate(log, target)
-        return replace(found, value=value, masses=np.asarray(sums.masses / n))
+        return replace(reference.estimate(log, target), value=value)

@@ -20,8 +20,7 @@ from scipy.sparse import issparse
 from steadytd.base.arrays import Floats, read_only
 from steadytd.engine.block import Transitions
 from steadytd.engine.facts import fact_table
-from steadytd.engine.learner import Learner
-from steadytd.engine.online import LiveBlock
+from steadytd.engine.learner import Learner, LiveBlock
 from steadytd.engine.rows import Rows, dense_rows, sparse_rows
 from steadytd.engine.schedule import factors
 from steadytd.evaluation.rows import RowTable

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from steadytd.engine.law import Law
-from steadytd.engine.step.layouts.layout import Layout
+from steadytd.engine.step.layouts.lanes import Lanes
 from steadytd.engine.step.program import (
     FEATURES,
     Dot,
@@ -84,7 +84,7 @@ def active_source(law: Law, traced: bool, averaged: bool = False) -> str:
     return Active(active_program(law, traced)).source("at the active features")
 
 
-class Active(Layout):
+class Active(Lanes):
     """Writes the loop of a block from the program of `active_program`."""
 
     tables: tuple[str, ...] = (

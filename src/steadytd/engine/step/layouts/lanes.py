@@ -1,4 +1,4 @@
-"""Many learners side by side on dense vectors: the plain loop.
+"""Many learners side by side on dense vectors: the plain loop, from which other layouts derive.
 
 Vectors are stored feature-major, `V_w[feature, lane]`, so that every innermost loop runs over
 contiguous lanes without a reduction: the compiler vectorises it under strict IEEE arithmetic, and a
@@ -11,42 +11,227 @@ lane's bits do not depend on its neighbours. An inner product is, for instance,
 
 With fewer than FEW lanes there is nothing to vectorise: each lane takes the whole step by itself,
 and its numbers are locals. That form, with one lane, is the browser's, too.
+
+Arrays that a law named begin with an underscore, so that none is one of the loop's own. A number of
+a learner is a local inside a loop over lanes, `w_x_j`, or has a place in an array, `_w_x[j]`, where
+another loop needs it later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
+from steadytd.engine.facts import CARRIED, STEP_FACTS
 from steadytd.engine.law import Law
-from steadytd.engine.step.layouts.layout import Layout
 from steadytd.engine.step.program import (
     FEATURES,
+    UNUSED,
+    Call,
     Dot,
+    Grow,
+    Keep,
+    Let,
     Map,
     Mean,
     Move,
+    Outer,
+    Program,
+    ProgramError,
+    Skip,
     Slide,
+    Step,
+    Sum,
     Write,
+    bound,
     step_program,
+    sum_text,
+    used,
 )
-from steadytd.engine.step.statements import Bind, For, If, Statement, bind, lanes
-from steadytd.engine.step.targets import numba
+from steadytd.engine.step.statements import Bind, For, If, Statement, bind, fused, lanes
+from steadytd.engine.step.targets import javascript, numba
 
 FEW = 4
 
 
-class Lanes(Layout):
-    """Writes the loop of a program with its vectors as they are."""
+class Lanes:
+    """Writes the loop of a program; `dots`, `moves`, ... write the steps of one kind."""
 
+    common: frozenset[str] = frozenset((*STEP_FACTS, *CARRIED))  # facts that all lanes share
     place = "k, j"  # of an entry in an array; one lane alone has "k"
     single = False  # writing the loop of one lane
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.lasting = {*program.memory, *("_".join(pair) for pair in program.products)}
+        self.uniform = self._uniform()
+        self.stored = self._stored()
+        self.open: set[str] = set()  # locals of the loop over lanes that is being written
+
+    # ---- Names
+
+    def _uniform(self) -> set[str]:
+        """Numbers that are the same for all lanes: facts, and what depends on nothing else."""
+        found = set(self.common)
+        for step in self.program.every:
+            if isinstance(step, Dot):
+                found |= {step.name} if step.left in FEATURES else set()
+            elif isinstance(step, Let | Call) and found.issuperset(used(step)):
+                found |= set(bound(step))
+        return found
+
+    def _stored(self) -> list[str]:
+        """Numbers that have an array: inner products, and what a later loop over lanes needs."""
+        found: dict[str, None] = {}
+        made: dict[str, int] = {}  # the phase that made it
+        for i, (kind, steps) in enumerate(self.phases(self.program.every)):
+            for step in steps:
+                found |= dict.fromkeys(n for n in used(step) if made.get(n, i) != i)
+                made |= dict.fromkeys(bound(step), i)
+                found |= dict.fromkeys(bound(step) if kind is Dot else ())
+        return [name for name in found if name not in self.uniform]
+
+    def phases(self, steps: Iterable[Step]) -> Iterator[tuple[type, list[Step]]]:
+        """Steps that one loop can take together; the kind of all that make numbers is `Call`."""
+        for kind, some in groupby(steps, lambda s: Call if isinstance(s, Let | Keep) else type(s)):
+            if kind in (Call, Dot, Move, Grow):
+                yield kind, list(some)
+            else:
+                yield from ((kind, [step]) for step in some)
+
+    def number(self, name: str) -> str:
+        """What a number is called, for lane j."""
+        program = self.program
+        if name in program.facts or name in program.carried or name == UNUSED:
+            return name
+        if name == "alpha":
+            return "_alpha[j] * factor[t]"
+        if name in self.uniform:
+            return f"_{name}"
+        if name in program.params or name in self.lasting or name in self.stored:
+            return f"_{name}[j]"
+        if name not in self.open:  # a stale number would be taken silently
+            raise ProgramError(
+                f"{program.name}: {name} is used in another loop than it is made in."
+            )
+        return f"{name}_j"
+
+    def numbers(self, value: Sum) -> str:
+        """A sum of products of numbers."""
+        return sum_text(tuple(tuple(map(self.number, product)) for product in value))
+
+    def call(self, function: str, names: tuple[str, ...], **other: str) -> str:
+        """A call of one of the law's functions."""
+        return f"{function}({', '.join(other.get(n) or self.number(n) for n in names)})"
+
+    def scalar(self, step: Step) -> Statement:
+        """A number, for lane j."""
+        match step:
+            case Let(name, value):
+                self.open.add(name)
+                return bind(self.number(name), self.numbers(value))
+            case Keep(name, value):
+                return f"_{name}[j] = {self.numbers(value)}"
+            case Call(results, function, given):
+                made = self.call(function, given)
+                self.open.update(bound(step))
+                rename = self.number
+                names = (
+                    rename(n) if isinstance(n, str) else tuple(map(rename, n)) for n in results
+                )
+                return Bind(tuple(names), made)
+        raise TypeError(step)
+
+    def calls(self, steps: list[Step]) -> list[Statement]:
+        """Numbers: those that all lanes share, and a loop over lanes for the others."""
+        shared = [s for s in steps if bound(s) and self.uniform.issuperset(bound(s))]
+        first = [self.scalar(step) for step in shared]
+        found = self.over_lanes([self.scalar(step) for step in steps if step not in shared])
+        self.close()
+        return [*first, *found]
+
+    # ---- Loops
+
+    def over_lanes(self, body: Iterable[Statement]) -> list[Statement]:
+        """The statements for every lane j, unless one takes the step alone."""
+        return list(body) if self.single else lanes(body)
+
+    def close(self) -> None:
+        """The end of a loop over lanes: its locals are gone, unless one lane goes on alone."""
+        if not self.single:
+            self.open.clear()
+
+    def over(self, basis: str, body: Iterable[Statement]) -> list[Statement]:
+        """For the active features k of x or x_next, with value x_k; or for all features."""
+        found = list(body)
+        if not found:
+            return []
+        if basis not in FEATURES:
+            return [For("k", "0", "features", found)]
+        k = bind("k", f"index(feature[index(q - shift_{basis})])")
+        x_k = bind("x_k", "value[index(q)]")
+        return [For("q", f"first_{basis}", f"last_{basis}", [k, x_k, *found])]
+
+    def locate(self) -> list[Statement]:
+        """Where the active features of x and x_next stand in the feature table."""
+        found: list[Statement] = []
+        for name, rows in (("x", "row"), ("x_next", "row_next")):
+            found += [
+                bind("at", f"index({rows}[e])"),
+                bind(f"first_{name}", "first[at]"),
+                bind(f"last_{name}", "first[at] + length[at]"),
+                bind(f"shift_{name}", "offset[at]"),
+            ]
+        return found
+
+    def feature_dot(self, dot: Dot) -> str:
+        """An inner product of two rows of the feature table."""
+        places = (f"first_{name}, last_{name}, shift_{name}" for name in dot.pair)
+        return f"row_dot(feature, value, {', '.join(places)})"
+
+    def time(self, body: list[Statement], entry: str = "facts[e, {}]") -> list[Statement]:
+        """The loop over steps: facts come in, and are carried over to the next one."""
+        facts = [bind(f, entry.format(STEP_FACTS.index(f))) for f in self.program.facts]
+        carried = self.program.carried
+        last = (
+            f"carry[{i}] = {entry.format(STEP_FACTS.index(then))}"
+            for i, then in enumerate(CARRIED.values())
+        )
+        return [
+            *(bind(n, f"carry[{i}]") for i, n in enumerate(CARRIED) if n in carried),
+            For("t", "begin", "end", [
+                bind("e", "index(event[t])"), *facts, *body,
+                *(bind(now, then) for now, then in carried.items()),
+            ]),
+            If("begin < end", [bind("e", "index(event[end - 1])"), *last]),
+        ]  # fmt: skip
+
+    def skips(self, step: Skip, located: bool) -> list[Statement]:
+        """Steps that are left out where rho = 0."""
+        return [If("rho != 0.0", self.steps(step.steps, located))]
+
+    def steps(self, steps: Iterable[Step], located: bool = False) -> list[Statement]:
+        """All steps in order, the rows of features being found before the first that needs them."""
+        found: list[Statement] = []
+        for kind, some in self.phases(steps):
+            if isinstance(some[0], Skip):
+                found += self.skips(some[0], located)
+                continue
+            if kind in (Dot, Move, Write, Outer) and not located:
+                found += self.locate()
+                located = True
+            found += getattr(self, f"{kind.__name__.lower()}s")(some)
+        return fused(found)
+
+    # ---- The whole loop
 
     def source(self, path: str) -> str:
         """The source of the module that Numba compiles."""
         size = Bind(("features", "lanes"), "V_w.shape")
-        text = numba.head(self.program.name, path)
+        step = If(f"lanes < {FEW}", lanes(self.alone()), self.steps(self.program.steps))
+        body = numba.printed([size, *self.windows(), *self.time([step])])
         measured = len(self.program.vectors) if self.program.averaged else 0
-        body = numba.printed([size, *self.windows(), *self.time(self.step())])
+        text = numba.head(self.program.name, path)
         return text + numba.driven(self.arrays(), len(self.stored), measured, body)
 
     def arrays(self) -> dict[str, str]:
@@ -68,10 +253,6 @@ class Lanes(Layout):
             bind(f"window_{name}", f"int(_{param}[0]) + {more}") for name, (param, more) in named
         ]
 
-    def step(self) -> list[Statement]:
-        """One step: few lanes one by one, more of them side by side."""
-        return [If(f"lanes < {FEW}", lanes(self.alone()), self.steps(self.program.steps))]
-
     def alone(self) -> list[Statement]:
         """One step of lane j alone, its numbers locals."""
         stored, self.stored, self.single = self.stored, [], True
@@ -79,15 +260,6 @@ class Lanes(Layout):
         self.stored, self.single = stored, False
         self.open.clear()
         return found
-
-    def over_lanes(self, body: Iterable[Statement]) -> list[Statement]:
-        """The statements for every lane, unless one takes the step alone."""
-        return list(body) if self.single else lanes(body)
-
-    def close(self) -> None:
-        """The end of a loop over lanes: its locals are gone, unless one lane goes on alone."""
-        if not self.single:
-            super().close()
 
     def entry(self, name: str) -> str:
         """Entry k of a vector or trace in lane j, or of the features."""
@@ -186,6 +358,23 @@ class Lanes(Layout):
                 for v, n in step.on(basis)
             ))  # fmt: skip
         return found
+
+
+class Browser(Lanes):
+    """Writes the loop of a program for one lane, on plain arrays, in JavaScript."""
+
+    place = "k"
+
+    def arrays(self) -> dict[str, str]:
+        """The arrays of a learner; all other numbers are locals."""
+        return {n: a for n, a in super().arrays().items() if not a.startswith("scratch")}
+
+    def script(self) -> str:
+        """The loop, as an expression for a function."""
+        one = [bind("lanes", "1"), bind("j", "0")]
+        steps = self.time(self.alone(), f"facts[e * {len(STEP_FACTS)} + {{}}]")
+        statements = [*one, *self.windows(), *steps]
+        return javascript.loop(self.arrays(), self.program.functions, statements)
 
 
 def loop_source(law: Law, traced: bool, averaged: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from steadytd.base.files import file_name
 from steadytd.engine.step.program import pattern_text
@@ -39,12 +39,7 @@ def enter(V, Z, M, params, scratch,
 SCRATCH = {scratch}  # rows that the driver provides
 MEASURED = {measured}  # the vector whose error is measured
 """
-BLOCKS = """@njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
-      **disjoint)  # no two of these arrays overlap
-def advance({arrays},
-            {tables}):
-{body}
-
+BLOCKS = """
 
 @njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def run(V, Z, row_of, listed, A, I, S, C, M, counts, params, places, starts, begins, limits,
@@ -63,31 +58,21 @@ def run(V, Z, row_of, listed, A, I, S, C, M, counts, params, places, starts, beg
 
 def printed(statements: Iterable[Statement], depth: int = 1) -> str:
     """Statements as the lines of a function's body."""
-    return "\n".join("    " * (depth + more) + line for more, line in _lines(statements))
-
-
-def _lines(statements: Iterable[Statement]) -> Iterator[tuple[int, str]]:
-    """The lines, each with how far it is indented."""
+    indent, lines = "    " * depth, []
     for one in statements:
         match one:
             case For(index, begin, end, body):
-                yield 0, f"for {index} in range({end if begin == '0' else f'{begin}, {end}'}):"
-                yield from _inside(body)
+                numbers = end if begin == "0" else f"{begin}, {end}"
+                lines += [f"{indent}for {index} in range({numbers}):"]
+                lines += [printed(body or ["pass"], depth + 1)]
             case If(condition, body, otherwise):
-                yield 0, f"if {condition}:"
-                yield from _inside(body)
-                if otherwise:
-                    yield 0, "else:"
-                    yield from _inside(otherwise)
+                lines += [f"{indent}if {condition}:", printed(body or ["pass"], depth + 1)]
+                lines += [f"{indent}else:", printed(otherwise, depth + 1)] if otherwise else []
             case Bind(names, value):
-                yield 0, f"{pattern_text(names)} = {value}"
+                lines.append(f"{indent}{pattern_text(names)} = {value}")
             case _:
-                yield 0, one
-
-
-def _inside(body: list[Statement]) -> Iterator[tuple[int, str]]:
-    for more, line in _lines(body or ["pass"]):
-        yield more + 1, line
+                lines.append(indent + one)
+    return "\n".join(lines)
 
 
 def head(name: str, path: str) -> str:
@@ -117,7 +102,7 @@ def blocked(
     rows of the ring.
     """
     sums, numbers, rows = scratch
-    return BLOCKS.format(
-        arrays=", ".join(arrays), given=", ".join(arrays.values()), tables=", ".join(tables),
-        body=body, sums=sums, numbers=numbers, rows=rows,
-    )  # fmt: skip
+    steps = ", ".join(tables)
+    loop = ADVANCE.format(arrays=", ".join(arrays), steps=steps, body=body)
+    given = ", ".join(arrays.values())
+    return loop + BLOCKS.format(given=given, tables=steps, sums=sums, numbers=numbers, rows=rows)
