@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 import steadytd as st
-from steadytd.studies.analysis.theory import instances
+from steadytd.studies.analysis.reading import instances
 from steadytd.studies.spec import Spec, Task
 from steadytd.theory.dynamics import decay_rates, fixed_point, is_stable
 

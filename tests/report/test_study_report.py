@@ -309,7 +309,7 @@ def test_a_learner_that_always_diverged_is_named(reading: Reading, written: Path
     assert "every configuration overflowed in some run" in written.read_text()
     document = json.loads((written.parent / "summary.json").read_text())
     assert all(
-        "Of gtd2 every configuration did." in str(p["summary"]) for p in document["problems"]
+        "so did every configuration of gtd2" in str(p["summary"]) for p in document["problems"]
     )
 
 
@@ -343,7 +343,6 @@ def test_the_penalty_table_counts_configurations(reading: Reading) -> None:
     assert [found.plain_steady, found.penalised_steady] == seen["steady"]
     assert [found.plain_useful, found.penalised_useful] == seen["useful"]
     assert found.plain_useful < found.penalised_useful
-    assert found.difference == own.pairs["perturbed_td", "td"]
 
 
 def test_least_errors_by_lam(reading: Reading) -> None:
@@ -531,13 +530,13 @@ def test_an_incomplete_study_is_said_to_be_incomplete(
     assert not document["complete"]
     assert 0.0 < document["share"] < 1.0
     assert document["share"] == pytest.approx(1.0 - 6 * 1_500 / (17 * 3_500))
-    assert "not complete" in document["size"]
+    assert "The study is incomplete" in document["size"]
     crash = document["problems"][1]
     assert not crash["fresh_seeds"]
     assert any("none of perturbed_td" in text for text in crash["caveats"])
-    assert any("No rerun on fresh seeds" in text for text in crash["caveats"])
+    assert any("no complete rerun on fresh seeds" in text for text in crash["caveats"])
     assert all(b["fresh_minus_grid"] is None for b in crash["best"])
-    assert "not complete" in page.read_text()
+    assert "The study is incomplete" in page.read_text()
 
 
 def test_a_rerun_that_was_stopped_makes_no_learner_fail(

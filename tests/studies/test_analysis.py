@@ -17,8 +17,7 @@ from steadytd.learners import algorithm, learner
 from steadytd.problems import problem
 from steadytd.studies.analysis.penalty import _plain_forms, penalties
 from steadytd.studies.analysis.reading import read_study
-from steadytd.studies.analysis.speed import LEVELS, reach_words, reaches
-from steadytd.studies.analysis.tables import compare, holm
+from steadytd.studies.analysis.tables import LEVELS, compare, holm, reach_words, reaches
 from steadytd.studies.spec import Task, parse_spec
 from steadytd.studies.study import Study
 from steadytd.theory.same import same_update

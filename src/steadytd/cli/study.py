@@ -132,8 +132,7 @@ def report(
 def _print_problem(problem: dict[str, Any], criterion: str) -> None:
     """The learners of one problem at their best, and the first findings."""
     from steadytd.base.numbers import number
-    from steadytd.studies.analysis.speed import LEVELS
-    from steadytd.studies.analysis.tables import short
+    from steadytd.studies.analysis.tables import LEVELS, short
 
     found = [{name: b["steps_to"][name]["step"] for name in LEVELS} for b in problem["best"]]
     reached = [name for name in LEVELS if any(steps[name] is not None for steps in found)]

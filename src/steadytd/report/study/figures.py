@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steadytd.base.errors import listed
-from steadytd.base.numbers import number, percent
+from steadytd.base.numbers import count, number, percent
 from steadytd.report.figures import (
     DECADES,
     LEAST,
@@ -87,8 +87,8 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
         for step, (a, b, c) in zip(chapter.points[chosen], band.T.tolist(), strict=True):
             rows.append({"learner": name, "step": int(step), "low": a, "mean": b, "high": c})
     seeds = len(next(iter(chapter.curves.values())))
-    where = "fresh seeds" if chapter.fresh else "the grid's seeds"
-    note = f"mean over {seeds} {where}, {interval_note(axis.log)}"
+    seen = count(seeds, "fresh seed" if chapter.fresh else "seed")
+    note = f"mean over {seen}, {interval_note(axis.log)}"
     note += least_note(float(mean.min()) for mean in means.values())
     return styled(
         error_over_steps(

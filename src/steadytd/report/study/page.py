@@ -29,8 +29,7 @@ from steadytd.runs.outcome import MEANING, ended, worst
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
-from steadytd.studies.analysis.speed import LEVELS, reach_words, resolution
-from steadytd.studies.analysis.tables import Best, short
+from steadytd.studies.analysis.tables import LEVELS, Best, reach_words, resolution, short
 from steadytd.studies.results import StudyResults, best_rows
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def _chapter_document(reading: Reading, chapter: Chapter, what: str) -> dict[str
     return {
         "problem": chapter.label,
         "steps": task.steps,
-        "recorded": resolution(task.steps, task.every, task.per_decade),
+        "recorded": resolution(task.every, task.per_decade),
         "error_at_w0": chapter.start,
         "fresh_seeds": chapter.fresh,
         "summary": [

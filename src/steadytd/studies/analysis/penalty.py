@@ -6,18 +6,19 @@ the study whose update is the same at eta = 0. Neither is known here by name.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steadytd.base.errors import InputError
-from steadytd.engine.law import Law, Param
+from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.problem import Problem
-from steadytd.studies.analysis.reading import Chapter
-from steadytd.studies.analysis.tables import FACTS, Paired, axes_of, short
-from steadytd.studies.analysis.theory import Prediction, instances, predict
+from steadytd.studies.analysis.reading import Chapter, Prediction, instances, predict
+from steadytd.studies.analysis.tables import FACTS, axes_of, short
 from steadytd.theory.same import same_update
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class PenaltyRow:
 
 @dataclass(frozen=True)
 class Penalty:
-    """A learner without and with a penalty on one problem.
+    """A learner without and with a penalty on one problem; the first row is without.
 
     The four counts are of step sizes that both have: `*_steady` without divergence and `*_useful`
     with an error below that of w0, each at the best of the other parameters.
@@ -56,17 +57,6 @@ class Penalty:
     penalised_steady: int
     plain_useful: int
     penalised_useful: int
-    difference: Paired | None
-
-    @property
-    def without(self) -> PenaltyRow:
-        """The plain learner."""
-        return self.rows[0]
-
-    @property
-    def helpful(self) -> list[PenaltyRow]:
-        """The penalties whose least grid error is below that without one."""
-        return [row for row in self.rows[1:] if row.error < self.without.error]
 
 
 @lru_cache(maxsize=16)
@@ -105,16 +95,12 @@ def _plain_forms(problem: Problem, law: Law, laws: dict[str, Law]) -> list[str]:
     ]
 
 
-def _probe(law: Law, names: Any, fixed: dict[str, float]) -> Learner:
+def _probe(law: Law, names: Collection[str], fixed: dict[str, float]) -> Learner:
     """A learner that shows what its parameters do: each inside its range, not at the end of it."""
-    values = {name: _inside(law.params[name]) for name in names}
     step = {} if law.block is not None else {"alpha": 0.01}
-    return Learner(law, {**step, **values, **fixed})
-
-
-def _inside(param: Param) -> float:
-    high = min(param.high, param.low + 2.0)
-    return (param.low + high) / 2.0
+    ranges = {name: (law.params[name].low, law.params[name].high) for name in names}
+    inside = {name: (low + min(high, low + 2.0)) / 2.0 for name, (low, high) in ranges.items()}
+    return Learner(law, {**step, **inside, **fixed})
 
 
 def _penalty(chapter: Chapter, plain: str, penalised: str) -> Penalty:
@@ -124,52 +110,49 @@ def _penalty(chapter: Chapter, plain: str, penalised: str) -> Penalty:
     without, having = (table.filter(pl.col("algorithm") == name) for name in (plain, penalised))
     seeds = range(max(without["seeds"].to_list()))
     problems = instances(chapter.task, seeds) if chapter.theory else []
-    rows = [_row(chapter, None, without, problems)]
-    for eta in having[ETA].drop_nulls().unique().sort():
-        rows.append(_row(chapter, eta, having.filter(pl.col(ETA) == eta), problems))
-    both = [without, having]
-    sizes = [set(x["alpha"].drop_nulls()) if "alpha" in x.columns else set() for x in both]
-    shared = sorted(sizes[0] & sizes[1])
-    steady = [_step_sizes(x, shared, pl.col("diverged_share") == 0.0) for x in both]
-    useful = [_step_sizes(x, shared, pl.col("error") < chapter.start) for x in both]
-    counts = (len(shared), steady[0], steady[1], useful[0], useful[1])
-    return Penalty(plain, penalised, rows, *counts, chapter.pairs.get((penalised, plain)))
+    values = having[ETA].drop_nulls().unique().sort()
+    groups = [(None, without), *((eta, having.filter(pl.col(ETA) == eta)) for eta in values)]
+    shared: set[float] = set()
+    if "alpha" in table.columns:
+        shared = set(without["alpha"].drop_nulls()) & set(having["alpha"].drop_nulls())
+
+    def step_sizes(own: pl.DataFrame, good: pl.Expr) -> int:
+        if not shared:
+            return 0
+        return own.filter(good & pl.col("alpha").is_in(list(shared)))["alpha"].n_unique()
+
+    steady, useful = pl.col("diverged_share") == 0.0, pl.col("error") < chapter.start
+    return Penalty(
+        plain=plain,
+        penalised=penalised,
+        rows=[_row(chapter.start, eta, own, problems) for eta, own in groups],
+        step_sizes=len(shared),
+        plain_steady=step_sizes(without, steady),
+        penalised_steady=step_sizes(having, steady),
+        plain_useful=step_sizes(without, useful),
+        penalised_useful=step_sizes(having, useful),
+    )
 
 
-def _step_sizes(own: pl.DataFrame, shared: list[float], good: Any) -> int:
-    """On how many of the shared step sizes at least one configuration is good."""
-    import polars as pl
-
-    if not shared:
-        return 0
-    return own.filter(good & pl.col("alpha").is_in(shared))["alpha"].n_unique()
-
-
-def _row(chapter: Chapter, eta: float | None, own: pl.DataFrame, problems: list[Any]) -> PenaltyRow:
+def _row(start: float, eta: float | None, own: pl.DataFrame, problems: list[Problem]) -> PenaltyRow:
     import polars as pl
 
     best = own.sort("error", "diverged_share").row(0, named=True)
     axes = axes_of(own.drop(NUMBERS))
-    settings = ", ".join(f"{k} {short(best[k])}" for k in axes if best[k] is not None)
+    known = {k: v for k, v in best.items() if k not in (*FACTS, *NUMBERS) and v is not None}
+    prediction = None
+    with suppress(InputError):
+        if problems:
+            prediction = predict(problems, make_learner(best["algorithm"], **known))
     return PenaltyRow(
         eta=eta,
         configurations=len(own),
         never_diverged=len(own.filter(pl.col("diverged_share") == 0.0)),
-        useful=len(own.filter(pl.col("error") < chapter.start)),
+        useful=len(own.filter(pl.col("error") < start)),
         error=best["error"],
-        settings=settings,
-        prediction=_prediction(best, problems),
+        settings=", ".join(f"{k} {short(known[k])}" for k in axes if k in known),
+        prediction=prediction,
     )
-
-
-def _prediction(best: dict[str, Any], problems: list[Any]) -> Prediction | None:
-    if not problems:
-        return None
-    known = {k: v for k, v in best.items() if k not in (*FACTS, *NUMBERS) and v is not None}
-    try:
-        return predict(problems, make_learner(best["algorithm"], **known))
-    except InputError:
-        return None
 
 
 def by_lam(chapter: Chapter) -> tuple[list[float], list[tuple[str, list[float | None]]]]:
@@ -182,9 +165,9 @@ def by_lam(chapter: Chapter) -> tuple[list[float], list[tuple[str, list[float | 
     several = table.filter(pl.col("lam").is_not_null())
     lams = several["lam"].unique().sort().to_list()
     rows = []
-    for name in [b.algorithm for b in chapter.best]:
-        own = several.filter(pl.col("algorithm") == name)
-        if own["lam"].n_unique() > 1:
-            at = dict(own.group_by("lam").agg(pl.col("error").min()).iter_rows())
-            rows.append((name, [at.get(lam) for lam in lams]))
-    return (lams, rows) if rows and len(lams) > 1 else ([], [])
+    for b in chapter.best:
+        own = several.filter(pl.col("algorithm") == b.algorithm)
+        at = dict(own.group_by("lam").agg(pl.col("error").min()).iter_rows())
+        if len(at) > 1:
+            rows.append((b.algorithm, [at.get(lam) for lam in lams]))
+    return (lams, rows) if rows else ([], [])

@@ -11,31 +11,32 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from steadytd.base.arrays import Floats, Longs
 from steadytd.base.errors import InputError
+from steadytd.base.numbers import count
 from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.runs.outcome import FAR
-from steadytd.studies.analysis.speed import Reach, reaches
 from steadytd.studies.analysis.tables import (
     SOLVED,
     Best,
-    Mean,
     Paired,
+    Reach,
     at_the_edge,
     axes_of,
     compare,
     mean_of,
     ranking,
+    reaches,
 )
-from steadytd.studies.analysis.theory import Prediction, instances, predict
 from steadytd.studies.blocks import updates
 from steadytd.studies.results import StudyResults, outcomes
 from steadytd.studies.spec import Task
+from steadytd.theory.dynamics import fixed_point, is_stable, mean_weights
 from steadytd.theory.same import same_update
 
 if TYPE_CHECKING:
@@ -139,31 +140,28 @@ def read_study(directory: str | Path) -> Reading:
             f"there is no directory '{place}'; name the one that `steadytd study` wrote."
         )
     results = StudyResults(place)
-    _require_blocks(results)
+    if not results.finished:
+        raise _nothing_to_report(results)
     rows = results.rows("grid")
-    fresh = results.rows("confirm") if results.stage == "confirm" else None
+    fresh = results.rows("confirm") if results.stage == "confirm" else rows.clear()
     chapters = []
     for i, task in enumerate(results.spec.tasks):
-        own = rows.filter(pl.col("problem") == task.label)
+        own, again = (x.filter(pl.col("problem") == task.label) for x in (rows, fresh))
         if len(own):
-            again = None if fresh is None else fresh.filter(pl.col("problem") == task.label)
             learners = [learner for t, learner in results.best if t == i]
             chapters.append(_chapter(results, task, own, again, learners))
     return Reading(results, chapters)
 
 
-def _require_blocks(results: StudyResults) -> None:
-    """Say why there is nothing to report."""
-    if results.finished:
-        return
+def _nothing_to_report(results: StudyResults) -> InputError:
     files = list((results.directory / "grid").glob("*.parquet"))
     if files:
-        raise InputError(
-            f"'{results.directory}' holds {len(files)} result files, but none belongs to this "
-            "study as this version of steadytd would run it: the study file, a problem, a learner "
-            "or the engine has changed since. Run `steadytd study` again."
+        return InputError(
+            f"'{results.directory}' holds {count(len(files), 'result file')}, but none belongs to "
+            "this study as this version of steadytd would run it: the study file, a problem, a "
+            "learner or the engine has changed since. Run `steadytd study` again."
         )
-    raise InputError(
+    return InputError(
         f"'{results.directory}' has no finished block yet; run `steadytd study` to its end, or at "
         "least until the first block is done."
     )
@@ -173,79 +171,73 @@ def _chapter(
     results: StudyResults,
     task: Task,
     rows: pl.DataFrame,
-    fresh: pl.DataFrame | None,
+    fresh: pl.DataFrame,
     learners: Sequence[Learner],
 ) -> Chapter:
+    """What was found on one problem: `rows` on the grid's seeds, `fresh` on fresh ones, if any."""
     import polars as pl
 
-    confirm = results.spec.file.confirm
-    column = f"{confirm.by}_{confirm.measure}"
-    error = pl.when(pl.col("diverged").is_null()).then(pl.col(column)).otherwise(float("inf"))
+    label, confirm = task.label, results.spec.file.confirm
+    column, final = f"{confirm.by}_{confirm.measure}", f"final_{confirm.measure}"
+    settings = results.settings.filter(pl.col("problem") == label)
+    settings = settings.select(s for s in settings if s.null_count() < len(settings))
+    lost = pl.col("diverged").is_not_null()
     means = rows.group_by("run", maintain_order=True).agg(
-        error.mean().alias("error"),
+        pl.when(lost).then(float("inf")).otherwise(pl.col(column)).mean().alias("error"),
         (pl.col(column).std() / pl.len().sqrt()).alias("stderr"),
-        pl.col("diverged").is_not_null().mean().alias("diverged_share"),
+        lost.mean().alias("diverged_share"),
         pl.len().alias("seeds"),
+        pl.col(final).max().alias("last"),
     )
-    settings = results.settings.filter(pl.col("problem") == task.label)
-    settings = settings.select(
-        name for name in settings.columns if settings[name].null_count() < len(settings)
-    )
-    configurations = settings.join(means, on="run", how="inner")
-    points = results.points(task.label)
-    first_run = str(configurations["run"][0])
-    start = float(results.curves(task.label, first_run, confirm.measure)[1][:, 0].mean())
-    again, seeds_again = Counter([] if fresh is None else fresh["run"]), results.spec.fresh_seeds
-    whole = bool(again) and all(again[str(x)] == seeds_again for x in learners)
+    table = settings.join(means, on="run", how="inner")
+    start = float(results.curves(label, table["run"][0], confirm.measure)[1][:, 0].mean())
+    far = table.filter((pl.col("diverged_share") == 0.0) & (pl.col("last") > FAR * start))
+    again = Counter(fresh["run"])
+    whole = bool(again) and all(again[str(x)] == results.spec.fresh_seeds for x in learners)
     stage = "confirm" if whole else "grid"  # with a part of the rerun, some learners would miss
-    source = rows if stage == "grid" or fresh is None else fresh
     errors: Errors = {}
-    best: list[Best] = []
     curves: dict[str, Floats] = {}
+    best: list[Best] = []
     for learner in learners:
-        run = str(learner)
-        own = source.filter(pl.col("run") == run).sort("seed")
-        if not len(own):
-            continue
-        errors[learner.name] = dict(zip(own["seed"], own[column], strict=True))
-        grid = settings.filter(pl.col("algorithm") == learner.name)
+        name, run = learner.name, str(learner)
+        on_grid = rows.filter(pl.col("run") == run)
+        own = fresh.filter(pl.col("run") == run).sort("seed") if whole else on_grid.sort("seed")
+        errors[name] = dict(zip(own["seed"], own[column], strict=True))
+        curves[name] = results.curves(label, run, confirm.measure, stage)[1]
+        tried = table.filter(pl.col("algorithm") == name)
+        axes = axes_of(settings.filter(pl.col("algorithm") == name))
         best.append(
             Best(
-                algorithm=learner.name,
+                algorithm=name,
                 run=run,
-                params={k: learner[k] for k in axes_of(grid) if k in learner.values},
-                grid=_mean(rows.filter(pl.col("run") == run), column),
-                measured=_mean(own, column),
-                final=_mean(own, f"final_{confirm.measure}"),
-                fresh=stage == "confirm",
-                edges=at_the_edge(axes_of(grid), learner.values),
-                outcomes=tuple(outcomes(results, task.label, run, stage)),
-                **_counts(configurations.filter(pl.col("algorithm") == learner.name), start),
+                params={key: learner[key] for key in axes if key in learner.values},
+                grid=mean_of(on_grid[column].to_numpy()),
+                measured=mean_of(own[column].to_numpy()),
+                final=mean_of(own[final].to_numpy()),
+                fresh=whole,
+                configurations=len(tried),
+                never_diverged=len(tried.filter(pl.col("diverged_share") == 0.0)),
+                useful=len(tried.filter(pl.col("error") < start)),
+                edges=at_the_edge(axes, learner.values),
+                outcomes=tuple(outcomes(results, label, run, stage)),
             )
         )
-        curves[learner.name] = results.curves(task.label, run, confirm.measure, stage)[1]
     best.sort(key=lambda b: (b.measured.value, b.measured.diverged, b.grid.value))
-    theory: dict[str, Prediction | None] = {}
-    seeds = sorted({seed for own_errors in errors.values() for seed in own_errors})
-    problems = instances(task, seeds)
-    same = _same(problems, [x for x in learners if x.name in errors], errors)
-    if confirm.measure == "value":
-        theory = {x.name: predict(problems, x, task.steps) for x in learners if x.name in errors}
-    names = dict.fromkeys(str(name) for name in configurations["algorithm"])
-    failed = [name for name in names if name not in errors]
-    far = _far(rows, f"final_{confirm.measure}", start)
+    problems = instances(task, sorted({seed for by_seed in errors.values() for seed in by_seed}))
+    by_value = confirm.measure == "value"
     return Chapter(
-        task, configurations, start, best, failed, errors, points, curves, theory, same, far
+        task=task,
+        configurations=table.drop("last"),
+        start=start,
+        best=best,
+        failed=[x for x in table["algorithm"].unique(maintain_order=True) if x not in errors],
+        errors=errors,
+        points=results.points(label),
+        curves=curves,
+        theory={x.name: predict(problems, x, task.steps) for x in learners} if by_value else {},
+        same=_same(problems, learners, errors),
+        far=len(far),
     )
-
-
-def _far(rows: pl.DataFrame, final: str, start: float) -> int:
-    import polars as pl
-
-    ends = rows.group_by("run").agg(
-        pl.col("diverged").is_null().all().alias("finite"), pl.col(final).max().alias("last")
-    )
-    return len(ends.filter(pl.col("finite") & (pl.col("last") > FAR * start)))
 
 
 def _same(
@@ -262,17 +254,54 @@ def _same(
 
 def _equal(one: Mapping[int, float], other: Mapping[int, float]) -> bool:
     """Whether two learners' errors are equal, but for rounding, on the same seeds."""
-    a, b = (np.array([errors[seed] for seed in sorted(errors)]) for errors in (one, other))
-    return one.keys() == other.keys() and np.allclose(a, b, rtol=1e-6, atol=0.0)
+    return one.keys() == other.keys() and np.allclose(
+        [one[seed] for seed in one], [other[seed] for seed in one], rtol=1e-6, atol=0.0
+    )
 
 
-def _mean(rows: pl.DataFrame, column: str) -> Mean:
-    return mean_of(np.asarray(rows[column].to_numpy(), dtype=np.float64))
+class Prediction(NamedTuple):
+    """What theory says beforehand about one configuration: its fixed point, and the way there.
+
+    In a family every seed has its own instance; the numbers are then means over the instances of
+    the seeds. `stable` is the share of instances (and target policies) whose mean update leads to
+    its fixed point, `asymptote` the error of the fixed point over those, `last` the error of the
+    mean dynamics after the last step over all; None where there is no closed form.
+    """
+
+    stable: float
+    asymptote: float | None
+    last: float | None
 
 
-def _counts(configurations: pl.DataFrame, start: float) -> dict[str, int]:
-    return {
-        "configurations": len(configurations),
-        "never_diverged": int((configurations["diverged_share"] == 0.0).sum()),
-        "useful": int((configurations["error"] < start).sum()),
-    }
+def instances(task: Task, seeds: Sequence[int]) -> list[Problem]:
+    """The problems that the seeds run on: one for all, or one each."""
+    return [task.instance(seed) for seed in seeds] if task.family else [task.problem]
+
+
+def predict(problems: Sequence[Problem], learner: Learner, steps: int = 0) -> Prediction | None:
+    """Fixed point and stability, and if `steps` are given the mean dynamics.
+
+    None if the learner has no closed form here.
+    """
+    stable: list[bool] = []
+    fixed: list[float] = []
+    last: list[float] = []
+    try:
+        for problem, policy in ((p, k) for p in problems for k in range(p.n_policies)):
+            stable.append(is_stable(problem, learner, policy))
+            if stable[-1]:
+                fixed.append(_error(problem, policy, fixed_point(problem, learner, policy)))
+            if steps and learner.schedule[0] == 0.0 and not learner.averaged:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    w = mean_weights(problem, learner, steps, policy)
+                    last.append(_error(problem, policy, w))
+    except (InputError, np.linalg.LinAlgError):
+        return None
+    asymptote, end = (float(np.mean(errors)) if errors else None for errors in (fixed, last))
+    return Prediction(float(np.mean(stable)), asymptote, end)
+
+
+def _error(problem: Problem, policy: int, w: Floats) -> float:
+    difference = problem.Phi @ w - problem.moments(policy).v_pi
+    error = float(np.sqrt(problem.error_weights(policy) @ difference**2))
+    return error if np.isfinite(error) else float("inf")

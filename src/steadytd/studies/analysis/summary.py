@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from steadytd.base.errors import listed
-from steadytd.base.numbers import count, interval, number, ordinal, percent, with_error
+from steadytd.base.numbers import count, interval, number, ordinal, percent, rounded, with_error
 from steadytd.runs.outcome import FAR, GROWING, UNSETTLED
 from steadytd.studies.analysis.penalty import Penalty, penalties
-from steadytd.studies.analysis.reading import Chapter, Reading
-from steadytd.studies.analysis.speed import LEVELS, fastest, resolution
-from steadytd.studies.analysis.tables import Best, Paired, short
-from steadytd.studies.analysis.theory import Prediction
+from steadytd.studies.analysis.reading import Chapter, Prediction, Reading
+from steadytd.studies.analysis.tables import LEVELS, Paired, resolution, short
 from steadytd.studies.spec import Confirm
 
 MEASURES = {"value": "value error", "projected_bellman": "projected Bellman error"}
@@ -28,20 +28,20 @@ def criterion(confirm: Confirm) -> str:
 
 def size(reading: Reading) -> str:
     """How large the study is, and how much of it is there."""
-    spec = reading.results.spec
+    spec, results = reading.results.spec, reading.results
     names = {learner.name for task in spec.tasks for learner in task.learners}
-    steps = sorted({task.steps for task in spec.tasks})
-    length = f"{steps[0]:,} steps" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,} steps"
+    low, high = (f(task.steps for task in spec.tasks) for f in (min, max))
+    length = count(high, "step") if low == high else f"{count(low)} to {count(high, 'step')}"
     text = (
         f"{count(len(names), 'learner')} in {count(spec.runs, 'configuration')} on "
         f"{count(len(spec.tasks), 'problem')}, with {count(spec.file.seeds, 'seed')} of {length} "
         f"each: {count(spec.updates, 'learner-update')}."
     )
-    if not reading.results.complete:
+    if not results.complete:
         text += (
-            f" The study is not complete: {percent(reading.share)} of it is there "
-            f"({len(reading.results.finished)} of {len(reading.results.blocks)} blocks), and all "
-            "that follows is about that part."
+            f" The study is incomplete: {percent(reading.share)} of it has run "
+            f"({len(results.finished)} of {count(len(results.blocks), 'block')}). Everything below "
+            "refers to that part."
         )
     if reading.foreign:
         text += (
@@ -51,69 +51,77 @@ def size(reading: Reading) -> str:
     return text
 
 
+def sentences(chapter: Chapter, what: str) -> list[tuple[str, str]]:
+    """The findings on one problem, most important first: topic and text."""
+    texts = [("Least error", headline(chapter, what))]
+    if not chapter.best:
+        return texts
+    if len(chapter.best) > 1:
+        texts.append(("Order", order(chapter)))
+    texts.append(("Speed", speed(chapter)))
+    texts += [(f"Penalty of {p.penalised}", penalty_text(chapter, p)) for p in penalties(chapter)]
+    texts.append(("Overflow", overflow(chapter)))
+    texts += [("Theory", theory(chapter)), ("Fresh seeds", selection_bias(chapter))]
+    return [(topic, text) for topic, text in texts if text]
+
+
 def headline(chapter: Chapter, what: str) -> str:
-    """Who wins, by how much."""
+    """Which learner has the least error, and by how much."""
     if not chapter.best:
         return f"Every configuration of every learner on {chapter.label} overflowed in some run."
     groups, first = chapter.groups, chapter.best[0]
-    fresh = "fresh " if chapter.fresh else ""
-    if first.measured.diverged:
+    name, mean = first.algorithm, first.measured
+    seeds = count(mean.seeds, "fresh seed" if chapter.fresh else "seed")
+    if mean.diverged:
         return (
-            f"Every learner at its best overflowed on some of the {fresh}seeds, {first.algorithm} "
-            f"on the fewest: {first.measured.diverged} of {first.measured.seeds}."
+            f"Every learner at its best overflowed on some of the seeds, {name} on the fewest: "
+            f"{mean.diverged} of {seeds}."
         )
-    value = with_error(first.measured.value, first.measured.stderr)
-    tried = count(first.configurations, "configuration")
-    seeds = f"{count(first.measured.seeds, f'{fresh}seed')}, best of {tried}"
-    names = _merged(chapter, groups[0])
+    value = with_error(mean.value, mean.stderr)
+    tried = f"{seeds}, best of {count(first.configurations, 'configuration')}"
+    merged = _merged(chapter, groups[0])
     if len(groups[0]) == 1:
-        text = f"{first.algorithm} has the least {what}: {value} ({seeds})"
-    elif len(names) == 1:
-        text = (
-            f"{listed(groups[0])} are the same update here and have the least {what}: "
-            f"{value} ({seeds})"
-        )
+        text = f"{name} has the least {what}: {value} ({tried})"
+    elif len(merged) == 1:
+        same = f"{listed(groups[0])} are the same update here"
+        text = f"{same} and have the least {what}: {value} ({tried})"
     else:
         text = (
-            f"{listed(names)} cannot be told apart at the top; the least {what} is "
-            f"{value} ({first.algorithm}, {seeds})"
+            f"{listed(merged)} cannot be told apart at the top; the least {what} is {value} "
+            f"({name}, {tried})"
         )
-    if len(groups) > 1:
-        second = chapter.of(groups[1][0])
-        assert second is not None
-        text += ", " + _lead(chapter.pairs[second.algorithm, first.algorithm], second)
-    return text + "."
+    if len(groups) == 1:
+        return f"{text}."
+    second = next(b for b in chapter.best if b.algorithm == groups[1][0])
+    pair, lost = chapter.pairs[second.algorithm, name], second.measured
+    if pair.difference is None:
+        overflowed = f"{lost.diverged} of {count(lost.seeds, 'seed')}"
+        return f"{text}, while {second.algorithm} overflowed on {overflowed}."
+    less = percent(pair.difference / lost.value)
+    return f"{text}, {less} less than {second.algorithm} ({_difference(pair)})."
 
 
 def _merged(chapter: Chapter, names: list[str]) -> list[str]:
     """The names of a group; learners that are the same update are one entry."""
     entries: list[list[str]] = []
     for name in names:
-        for entry in entries:
-            if frozenset((name, entry[0])) in chapter.same:
-                entry.append(name)
-                break
-        else:
+        twins = (e for e in entries if frozenset((name, e[0])) in chapter.same)
+        entry = next(twins, None)
+        if entry is None:
             entries.append([name])
+        else:
+            entry.append(name)
     return [e[0] if len(e) == 1 else f"{listed(e)} (the same update here)" for e in entries]
 
 
-def _lead(found: Paired, second: Best) -> str:
-    if found.difference is None:
-        lost = second.measured
-        return f"while {second.algorithm} overflowed on {lost.diverged} of {lost.seeds} seeds"
-    less = percent(found.difference / second.measured.value)
-    return f"{less} less than {second.algorithm} ({_interval(found)})"
-
-
-def _interval(found: Paired) -> str:
+def _difference(pair: Paired) -> str:
     """A paired difference with its interval and its adjusted p-value."""
-    if found.difference is None or found.low is None or found.high is None or found.p is None:
+    if pair.difference is None or pair.low is None or pair.high is None or pair.p is None:
         return "one seed"
     return (
-        f"paired difference {number(found.difference)}, 95 % interval "
-        f"{interval(found.low, found.high)}, {p_words(found.p)} after Holm's correction for "
-        f"{count(found.comparisons, 'comparison')}"
+        f"paired difference {rounded(pair.difference, (pair.high - pair.low) / 2.0)}, 95 % "
+        f"interval {interval(pair.low, pair.high)}, {p_words(pair.p)} after Holm's correction for "
+        f"{count(pair.comparisons, 'comparison')}"
     )
 
 
@@ -128,258 +136,210 @@ def p_words(p: float) -> str:
 
 def order(chapter: Chapter) -> str:
     """The ranking with ties."""
-    parts, place, ties = [], 1, False
+    parts, place = [], 1
     for group in chapter.groups:
-        names = _merged(chapter, group)
-        parts.append(f"{place}. {' = '.join(names)}")
+        parts.append(f"{place}. {' = '.join(_merged(chapter, group))}")
         place += len(group)
-        ties = ties or len(names) > 1
-    note = " (= means: cannot be told apart from the first of its group)" if ties else ""
-    return f"{'; '.join(parts)}{note}."
+    text = "; ".join(parts)
+    note = " (=: cannot be told apart from the first of its group)" if " = " in text else ""
+    return f"{text}{note}."
 
 
 def speed(chapter: Chapter) -> str:
     """How soon the error is below a tenth, a hundredth, a millionth of that at w0."""
     task, parts = chapter.task, []
-    for i, name in enumerate(LEVELS):
-        levels = [(b.algorithm, chapter.reach[b.algorithm][i]) for b in chapter.best]
-        reached = fastest(levels)
+    length = count(task.steps, "step")
+    for i, level in enumerate(LEVELS):
+        found = {b.algorithm: chapter.reach[b.algorithm][i].step for b in chapter.best}
+        reached = sorted((step, name) for name, step in found.items() if step is not None)
+        where = f"Below {level}{'' if i else ' of the error at w0'}"
         if not reached:
-            start = "" if i else " of the error at w0"
-            parts.append(f"Below {name}{start}: no learner in {task.steps:,} steps.")
+            parts.append(f"{where}: no learner in {length}.")
             break  # below a smaller share neither
-        text = listed([f"{learner} by step {x.step:,}" for learner, x in reached[:LISTED]])
+        text = listed([f"{name} by step {step:,}" for step, name in reached[:LISTED]])
         if len(reached) > LISTED:
-            text += f", {len(reached) - LISTED} more by step {reached[-1][1].step:,}"
-        if len(reached) < len(levels):
-            rest = len(levels) - len(reached)
-            text += f"; {rest} of {count(len(levels), 'learner')} not in {task.steps:,} steps"
-        parts.append(f"Below {name}{'' if i else ' of the error at w0'}: {text}.")
-    where = resolution(task.steps, task.every, task.per_decade)
-    parts.append(
-        f"(Median over the seeds, each learner at its best setting; the error is recorded {where}.)"
+            text += f", {len(reached) - LISTED} more by step {reached[-1][0]:,}"
+        if missed := len(found) - len(reached):
+            text += f"; {missed} of {count(len(found), 'learner')} not in {length}"
+        parts.append(f"{where}: {text}.")
+    return (
+        f"{' '.join(parts)} (Median over the seeds, each learner at its best setting; the error is "
+        f"recorded {resolution(task.every, task.per_decade)}.)"
     )
-    return " ".join(parts)
 
 
 def overflow(chapter: Chapter) -> str:
-    """Who overflows where, who is growing, who has not settled: `runs.outcome` has the words."""
-    ends = [_at_best(chapter, word) for word in (GROWING, UNSETTLED)]
-    return " ".join(text for text in (_overflow(chapter), _far(chapter), *ends) if text)
-
-
-def _far(chapter: Chapter) -> str:
-    """How many other configurations ended far above the error at w0."""
-    if not chapter.far:
-        return ""
-    others = f"{count(chapter.far, 'configuration')} without overflow"
-    return f"{others} ended some run with more than {FAR:g} times the error at w0."
-
-
-def _at_best(chapter: Chapter, word: str) -> str:
-    """Whose best configuration has runs that ended so."""
-    found = [(b.algorithm, b.outcomes.count(word), len(b.outcomes)) for b in chapter.best]
-    parts = [f"{name} in {some} of {count(runs, 'run')}" for name, some, runs in found if some]
-    return f"{word.capitalize()} at its best setting: {listed(parts)}." if parts else ""
-
-
-def _overflow(chapter: Chapter) -> str:
+    """Which learners overflow, grow, or have not settled: `runs.outcome` defines the words."""
     import polars as pl
 
-    overflowed = chapter.configurations.filter(pl.col("diverged_share") > 0.0)
-    if not len(overflowed):
-        return "No run of the grid overflowed."
-    total = len(chapter.configurations)
-    text = (
-        f"{len(overflowed):,} of {count(total, 'configuration')} of the grid overflowed in some run"
-    )
+    lost = chapter.configurations.filter(pl.col("diverged_share") > 0.0)
+    parts = [_overflow(chapter, len(lost)) if len(lost) else "No run of the grid overflowed."]
+    if chapter.far:
+        others = f"{count(chapter.far, 'configuration')} without overflow"
+        parts.append(f"{others} ended some run with more than {FAR:g} times the error at w0.")
+    for word in (GROWING, UNSETTLED):
+        ends = {b.algorithm: b.outcomes for b in chapter.best if word in b.outcomes}
+        if ends:
+            runs = [f"{x} in {e.count(word)} of {count(len(e), 'run')}" for x, e in ends.items()]
+            parts.append(f"{word.capitalize()} at its best setting: {listed(runs)}.")
+    return " ".join(parts)
+
+
+def _overflow(chapter: Chapter, lost: int) -> str:
     shares = {b.algorithm: 1.0 - b.never_diverged / b.configurations for b in chapter.best}
     shares |= dict.fromkeys(chapter.failed, 1.0)
-    never = [name for name, share in shares.items() if share == 0.0]
+    total = count(len(chapter.configurations), "configuration")
+    text = f"{lost:,} of {total} of the grid overflowed in some run"
     most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
     if shares[most] > shares[least]:
         text += (
             f", from {percent(shares[least])} of {least}'s to {percent(shares[most])} of {most}'s"
         )
-    text += "."
     if chapter.failed:
-        text += f" Of {listed(chapter.failed)} every configuration did."
-    if never and shares[most] > 0.0:
-        text += f" On the grid no run of {listed(never)} did."
-    return text
+        text += f"; so did every configuration of {listed(chapter.failed)}"
+    if never := [name for name, share in shares.items() if share == 0.0]:
+        text += f"; no run of {listed(never)} did"
+    return f"{text}."
 
 
 def diverges_from(chapter: Chapter, algorithm: str) -> str:
     """The smallest step size at which some configuration of a learner overflowed, for reading."""
     import polars as pl
 
-    own = chapter.configurations.filter(pl.col("algorithm") == algorithm)
-    overflowed = own.filter(pl.col("diverged_share") > 0.0)
-    if not len(overflowed):
+    lost = chapter.configurations.filter(
+        (pl.col("algorithm") == algorithm) & (pl.col("diverged_share") > 0.0)
+    )
+    if not len(lost):
         return "never"
-    smallest = overflowed["alpha"].min() if "alpha" in overflowed.columns else None
-    return "yes" if smallest is None else f"alpha {short(float(str(smallest)))}"
+    smallest: Any = lost["alpha"].min() if "alpha" in lost.columns else None
+    return "yes" if smallest is None else f"alpha {short(smallest)}"
 
 
-def sentences(chapter: Chapter, what: str) -> list[tuple[str, str]]:
-    """The findings on one problem, most important first: topic and text."""
-    texts = [("Least error", headline(chapter, what))]
-    if not chapter.best:
-        return texts
-    if len(chapter.best) > 1:
-        texts.append(("Order", order(chapter)))
-    texts.append(("Speed", speed(chapter)))
-    for found in penalties(chapter):
-        texts.append((f"Penalty of {found.penalised}", " ".join(penalty_words(chapter, found))))
-    texts.append(("Overflow", overflow(chapter)))
-    more = {"Theory": theory_words(chapter), "Fresh seeds": bias_words(chapter)}
-    return texts + [(topic, text) for topic, text in more.items() if text]
-
-
-def penalty_words(chapter: Chapter, found: Penalty) -> list[str]:
+def penalty_text(chapter: Chapter, found: Penalty) -> str:
     """What a penalty adds, and what it costs."""
+    plain, penalised = found.plain, found.penalised
     texts = []
-    plain, penalised = chapter.of(found.plain), chapter.of(found.penalised)
-    if plain is not None and penalised is not None:
-        texts.append(_versus_plain(chapter, found, plain, penalised))
-    elif penalised is not None:
-        texts.append(
-            f"Every configuration of {found.plain} overflowed; {found.penalised} has some that do "
-            "not."
-        )
+    if chapter.of(penalised) is not None:
+        overflowed = f"Every configuration of {plain} overflowed; {penalised} has some that do not."
+        texts.append(overflowed if chapter.of(plain) is None else _with_and_without(chapter, found))
     texts.append(_by_eta(found))
     if found.step_sizes:
-        sizes = count(found.step_sizes, "step size")
         texts.append(
-            f"Of the {sizes} that both have, {found.plain} improves on w0 at "
-            f"{found.plain_useful} and {found.penalised}, with the best of its penalties, at "
-            f"{found.penalised_useful}; free of overflow are {found.plain_steady} and "
-            f"{found.penalised_steady}."
+            f"Both share {count(found.step_sizes, 'step size')}. {plain} improves on w0 at "
+            f"{found.plain_useful} of them, {penalised} (with its best penalty) at "
+            f"{found.penalised_useful}; {found.plain_steady} and {found.penalised_steady} of them "
+            "never overflow."
         )
-    fixed = _fixed_points(chapter, found)
-    return [*texts, fixed] if fixed else texts
+    seen = {name: chapter.theory.get(name) for name in (plain, penalised)}
+    known = [_fixed_point(name, x) for name, x in seen.items() if x is not None]
+    if len(known) == 2:
+        texts.append(f"Theory, at the best settings: {'; '.join(known)}.")
+    return " ".join(texts)
+
+
+def _with_and_without(chapter: Chapter, found: Penalty) -> str:
+    """The learner with the penalty at its best beside the one without."""
+    best = {b.algorithm: b for b in chapter.best}
+    name, plain, own = found.plain, best[found.plain], best[found.penalised]
+    place = list(best).index(found.penalised) + 1
+    text = (
+        f"{found.penalised} comes {ordinal(place)} of {len(best)} with {own.shown} (best of "
+        f"{count(own.configurations, 'configuration')}): "
+    )
+    pair = chapter.pairs[found.penalised, name]
+    if pair.verdict == "identical":
+        return f"{text}it is the same update as {name} at its best here."
+    if pair.difference is None:
+        lost = f"{own.measured.diverged} and {plain.measured.diverged}"
+        return f"{text}on {count(pair.seeds, 'seed')} it and {name} overflowed {lost} times."
+    if pair.verdict in ("same", "unknown"):
+        return f"{text}it cannot be told apart from {name} at its best ({_difference(pair)})."
+    share = percent(abs(pair.difference) / plain.measured.value)
+    side = "below" if pair.difference < 0.0 else "above"
+    tried = count(plain.configurations, "configuration")
+    return (
+        f"{text}its error is {share} {side} that of {name} at its best, of {tried} "
+        f"({_difference(pair)})."
+    )
 
 
 def _by_eta(found: Penalty) -> str:
     """How many of the penalties did better on the grid than none, and the best of them."""
-    tried, without = found.rows[1:], found.without
+    without, *tried = found.rows
+    better = sum(row.error < without.error for row in tried)
     best = min(tried, key=lambda row: row.error)
     least = "overflowed" if np.isinf(best.error) else number(best.error)
     none = f"without ({found.plain}: {number(without.error)})"
+    first, last, eta = (short(row.eta or 0.0) for row in (tried[0], tried[-1], best))
     if len(tried) == 1:
-        side = "below" if found.helpful else "not below"
-        return (
-            f"On the grid the least error with eta {short(best.eta or 0.0)} is {least}, {side} "
-            f"that {none}."
-        )
+        side = "below" if better else "not below"
+        return f"On the grid the least error with eta {eta} is {least}, {side} that {none}."
     return (
-        f"On the grid {len(found.helpful)} of {len(tried)} values of eta, from "
-        f"{short(tried[0].eta or 0.0)} to {short(tried[-1].eta or 0.0)}, have a smaller least "
-        f"error than {none}; the least of all is {least} at eta {short(best.eta or 0.0)}."
+        f"On the grid, {better} of {len(tried)} values of eta (from {first} to {last}) have a "
+        f"smaller least error than {none}. The least of all is {least}, at eta {eta}."
     )
 
 
-def _fixed_points(chapter: Chapter, found: Penalty) -> str | None:
-    """What theory says of both at their best settings."""
-    plain, penalised = (chapter.theory.get(name) for name in (found.plain, found.penalised))
-    if plain is None or penalised is None:
-        return None
-    texts = [
-        _fixed_point(name, prediction)
-        for name, prediction in ((found.plain, plain), (found.penalised, penalised))
-    ]
-    return f"Theory, at the best settings: {texts[0]}; {texts[1]}."
-
-
-def _fixed_point(name: str, prediction: Prediction) -> str:
-    if prediction.asymptote is None:
+def _fixed_point(name: str, seen: Prediction) -> str:
+    if seen.asymptote is None:
         return f"the mean update of {name} is unstable"
-    part = (
-        ""
-        if prediction.stable == 1.0
-        else f" (stable in {percent(prediction.stable)} of the instances)"
-    )
-    return f"the fixed point of {name} has error {number(prediction.asymptote)}{part}"
+    partly = "" if seen.stable == 1.0 else f" (stable in {percent(seen.stable)} of the instances)"
+    return f"the fixed point of {name} has error {number(seen.asymptote)}{partly}"
 
 
-def _versus_plain(chapter: Chapter, found: Penalty, plain: Best, penalised: Best) -> str:
-    place = [b.algorithm for b in chapter.best].index(found.penalised) + 1
-    text = (
-        f"{found.penalised} comes {ordinal(place)} of {len(chapter.best)} with {penalised.shown} "
-        f"(best of {count(penalised.configurations, 'configuration')}): "
-    )
-    pair = chapter.pairs[found.penalised, found.plain]
-    if pair.verdict == "identical":
-        return text + f"it is the same update as {found.plain} at its best here."
-    if pair.difference is None:
-        lost = f"{penalised.measured.diverged} and {plain.measured.diverged}"
-        return text + f"on {pair.seeds} seeds it and {found.plain} overflowed {lost} times."
-    if pair.verdict in ("same", "unknown"):
-        return text + f"it cannot be told apart from {found.plain} at its best ({_interval(pair)})."
-    share = percent(abs(pair.difference) / plain.measured.value)
-    side = "below" if pair.difference < 0.0 else "above"
-    return text + (
-        f"its error is {share} {side} that of {found.plain} at its best, of "
-        f"{count(plain.configurations, 'configuration')} ({_interval(pair)})."
-    )
-
-
-def theory_words(chapter: Chapter) -> str | None:
-    """How well the fixed point's error predicts the error at the end."""
-    near: list[str] = []
-    above: list[str] = []
-    below: list[str] = []
+def theory(chapter: Chapter) -> str:
+    """How well the fixed point's error predicts the error at the end; empty: no such learner."""
+    sides: dict[str, list[str]] = {"close": [], "above": [], "below": []}
     for b in chapter.best:
-        prediction = chapter.theory.get(b.algorithm)
-        if prediction is not None and prediction.asymptote is not None and prediction.stable == 1.0:
-            noise = min(
-                b.final.stderr or 0.0, CLOSE * prediction.asymptote
-            )  # no excuse for wild runs
-            off = b.final.value - prediction.asymptote
-            close = abs(off) <= max(CLOSE * prediction.asymptote, 2.0 * noise, ZERO * chapter.start)
-            (near if close else above if off > 0.0 else below).append(b.algorithm)
-    total = len(near) + len(above) + len(below)
+        seen = chapter.theory.get(b.algorithm)
+        if seen is None or seen.asymptote is None or seen.stable < 1.0:
+            continue
+        noise = min(b.final.stderr or 0.0, CLOSE * seen.asymptote)  # no excuse for wild runs
+        off = b.final.value - seen.asymptote
+        close = abs(off) <= max(CLOSE * seen.asymptote, 2.0 * noise, ZERO * chapter.start)
+        sides["close" if close else "above" if off > 0.0 else "below"].append(b.algorithm)
+    total = sum(map(len, sides.values()))
     if not total:
-        return None
+        return ""
     text = (
-        f"The measured final error is within {percent(CLOSE)} of the error of the fixed point (or "
-        f"two standard errors, at most {percent(2.0 * CLOSE)}, or a millionth of the error at w0) "
-        f"for {len(near)} of the {total} learners that are stable at their best settings"
+        f"For {len(sides['close'])} of the {count(total, 'learner')} that are stable at their best "
+        f"settings, the final error is within {percent(CLOSE)} of the error of the fixed point. "
+        f"Two standard errors (at most {percent(2.0 * CLOSE)}) or a millionth of the error at w0 "
+        "also count as agreement."
     )
-    if above:
-        text += f"; {listed(above)} end{'s' if len(above) == 1 else ''} above it"
-    if below:
-        text += f"; {listed(below)} end{'s' if len(below) == 1 else ''} below it"
-    if above or below:
-        text += " (it leaves out the noise of a constant step size and the length of the run)"
-    return text + "."
+    ends = [f"{listed(names)} end{'s' if len(names) == 1 else ''} {side} it"
+            for side, names in sides.items() if names and side != "close"]  # fmt: skip
+    if ends:
+        text += (
+            f" {'; '.join(ends)} (the fixed point leaves out the noise of a constant step size "
+            "and the length of the run)."
+        )
+    return text
 
 
-def bias_words(chapter: Chapter) -> str | None:
-    """What the rerun on fresh seeds changed."""
-    if not chapter.fresh or not chapter.best:
-        return None
-    changes = [(b.bias / b.grid.value, b.bias / b.bias_stderr)
+def selection_bias(chapter: Chapter) -> str:
+    """What the rerun on fresh seeds changed; empty: nothing to compare."""
+    changes = [(b.bias / b.grid.value, abs(b.bias / b.bias_stderr))
                for b in chapter.best
                if b.bias is not None and b.bias_stderr and b.grid.value > 0.0]  # fmt: skip
-    if not changes:
-        return None
-    middle = float(np.median([share for share, _ in changes]))
-    most = max(abs(z) for _, z in changes)
-    side = "above" if middle > 0.0 else "below"
+    if not chapter.fresh or not changes:
+        return ""
+    shares, sizes = np.array(changes).T
+    middle = float(np.median(shares))
     whole = len(changes) == len(chapter.best)
     some = "" if whole else f" of the {len(changes)} that can be compared"
     instances = " and instances" if chapter.task.family else ""
     return (
-        f"On fresh seeds the error of the median learner{some} is {percent(abs(middle))} {side} "
-        f"its error on the grid, and none moved by more than {most:.2g} standard errors: selection "
-        f"on the grid makes its values too good, other streams{instances} move them either way."
+        f"On fresh seeds the error of the median learner{some} is {percent(abs(middle))} "
+        f"{'above' if middle > 0.0 else 'below'} its error on the grid, and none moved by more "
+        f"than {sizes.max():.2g} standard errors. Selection on the grid makes its values too good; "
+        f"other streams{instances} move them either way."
     )
 
 
 def caveats(reading: Reading, chapter: Chapter) -> list[str]:
     """What a reader should not conclude."""
-    texts = []
+    texts, table = [], chapter.configurations
     edges: dict[str, list[str]] = {}
     for b in chapter.best:
         for name, side in b.edges:
@@ -387,23 +347,21 @@ def caveats(reading: Reading, chapter: Chapter) -> list[str]:
     if edges:
         ordered = sorted(edges, key=lambda where: (not where.endswith("alpha"), where))
         found = "; ".join(f"{where} for {listed(edges[where])}" for where in ordered)
-        texts.append(f"Best values at the edge of their grid, a wider one may do better: {found}.")
+        texts.append(
+            f"Some best values lie at the edge of the grid, a wider one may do better: {found}."
+        )
     if not chapter.fresh and chapter.best:
         texts.append(
-            "No rerun on fresh seeds, or not a whole one: the errors at the best configurations "
-            "are those they were chosen by, and so too good."
+            "There is no complete rerun on fresh seeds. The errors shown are those by which the "
+            "configurations were chosen, so they are too good."
         )
     planned = reading.results.spec.file.seeds
-    partial = int((chapter.configurations["seeds"] < planned).sum())
-    if partial:
+    if partial := int((table["seeds"] < planned).sum()):
         texts.append(f"Only some of the {planned} seeds: {count(partial, 'configuration')}.")
-    present = len(chapter.configurations)
-    if present < len(chapter.task.learners):
-        absent = sorted(
-            {x.name for x in chapter.task.learners} - set(chapter.configurations["algorithm"])
-        )
+    every = chapter.task.learners
+    if len(table) < len(every):
+        absent = sorted({x.name for x in every} - set(table["algorithm"]))
         note = f"; none of {listed(absent)}" if absent else ""
-        texts.append(
-            f"{present:,} of {len(chapter.task.learners):,} configurations are there{note}."
-        )
+        total = count(len(every), "configuration")
+        texts.append(f"{len(table):,} of {total} are there{note}.")
     return texts

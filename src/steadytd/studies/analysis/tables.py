@@ -10,6 +10,10 @@ x_i - y_i of the errors vary less than the errors do. Their mean has the interva
 Whether two learners differ is decided by the p-value of the paired t test, adjusted by Holm's
 method for *all* pairs of learners of the problem. So at most one time in twenty any pair is called
 different that is not, also beside a learner that was picked because it came first.
+
+The mean error over a run hides how soon it became small, so there are step counts, too (`reaches`).
+The error is known at the recording points: "by step N" means that at N it is below a share of the
+error at w0, and that at the recording point before N, `after`, it was not yet.
 """
 
 from __future__ import annotations
@@ -17,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, Longs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +35,7 @@ LEVEL = 0.95
 ROUNDING = 1e-12  # a mean difference below this share of the errors is rounding
 SOLVED = 1e-9  # and so is one below this share of the error at w0: all solvers end at some 1e-11
 FACTS = ("problem", "run", "algorithm")
+LEVELS = {"a tenth": 0.1, "a hundredth": 0.01, "a millionth": 1e-6}  # of the error at w0
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -53,13 +58,13 @@ class Paired(NamedTuple):
 
     learner: str
     reference: str
-    difference: float | None
-    low: float | None
-    high: float | None
-    seeds: int
-    p: float | None
-    comparisons: int
-    verdict: str
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    seeds: int = 0
+    p: float | None = None
+    comparisons: int = 1
+    verdict: str = "unknown"
 
 
 @dataclass(frozen=True)
@@ -159,30 +164,30 @@ def paired(
 
     seeds = sorted(errors[learner].keys() & errors[reference].keys())
     own, other = (np.array([errors[name][s] for s in seeds]) for name in (learner, reference))
-    n, lost, others = len(seeds), *(int((~np.isfinite(e)).sum()) for e in (own, other))
-    if lost or others:
-        verdict = "unknown" if lost == others else "worse" if lost > others else "better"
-        return Paired(learner, reference, None, None, None, n, None, 1, verdict)
+    found, n = Paired(learner, reference, seeds=len(seeds)), len(seeds)
+    lost, others = (int((~np.isfinite(e)).sum()) for e in (own, other))
+    if lost != others:
+        return found._replace(verdict="worse" if lost > others else "better")
+    if lost or not n:
+        return found
     difference = own - other
-    if n < 2:
-        only = float(difference[0]) if seeds else None
-        return Paired(learner, reference, only, None, None, n, None, 1, "unknown")
-    mean, half = float(difference.mean()), half_width(difference)
-    noise = float(difference.std(ddof=1) / np.sqrt(n))
-    if abs(mean) <= max(zero, ROUNDING * float(np.abs(np.append(own, other)).max())):
+    mean = float(difference.mean())
+    if n == 1:
+        return found._replace(difference=mean)
+    half, noise = half_width(difference), float(difference.std(ddof=1) / np.sqrt(n))
+    if abs(mean) <= max(zero, ROUNDING * float(np.abs([own, other]).max())):
         p = 1.0
     else:
         p = 2.0 * float(stdtr(n - 1, -abs(mean) / noise)) if noise > 0.0 else 0.0
-    found = Paired(learner, reference, mean, mean - half, mean + half, n, p, 1, "")
-    return found._replace(verdict=_verdict(found))
+    return found._replace(
+        difference=mean, low=mean - half, high=mean + half, p=p, verdict=_verdict(mean, p)
+    )
 
 
-def _verdict(pair: Paired) -> str:
-    if pair.p is None or pair.difference is None:
-        return pair.verdict
-    if pair.p >= 1.0 - LEVEL:
+def _verdict(difference: float | None, p: float) -> str:
+    if p >= 1.0 - LEVEL:
         return "same"
-    return "better" if pair.difference < 0.0 else "worse"
+    return "better" if (difference or 0.0) < 0.0 else "worse"
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -205,39 +210,27 @@ def compare(
 ) -> dict[tuple[str, str], Paired]:
     """Every learner beside every other, adjusted for all these comparisons.
 
-    Pairs in `same` are the same update; they are not compared and not counted.
+    Pairs in `same` are the same update; they are not tested and not counted.
     """
-    found = [paired(a, b, errors, zero) for a, b in combinations(errors, 2)]
-    found = [
-        x._replace(p=None, verdict="identical") if frozenset(x[:2]) in same else x for x in found
-    ]
-    tested = [x for x in found if x.p is not None]
-    p = dict(zip((x[:2] for x in tested), holm([x.p or 0.0 for x in tested]), strict=True))
-    pairs = {}
-    for alone in found:
-        pair = alone._replace(p=p.get(alone[:2]), comparisons=len(tested))
-        pair = pair._replace(verdict=_verdict(pair))
-        pairs[pair.learner, pair.reference] = pair
-        pairs[pair.reference, pair.learner] = _turned(pair)
-    return pairs
-
-
-def _turned(pair: Paired) -> Paired:
-    """The same comparison from the other side."""
-    difference, low, high = (None if v is None else -v for v in pair[2:5])
-    other = {"better": "worse", "worse": "better"}.get(pair.verdict, pair.verdict)
-    return pair._replace(
-        learner=pair.reference, reference=pair.learner,
-        difference=difference, low=high, high=low, verdict=other,
-    )  # fmt: skip
+    found = {pair: paired(*pair, errors, zero) for pair in permutations(errors, 2)}
+    raw = {frozenset(pair): found[pair].p for pair in combinations(errors, 2)}
+    tested = {pair: p for pair, p in raw.items() if p is not None and pair not in same}
+    adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
+    for pair, x in found.items():
+        p, verdict = adjusted.get(frozenset(pair)), x.verdict
+        if p is not None:
+            verdict = _verdict(x.difference, p)
+        elif frozenset(pair) in same:
+            verdict = "identical"
+        found[pair] = x._replace(p=p, comparisons=len(tested), verdict=verdict)
+    return found
 
 
 def ranking(order: Sequence[str], pairs: Mapping[tuple[str, str], Paired]) -> list[list[str]]:
     """Learners, best first, in groups: a group's members do not differ from its first one."""
     groups: list[list[str]] = []
     for name in order:
-        tied = bool(groups) and pairs[name, groups[-1][0]].verdict != "worse"
-        if tied:
+        if groups and pairs[name, groups[-1][0]].verdict != "worse":
             groups[-1].append(name)
         else:
             groups.append([name])
@@ -266,3 +259,52 @@ def at_the_edge(
         for side, end in (("smallest", values[0]), ("largest", values[-1]))
         if params[name] == end != 0.0
     )
+
+
+class Reach(NamedTuple):
+    """The median of the first recording points with an error below `share` times that at w0.
+
+    `reached` of the `seeds` were below it at some recording point. `step` is the first recording
+    point by which at least half were, None if fewer ever were.
+    """
+
+    share: float
+    after: int | None
+    step: int | None
+    reached: int
+    seeds: int
+
+
+def reaches(points: Longs, errors: Floats) -> list[Reach]:
+    """One for each level; `errors` is [seeds, points], the first point is w0's."""
+    found = []
+    for share in LEVELS.values():
+        below = errors < share * errors[:, :1]
+        first = np.sort(np.where(below.any(axis=1), below.argmax(axis=1), len(points)))
+        half = int(first[(len(first) - 1) // 2])
+        after, step = points[half - 1 : half + 1].tolist() if half < len(points) else (None, None)
+        found.append(Reach(share, after, step, int((first < len(points)).sum()), len(first)))
+    return found
+
+
+def reach_words(found: Reach, steps: int) -> str:
+    """A step count for a table.
+
+    >>> reach_words(Reach(0.1, 90, 100, 10, 10), 500)
+    '100'
+    >>> reach_words(Reach(0.1, None, None, 3, 9), 500)
+    'not in 500 (3 of 9 seeds)'
+    """
+    text = f"not in {steps:,}" if found.step is None else f"{found.step:,}"
+    partly = 0 < found.reached < found.seeds
+    return f"{text} ({found.reached} of {found.seeds} seeds)" if partly else text
+
+
+def resolution(every: int, per_decade: int) -> str:
+    """Where the error is recorded, in words.
+
+    >>> resolution(5000, 20), resolution(100, 0)
+    ('at 20 steps per decade and every 5,000 steps', 'every 100 steps')
+    """
+    text = f"every {every:,} steps" if every > 1 else "at every step"
+    return f"at {per_decade} steps per decade and {text}" if per_decade else text
