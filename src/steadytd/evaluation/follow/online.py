@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats, Ints, read_only
 from steadytd.engine.block import Transitions
 from steadytd.engine.facts import fact_table
-from steadytd.engine.learner import Learner
-from steadytd.engine.online import LiveBlock
+from steadytd.engine.learner import Learner, LiveBlock
 from steadytd.engine.rows import Rows, dense_rows, sparse_rows
 from steadytd.engine.schedule import factors
 from steadytd.logs.log import LogBatch
