@@ -235,7 +235,7 @@ def _with_action_values(
     if exact and log.schema.densities:
         raise InputError(
             f"{exact[0]} needs probabilities of actions, not only their ratio, and actions that "
-            f"are fractions or lists (column '{log.schema.columns.action}') have densities; "
+            f"are fractions or lists (column '{log.schema.columns['action']}') have densities; "
             f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
         )
     names = [one.label for one in asked if one.kind == "action"]
