@@ -21,8 +21,7 @@ _ROOMS = {
     "base.errors": ("InputError",),
     "base.finding": ("Finding",),
     "engine.law": ("Law", "Param", "law"),
-    "engine.learner": ("Learner",),
-    "engine.online": ("OnlineLearner",),
+    "engine.learner": ("Learner", "OnlineLearner"),
     "evaluation.calibration": (
         "ActionCalibration",
         "ByBin",

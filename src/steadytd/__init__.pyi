@@ -6,7 +6,7 @@ from steadytd.engine.law import Law as Law
 from steadytd.engine.law import Param as Param
 from steadytd.engine.law import law as law
 from steadytd.engine.learner import Learner as Learner
-from steadytd.engine.online import OnlineLearner as OnlineLearner
+from steadytd.engine.learner import OnlineLearner as OnlineLearner
 from steadytd.evaluation.calibration import ActionCalibration as ActionCalibration
 from steadytd.evaluation.calibration import ByBin as ByBin
 from steadytd.evaluation.calibration import ByFeature as ByFeature

@@ -15,9 +15,8 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine import active
-from steadytd.engine.active import MANY, ActiveBlock, fits, is_active
+from steadytd.engine.active import MANY, ActiveBlock, fits, is_active, make_block
 from steadytd.engine.block import Block, Goal, Transitions
-from steadytd.engine.choose import make_block
 from steadytd.engine.facts import fact_table
 from steadytd.engine.law import Param
 from steadytd.engine.learner import Learner

@@ -12,8 +12,8 @@ from hypothesis import strategies as some
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.engine.active import make_block
 from steadytd.engine.block import Block, Goal
-from steadytd.engine.choose import make_block
 from steadytd.engine.facts import STEP_FACTS, named
 from steadytd.engine.law import arguments
 from steadytd.engine.learner import Learner

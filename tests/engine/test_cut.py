@@ -9,8 +9,8 @@ import pytest
 
 import steadytd as st
 from steadytd.base.arrays import Bools, Floats
+from steadytd.engine.active import make_block
 from steadytd.engine.block import Block, Transitions
-from steadytd.engine.choose import make_block
 from steadytd.engine.facts import columns, fact_table, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.rows import dense_rows

@@ -131,7 +131,7 @@ def test_forgetting_rho_or_gamma_is_an_error() -> None:
     """A default would make an off-policy learner on-policy without a word."""
     a = learner("td:alpha=1").start(2, w0=[0.0, 1.0])
     with pytest.raises(
-        InputError, match=r"^td needs rho, the importance ratio .* pass rho=\.\.\. "
+        InputError, match=r"^td needs rho, the importance ratio .* pass rho=\.\.\., "
     ):
         a.update([1, 0], 0, [0, 1], gamma=0.9)
     with pytest.raises(InputError, match=r"^gamma, .*, is missing; pass gamma=\.\.\. to update"):
@@ -311,9 +311,9 @@ def refused(text: str = "td:alpha=0.1", **changes: Any) -> str:
         ([1.0, 2.0, 3.0], " must be a vector of 2 features, got shape (3,)."),
         ([[1.0, 2.0]], " must be a vector of 2 features, got shape (1, 2)."),
         (1.0, " must be a vector of 2 features, got shape ()."),
-        ([1.0, math.nan], "[1] must be a finite number, got nan."),
-        ([-math.inf, 1.0], "[0] must be a finite number, got -inf."),
-        (["a", "b"], " must be a vector of numbers (could not convert string to float: 'a')."),
+        ([1.0, math.nan], " must be finite numbers, got nan at [1]."),
+        ([-math.inf, 1.0], " must be finite numbers, got -inf at [0]."),
+        (["a", "b"], " must be numbers (could not convert string to float: 'a')."),
     ],
 )
 def test_bad_features(name: str, value: Any, rule: str) -> None:
@@ -334,17 +334,17 @@ def test_bad_features(name: str, value: Any, rule: str) -> None:
         ({"rho": -0.5}, "rho must be a finite number >= 0, got -0.5."),
         ({"rho": math.nan}, "rho must be a finite number >= 0, got nan."),
         ({"rho": math.inf}, "rho must be a finite number >= 0, got inf."),
-        ({"gamma": 1.5}, "gamma must be between 0 and 1, got 1.5."),
-        ({"gamma": -0.5}, "gamma must be between 0 and 1, got -0.5."),
-        ({"gamma": math.nan}, "gamma must be between 0 and 1, got nan."),
+        ({"gamma": 1.5}, "gamma must be from 0 to 1, got 1.5."),
+        ({"gamma": -0.5}, "gamma must be from 0 to 1, got -0.5."),
+        ({"gamma": math.nan}, "gamma must be from 0 to 1, got nan."),
         ({"interest": math.inf}, "interest must be a finite number >= 0, got inf."),
         ({"interest": -1}, "interest must be a finite number >= 0, got -1."),
         ({"pi": 0.5}, "give both pi and mu (probabilities of the action taken), or neither."),
         ({"mu": 0.5}, "give both pi and mu (probabilities of the action taken), or neither."),
-        ({"pi": 1.5, "mu": 0.5}, "pi must be between 0 and 1, got 1.5."),
-        ({"pi": -0.1, "mu": 0.5}, "pi must be between 0 and 1, got -0.1."),
-        ({"pi": 0.5, "mu": 1.1}, "mu must be between 0 and 1, got 1.1."),
-        ({"pi": math.nan, "mu": 1.0}, "pi must be between 0 and 1, got nan."),
+        ({"pi": 1.5, "mu": 0.5}, "pi must be from 0 to 1, got 1.5."),
+        ({"pi": -0.1, "mu": 0.5}, "pi must be from 0 to 1, got -0.1."),
+        ({"pi": 0.5, "mu": 1.1}, "mu must be from 0 to 1, got 1.1."),
+        ({"pi": math.nan, "mu": 1.0}, "pi must be from 0 to 1, got nan."),
         (
             {"pi": 0.5, "mu": 0.0},
             "mu must be > 0: it is the probability of an action that was taken.",
@@ -376,7 +376,7 @@ def test_bad_number_of_features(n_features: Any) -> None:
     ("w0", "message"),
     [
         ([1.0], "w0 must be a vector of 2 features, got shape (1,)."),
-        ([1.0, math.inf], "w0[1] must be a finite number, got inf."),
+        ([1.0, math.inf], "w0 must be finite numbers, got inf at [1]."),
     ],
 )
 def test_bad_start_weights(w0: list[float], message: str) -> None:

@@ -9,7 +9,7 @@ from textwrap import indent
 import pytest
 
 import steadytd as st
-from steadytd.engine.choose import programs
+from steadytd.engine.active import programs
 from steadytd.engine.law import Law
 from steadytd.engine.step.layouts.active import active_source
 from steadytd.engine.step.layouts.lanes import Lanes, loop_source

@@ -13,7 +13,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.cli.main import main
 from steadytd.engine import second_order
-from steadytd.engine.choose import make_block
+from steadytd.engine.active import make_block
 from steadytd.engine.law import LAM, accumulating_trace
 from steadytd.engine.second_order import SecondOrderBlock, solve, solved
 from steadytd.learners.lstd import expectation

@@ -11,8 +11,8 @@ import pytest
 
 import steadytd as st
 from steadytd.evaluation.decide import Decision
-from steadytd.report.evaluation import words
-from steadytd.report.evaluation.tables import policy_rows
+from steadytd.report.evaluation import text as words
+from steadytd.report.evaluation.text import policy_rows
 from tests.support.draws import thinned
 from tests.support.evaluate_helpers import Identity
 from tests.support.log_helpers import fixed_lists, log_table
@@ -56,7 +56,7 @@ def test_a_target_like_the_behaviour_is_said_to_be_it(seed: int) -> None:
     e = evaluated(seed, "by action", "same")
     d = e.compare("pi")
     assert abs(d.difference) < 1e-9 and d.decision == "undecided" and d.lo <= 0.0 <= d.hi
-    assert "there is nothing to decide" in d.text and "cannot be told" not in str(e)
+    assert "there is nothing to decide" in d.text and "does not show" not in str(e)
     assert "the same value" in e.sensitivity("pi").text
     _, row = policy_rows(e)
     assert (row["difference"], row["difference_interval"]) == ("the same", "")
@@ -69,7 +69,7 @@ def test_a_target_that_differs_in_one_row_is_another(seed: int) -> None:
     pi[seed] = 0.5 + 1e-6
     rows = rows.set_column(rows.schema.get_field_index("target_prob_pi"), "target_prob_pi", [pi])
     d = st.evaluate(rows, discount=0.9, learners=["lstd"], threads=1).compare("pi")
-    assert not d.same and "cannot be told" in d.text
+    assert not d.same and "does not show" in d.text
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -101,9 +101,9 @@ def test_no_zero_has_a_sign_and_needed_episodes_are_named_only_where_they_help()
         needed = None if value == 0.0 else needed
         d = Decision("pi", None, value, lo, hi, said, True, needed, 0.95, ())  # type: ignore[arg-type]
         assert not re.search(r"-0\.?0*(?![\d.])", d.text), d.text
-        told = "more episodes give an even chance to tell"
+        told = "more episodes would decide with probability 1/2"
         assert (told in d.text) == bool(needed)
-        assert ("may not tell" in d.text) == (said == "undecided" and needed is None)
+        assert ("may not decide" in d.text) == (said == "undecided" and needed is None)
 
 
 @pytest.mark.slow
@@ -145,8 +145,8 @@ def test_no_log_says_that_more_episodes_would_not_tell(
         for n, drawn in ((100, first), (12_000, first + 77))
     )  # fmt: skip
     assert many.decision != "undecided" and few.decision == "undecided" and few.trusted
-    assert "would not tell" not in few.text
-    assert few.episodes_needed or "may not tell" in few.text
+    assert "would not decide" not in few.text
+    assert few.episodes_needed or "may not decide" in few.text
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -154,7 +154,7 @@ def test_of_equal_targets_none_has_the_largest_value(seed: int) -> None:
     rows = log(seed, "by action", "other", episodes=40)
     rows = rows.append_column("target_prob_twin", rows["target_prob_pi"])
     best = st.evaluate(rows, discount=0.9, learners=["lstd"]).best
-    assert best.target is None and "cannot be told" in best.text
+    assert best.target is None and "does not show" in best.text
     ends = rows.schema.get_field_index("terminated")
     row = rows.slice(0, 1).set_column(ends, "terminated", [[True]])
     one = st.evaluate(row, discount=0.9, learners=["lstd"]).best

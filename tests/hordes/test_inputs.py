@@ -31,7 +31,7 @@ def made(text: str = TD, **changes: Any) -> st.HordePrediction:
         ({"discount": None}, r"^a prediction needs its discount: give discount=\.\.\. .* got disc"),
         ({"discount_column": 1}, r"^a prediction needs its discount: .* discount_column=1\.$"),
         ({"discount": 1.5}, r"^discount must be from 0 to 1, got 1\.5\.$"),
-        ({"discount": "high"}, r"^discount must be a number from 0 to 1, got 'high'\.$"),
+        ({"discount": "high"}, r"^discount must be a number, got 'high'\.$"),
         ({"cumulant": -1}, r"^cumulant \(a column of the cumulants\) must be .* got -1\.$"),
         ({"policy": 0.5}, r"^policy \(a column of the ratios, or 'behavior'\) must be a whole"),
         ({"policy": "pi"}, r"^policy must be a column .* or 'behavior', .*; got 'pi'\.$"),
@@ -79,7 +79,7 @@ NAN, INF = float("nan"), float("inf")
         ({"x": ([0, 1, 0], None)}, r"^an index of x occurs twice in one step; add its values up"),
         ({"x": ([0, 1], [1.0])}, r"^x has 2 indices and 1 values; give one value for each index"),
         ({"x": ([0.5], None)}, r"^the indices of x must be whole numbers, got float64\.$"),
-        ({"x": ([0], [1.0], 3)}, r"^x must be a pair \(indices, values\), got 3 things\.$"),
+        ({"x": ([0], [1.0], 3)}, r"^x must be a pair \(indices, values\), got 3 items\.$"),
         ({"cumulants": [1.0]}, r"^cumulants must have 2 numbers, one per column .* shape \(1,\)"),
         ({"cumulants": [1.0, INF]}, r"^cumulants must be finite numbers, got inf at \[1\]\.$"),
         (

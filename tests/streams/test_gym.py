@@ -309,7 +309,7 @@ def test_monte_carlo_by_the_users_function() -> None:
 
     Forgetful.resets = itertools.count()
     exact_check(stream(cut(Forgetful), rollouts=150, states=40, restore=restore))
-    with pytest.raises(st.InputError, match=r"does not repeat an episode .* give restore="):
+    with pytest.raises(st.InputError, match=r"does not reproduce an episode .* give restore="):
         _ = stream(cut(Forgetful)).truth
 
 

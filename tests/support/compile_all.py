@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import steadytd as st
-from steadytd.engine.choose import make_block
+from steadytd.engine.active import make_block
 from tests.support.cases import CASES, RandomStream
 
 PROCESSES = 2

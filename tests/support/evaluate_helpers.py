@@ -112,24 +112,6 @@ def slow_system(episodes: list[list[Step]], target: int, system: System) -> Floa
     return total
 
 
-def slow_products(
-    episodes: list[list[Step]], target: int, lam: float, every: bool = False
-) -> Floats:
-    """Sums of c (x - gamma' x', r, 1 - gamma'), c = rho (gamma lam c + 1 at a start).
-
-    The target behind the last one is the behaviour.
-    """
-    total = np.zeros(len(episodes[0][0].v))
-    for episode in episodes:
-        c = gamma = 0.0
-        for step in episode:
-            rho = float(step.rho[target]) if target < len(step.rho) else 1.0
-            c = rho * (gamma * lam * c + float(every or step.first))
-            total += c * step.v
-            gamma = step.discount
-    return total
-
-
 def counted_parts(patch: pytest.MonkeyPatch) -> list[Any]:
     """The parts of logs whose sums are computed from now on."""
     read: list[Any] = []

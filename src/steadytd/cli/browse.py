@@ -204,8 +204,8 @@ def _short(value: object) -> str:
 
 
 def _show_learner(name: str, kernel: bool, program: bool, as_json: bool) -> None:
+    from steadytd.engine.active import programs
     from steadytd.engine.block import Block
-    from steadytd.engine.choose import programs
     from steadytd.learners import algorithm
     from steadytd.report.learner_pages import param_rows
 

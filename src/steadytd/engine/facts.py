@@ -11,10 +11,13 @@ the averages. Where the cut is known only after the step, `Block.cut` does the s
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
 
 STEP_FACTS = (
     "reward", "gamma_next", "gamma_carried", "rho", "pi", "mu", "interest", "peak_min", "peak_max",
@@ -51,3 +54,38 @@ def columns(table: Floats, *names: str) -> Floats:
 def named(facts: Floats) -> dict[str, float]:
     """One row of a table of facts by name."""
     return dict(zip(STEP_FACTS, facts.tolist(), strict=True))
+
+
+# ---- What users give
+
+
+def number(name: str, value: float, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number within bounds."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be a number, got {value!r}.") from None
+    if not (low <= found <= high and math.isfinite(found)):
+        raise InputError(f"{name} must be {_rule('a finite number', low, high)}, got {found:g}.")
+    return found
+
+
+def numbers(name: str, values: ArrayLike, low: float = -math.inf, high: float = math.inf) -> Floats:
+    """An array of finite numbers within bounds, as doubles."""
+    if getattr(getattr(values, "dtype", None), "kind", "") in ("c", "m", "M"):
+        raise InputError(f"{name} must be numbers, got {values.dtype}.")  # type: ignore[union-attr]
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must be numbers ({error}).") from None
+    if array.size and not (-np.inf < array.min() >= low and np.inf > array.max() <= high):
+        wrong = ~(np.isfinite(array) & (array >= low) & (array <= high))
+        at, rule = np.argwhere(wrong)[0].tolist(), _rule("finite numbers", low, high)
+        raise InputError(f"{name} must be {rule}, got {array[wrong][0]:g} at {at}.")
+    return array
+
+
+def _rule(finite: str, low: float, high: float) -> str:
+    if math.isfinite(high):
+        return f"from {low:g} to {high:g}"
+    return f"{finite} >= {low:g}" if math.isfinite(low) else finite

@@ -104,30 +104,27 @@ class Decision:
         """The decision as one sentence."""
         other = "the policy that made the log" if self.other is None else self.other
         if self.same:
-            return f"In every row {self.target} acts like {other}: there is nothing to decide."
+            return f"{self.target} and {other} act alike in every row: there is nothing to decide."
         width = self.hi - self.lo
+        unclear = f"The log does not show whether {self.target} is better than {other}"
         if not math.isfinite(width):
-            return f"It cannot be told whether {self.target} is better than {other}: no interval."
+            return f"{unclear}: there is no interval."
         ends = (-self.hi, -self.lo) if self.decision == "worse" else (self.lo, self.hi)
-        limits = f"({percent(self.level)} % interval {interval(*ends)})"
+        limits = f"({_level(self.level)} % interval {interval(*ends)})"
         if self.decision != "undecided":
             by = rounded(abs(self.difference), width / 2.0)
             return f"{self.target} is {self.decision} than {other} by {by} {limits}."
-        apart = rounded(self.difference, width / 2.0)
-        return (
-            f"It cannot be told whether {self.target} is better than {other}: "
-            f"the difference is {apart} {limits}."
-        )
+        return f"{unclear}: the difference is {rounded(self.difference, width / 2.0)} {limits}."
 
     @property
     def text(self) -> str:
         """The decision, what more data would tell, and the reasons not to rely on it."""
         more = doubt = ""
         if self.decision == "undecided" and not self.same and math.isfinite(self.hi - self.lo):
-            more = " The possible bias exceeds it: more of the same data may not tell."
+            more = " The possible bias is larger: more data of the same kind may not decide."
             if self.episodes_needed is not None:
                 needed = f"{about(self.episodes_needed)} more {self.counted}"
-                more = f" If it stays so, {needed} give an even chance to tell."
+                more = f" If the difference persists, {needed} would decide with probability 1/2."
         if self.reasons:
             doubt = f" Not trusted: {', '.join(self.reasons)}."
         return f"{self.headline}{more}{doubt}"
@@ -160,23 +157,17 @@ class Side(NamedTuple):
     as_logged: bool = False  # all its ratios are 1
 
 
-class Comparing(NamedTuple):
-    """What all comparisons of a log share."""
-
-    log: LoggedReturns
-    number: int  # of `counted`
-    counted: str = "episodes"  # or rows
-
-
-def compared(one: Side, other: Side | None, data: Comparing, together: int = 1) -> Decision:
+def compared(one: Side, other: Side | None, log: LoggedReturns, together: int = 1) -> Decision:
     """One target against another, or against the policy that made the log."""
     level = 1.0 - (1.0 - LEVEL) / together
-    found = [
-        difference(a, b, data.log, level)
+    differences = [
+        difference(a, b, log, level)
         for a in one.selection.usable
         for b in ((None,) if other is None else other.selection.usable)
     ]
-    apart = min(found, key=lambda d: d.half_width if math.isfinite(d.half_width) else math.inf)
+    apart = min(
+        differences, key=lambda d: d.half_width if math.isfinite(d.half_width) else math.inf
+    )
     lo, hi = apart.value - apart.half_width, apart.value + apart.half_width
     verdict: Verdict = "better" if lo > 0.0 else "worse" if hi < 0.0 else "undecided"
     reasons = tuple(dict.fromkeys((*one.reasons, *(() if other is None else other.reasons))))
@@ -188,10 +179,10 @@ def compared(one: Side, other: Side | None, data: Comparing, together: int = 1) 
         hi=hi,
         decision=verdict,
         trusted=not reasons,
-        episodes_needed=apart.more(data.number) if verdict == "undecided" else 0,
+        episodes_needed=apart.more(int(log.starts.sum())) if verdict == "undecided" else 0,
         level=level,
         reasons=reasons,
-        counted=data.counted,
+        counted="rows" if log.continuing else "episodes",
         same=other is None and one.as_logged and verdict == "undecided",
     )
 
@@ -213,48 +204,45 @@ def difference(
     return Difference(one.value - value, chance, rare, bias + truncation)
 
 
-def best(sides: list[Side], data: Comparing) -> BestTarget:
+def best(sides: list[Side], log: LoggedReturns) -> BestTarget:
     """The best of the targets that can be trusted, or of all if none can."""
-    known = [side for side in sides if not side.reasons]
-    others = [side for side in sides if side.reasons]
-    if not known:
-        found = best_of(sides, data)
-        if len(sides) == 1:
-            return found
+    trusted = [side for side in sides if not side.reasons]
+    result = _best_of(trusted or sides, log)
+    if len(trusted) == len(sides) or len(sides) == 1:
+        return result
+    if not trusted:
         codes = ", ".join(dict.fromkeys(code for side in sides for code in side.reasons))
-        return replace(found, text=f"{found.text} None of this is trusted: {codes}.")
-    found = best_of(known, data)
-    if not others:
-        return found
+        return replace(result, text=f"{result.text} None of this is trusted: {codes}.")
+    others = [side for side in sides if side.reasons]
     names = "; ".join(f"{side.name} ({', '.join(side.reasons)})" for side in others)
-    text = f"{found.text} Left out, as not trusted: {names}."
-    return replace(found, text=text, left_out=tuple(side.name for side in others))
+    text = f"{result.text} Not trusted and left out: {names}."
+    return replace(result, text=text, left_out=tuple(side.name for side in others))
 
 
-def best_of(sides: list[Side], data: Comparing) -> BestTarget:
+def _best_of(sides: list[Side], log: LoggedReturns) -> BestTarget:
     """The target that is better than every other one, all pairs compared at once."""
     if len(sides) == 1:
-        (one,) = sides
-        alone = compared(one, None, data)
-        return BestTarget(
-            one.name if alone.decision == "better" else None, alone.trusted, alone.text
-        )
+        alone = compared(sides[0], None, log)
+        name = alone.target if alone.decision == "better" else None
+        return BestTarget(name, alone.trusted, alone.text)
     pairs = len(sides) * (len(sides) - 1) // 2
-    at_once = f"{pairs} comparisons at once, 95 % level for all" if pairs > 1 else "95 % interval"
+    level = "95 % interval"
+    if pairs > 1:
+        level = f"{pairs} simultaneous comparisons at a joint level of 95 %"
     trusted = not any(side.reasons for side in sides)
     leading = max(sides, key=_value)
-    others = [compared(leading, side, data, pairs) for side in sides if side is not leading]
+    others = [compared(leading, side, log, pairs) for side in sides if side is not leading]
     if all(d.decision == "better" for d in others):  # of no other target can that be true
-        nearest = min(others, key=lambda d: d.difference)
+        second = min(others, key=lambda d: d.difference)
         text = (
-            f"{leading.name} is the best of {len(sides)} targets: better than {nearest.other}, the "
-            f"next, by {interval(nearest.lo, nearest.hi)} ({at_once})."
+            f"{leading.name} is the best of {len(sides)} targets: it is better than "
+            f"{second.other}, the second, by {interval(second.lo, second.hi)} ({level})."
         )
         return BestTarget(leading.name, trusted, text)
     first = f"{leading.name} has the largest value"
     if not math.isfinite(_value(leading)):
         first = "none has a value with an interval"
-    text = f"It cannot be told which of {len(sides)} targets is best; {first} ({at_once})."
+    text = f"The log does not show which of {len(sides)} targets is best; {first} ({level})."
     return BestTarget(None, trusted, text)
 
 
@@ -263,10 +251,10 @@ def _value(side: Side) -> float:
     return s.value if math.isfinite(s.hi - s.lo) else -math.inf
 
 
-def percent(level: float) -> str:
-    """A level, with as many digits as show what is missing to 100.
+def _level(level: float) -> str:
+    """A level in percent, with as many digits as show what is missing to 100.
 
-    >>> percent(0.95), percent(1.0 - 0.05 / 3), percent(1.0 - 0.05 / 2000)
+    >>> _level(0.95), _level(1.0 - 0.05 / 3), _level(1.0 - 0.05 / 2000)
     ('95', '98.33', '99.9975')
     """
     places = max(2, 1 - math.floor(math.log10(100.0 * (1.0 - level)) + 1e-9))

@@ -18,7 +18,7 @@ from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.behavior import check_hidden, opened
 from steadytd.evaluation.checks import findings
-from steadytd.evaluation.decide import Comparing, LoggedValue, Side, compared
+from steadytd.evaluation.decide import LoggedValue, Side, compared
 from steadytd.evaluation.estimators import OWN, ActionEstimator
 from steadytd.evaluation.estimators.action_values import FEW
 from steadytd.evaluation.estimators.drl import Drl, grid
@@ -44,7 +44,7 @@ from steadytd.evaluation.rule import sampling_error, select
 from steadytd.evaluation.second_pass import gather, joined, second_curves
 from steadytd.evaluation.stability import EtaPath, assess, path_rows
 from steadytd.evaluation.sums import TD
-from steadytd.evaluation.values import lines, table, wanted
+from steadytd.evaluation.values import lines, needed, table
 from steadytd.evaluation.visits import visits
 from steadytd.features import FeatureMap, feature_map
 from steadytd.features.auto import Observed, automatic, second_map
@@ -149,7 +149,7 @@ def evaluate(
     settings = {
         "discount": discount,
         "features": str(fitted.spec),
-        "features_reason": "as asked for" if chosen is None else chosen.reason,
+        "features_reason": "as requested" if chosen is None else chosen.reason,
         "second_features": second.spec,
         "n_features": fitted.n_features,
         "learners": [one.label for one in asked],
@@ -235,7 +235,7 @@ def _with_action_values(
     if exact and log.schema.densities:
         raise InputError(
             f"{exact[0]} needs probabilities of actions, not only their ratio, and actions that "
-            f"are fractions or lists (column '{log.schema.columns.action}') have densities; "
+            f"are fractions or lists (column '{log.schema.columns['action']}') have densities; "
             f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
         )
     names = [one.label for one in asked if one.kind == "action"]
@@ -270,7 +270,7 @@ def conclude(
         ended[one.target].append(one)
     stabilities = [assess(e, t, plan.targets[t], plan.seed) for t in targets]
     asked = {t: lines(e, plan, t, work.asked, ended[t], stabilities[t]) for t in targets}
-    estimators = {t: wanted(asked[t], plan.where == "start") for t in targets}
+    estimators = {t: needed(asked[t], plan.where == "start") for t in targets}
     whole = gather(plan, first, e, estimators, passes.sweep)
     second_of = second_curves(whole, second)
     evidence = joined(whole)
@@ -284,8 +284,6 @@ def conclude(
         results.append(table(evidence, t, asked[t], about, selection))
     calibrated = calibration(whole, facts)
     general = findings("log", of_log(facts, calibrated))
-    counted = "rows" if facts.continuing else "episodes"
-    data = Comparing(returns, facts.rows if facts.continuing else facts.episodes, counted)
     warnings, recommended, sides = list(general), {}, []
     sensitivities, spreads = {}, {}
     for t, result in enumerate(results):
@@ -295,14 +293,13 @@ def conclude(
         sides.append(
             Side(name, result.selection, recommended[name].warnings, result.overlap.as_logged)
         )
-        decision = compared(sides[-1], None, data)
+        decision = compared(sides[-1], None, returns)
         sensitivities[name], spreads[name] = examine(
             whole, facts, t, result.selection.value, decision
         )
         found += findings("target", sensitivities[name].facts, name)
-        iterated = {} if result.actions is None else result.actions.iterated
         for v in result.values:
-            found += findings("learner", of_learner(v, iterated), name)
+            found += findings("learner", of_learner(v, result.unsettled), name)
         warnings += found
     valued = whole.behavior()
     reach = sampling_error(valued.influence, facts.divided)
@@ -314,7 +311,7 @@ def conclude(
         recommended=recommended,
         behavior=LoggedValue(valued.value, valued.value - reach, valued.value + reach),
         sides=sides,
-        data=data,
+        data=returns,
         paths=partial(path_rows, [EtaPath.of(e, t, stabilities[t]) for t in targets]),
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,

@@ -15,11 +15,10 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.base.numbers import count, whole
+from steadytd.base.numbers import count, number, whole
 from steadytd.evaluation.calibration import LogCalibration
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import correlation
-from steadytd.evaluation.overlap import Overlap
 from steadytd.evaluation.rule import (
     FEW_VALUES,
     FEWEST_STRETCHES,
@@ -27,8 +26,7 @@ from steadytd.evaluation.rule import (
     Selection,
     paired,
 )
-from steadytd.evaluation.stability import Stability
-from steadytd.evaluation.values import REFERENCE, ActionAnswers, Iterated, TargetValues, Value
+from steadytd.evaluation.values import REFERENCE, TargetValues, Value
 from steadytd.logs.log import Log
 
 FEWEST_EPISODES, FEWEST_ROWS = 20, 1000  # rows are counted where values are means over them
@@ -55,8 +53,8 @@ def stated_range(reward_range: object, horizon: object) -> Stated | None:
     if reward_range is None:
         if horizon is not None:
             raise InputError(
-                f"horizon={horizon!r} needs reward_range=(lo, hi): only both together bound what "
-                "an episode can give."
+                f"horizon={horizon!r} needs reward_range=(lo, hi): both are needed to bound the "
+                "return of an episode."
             )
         return None
     pair = list(reward_range) if isinstance(reward_range, Sequence | np.ndarray) else []
@@ -115,22 +113,6 @@ class LogFacts:
     stated: Stated | None = None
     nothing_hidden: bool = False  # stated: the policy looked at the logged observations only
 
-    @property
-    def allowed(self) -> tuple[float, float]:
-        """Between these every value lies if rewards stay within those logged, or stated.
-
-        Rewards of one sign, discounted, add up to no less than one of them. All together are at
-        most 1 / (1 - discount) times the largest: without end where the discount is 1.
-        """
-        low, high = self.rewards if self.stated is None else self.stated[:2]
-        steps = 1.0 / max(1.0 - self.largest_discount, 1e-300)
-        return (low * steps if low < 0.0 else low), (high * steps if high > 0.0 else high)
-
-    @property
-    def unit(self) -> str:
-        """What a unit is."""
-        return "stretch of rows" if self.divided else "episode"
-
 
 def of_log(f: LogFacts, calibration: LogCalibration) -> dict[str, Any]:
     """The facts of the log as a whole; `calibration` is that of its probabilities."""
@@ -162,13 +144,14 @@ def _worst(c: LogCalibration) -> str:
     if c.off:
         a = max(c.off, key=lambda a: abs(a.mean - a.expected) / max(a.hi - a.lo, 1e-300))
         which = "" if a.action is None else f" over rows with action {a.action:g}"
-        limit = f"should be {a.expected:.3g}" if c.whole else f"cannot exceed {a.expected:g}"
-        return f"the mean of 1/behavior_prob{which} is {a.mean:.3g} and {limit}"
+        limit = "should be" if c.whole else "cannot exceed"
+        mean, expected = number(a.mean, 3), number(a.expected, 3)
+        return f"the mean of 1/behavior_prob{which} is {mean} and {limit} {expected}"
     if c.bins_off:
         b = max(c.bins_off, key=lambda b: abs(b.happened - b.said) * math.sqrt(b.pairs))
         return (
-            f"actions logged with probability {b.lo:g} to {b.hi:g} were taken {b.happened:.0%} of "
-            "the time"
+            f"actions logged with probability {b.lo:g} to {b.hi:g} were taken with frequency "
+            f"{number(b.happened, 2)}"
         )
     if c.features is not None and not c.features.fine:
         return f"action {c.features.action} depends on features that its probability ignores"
@@ -224,37 +207,32 @@ def logged_returns(evidence: Evidence, f: LogFacts) -> LoggedReturns:
 
 def of_target(values: TargetValues, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
     """The facts of one target."""
-    return {
-        **_overlap(values.overlap),
-        **_stability(values.stability, moves=values.overlap.rho_max > 0.0),
+    o, s, support = values.overlap, values.stability, values.support
+    off = o.rho_mean_lo > 1.0 or o.rho_mean_hi < 1.0  # not where the limits are NaN
+    distance = abs(o.rho_mean - 1.0)
+    facts = {
+        **vars(o),
+        "ratio_deviation": distance if off and distance >= ROUNDED_RATIO else 0.0,
+        # where no ratio is above 0 nothing moves, and TD cannot be unstable
+        "td_unstable": float(o.rho_max > 0.0 and not s.td_stable),
+        "td_word": "unstable" if s.slowest < 0.0 else "not stable",
+        "eta_pd": max(0.0, s.eta_pd),
         **_selection(values.selection, f, log),
-        **_actions(values.actions),
         **_penalty(values),
         **_disagreement(values),
     }
+    if support is not None:
+        facts["unseen_share"] = support.share
+        facts["unseen_actions"] = ", ".join(map(str, support.unseen))
+        facts["next_probs_missing"] = support.left_out
+    return facts
 
 
-def _overlap(o: Overlap) -> dict[str, Any]:
-    known = bool(np.isfinite([o.rho_mean_lo, o.rho_mean_hi]).all())
-    off = known and not o.rho_mean_lo <= 1.0 <= o.rho_mean_hi
-    distance = abs(o.rho_mean - 1.0)
-    return {
-        "violations": o.violations,
-        "rho_mean": o.rho_mean,
-        "ratio_deviation": distance if off and distance >= ROUNDED_RATIO else 0.0,
-        "rows": o.rows,
-        "ess_step": o.ess_step,
-        "ess_step_share": o.ess_step_share,
-    }
-
-
-def _stability(s: Stability, moves: bool) -> dict[str, Any]:
-    """Of plain TD on the log; it cannot be unstable where no ratio is above 0 and nothing moves."""
-    return {
-        "td_unstable": float(moves and not s.td_stable),
-        "td_word": "unstable" if s.slowest < 0.0 else "not stable",
-        "eta_pd": max(0.0, s.eta_pd),
-    }
+def rare_probability(s: Selection, f: LogFacts) -> float:
+    """The probability of an outcome that is missing in one of twenty such logs; NaN: not known."""
+    effective = s.candidate.effective
+    known = not f.divided and effective > 0.0
+    return 1.0 - 0.05 ** (1.0 / effective) if known else math.nan
 
 
 def _selection(s: Selection, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
@@ -263,9 +241,9 @@ def _selection(s: Selection, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
     least, largest = log.allowed
     endless = not chosen.weights.any() and chosen.cut > 0.0
     half = s.sampling + s.bias + s.truncation + TINY * abs(chosen.value)
-    rare = math.nan
-    if f.stated is None and not f.divided and chosen.effective > 0.0:
-        rare = 1.0 - 0.05 ** (1.0 / chosen.effective)  # missing in one of twenty logs
+    influence = chosen.influence
+    while f.divided and len(influence) >= 2 * FEWEST_STRETCHES:
+        influence = paired(influence)
     return {
         "endless": float(endless),
         "unknown": float("no_value" in failed),
@@ -276,33 +254,15 @@ def _selection(s: Selection, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
         "effective": chosen.effective,
         "mean_weight": chosen.weight,
         "negative": s.negative,
-        "correlation": _correlation(chosen.influence) if f.divided else None,
+        "correlation": correlation(influence) if f.divided else None,
         "cut_share": 0.0 if f.divided else f.discount_left * f.truncated / max(f.episodes, 1),
         "outside": float(chosen.value + half < least or chosen.value - half > largest),
         "value": chosen.value,
         "lowest": least,
         "highest": largest,
-        "rare_probability": rare,
+        "rare_probability": rare_probability(s, f) if f.stated is None else math.nan,
         "bias": s.bias,
         "bias_share": s.bias / half if half > 0.0 else 0.0,
-    }
-
-
-def _correlation(influence: Floats) -> float:
-    """Of neighbours among the longest stretches that leave enough of them."""
-    while len(influence) >= 2 * FEWEST_STRETCHES:
-        influence = paired(influence)
-    return correlation(influence)
-
-
-def _actions(found: ActionAnswers | None) -> dict[str, Any]:
-    if found is None:
-        return {}
-    support = found.support
-    return {
-        "unseen_share": support.share,
-        "unseen_actions": ", ".join(map(str, support.unseen)),
-        "next_probs_missing": support.left_out,
     }
 
 
@@ -335,17 +295,18 @@ def _disagreement(values: TargetValues) -> dict[str, Any]:
     return found
 
 
-def of_learner(v: Value, iterated: Mapping[str, Iterated]) -> dict[str, Any]:
+def of_learner(v: Value, unsettled: Mapping[str, float]) -> dict[str, Any]:
     """The facts of one learner's row."""
-    found: dict[str, Any] = {"learner": v.learner, "value": v.value, "fixed_point": v.fixed_point}
+    facts: dict[str, Any] = {
+        "learner": v.learner,
+        "value": v.value,
+        "fixed_point": v.fixed_point,
+        "unsettled_radius": unsettled.get(v.learner),
+    }
     if v.kind == "online":
-        found["diverged"] = v.diverged
-        if v.diverged is None and v.fixed_point is None:
-            found["no_interval"] = 1.0
-        elif v.diverged is None and v.fixed_point is not None:
+        facts["diverged"] = v.diverged
+        facts["no_interval"] = float(v.diverged is None and v.fixed_point is None)
+        if v.diverged is None and v.fixed_point is not None:
             room = max(v.interval.width / 2.0, CLOSE * abs(v.fixed_point))
-            found["distance"] = abs(v.value - v.fixed_point) / room if room > 0.0 else 0.0
-    one = iterated.get(v.learner)
-    if one is not None and (one.radius >= 1.0 or not one.settled):
-        found["unsettled_radius"] = one.radius
-    return found
+            facts["distance"] = abs(v.value - v.fixed_point) / room if room > 0.0 else 0.0
+    return facts

@@ -22,16 +22,16 @@ from steadytd.base.numbers import count, number
 from steadytd.evaluation.calibration import LogCalibration
 from steadytd.evaluation.decide import (
     BestTarget,
-    Comparing,
     Decision,
     LoggedValue,
     Side,
     best,
     compared,
 )
-from steadytd.evaluation.facts import LogFacts
+from steadytd.evaluation.facts import LogFacts, rare_probability
 from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.records import decode, encode
+from steadytd.evaluation.rule import LoggedReturns
 from steadytd.evaluation.sensitivity import Sensitivity
 from steadytd.evaluation.value_function import ValueFunction
 from steadytd.evaluation.values import SELECTED, TargetValues
@@ -70,7 +70,7 @@ def recommend(values: TargetValues, found: list[Finding]) -> Recommendation:
     s, chosen = values.selection, SELECTED
     reason = f"of all supported lam, {s.lam:g} has the shortest interval"
     if not s.supported:
-        reason = f"no lam is supported; this is {SELECTED} at lam = {s.lam:g}"
+        reason = f"no lam has enough sample support; the value shown is that of lam = {s.lam:g}"
     if not np.isfinite(s.value):
         usable = [v.learner for v in values.values if np.isfinite([v.value, v.lo, v.hi]).all()]
         chosen = next(iter(usable), SELECTED)
@@ -99,9 +99,9 @@ class RareOutcome:
     def text(self) -> str:
         """The same as a sentence."""
         if self.stated:
-            return "Rare outcomes within the stated range of rewards are inside the intervals."
+            return "Intervals include rare outcomes within the stated reward range."
         if math.isnan(self.probability):
-            return "Rewards unlike any in the log are in no interval."
+            return "No interval covers rewards outside the range seen in the log."
         return (
             f"An outcome with probability {number(self.probability, 2)} may be missing; if it "
             f"changed the return by {number(self.change, 2)}, the difference would vanish."
@@ -130,7 +130,7 @@ class Evaluation(Displayable):
     recommended: dict[str, Recommendation]
     behavior: LoggedValue
     sides: list[Side]
-    data: Comparing
+    data: LoggedReturns
     paths: Callable[[], list[dict[str, Any]]] | None
     histogram_rows: list[dict[str, Any]]
     settings: dict[str, Any]
@@ -259,10 +259,8 @@ class Evaluation(Displayable):
 
     def unseen(self, target: str) -> RareOutcome:
         """How rare an outcome is that the log may miss, and how large it would have to be."""
-        d, chosen = self.compare(target), self.results[self.place(target)].selection.candidate
-        known = not self.log.divided and chosen.effective > 0.0
-        probability = 1.0 - 0.05 ** (1.0 / chosen.effective) if known else math.nan
-        change = abs(d.difference) / probability
+        probability = rare_probability(self.results[self.place(target)].selection, self.log)
+        change = abs(self.compare(target).difference) / probability
         return RareOutcome(target, probability, change, self.log.stated is not None)
 
     def quantiles(self, target: str) -> pl.DataFrame:
@@ -303,8 +301,8 @@ class Evaluation(Displayable):
         return [
             f"{units} are independent",
             "no target was learned from this log",
-            "nothing hidden drove both actions and rewards",
-            "the world does not change",
+            "no unobserved variable affected both actions and rewards",
+            "the environment does not change",
         ]
 
     @property
@@ -337,7 +335,7 @@ class Evaluation(Displayable):
             if any(v.learner == name for v in found.values):
                 raise InputError(
                     f"{name} gives a value, not a value function; use one of: "
-                    f"{', '.join(found.weights) or 'none was asked for'}."
+                    f"{', '.join(found.weights) or 'none was requested'}."
                 )
             raise unknown("learner of this evaluation", name, list(found.weights))
         if not np.isfinite(found.weights[name]).all():

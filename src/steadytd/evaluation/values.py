@@ -1,7 +1,7 @@
 """All learners' values for one target, with intervals, and how they compare.
 
-`lines` says, before the second pass, which estimators a target needs: one for every learner that
-was asked for, and the basic ones that findings rest on. `table` makes the values of their sums.
+`lines` and `needed` say, before the second pass, which estimators a target needs: one for every
+requested learner, and the basic ones that findings rest on. `table` makes values of their sums.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from steadytd.engine.learner import Learner
 from steadytd.evaluation.action_equations import Support
 from steadytd.evaluation.closed_form import mean_matrix
 from steadytd.evaluation.curve import Curve
-from steadytd.evaluation.equations import LSTD, NOT_KNOWN, Equations, Form, HeldOut
+from steadytd.evaluation.equations import LSTD, Equations, Form, HeldOut
 from steadytd.evaluation.estimators.action_values import Fqe
 from steadytd.evaluation.estimators.base import Estimator
 from steadytd.evaluation.estimators.drl import Drl
@@ -37,6 +37,7 @@ from steadytd.evaluation.stability import EIGENVALUE_RANK, Stability, pencil
 
 CHECKED = 0.99  # level of the intervals of differences: few false alarms among many comparisons
 REFERENCE, SELECTED, DOUBLY_ROBUST = Solved.name, Drl.name, Drl(1.0).label
+NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -97,55 +98,34 @@ class Difference:
         return {**vars(self), "agree": self.agree}
 
 
-class Iterated(NamedTuple):
-    """Of an estimator that iterates (`fqe`): its spectral radius, and whether it has settled."""
-
-    radius: float
-    settled: bool
-    fixed_point: float
-
-
-class ActionAnswers(NamedTuple):
-    """What the log shows of a target's actions, and iterations by label."""
-
-    support: Support
-    iterated: dict[str, Iterated]
-
-
 @dataclass
 class TargetValues:
     """What the learners say of one target.
 
-    `estimates` has the fixed points of the learners asked for and the `basic` ones, with their
-    influences by unit; `omega` the weights of the marginal ratio x(s).omega; `selection` the
-    estimate that the rule selects, and `curve` DRL(lam) for every lam.
+    `selection` is the estimate that the rule selects, `curve` DRL(lam) for every lam, and `omega`
+    the weights of the marginal ratio x(s).omega. `reference` is the value of TD's fixed point with
+    its interval, and `unsettled` the spectral radius of iterations (`fqe`) that have not settled.
     """
 
     name: str
     overlap: Overlap
     stability: Stability
     values: list[Value]
-    differences: list[Difference]
-    weights: dict[str, Floats]
+    differences: list[Difference] = field(repr=False)
+    weights: dict[str, Floats] = field(repr=False)
     selection: Selection
-    curve: Curve
-    basic: dict[str, tuple[float, Interval]] = field(default_factory=dict)
-    size: float = 0.0  # root mean square of the reference's value function over the logged states
-    held_out: HeldOut = NOT_KNOWN
-    forms: dict[str, Form] = field(default_factory=dict)  # of the learners' fixed points
-    without_penalty: dict[str, float] = field(default_factory=dict)  # their values at eta = 0
-    estimates: dict[str, Estimate] = field(default_factory=dict)
-    omega: Floats = field(default_factory=lambda: np.empty(0))
-    actions: ActionAnswers | None = None
+    curve: Curve = field(repr=False)
+    reference: tuple[float, Interval]
+    held_out: HeldOut
+    forms: dict[str, Form] = field(repr=False)  # of the learners' fixed points
+    without_penalty: dict[str, float]  # their values at eta = 0
+    omega: Floats = field(repr=False)
+    support: Support | None  # of the target's actions, where their probabilities are known
+    unsettled: dict[str, float]
 
     def row(self, learner: str) -> Value:
         """The row of a learner."""
         return next(v for v in self.values if v.learner == learner)
-
-    @property
-    def reference(self) -> tuple[float, Interval]:
-        """What the others are compared with: the value of TD's fixed point, and its interval."""
-        return self.basic[REFERENCE]
 
     @property
     def solved(self) -> list[str]:
@@ -163,7 +143,7 @@ class TargetValues:
 
 @dataclass(frozen=True)
 class Line:
-    """A learner that was asked for: its row without an interval, and its estimator if it has one.
+    """A requested learner: its row without an interval, and its estimator if it has one.
 
     An online learner's estimator is that of its fixed point; `weights` are where it ended.
     """
@@ -182,45 +162,37 @@ def lines(
     e: Equations,
     plan: Plan,
     target: int,
-    asked: Sequence[Request],
+    requested: Sequence[Request],
     ended: Sequence[Followed],
     stability: Stability,
 ) -> list[Line]:
-    """The learners asked for, with their numbers; `ended` are the online ones, in order."""
+    """The requested learners with their numbers; `ended` are the online ones, in order."""
     online = iter(ended)
-    found = []
-    for one in asked:
-        if one.estimator is not None:
-            nan = float("nan")
-            row = Value(stability.target, one.label, nan, nan, nan, None, None, one.kind)
-            found.append(Line(row, one.estimator))
-        else:
-            lane = next(online) if one.kind == "online" else None
-            found.append(_line(e, plan, target, one, lane, stability))
-    return found
-
-
-def _line(
-    e: Equations, plan: Plan, target: int, one: Request, lane: Followed | None, s: Stability
-) -> Line:
-    nan = float("nan")
-    assert one.learner is not None
-    learner = lane.learner if lane is not None else with_numbers(one.learner, s)
-    eta, ratio = _number(learner, one.penalty or "eta"), _number(learner, "ratio")
-    form = None
-    if one.system is not None:
-        penalty = eta or 0.0 if one.penalty else 0.0
-        form = Form(plan.systems.index(one.system), penalty, _ridge(learner))
-    value, diverged, alpha = nan, None, None
-    if lane is not None:
-        diverged, alpha = lane.diverged, _number(learner, "alpha")
-        value = float(e.start_mean @ lane.weights) if diverged is None else nan
-    stable = True if one.kind == "solved" else _stable(e, target, one, learner, form)
-    row = Value(
-        s.target, one.label, value, nan, nan, stable, eta, one.kind, alpha, ratio, None, diverged
-    )
-    weights = lane.weights if lane is not None else None
-    return Line(row, None if form is None else Solved(form), weights)
+    result = []
+    for one in requested:
+        row = Value(stability.target, one.label, NAN, NAN, NAN, None, None, one.kind)
+        if one.learner is None:
+            result.append(Line(row, one.estimator))
+            continue
+        lane = next(online) if one.kind == "online" else None
+        learner = lane.learner if lane is not None else with_numbers(one.learner, stability)
+        eta, form = _number(learner, one.penalty or "eta"), None
+        if one.system is not None:
+            penalty = eta or 0.0 if one.penalty else 0.0
+            form = Form(plan.systems.index(one.system), penalty, _ridge(learner))
+        row = replace(
+            row,
+            eta=eta,
+            ratio=_number(learner, "ratio"),
+            stable=True if lane is None else _stable(e, target, one, learner, form),
+        )
+        if lane is not None:
+            value = float(e.start_mean @ lane.weights) if lane.diverged is None else NAN
+            alpha = _number(learner, "alpha")
+            row = replace(row, value=value, alpha=alpha, diverged=lane.diverged)
+        solved = None if form is None else Solved(form)
+        result.append(Line(row, solved, None if lane is None else lane.weights))
+    return result
 
 
 def _number(learner: Learner, name: str) -> float | None:
@@ -251,11 +223,11 @@ def basic(episodes: bool) -> dict[str, Estimator]:
     return {REFERENCE: Solved(), **sampling}
 
 
-def wanted(some: Sequence[Line], episodes: bool) -> list[Estimator]:
+def needed(some: Sequence[Line], episodes: bool) -> list[Estimator]:
     """All estimators that the values of a target need."""
-    found = [*basic(episodes).values(), *(line.estimator for line in some if line.estimator)]
+    requested = [line.estimator for line in some if line.estimator]
     plain = [Solved(form._replace(eta=0.0)) for line in some if (form := line.form) and form.eta]
-    return [*found, *plain]
+    return [*basic(episodes).values(), *requested, *plain]
 
 
 def table(
@@ -267,64 +239,67 @@ def table(
 ) -> TargetValues:
     """The values of all learners for one target; that of `drl` is selected by the rule."""
     e, (overlap, stability) = log.equations, about
-    base = basic(e.where == "start")
-    found: dict[str, Estimate] = {}  # by the estimator's label
+    estimates: dict[str, Estimate] = {}  # by the estimator's label
 
     def estimate(one: Estimator) -> Estimate:
-        if one.label not in found:
+        if one.label not in estimates:
             with np.errstate(all="ignore"):
-                found[one.label] = one.estimate(log, target)
-        return found[one.label]
+                estimates[one.label] = one.estimate(log, target)
+        return estimates[one.label]
 
-    rows, weights, listed = [], {}, []
+    rows = []
+    weights: dict[str, Floats] = {}
     forms: dict[str, Form] = {}
+    unsettled: dict[str, float] = {}
+    listed: dict[str, Estimator] = {}  # that are compared with each other
     for line in some:
-        row, one = line.row, line.estimator
+        row, one, s = line.row, line.estimator, selection
         if row.learner == SELECTED:
-            one, s = Drl(selection.lam), selection
+            one = Drl(s.lam)
             row = replace(row, value=s.value, fixed_point=s.value, lo=s.lo, hi=s.hi, lam=s.lam)
         elif one is not None:
             row = _finished(row, one, estimate(one))
-        if line.weights is not None:
-            weights[row.learner] = line.weights
+        if isinstance(one, Fqe):
+            row, radius = _iterated(log, target, one, row)
+            unsettled |= {} if radius is None else {row.learner: radius}
         if line.form is not None:
             forms[row.learner] = line.form
-            if line.weights is None:
-                weights[row.learner] = e.weights(target, line.form)
+            weights[row.learner] = e.weights(target, line.form)
+        if line.weights is not None:
+            weights[row.learner] = line.weights
         rows.append(row)
         if one is not None and row.kind != "action":
-            listed.append((row.learner, one))
-    names = {name for name, _ in listed}
-    listed += [(name, one) for name, one in base.items() if name not in names]
-    plain = {
-        name: estimate(Solved(form._replace(eta=0.0))).value
-        for name, form in forms.items()
-        if form.eta
-    }
-    limits = {name: one.interval(estimate(one)) for name, one in base.items()}
-    pair, actions, by_action = e.solution(target), None, log.first.by_action
+            listed[row.learner] = one
+    for name, one in basic(e.where == "start").items():
+        listed.setdefault(name, one)
+    reference, pair, by_action = Solved(), e.solution(target), log.first.by_action
+    support = None
     if by_action is not None and target in by_action.places:
         support = by_action.support(by_action.places.index(target))
-        actions = ActionAnswers(support, _iterated(log, target, some, rows))
     return TargetValues(
         name=overlap.target,
         overlap=overlap,
         stability=stability,
         values=rows,
         differences=_differences(
-            overlap.target, [(n, one.label, estimate(one)) for n, one in listed], log.n_units
+            overlap.target,
+            [(name, one.label, estimate(one)) for name, one in listed.items()],
+            log.n_units,
         ),
         weights=weights,
         selection=selection,
         curve=log.curves[target],
-        basic={name: (estimate(one).value, limits[name]) for name, one in base.items()},
-        size=e.size(target),
+        reference=(estimate(reference).value, reference.interval(estimate(reference))),
         held_out=e.held_out(target),
         forms=forms,
-        without_penalty=plain,
-        estimates={name: estimate(one) for name, one in listed},
+        without_penalty={
+            name: estimate(Solved(form._replace(eta=0.0))).value
+            for name, form in forms.items()
+            if form.eta
+        },
         omega=np.full(e.features, np.nan) if pair is None else pair.beta,
-        actions=actions,
+        support=support,
+        unsettled=unsettled,
     )
 
 
@@ -336,20 +311,17 @@ def _finished(row: Value, one: Estimator, found: Estimate) -> Value:
     return replace(row, **changed, lam=found.lam)
 
 
-def _iterated(
-    log: Evidence, target: int, some: Sequence[Line], rows: list[Value]
-) -> dict[str, Iterated]:
-    """What is known of iterations: whether they settle, and where; it enters their rows."""
-    found = {}
-    for i, line in enumerate(some):
-        if isinstance(line.estimator, Fqe):
-            with np.errstate(all="ignore"):
-                fitted = line.estimator.fitted(log, target)
-            point = line.estimator.lstdq_value(log, target)
-            gone = None if np.isfinite(fitted.value) else fitted.iterations
-            rows[i] = replace(rows[i], stable=fitted.stable, diverged=gone, fixed_point=point)
-            found[line.row.learner] = Iterated(fitted.radius, fitted.settled, point)
-    return found
+def _iterated(log: Evidence, target: int, one: Fqe, row: Value) -> tuple[Value, float | None]:
+    """The row of an iteration; its spectral radius where it has not settled."""
+    with np.errstate(all="ignore"):
+        fitted = one.fitted(log, target)
+    row = replace(
+        row,
+        stable=fitted.stable,
+        diverged=None if np.isfinite(fitted.value) else fitted.iterations,
+        fixed_point=one.lstdq_value(log, target),
+    )
+    return row, None if fitted.settled and fitted.radius < 1.0 else fitted.radius
 
 
 def _differences(

@@ -22,12 +22,13 @@ from steadytd.base.numbers import SizeError, count, memory, whole
 from steadytd.base.parallel import in_turn
 from steadytd.engine.active import fits
 from steadytd.engine.block import group_key
+from steadytd.engine.facts import numbers
 from steadytd.engine.law import Law
 from steadytd.engine.schedule import step_factors
 from steadytd.engine.step.layouts.active import LIMITS
 from steadytd.engine.step.layouts.horde import LANES
 from steadytd.hordes.health import CHUNK, Health, HealthColumns, follow, health_frame, warnings_of
-from steadytd.hordes.inputs import Features, Inputs, LiveSteps, numbers
+from steadytd.hordes.inputs import Features, Inputs, LiveSteps
 from steadytd.hordes.part import Columns, LanePart, WholePart
 from steadytd.hordes.prediction import HordePrediction, prediction
 from steadytd.learners import saved_learner

@@ -11,11 +11,14 @@ from scipy.sparse import csr_array
 
 from steadytd.base.arrays import Floats, Ints, Longs, read_only
 from steadytd.base.errors import InputError
-from steadytd.base.jit import compiled
-from steadytd.engine.online import two_peaks
+from steadytd.base.jit import compiled, inner
+from steadytd.base.numbers import count
+from steadytd.engine.facts import numbers
+from steadytd.engine.learner import two_peaks
 from steadytd.hordes.prediction import HordePrediction
 
 Features = Any  # dense, (indices, values) or a SciPy sparse matrix
+Bounds = tuple[float, float]
 ANY, NOT_NEGATIVE, UNIT = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0)
 
 
@@ -82,24 +85,22 @@ class LiveSteps(NamedTuple):
 
 @compiled
 def products(x: ActiveFeatures, x_next: ActiveFeatures, out: Floats) -> None:
-    """out[t] = x.x, x.x_next, x_next.x_next of each step; features are in ascending order."""
-    first, feature, value = x
-    first_next, feature_next, value_next = x_next
+    """out[t] = x.x, x.x_next, x_next.x_next of each step."""
     for t in range(len(out)):
-        both = np.zeros(3)
-        for p in range(first[t], first[t + 1]):
-            both[0] += np.float64(value[p]) * np.float64(value[p])
-        for p in range(first_next[t], first_next[t + 1]):
-            both[2] += np.float64(value_next[p]) * np.float64(value_next[p])
-        p, q = first[t], first_next[t]
-        while p < first[t + 1] and q < first_next[t + 1]:
-            k_p, k_q = feature[p], feature_next[q]
-            if k_p == k_q:
-                both[1] += np.float64(value[p]) * np.float64(value_next[q])
-            p += k_p <= k_q
-            q += k_q <= k_p
-        for k in range(3):  # assigning a whole row takes Numba seconds to compile
-            out[t, k] = both[k]
+        out[t, 0], out[t, 1], out[t, 2] = _dot(x, x, t), _dot(x, x_next, t), _dot(x_next, x_next, t)
+
+
+@inner
+def _dot(a: ActiveFeatures, b: ActiveFeatures, t: int) -> float:
+    """An inner product of the features of step t, which are in ascending order."""
+    total, p, q = 0.0, a.first[t], b.first[t]
+    while p < a.first[t + 1] and q < b.first[t + 1]:
+        k_p, k_q = a.feature[p], b.feature[q]
+        if k_p == k_q:
+            total += np.float64(a.value[p]) * np.float64(b.value[q])
+        p += k_p <= k_q
+        q += k_q <= k_p
+    return total
 
 
 class Inputs:
@@ -153,7 +154,7 @@ class Inputs:
         discount = self._discounts(n, discounts)
         discount[_flags("terminated", terminated, n)] = 0.0
         carries = np.where(_flags("truncated", truncated, n), 0.0, 1.0)
-        weights = _broadcast("interest", interest, (n,), NOT_NEGATIVE)
+        weights = _broadcast("interest", numbers("interest", interest, *NOT_NEGATIVE), (n,))
         low = high = pis if pi is None else np.maximum(pis, mus)  # NaN if pi is not known
         if peaks is not None:
             low, high = (np.full_like(ratios, peak) for peak in two_peaks(peaks))
@@ -169,13 +170,13 @@ class Inputs:
             if discounts is None:
                 raise InputError(
                     "discounts are missing: some predictions have a discount_column; pass "
-                    f"discounts=... with {self.columns} column{'s' * (self.columns > 1)}."
+                    f"discounts=... with {count(self.columns, 'column')}."
                 )
             found[:, len(self.constants) :] = _table("discounts", discounts, n, self.columns, UNIT)
         elif discounts is not None:
             raise InputError(
-                "discounts were given, but every prediction has a discount of its own that is the "
-                "same at every step; make predictions with discount_column=..., or leave them out."
+                "discounts were given, but every prediction has a constant discount of its own; "
+                "omit discounts, or make predictions with discount_column=..."
             )
         return found
 
@@ -191,7 +192,7 @@ class Inputs:
             raise InputError("give both pi and mu (probabilities of the action taken), or neither.")
         if pi is not None and mu is not None:
             pis[:, :-1] = _table("pi", pi, n, self.policies, UNIT)
-            taken = numbers("mu", mu, UNIT)
+            taken = numbers("mu", mu, *UNIT)
             taken = taken.reshape(-1, 1) if taken.ndim < 2 and taken.size == n else taken
             mus[:, :-1] = _broadcast("mu", taken, (n, self.policies))
             if not (mus[:, :-1] > 0.0).all():
@@ -213,8 +214,8 @@ class Inputs:
         elif pi is None and self.needs_ratio:
             raise InputError(
                 f"rhos are missing: {self.needs_ratio} needs the importance ratio pi/mu of the "
-                f"action taken under each policy; pass rhos=... with {self.policies} "
-                f"column{'s' * (self.policies > 1)}, or pi=... and mu=..."
+                f"action taken under each policy; pass rhos=... with "
+                f"{count(self.policies, 'column')}, or pi=... and mu=..."
             )
         return ratios, pis, mus
 
@@ -248,7 +249,7 @@ class Inputs:
     def _from_pair(self, name: str, pair: tuple[Any, ...]) -> csr_array:
         """Indices [active] or [n, active], and as many values (None: all are 1)."""
         if len(pair) != 2:
-            raise InputError(f"{name} must be a pair (indices, values), got {len(pair)} things.")
+            raise InputError(f"{name} must be a pair (indices, values), got {len(pair)} items.")
         indices = np.atleast_2d(np.asarray(pair[0]))
         if indices.size and indices.dtype.kind not in "iu":
             raise InputError(f"the indices of {name} must be whole numbers, got {indices.dtype}.")
@@ -277,45 +278,22 @@ class Inputs:
         return matrix
 
 
-def numbers(name: str, values: ArrayLike, bounds: tuple[float, float] = ANY) -> Floats:
-    """An array of finite numbers within bounds, as doubles."""
-    if getattr(getattr(values, "dtype", None), "kind", "") in ("c", "m", "M"):
-        raise InputError(f"{name} must be numbers, got {values.dtype}.")  # type: ignore[union-attr]
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} must be numbers ({error}).") from None
-    low, high = bounds
-    if array.size and not (-np.inf < array.min() >= low and np.inf > array.max() <= high):
-        wrong = ~(np.isfinite(array) & (array >= low) & (array <= high))
-        rule = f"from {low:g} to {high:g}" if high < np.inf else "finite numbers"
-        rule += f" >= {low:g}" if low > -np.inf and high == np.inf else ""
-        where = np.argwhere(wrong)[0].tolist()
-        raise InputError(f"{name} must be {rule}, got {array[wrong][0]:g} at {where}.")
-    return array
-
-
-def _table(
-    name: str, values: ArrayLike, n: int, columns: int, bounds: tuple[float, float] = ANY
-) -> Floats:
+def _table(name: str, values: ArrayLike, n: int, columns: int, bounds: Bounds = ANY) -> Floats:
     """Numbers [n, columns]; further columns are left out, missing ones are an error."""
-    array = numbers(name, values, bounds)
+    array = numbers(name, values, *bounds)
     array = array[None] if array.ndim <= 1 and n == 1 else array
     array = array.reshape(n, 1) if array.shape == (n,) and columns == 1 else array
     if array.ndim != 2 or len(array) != n or array.shape[1] < columns:
         steps = f" for each of {n} steps" if n != 1 else ""
         raise InputError(
-            f"{name} must have {columns} number{'s' * (columns > 1)}{steps}, one per column that "
-            f"the predictions name; got shape {np.shape(values)}."
+            f"{name} must have {count(columns, 'number')}{steps}, one per column that the "
+            f"predictions name; got shape {np.shape(values)}."
         )
     return np.ascontiguousarray(array[:, :columns])
 
 
-def _broadcast(
-    name: str, values: ArrayLike, shape: tuple[int, ...], bounds: tuple[float, float] = ANY
-) -> Floats:
+def _broadcast(name: str, array: Floats, shape: tuple[int, ...]) -> Floats:
     """Numbers of a shape; one number stands for all steps, one column for all policies."""
-    array = numbers(name, values, bounds)
     try:
         return np.array(np.broadcast_to(array, shape))
     except ValueError:

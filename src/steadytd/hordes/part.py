@@ -17,7 +17,7 @@ from steadytd.base.arrays import Floats, Longs
 from steadytd.base.jit import compiled
 from steadytd.engine.active import ActiveLanes, trace_keys
 from steadytd.engine.facts import fact_table
-from steadytd.engine.online import LiveBlock
+from steadytd.engine.learner import LiveBlock
 from steadytd.engine.rows import Rows
 from steadytd.engine.settings import Settings
 from steadytd.engine.step.compile import kernel

@@ -12,6 +12,7 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.base.numbers import whole
+from steadytd.engine.facts import number
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner, plain
 from steadytd.learners import learner as make_learner
@@ -76,9 +77,13 @@ def prediction(
             f"got discount={discount!r}, discount_column={discount_column!r}."
         )
     column = whole("cumulant (a column of the cumulants)", cumulant, 0, MOST_COLUMNS)
-    by = None if discount_column is None else whole("discount_column", discount_column, 0, 10**7)
-    number = None if discount is None else _unit("discount", discount)
-    return HordePrediction(made, column, _policy(policy, made), number, by)
+    by = (
+        None
+        if discount_column is None
+        else whole("discount_column", discount_column, 0, MOST_COLUMNS)
+    )
+    constant = None if discount is None else number("discount", discount, 0.0, 1.0)
+    return HordePrediction(made, column, _policy(policy, made), constant, by)
 
 
 def _policy(policy: int | str, learner: Learner) -> int | None:
@@ -96,13 +101,3 @@ def _policy(policy: int | str, learner: Learner) -> int | None:
             )
         return None
     return whole(f"policy (a column of the ratios, or '{BEHAVIOR}')", policy, 0, MOST_COLUMNS)
-
-
-def _unit(name: str, value: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be a number from 0 to 1, got {value!r}.") from None
-    if not 0.0 <= number <= 1.0:
-        raise InputError(f"{name} must be from 0 to 1, got {number:g}.")
-    return number

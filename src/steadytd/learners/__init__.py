@@ -17,8 +17,7 @@ from steadytd.base.files import reading_arrays
 from steadytd.base.numbers import whole
 from steadytd.base.registry import make_callable, plugins
 from steadytd.engine.law import Law
-from steadytd.engine.learner import Learner, parse_params
-from steadytd.engine.online import OnlineLearner
+from steadytd.engine.learner import Learner, OnlineLearner, parse_params
 
 # What an evaluation runs where no learner is named, in the order of its table.
 EVALUATED = ("perturbed_lstd", "lstd", "perturbed_td", "tdc")
@@ -38,7 +37,9 @@ def _plugged() -> dict[str, Law]:
         if not isinstance(loaded, Law):
             raise ValueError(f"it must be a law, made by @st.law, got {type(loaded).__name__}")
         if loaded.name != name:
-            raise ValueError(f"the law is called '{loaded.name}'; call the entry point so")
+            raise ValueError(
+                f"the law is called '{loaded.name}'; give the entry point the same name"
+            )
         return loaded
 
     return {n: x for n, x in plugins("steadytd.laws", built_in(), check).items()

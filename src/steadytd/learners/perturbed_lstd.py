@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.engine.law import LAM, Value, accumulating_trace, law
-from steadytd.engine.online import OnlineLearner
+from steadytd.engine.learner import OnlineLearner
 from steadytd.engine.second_order import SecondOrderBlock
 from steadytd.learners.perturbed_td import ETA, outside_expectation
 from steadytd.mdp.moments import Expectation, Moments

@@ -13,8 +13,8 @@ import numpy as np
 
 from steadytd.base.arrays import Longs
 from steadytd.base.errors import InputError
+from steadytd.engine.active import make_block
 from steadytd.engine.block import Goal
-from steadytd.engine.choose import make_block
 from steadytd.engine.learner import Learner
 from steadytd.engine.schedule import step_factors
 from steadytd.runs.gym_stream import GymStream

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
+from steadytd.engine.active import leaves_unused, make_block
 from steadytd.engine.block import Block, Goal, Transitions, group_key, lanes_per_block
-from steadytd.engine.choose import leaves_unused, make_block
 from steadytd.engine.learner import Learner
 from steadytd.engine.rows import Rows, renumbered, sparse_rows
 from steadytd.engine.schedule import step_factors

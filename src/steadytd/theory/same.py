@@ -17,8 +17,8 @@ import numpy as np
 from numpy.random import Generator
 
 from steadytd.base.arrays import Bools, Floats, Ints
+from steadytd.engine.active import make_block
 from steadytd.engine.block import Transitions
-from steadytd.engine.choose import make_block
 from steadytd.engine.facts import STEP_FACTS, named
 from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
