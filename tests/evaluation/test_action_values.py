@@ -16,7 +16,8 @@ from steadytd.evaluation.estimators.action_values import DrlQ, Fqe, Lstdq
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.passes import ActionPlan
 from steadytd.evaluation.rows import GROUPS, Where
-from steadytd.evaluation.scores import ActionValue, CurveSums, Pair, add_rows
+from steadytd.evaluation.scores import ActionValue, CurveSums, add_rows
+from steadytd.evaluation.sums import Pair
 from steadytd.logs.log import Log, open_log
 from tests.support.action_reference import (
     action_episodes,

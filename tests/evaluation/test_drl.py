@@ -16,7 +16,7 @@ from steadytd.evaluation.estimators.drl import GRID, Drl, grid, on_curve
 from steadytd.evaluation.estimators.solved import Mis, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.rows import FOLDS
-from steadytd.evaluation.scores import Pair
+from steadytd.evaluation.sums import Pair
 from steadytd.logs.log import Log, open_log
 from tests.support.drl_reference import slow_drl
 from tests.support.evaluate_helpers import episodes_of, evidence_of
