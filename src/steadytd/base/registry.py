@@ -32,7 +32,7 @@ def plugins(
             if point.name in taken:
                 raise ValueError("the library already uses this name; choose another")
             if point.name in found:
-                raise ValueError("another package has something of this name")
+                raise ValueError("another package already uses this name")
             if not point.name.isidentifier():
                 raise ValueError("a name must be letters, digits and _")
             found[point.name] = check(point.name, point.load())
