@@ -12,8 +12,7 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.equations import Equations
-from steadytd.evaluation.estimators.drl import GRID, Drl, grid, on_curve
-from steadytd.evaluation.estimators.solved import Mis, Solved
+from steadytd.evaluation.estimators import GRID, Drl, Mis, Solved, grid, on_curve
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.rows import FOLDS
 from steadytd.evaluation.sums import Pair

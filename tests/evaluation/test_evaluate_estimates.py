@@ -10,9 +10,7 @@ import pytest
 
 import steadytd as st
 from steadytd.evaluation.equations import Form
-from steadytd.evaluation.estimators.base import Estimator
-from steadytd.evaluation.estimators.importance_sampling import Pdis, Snpdis
-from steadytd.evaluation.estimators.solved import Mis, Solved
+from steadytd.evaluation.estimators import Estimator, Mis, Pdis, Snpdis, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import mean_of, resampled
 from steadytd.evaluation.rows import GROUPS

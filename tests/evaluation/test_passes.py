@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 import steadytd as st
-from steadytd.evaluation.estimators.importance_sampling import Pdis, Snpdis
-from steadytd.evaluation.estimators.solved import Mis, Solved
+from steadytd.evaluation.estimators import Mis, Pdis, Snpdis, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.overlap import histogram
 from steadytd.evaluation.rows import GROUPS, Division, is_sparse

@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.estimators.base import Estimator
-from steadytd.evaluation.estimators.drl import GRID, Drl
+from steadytd.evaluation.estimators import GRID, Drl, Estimator
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.follow import cluster
 from steadytd.evaluation.follow.local import LocalPasses, Work

@@ -11,10 +11,7 @@ import numpy as np
 
 from steadytd.evaluation.curve import Curve
 from steadytd.evaluation.equations import LSTD, Equations
-from steadytd.evaluation.estimators.action_values import DrlQ
-from steadytd.evaluation.estimators.base import Estimator
-from steadytd.evaluation.estimators.drl import Drl
-from steadytd.evaluation.estimators.solved import Solved
+from steadytd.evaluation.estimators import Drl, DrlQ, Estimator, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import correlation
 from steadytd.evaluation.passes import FirstPass, Plan
