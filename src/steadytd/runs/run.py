@@ -55,7 +55,7 @@ def run(
     [0, 500, 1000, 0, 500, 1000]
     """
     if not isinstance(problem, str | Problem | ActionValues):
-        from steadytd.runs.gym_run import run_gym
+        from steadytd.runs.gym_stream import run_gym
 
         with reporting(progress, "running") as report:
             return run_gym(
