@@ -19,9 +19,7 @@ from steadytd.engine.learner import Learner
 from steadytd.evaluation.behavior import check_hidden, opened
 from steadytd.evaluation.checks import findings
 from steadytd.evaluation.decide import LoggedValue, Side, compared
-from steadytd.evaluation.estimators import OWN, ActionEstimator
-from steadytd.evaluation.estimators.action_values import FEW
-from steadytd.evaluation.estimators.drl import Drl, grid
+from steadytd.evaluation.estimators import FEW, OWN, ActionEstimator, Drl, grid
 from steadytd.evaluation.facts import (
     Stated,
     check_stated,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -57,6 +58,12 @@ class LogBatch:
 
     def __len__(self) -> int:
         return len(self.reward)
+
+    @property
+    def row(self) -> int:
+        """The former name of the first of `rows`."""
+        warnings.warn("LogBatch.row is now rows[0]", DeprecationWarning, stacklevel=2)
+        return int(self.rows[0])
 
 
 def decode(

@@ -242,7 +242,7 @@ class _Finder:
             name = nearly.get(column) or next(iter(close), "")
             if name and name not in given:
                 raise InputError(
-                    f"{self.file}: there is a column '{column}' but none named '{name}'; did you "
-                    f"mean it? If so rename it or map it: columns={{'{name}': '{column}'}}, or "
-                    f"--map {name}={column}; if not, map '{name}' to '' (nothing)."
+                    f"{self.file}: column '{column}' looks like '{name}', which is missing. If it "
+                    f"is, rename it or map it: columns={{'{name}': '{column}'}}, or --map "
+                    f"{name}={column}. If not, map '{name}' to '' (nothing)."
                 )

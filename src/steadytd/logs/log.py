@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import warnings
 from collections import deque
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError, unknown, visible
-from steadytd.base.numbers import whole
+from steadytd.base.numbers import count, whole
 from steadytd.base.random import OBSERVATIONS, Reservoir
 from steadytd.logs import values
 from steadytd.logs.batch import LogBatch, decode
@@ -62,13 +63,19 @@ class Log:
         rows = "rows not counted" if self.rows is None else f"{self.rows:,} rows"
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         targets = ", ".join(self.targets) or "none"
-        size = f"{rows}, {self.n_obs} numbers"
+        size = f"{rows}, observations of {count(self.n_obs, 'number')}"
         return visible(f"<log {self.files[0]}{more}: {size}, targets: {targets}>")
 
     @property
     def targets(self) -> list[str]:
         """Names of the target policies, in the order of `LogBatch.target_prob`."""
         return [policy.target for policy in self.schema.targets if policy.target is not None]
+
+    @property
+    def meaning(self) -> Any:
+        """The former name of `schema`."""
+        warnings.warn("Log.meaning is now called Log.schema", DeprecationWarning, stacklevel=2)
+        return self.schema
 
     @property
     def n_obs(self) -> int:

@@ -55,8 +55,8 @@ def _explain(
     """What is wrong with row i, which is out of order after the row `before`."""
     if episode < before.episode_id:
         return fault(
-            chunk, columns["episode_id"], i, "episodes must stand one after another, sorted by "
-            f"episode_id (over all files), but after episode {before.episode_id} comes", episode,
+            chunk, columns["episode_id"], i, "episodes must be contiguous and sorted by "
+            f"episode_id across all files, but after episode {before.episode_id} comes", episode,
             "sort the log by episode_id and t; give every episode of every file its own number",
         )  # fmt: skip
     if episode > before.episode_id:
@@ -71,9 +71,9 @@ def _explain(
             f"{episode} ended at t = {before.t}"
         )
         value = f"t = {t}"
-        remedy = "give what follows an episode_id of its own, or correct the flag"
+        remedy = "give the rows that follow their own episode_id, or correct the flag"
     else:
-        rule = f"t must grow by one within episode {episode}"
+        rule = f"t must increase by one within episode {episode}"
         value, remedy = f"{t} after {before.t}", "sort the log by episode_id and t"
         if t > before.t:
             value += " (a gap)"

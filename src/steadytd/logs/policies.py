@@ -188,9 +188,9 @@ class PolicySource:
             return 0
         raise InputError(
             f"{self.label} is a function of observations [n, k] alone, so it must return the "
-            f"probabilities of all actions, an array [n, actions], got the shape {found.shape} for "
-            "one observation; a function of (obs, action) may return [n], the logged action's "
-            "probability."
+            "probabilities of all actions [n, actions]; for one observation it returned the shape "
+            f"{found.shape}. A function of (obs, action) may return [n], the probability of the "
+            "logged action."
         )
 
 

@@ -200,7 +200,7 @@ def require_finite(
         number = int(finite[index].argmin())
         raise fault(
             chunk, column, index, "observations must be finite",
-            f"{values[index, number]} as number {number}", "correct it or drop the episode",
+            f"{values[index, number]} at position {number}", "correct it or drop the episode",
         )  # fmt: skip
 
 
@@ -266,7 +266,7 @@ def _lists(chunk: Chunk, name: str, width: int, what: str) -> Matrix:
         index = pc.index(items.is_null(), True).as_py()
         raise fault(
             chunk, name, index // width, f"{what} must be complete",
-            f"null as its number {index % width}", "fill it in or drop the episode",
+            f"null at position {index % width}", "fill it in or drop the episode",
         )  # fmt: skip
     flat = _numbers(chunk, name, items)
     if flat.dtype != np.float32:
@@ -305,7 +305,7 @@ def behavior_probabilities(
             raise fault(
                 chunk, column, index, f"the target '{target}' takes the logged action with "
                 f"probability {probability[index]:.6g}, so the behaviour's must be above 0", value,
-                "the log cannot speak about this target: correct the probability, or leave the "
+                "the log says nothing about this target: correct the probability, or leave the "
                 "target out",
             )  # fmt: skip
     remedy = "an action that was taken cannot have probability 0: correct it"
@@ -321,7 +321,7 @@ def _range(most: float, least: str) -> str:
 def _out_of_range(
     chunk: Chunk, column: object, index: int, value: float, least: str, most: float
 ) -> InputError:
-    remedy = "correct it (densities need a column 'action' of fractions: see docs/logs.md)"
+    remedy = "correct it (densities need a column 'action' of real numbers: see docs/logs.md)"
     if value < 0:
         remedy = "it looks like a log-probability: give it as action_logp, or take exp"
     return fault(chunk, column, index, _range(most, least), value, remedy)

@@ -206,8 +206,8 @@ class Problem:
         total = weights.sum()
         if total == 0.0:
             raise InputError(
-                f"problem {self.name}: no state that mu visits has positive interest "
-                f"(policy {policy}); give one of them interest > 0, and let it be active."
+                f"problem {self.name}: no state that mu visits has interest > 0 (policy {policy}); "
+                "give one of them interest > 0, and let it be active."
             )
         return np.asarray(weights / total)
 

@@ -77,7 +77,7 @@ def dense(Phi: Any) -> Floats:
     require_room(
         f"the exact matrices of {S:,} states with {d:,} features", 8.0 * d * (S + MATRICES * d),
         "run learners, which do not need these matrices, or restrict Phi to the "
-        f"{len(used_features(Phi)):,} features that are not always 0: Phi[:, used]",
+        f"{len(used_features(Phi)):,} features that are not always 0, Phi[:, used]",
     )  # fmt: skip
     return frozen(Phi.toarray())
 

@@ -82,7 +82,9 @@ class MemorySource(LogSource):
         names = getattr(frame, "columns", ())  # Polars ends the process at such a name
         odd = next((str(name) for name in names if "\x00" in str(name)), None)
         if odd is not None:
-            raise InputError(f"the frame has a column {odd!r}; a name may hold no zero character.")
+            raise InputError(
+                f"the frame has a column {odd!r}; a name must not contain a NUL character."
+            )
         try:
             table = frame if isinstance(frame, pa.Table) else pa.table(frame)
         except Exception as error:
