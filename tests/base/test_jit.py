@@ -154,7 +154,7 @@ def test_damaged_and_exchanged_files_are_made_again(own_cache: Path, kept: Path)
     assert again(*STREAM) == RIGHT and cached(again) == (0, 1)
     repaired = fresh()
     assert repaired(*STREAM) == RIGHT and cached(repaired) == (1, 0)
-    remark = f"a file of machine code in '{own_cache}' was damaged; it is compiled again."
+    remark = f"a file of machine code in '{own_cache}' was damaged; it is recompiled."
     assert [str(one.message) for one in said] == [remark]
 
 
@@ -163,7 +163,7 @@ def test_what_cannot_be_rebuilt_is_compiled(kept: Path) -> None:
     rest = pickle.dumps("no machine code")
     mark = kept.read_bytes()[: files.HASH]
     kept.write_bytes(mark + hashlib.sha256(rest).hexdigest().encode() + rest)
-    with pytest.warns(UserWarning, match="was damaged; it is compiled again"):
+    with pytest.warns(UserWarning, match="was damaged; it is recompiled"):
         assert fresh()(*STREAM) == RIGHT
 
 
@@ -182,7 +182,7 @@ def test_the_directory_is_private(own_cache: Path, kept: Path) -> None:
             fresh()(*STREAM)
         if place == own_cache:
             [remark] = said
-            assert "can be written by others" in str(remark.message)
+            assert "can be written by other users" in str(remark.message)
             assert "chmod 700" in str(remark.message) and kept.read_bytes() == before
         else:
             assert not said and not stat.S_IMODE(kept.stat().st_mode) & 0o022  # written anew
@@ -195,7 +195,7 @@ def test_files_of_another_user_are_not_read(kept: Path, monkeypatch: pytest.Monk
     mine = kept.stat().st_uid
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
     if mine:  # root may own what everybody uses
-        with pytest.warns(UserWarning, match="belongs to or can be written by others"):
+        with pytest.warns(UserWarning, match="can be written by other users"):
             again = fresh()
             assert again(*STREAM) == RIGHT and cached(again) == (0, 1)
     else:

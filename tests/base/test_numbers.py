@@ -50,7 +50,7 @@ def test_seeds() -> None:
     assert all_seeds(range(2, 4)) == all_seeds(np.arange(2, 4)) == all_seeds((2, 3)) == [2, 3]
     assert one_seed(2**63 - 1) == 2**63 - 1
     for bad in ([], [1, 1]):
-        with pytest.raises(st.InputError, match="seeds must be different whole numbers"):
+        with pytest.raises(st.InputError, match="seeds must be one or more distinct whole numbers"):
             all_seeds(bad)
     for worse in ([-1], [1.0], [True], [2**63], ["1"]):
         with pytest.raises(st.InputError, match="each of seeds must be a whole number >= 0 and <"):

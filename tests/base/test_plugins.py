@@ -18,7 +18,7 @@ learners, problems = (import_module(f"steadytd.{name}") for name in ("learners",
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin"
 BROKEN = {
     "nowhere": ("nowhere_at_all:law", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
-    "td": ("steadytd_plugin:decayed_td", "the library has something of this name"),
+    "td": ("steadytd_plugin:decayed_td", "the library already uses this name"),
     "renamed": ("steadytd_plugin:decayed_td", "the law is called 'decayed_td'"),
     "a_number": ("math:pi", "it must be a law, made by @st.law, got float"),
 }

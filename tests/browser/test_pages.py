@@ -108,9 +108,7 @@ def test_it_opens_without_an_error_and_fits(
                 box = chart.locator("svg.marks, canvas.marks").bounding_box()
                 whole = chart.bounding_box()
                 assert box is not None and whole is not None
-                assert (
-                    0.9 * whole["width"] <= box["width"] <= whole["width"] + 1
-                )  # fills its column
+                assert 0.9 * whole["width"] <= box["width"] <= whole["width"] + 1
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (background == "rgb(255, 255, 255)") is (scheme == "light")
 
@@ -397,17 +395,13 @@ def test_zoom_and_back(pages: dict[str, str], chromium: Browser) -> None:
         wait(page)
         chart = page.locator("#figure_1 .chart")
         chart.scroll_into_view_if_needed()
-        before = page.evaluate(
-            "document.querySelector('#figure_1 .chart').view.scale('x').domain()"
-        )
+        before = reach(page, "#figure_1 .chart")
         chart.hover(position={"x": 400, "y": 150})
         page.keyboard.down("Control")
         page.mouse.wheel(0, -300)
         page.keyboard.up("Control")
         page.wait_for_timeout(300)
-        zoomed = page.evaluate(
-            "document.querySelector('#figure_1 .chart').view.scale('x').domain()"
-        )
+        zoomed = reach(page, "#figure_1 .chart")
         assert zoomed[1] - zoomed[0] < before[1] - before[0]
         chart.dblclick(position={"x": 400, "y": 150})
         page.wait_for_timeout(300)

@@ -20,8 +20,7 @@ from steadytd.evaluation import evaluate as run
 from steadytd.evaluation.follow.local import LocalPasses
 from steadytd.logs.write import write_log
 from steadytd.report.evaluation import page as evaluation_page
-from steadytd.report.evaluation.tables import policy_rows, value_rows
-from steadytd.report.evaluation.words import selection_text, telling
+from steadytd.report.evaluation.text import policy_rows, selection_text, telling, value_rows
 from tests.support.commands import call
 from tests.support.log_helpers import log_table, write_problem_log
 from tests.support.logged_worlds import episodic, tabular

@@ -89,8 +89,8 @@ def test_a_discount_must_not_lead_out() -> None:
         partly(gamma=[0.9, 0.7, 0.8, 0.25])
     assert str(caught.value) == (
         "gamma[0, 2, 3] must be 0, got 0.25: the step from state 0 (active) by action 2 to state 3 "
-        "(not active) would let values and traces pass through states in which nothing is "
-        "learned; end there with discount 0, or make state 3 active."
+        "(not active) would carry values and traces through states in which nothing is learned. "
+        "End the episode there with discount 0, or make state 3 active."
     )
 
 

@@ -12,11 +12,12 @@ import pytest
 import steadytd as st
 from steadytd import InputError
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.estimators.action_values import DrlQ, Fqe, Lstdq
+from steadytd.evaluation.estimators import DrlQ, Fqe, Lstdq
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.passes import ActionPlan
 from steadytd.evaluation.rows import GROUPS, Where
-from steadytd.evaluation.scores import ActionValue, CurveSums, Pair, add_rows
+from steadytd.evaluation.scores import ActionValue, CurveSums, add_rows
+from steadytd.evaluation.sums import Pair
 from steadytd.logs.log import Log, open_log
 from tests.support.action_reference import (
     action_episodes,
@@ -249,7 +250,7 @@ def test_fqe_diverges_where_the_radius_says_so() -> None:
     assert "each iteration multiplies its error by 1.8" in found.text
     slow = st.evaluate(growing(), discount=0.4999, features=Identity(), learners=["fqe"])
     (found,) = [f for f in slow.warnings if f.code == "not_settled"]
-    assert "fqe has not settled: each iteration multiplies its error by" in found.text
+    assert "fqe has not converged: each iteration multiplies its error by" in found.text
     (row,) = slow.values.filter(learner="fqe").to_dicts()
     assert np.isnan(row["lo"]) and np.isfinite(row["value"])
 

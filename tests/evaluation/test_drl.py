@@ -12,11 +12,10 @@ import pytest
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.equations import Equations
-from steadytd.evaluation.estimators.drl import GRID, Drl, grid, on_curve
-from steadytd.evaluation.estimators.solved import Mis, Solved
+from steadytd.evaluation.estimators import GRID, Drl, Mis, Solved, grid, on_curve
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.rows import FOLDS
-from steadytd.evaluation.scores import Pair
+from steadytd.evaluation.sums import Pair
 from steadytd.logs.log import Log, open_log
 from tests.support.drl_reference import slow_drl
 from tests.support.evaluate_helpers import episodes_of, evidence_of

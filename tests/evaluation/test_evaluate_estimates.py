@@ -10,11 +10,10 @@ import pytest
 
 import steadytd as st
 from steadytd.evaluation.equations import Form
-from steadytd.evaluation.estimators.base import Estimator
-from steadytd.evaluation.estimators.importance_sampling import Pdis, Snpdis
-from steadytd.evaluation.estimators.solved import Mis, Solved
+from steadytd.evaluation.estimators import Estimator, Mis, Pdis, Snpdis, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import mean_of, resampled
+from steadytd.evaluation.rows import GROUPS
 from steadytd.evaluation.stability import (
     assess,
     automatic_ratio,
@@ -23,7 +22,7 @@ from steadytd.evaluation.stability import (
     stable,
     thresholds,
 )
-from steadytd.evaluation.sums import ETD, TD, DenseSums
+from steadytd.evaluation.sums import ETD, TD
 from steadytd.logs.log import open_log
 from tests.support.evaluate_helpers import Identity, episodes_of, evidence_of
 from tests.support.layers import GAMMA, STATES, every_trajectory, exact_value
@@ -153,9 +152,9 @@ def test_a_log_reproduces_the_certificate(name: str) -> None:
     e = evidence_of(log, where="states").equations
     m, sums, rows = p.moments(), e.sums, e.rows
     exact = np.column_stack([m.A(), m.b()])
-    assert isinstance(sums, DenseSums)
-    A = np.concatenate([sums.A[:, 0], sums.b[:, 0, :, None]], axis=2)
-    for found_sums, matrix in ((A, exact), (sums.G, m.G)):
+    A, G = (M.reshape(GROUPS, e.features, -1) for M in (sums.A[0], sums.G))
+    A = np.concatenate([A, sums.b[:, 0, :, None]], axis=2)
+    for found_sums, matrix in ((A, exact), (G, m.G)):
         apart = (found_sums - matrix * rows[:, None, None]) / rows.mean()
         error = apart.std(axis=0, ddof=1) / np.sqrt(len(rows))
         assert (np.abs(apart.mean(axis=0)) <= 5.0 * error + 1e-12).all()

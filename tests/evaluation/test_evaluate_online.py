@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 
 import steadytd as st
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.follow.online import Followed, Followers, Table
+from steadytd.evaluation.follow.online import Followed, Followers
 from steadytd.evaluation.requests import requests
+from steadytd.evaluation.rows import Division, tables
 from steadytd.evaluation.sums import System
 from steadytd.logs.log import Log, open_log
 from tests.support.draws import compiled, thinned
@@ -50,9 +52,8 @@ def outcomes(
         return Followers([learners] * 2, means, peaks, log.n_obs, log.rows or 0)
 
     followers = begun()
-    for batch in log.batches():
-        rows = Table.of(batch, np.asarray(batch.obs, dtype=np.float64))
-        for work in followers.works(rows, batch, shares=2):
+    for table in tables(log.batches(), Division(log.rows or 0)):
+        for work in followers.works(replace(table, X=np.asarray(table.obs, float)), shares=2):
             work()
         if interrupted:
             saved, followers = followers.state, begun()

@@ -103,7 +103,7 @@ def test_each_seed_of_a_family_draws_its_own_instance() -> None:
 
 
 def test_auto_needs_one_instance() -> None:
-    with pytest.raises(st.InputError, match=r"each seed draws its own collision.*seed=0"):
+    with pytest.raises(st.InputError, match=r"its own instance of collision.*seed=0"):
         st.run("collision", ["perturbed_td:alpha=0.1,eta=auto"], steps=10)
 
 

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pytest
 
 import steadytd as st
-from steadytd.evaluation.estimators.importance_sampling import Pdis, Snpdis
-from steadytd.evaluation.estimators.solved import Mis, Solved
+from steadytd.evaluation.estimators import Mis, Pdis, Snpdis, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.overlap import histogram
 from steadytd.evaluation.rows import GROUPS, Division, is_sparse
 from steadytd.evaluation.second_pass import joined, second_curves
 from steadytd.evaluation.stability import assess, full_pencil, pencil
-from steadytd.evaluation.sums import ETD, TD, DenseSums, SparseSums, System
+from steadytd.evaluation.sums import ETD, TD, System
 from steadytd.features import feature_map
 from steadytd.features.base import FeatureMap
 from steadytd.features.onehot import OneHot
@@ -65,7 +64,7 @@ def test_groups_hold_their_own_episodes(log: Log, found: Evidence) -> None:
         np.testing.assert_allclose(sums.x[group], np.sum(mine, axis=0), rtol=1e-12)
         starts = [episodes[e][0].x for e in range(group, 60, GROUPS)]
         np.testing.assert_allclose(sums.x_start[group], np.sum(starts, axis=0), rtol=1e-12)
-        assert found.equations.counts[group].tolist() == [len(mine), len(starts)]
+        assert sums.counts[group].tolist() == [len(mine), len(starts)]
 
 
 def estimates(log: Evidence) -> np.ndarray[Any, Any]:
@@ -117,11 +116,11 @@ def test_sparse_rows_give_what_dense_ones_give(
     where = "states" if endless else "start"
     options: dict[str, Any] = {"where": where, "systems": (TD, System(0.6), ETD)}
     sparse = evidence_of(log, features, **options)
-    assert is_sparse(features) and isinstance(sparse.equations.sums, SparseSums)
+    assert is_sparse(features) and sparse.equations.sums.sparse
     for module in ("rows", "passes"):
         monkeypatch.setattr(f"steadytd.evaluation.{module}.is_sparse", lambda features: False)
     dense = evidence_of(log, features, **options)
-    assert isinstance(dense.equations.sums, DenseSums)
+    assert not dense.equations.sums.sparse
     for c in range(sparse.equations.sums.columns):
         one, other = (e.equations.sums.matrix(c, ONES) for e in (sparse, dense))
         np.testing.assert_allclose(one.toarray(), other, rtol=1e-9, atol=1e-9)

@@ -11,8 +11,8 @@ import pytest
 
 import steadytd as st
 from steadytd.evaluation.decide import Decision
-from steadytd.report.evaluation import words
-from steadytd.report.evaluation.tables import policy_rows
+from steadytd.report.evaluation import text as words
+from steadytd.report.evaluation.text import policy_rows
 from tests.support.draws import thinned
 from tests.support.evaluate_helpers import Identity
 from tests.support.log_helpers import fixed_lists, log_table

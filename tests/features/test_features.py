@@ -352,7 +352,7 @@ def test_caps(spec: str, columns: int, message: str) -> None:
 def test_other_limits() -> None:
     with pytest.raises(st.InputError, match=r"rbf:5 needs 5 different .* has 2; use rbf:2"):
         feature_map("rbf:5").fit([[0.0], [1.0], [0.0]])
-    with pytest.raises(st.InputError, match="onehot is for finitely many states"):
+    with pytest.raises(st.InputError, match="onehot is for a finite set of states"):
         feature_map("onehot").fit(np.arange(10_001.0)[:, None])
     with pytest.raises(st.InputError, match="poly:3 overflows at observation 1"):
         feature_map("poly:3").fit(sample())([[0.0, 7.0, 0.0, 0.0], [1e150, 7.0, 0.0, 0.0]])

@@ -282,7 +282,7 @@ def test_a_command_whose_files_do_not_fit(
     lines = [line for line in said.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1 and "Traceback" not in said
     assert f"cannot write to '{out}" in lines[0] and "File too large" in lines[0]
-    assert lines[0].endswith("To go on, name another place.")
+    assert lines[0].endswith("To continue, name another location.")
     if name != "study":  # which keeps what is finished, and goes on from there
         assert tree(tmp_path) == before
     else:
@@ -326,6 +326,6 @@ def test_every_kind_of_file_that_does_not_fit(size: int, tmp_path: Path) -> None
     ]
     with files_up_to(size):
         for write in writers:
-            with pytest.raises(DiskError, match=r"cannot write to '.*': File too large\. To go on"):
+            with pytest.raises(DiskError, match=r"cannot write to '.*': File too large"):
                 write()
     assert tree(tmp_path) == {}

@@ -338,8 +338,17 @@ def test_many_files_are_not_kept_open(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert repr(log) == (
-        f"<log {tmp_path / '0.parquet'} and 39 more: 40 rows, 2 numbers, targets: pi>"
+        f"<log {tmp_path / '0.parquet'} and 39 more: 40 rows, "
+        "observations of 2 numbers, targets: pi>"
     )
+
+
+def test_former_names_warn() -> None:
+    log = open_log(as_table([one_row()]), discount=0.9)
+    with pytest.warns(DeprecationWarning, match="now called Log.schema"):
+        assert log.meaning is log.schema
+    with pytest.warns(DeprecationWarning, match="rows.0."):
+        assert next(log.batches()).row == 0
 
 
 def test_where_names_file_and_row(tmp_path: Path) -> None:

@@ -82,10 +82,10 @@ FAULTS: dict[str, tuple[Spoil, str, int, str]] = {
     "nan reward": (change(reward=np.nan), "reward", AT, "must be finite, got nan"),
     "infinite reward": (change(reward=-np.inf), "reward", AT, "must be finite, got -inf"),
     "null reward": (change(reward=None), "reward", AT, "a value is needed, got null"),
-    "nan obs": (change(obs=[0.0, np.nan]), "obs", AT, "must be finite, got nan as number 1"),
-    "infinite obs": (change(obs=[np.inf, 0.0]), "obs", AT, "must be finite, got inf as number 0"),
+    "nan obs": (change(obs=[0.0, np.nan]), "obs", AT, "must be finite, got nan at position 1"),
+    "infinite obs": (change(obs=[np.inf, 0.0]), "obs", AT, "must be finite, got inf at position 0"),
     "null obs": (change(obs=None), "obs", AT, "a value is needed, got null"),
-    "null in obs": (change(obs=[0.0, None]), "obs", AT, "complete, got null as its number 1"),
+    "null in obs": (change(obs=[0.0, None]), "obs", AT, "complete, got null at position 1"),
     "nan next_obs": (change(next_obs=[np.nan, 0.0]), "next_obs", AT, "must be finite, got nan"),
     "behavior 0": (
         change(behavior_prob=0.0, target_prob_soft5=0.0), "behavior_prob", AT,
@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[Spoil, str, int, str]] = {
     ),
     "no support": (
         change(behavior_prob=0.0), "behavior_prob", AT,
-        "the target 'soft5' takes the logged action with probability 0.25.*got 0; the log cannot",
+        "the target 'soft5' takes the logged action with probability 0.25.*got 0; the log says",
     ),
     "behavior above 1": (change(behavior_prob=1.5), "behavior_prob", AT, r"\(0, 1\], got 1.5"),
     "behavior nan": (change(behavior_prob=np.nan), "behavior_prob", AT, r"\(0, 1\], got nan"),
@@ -109,8 +109,8 @@ FAULTS: dict[str, tuple[Spoil, str, int, str]] = {
     "discount above 1": (change(discount=1.01), "discount", AT, r"lie in \[0, 1\], got 1.01"),
     "discount negative": (change(discount=-0.5), "discount", AT, r"lie in \[0, 1\], got -0.5"),
     "discount nan": (change(discount=np.nan), "discount", AT, r"lie in \[0, 1\], got nan"),
-    "swapped": (swap, "t", AT, r"t must grow by one within episode 1, got 3 after 1 \(a gap\)"),
-    "gone back": (change(t=0), "t", AT, "t must grow by one within episode 1, got 0 after 1; sort"),
+    "swapped": (swap, "t", AT, r"t must increase by one within episode 1, got 3 after 1 \(a gap\)"),
+    "gone back": (change(t=0), "t", AT, "t must increase by one .* 1, got 0 after 1; sort"),
     "doubled": (double, "t", AT, r"may occur once, got \(1, 1\) again; drop the duplicate"),
     "gap": (drop, "t", AT, r"within episode 1, got 3 after 1 \(a gap\); add the missing rows"),
     "interleaved": (interleave, "t", AT, "every episode must begin with t = 0"),
@@ -236,37 +236,27 @@ def test_misspelt_columns() -> None:
         ("next_obs", "nextobs"),
         ("discount", "discounts"),
         ("action", "actions"),
-    ],
-)
-def test_misspelt_optional_columns_are_not_passed_over(name: str, spelt: str) -> None:
-    table = as_table(good_rows())
-    table = table.rename_columns([{name: spelt}.get(n, n) for n in table.column_names])
-    with pytest.raises(InputError, match=rf"a column '{spelt}' but none named '{name}'; did you"):
-        open_log(table, discount=0.9)
-    log = open_log(table, discount=0.9, columns={name: spelt})
-    assert spelt in log.schema.columns.names()
-    log = open_log(table, discount=0.9, columns={name: ""})  # meant to be something else
-    assert spelt not in log.schema.columns.names()
-
-
-@pytest.mark.parametrize(
-    ("name", "spelt"),
-    [
         ("behavior_probs", "behaviour_probs"),
         ("next_target_probs_soft5", "next_target_prob_soft5"),
     ],
 )
-def test_misspelt_distributions_are_not_passed_over(name: str, spelt: str) -> None:
+def test_misspelt_optional_columns_are_not_passed_over(name: str, spelt: str) -> None:
     """Without them less is checked, or rows are left out, and nobody would know why."""
     table = as_table(good_rows())
-    probs = pa.array([[0.5, 0.5]] * len(table), pa.list_(pa.float64(), 2))
-    table = table.drop_columns(["target_prob_soft5"])
-    table = table.append_column("target_probs_soft5", probs).append_column(spelt, probs)
-    with pytest.raises(InputError, match=rf"a column '{spelt}' but none named '{name}'; did you"):
+    if name in table.column_names:
+        table = table.rename_columns([{name: spelt}.get(n, n) for n in table.column_names])
+    else:
+        probs = pa.array([[0.5, 0.5]] * len(table), pa.list_(pa.float64(), 2))
+        table = table.drop_columns(["target_prob_soft5"])
+        table = table.append_column("target_probs_soft5", probs).append_column(spelt, probs)
+    with pytest.raises(
+        InputError, match=rf"column .{spelt}. looks like .{name}., which is missing"
+    ):
         open_log(table, discount=0.9)
-    assert spelt in open_log(table, discount=0.9, columns={name: spelt}).schema.columns.names()
-    log = open_log(table, discount=0.9, columns={name: ""})
-    assert spelt not in log.schema.columns.names()
+    log = open_log(table, discount=0.9, columns={name: spelt})
+    assert log.schema.columns[name].parts == (spelt,)
+    log = open_log(table, discount=0.9, columns={name: ""})  # meant to be something else
+    assert name not in log.schema.columns
 
 
 @pytest.mark.parametrize("column", ["target_prob_", "target_prob_ ", "target_probs_"])
@@ -313,8 +303,8 @@ def test_text_where_numbers_belong(name: str) -> None:
 def test_flags_and_whole_numbers() -> None:
     for name, value, words in [
         ("terminated", 2, r"row 7 .*true or false \(or 1 or 0\), got 2"),
-        ("t", 2.5, r"row 7 .*whole number, got 2.5"),
-        ("episode_id", np.nan, "row 7 .*whole number, got nan"),
+        ("t", 2.5, r"row 7 .*whole number below 2.63, got 2.5"),
+        ("episode_id", np.nan, r"row 7 .*whole number below 2.63, got nan"),
     ]:
         rows = good_rows()
         for row in rows:
@@ -391,7 +381,7 @@ def test_functions_that_return_nonsense(policy: Any, words: str) -> None:
 
 
 def test_functions_that_fail_are_named_with_their_rows() -> None:
-    """The target, the rows it was asked about, and the cause behind the error."""
+    """The target, the rows it was given, and the cause behind the error."""
 
     def fails(obs: Any, action: Any) -> Any:
         raise ZeroDivisionError("no such thing")
@@ -406,9 +396,9 @@ def test_functions_that_fail_are_named_with_their_rows() -> None:
 
     table = as_table(good_rows())
     for policy, kind, words in [
-        (fails, ZeroDivisionError, r"'x', asked about 15 observations from row 0 on .*\(no such t"),
-        (ragged, ValueError, "'x', asked about 1 observation from row 0 on .*ValueError"),
-        (whole_fails, KeyError, r"'x', asked about \d+ observations from row 0 on .*KeyError"),
+        (fails, ZeroDivisionError, r"'x', given 15 observations from row 0 on .*\(no such t"),
+        (ragged, ValueError, "'x', given 1 observation from row 0 on .*ValueError"),
+        (whole_fails, KeyError, r"'x', given \d+ observations from row 0 on .*KeyError"),
     ]:
         for options in ({"targets": {"x": policy}}, {"behavior": policy}):
             named = words.replace("'x'", "the target 'x'" if "targets" in options else "policy")
@@ -424,7 +414,7 @@ def test_functions_cannot_change_the_log(layout: str) -> None:
         return np.full(len(obs), 0.5)
 
     table = as_table(good_rows(), layout)
-    with pytest.raises(InputError, match=r"'x', asked about .* failed: ValueError .*read-only"):
+    with pytest.raises(InputError, match=r"'x', given .* failed: ValueError .*read-only"):
         list(open_log(table, discount=None, targets={"x": writes}).batches())
 
 

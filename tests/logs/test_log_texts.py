@@ -50,7 +50,7 @@ def test_a_vanishing_probability(logp: float) -> None:
 
 def test_a_zero_in_the_name_of_a_column_does_not_end_the_process() -> None:
     log = frame().with_columns(pl.lit(1).alias("a\x00b"))
-    refused("a column 'a.x00b'; a name may hold no zero character", log)
+    refused("a column 'a.x00b'; a name must not contain a NUL character", log)
 
 
 def test_the_least_probability() -> None:

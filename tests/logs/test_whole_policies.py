@@ -280,7 +280,7 @@ def test_densities_of_continuous_actions(kind: Any) -> None:
     table = as_table([{k: v for k, v in r.items() if "probs" not in k} for r in rows_of()])
     table = table.append_column("target_prob_x", pa.array([2.5, 0.0, 1.0, 1.0, 1.0, 7.0]))
     with pytest.raises(
-        InputError, match=r"'target_prob_x', row 0 .*\[0, 1\], got 2.5; .*fractions"
+        InputError, match=r"'target_prob_x', row 0 .*\[0, 1\], got 2.5; .*real numbers"
     ):
         list(open_log(table, discount=0.9).batches())
     actions = pa.array([0.5] * 6) if kind == pa.float64() else pa.array([[0.5]] * 6, kind)

@@ -426,7 +426,7 @@ def test_error_of_wrong_shape() -> None:
 def test_error_where_nothing_is_of_interest() -> None:
     with pytest.raises(
         InputError,
-        match=r"^problem small: no state that mu visits is of interest \(policy 0\); give one of "
+        match=r"^problem small: no state that mu visits has interest > 0 \(policy 0\); give one of "
         r"them interest > 0, and let it be active\.$",
     ):
         small(interest=[0.0, 0.0, 0.0]).error([1.0, 2.0])

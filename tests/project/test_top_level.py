@@ -26,6 +26,7 @@ INNER = {
     "Block",
     "Eigen",
     "Goal",
+    "LogSchema",
     "PenaltyErrors",
     "PenaltyPath",
     "RowSpace",

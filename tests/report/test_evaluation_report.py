@@ -20,39 +20,37 @@ from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.quantiles import ReturnLevel
 from steadytd.evaluation.result import Evaluation
 from steadytd.report import figures
-from steadytd.report.evaluation.agreement import agreement_chart
-from steadytd.report.evaluation.figures import overlap_chart, path_chart
-from steadytd.report.evaluation.grounds import (
-    _visible,
+from steadytd.report.evaluation.figures import (
+    KINDS,
+    _lam_range,
+    agreement_chart,
     calibration_chart,
     calibration_words,
     lam_chart,
-)
-from steadytd.report.evaluation.page import evaluation_page, write_evaluation
-from steadytd.report.evaluation.tables import (
-    calibration_rows,
-    policy_rows,
-    recommended_first,
-    sensitivity_rows,
-    spread_rows,
-    turns,
-    value_rows,
-)
-from steadytd.report.evaluation.values import (
-    KINDS,
+    overlap_chart,
+    path_chart,
     targets_chart,
     values_chart,
     values_words,
+    visits_chart,
+    visits_words,
 )
-from steadytd.report.evaluation.visits import visits_chart, visits_words
-from steadytd.report.evaluation.words import (
+from steadytd.report.evaluation.page import evaluation_page, write_evaluation
+from steadytd.report.evaluation.text import (
+    calibration_rows,
     closing_lines,
     decision_lines,
     estimate_text,
     interval_text,
+    policy_rows,
+    recommended_first,
     selection_text,
+    sensitivity_rows,
+    spread_rows,
     stability_verdicts,
     telling,
+    turns,
+    value_rows,
 )
 from steadytd.report.live import as_json
 from steadytd.report.palette import SOFT, look
@@ -324,7 +322,7 @@ def test_the_curve_over_lam_marks_the_chosen_one(evaluation: Evaluation) -> None
 def test_the_interval_that_is_used_is_seen_whole(hi: float, shown: bool) -> None:
     """Also where it is much wider than those by chance alone, unless these could not be seen."""
     rows = [{"value": 1.0, "lo": 0.5, "hi": 1.5} for _ in range(5)]
-    low, high = _visible(rows, [{"value": 1.0, "lo": 0.2, "hi": hi}], 1.2)
+    low, high = _lam_range(rows, [{"value": 1.0, "lo": 0.2, "hi": hi}], 1.2)
     assert low < 0.5 and (low < 0.2 and high > hi) == shown
 
 

@@ -17,7 +17,7 @@ import steadytd as st
 from steadytd.base.display import Displayable
 from steadytd.report import run as run_report
 from steadytd.report.certificate.page import findings, verdict
-from steadytd.report.evaluation.words import closing_lines, decision_lines
+from steadytd.report.evaluation.text import closing_lines, decision_lines
 from steadytd.report.figures import data_of, described, interval_ends
 from steadytd.report.live import live
 from steadytd.report.palette import look

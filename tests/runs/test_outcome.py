@@ -114,7 +114,7 @@ def test_what_is_unstable_or_on_its_way_is_never_said_to_have_settled(seeds: ran
                 assert np.abs(1.0 - 0.01 * rates).max() > 1.0  # and so it does
                 said |= set(words)
             else:
-                assert not reason or reason.startswith("by the mean update it is still ")
+                assert not reason or reason.startswith("by the mean update, ")
     assert said == {"growing", NOT}
 
 
@@ -157,7 +157,7 @@ def test_a_run_that_swings_has_not_settled() -> None:
     for word, error in zip(r.outcomes[0], after, strict=True):
         assert (word == "settled") == (error <= 20.0) or word == "growing"  # predicting zero has 10
     assert {"settled", NOT} <= set(r.outcomes[0])
-    assert "it swings about its fixed point: error" in str(r)
+    assert "it fluctuates around its fixed point (error" in str(r)
 
 
 @some_seeds(3, 60)

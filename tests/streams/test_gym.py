@@ -18,9 +18,7 @@ import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
 from steadytd.features import feature_map
-from steadytd.runs import gym_run
-from steadytd.runs.gym_run import run_gym
-from steadytd.runs.gym_stream import GymStream, gym_stream
+from steadytd.runs.gym_stream import GymStream, gym_stream, run_gym
 from steadytd.runs.result import Result
 from steadytd.runs.run import recording_points
 from steadytd.streams import gymnasium_env, rollouts
@@ -208,7 +206,9 @@ def test_traces_do_not_leak_through_a_truncation(
     np.testing.assert_allclose(found, slow(learner, s, 300), rtol=1e-9)
     leaking = slow(learner, s, 300, leak=True)
     assert np.abs(found - leaking).max() > 1e-3 * np.abs(found).max()
-    monkeypatch.setattr(gym_run, "CHUNK", 7)  # an episode is often cut off at a chunk's end
+    monkeypatch.setattr(
+        "steadytd.runs.gym_stream.CHUNK", 7
+    )  # an episode is often cut off at a chunk's end
     assert run(s, learner, steps=300).weights(learner)[0].tobytes() == found.tobytes()
 
 
@@ -233,7 +233,9 @@ def test_every_law_on_a_stream_that_is_cut_off(monkeypatch: pytest.MonkeyPatch) 
     learners = [x for x in [*STEPS_OF_A_LAW, *cases_of(remembering)] if not x.law.action_values]
     s = stream(cut(limit=3))
     whole = st.run(s, learners, steps=200, seeds=[0], points=2)
-    monkeypatch.setattr(gym_run, "CHUNK", 7)  # an episode is often cut off at a chunk's end
+    monkeypatch.setattr(
+        "steadytd.runs.gym_stream.CHUNK", 7
+    )  # an episode is often cut off at a chunk's end
     chunks = st.run(s, learners, steps=200, seeds=[0], points=2)
     for learner in learners:
         found = whole.weights(str(learner))
@@ -309,7 +311,7 @@ def test_monte_carlo_by_the_users_function() -> None:
 
     Forgetful.resets = itertools.count()
     exact_check(stream(cut(Forgetful), rollouts=150, states=40, restore=restore))
-    with pytest.raises(st.InputError, match=r"does not repeat an episode .* give restore="):
+    with pytest.raises(st.InputError, match=r"does not reproduce an episode.* give restore="):
         _ = stream(cut(Forgetful)).truth
 
 
@@ -381,7 +383,7 @@ def test_same_seed_same_bits() -> None:
 
 def test_points_at_the_end_of_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run(stream(), "td:alpha=0.01,lam=0.5", "lstd", steps=500, points=11)
-    monkeypatch.setattr(gym_run, "CHUNK", 50)
+    monkeypatch.setattr("steadytd.runs.gym_stream.CHUNK", 50)
     pieces = run(stream(), "td:alpha=0.01,lam=0.5", "lstd", steps=500, points=11)
     assert whole.errors.tobytes() == pieces.errors.tobytes()
     assert len(np.unique(whole.errors)) > 15
@@ -444,7 +446,7 @@ def test_a_flat_error_on_a_stream_is_flat_and_nothing_more(tmp_path: Path) -> No
     flat = "flat; no model to compare with"
     assert r.outcomes[0] == [flat] * 2 and r.summary["outcome"][0] == flat
     page = r.report(tmp_path / "page.html").read_text()
-    for text in (" ".join(str(r).split()), repr(r), page.partition("overflowed: a weight")[0]):
+    for text in (" ".join(str(r).split()), repr(r), page.partition("Overflowed: a weight")[0]):
         assert "flat" in text and "ettled" not in text.replace("not settled", "")
     r.save(tmp_path / "kept")
     assert st.load_result(tmp_path / "kept").summary["outcome"][0] == flat

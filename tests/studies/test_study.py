@@ -22,6 +22,7 @@ import steadytd as st
 from steadytd.base.files import write_whole
 from steadytd.studies import dataset
 from steadytd.studies.blocks import FRESH, compute, confirm_blocks, grid_blocks
+from steadytd.studies.engines import remote_block
 from steadytd.studies.results import StudyResults
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
@@ -507,21 +508,16 @@ def test_without_dask_the_directory_is_left_alone(
 
 
 def test_a_worker_with_other_code_is_refused() -> None:
-    from steadytd.studies.engines import remote_block
-
     with pytest.raises(st.InputError, match="install the same versions everywhere"):
-        remote_block(TEXT, "small", "grid", 0, None, (0,), "0" * 64)
+        remote_block(TEXT, "small", "0" * 64)
 
 
 def test_remote_blocks_of_both_stages(undisturbed: Path) -> None:
-    from steadytd.studies.engines import remote_block
-
     results = StudyResults(undisturbed)
-    for block in (grid_blocks(results.spec)[0], confirm_blocks(results.spec, results.best)[-1]):
-        best = [str(x) for x in block.learners]
-        content = remote_block(
-            TEXT, "small", block.stage, block.task, best, block.seeds, block.fingerprint
-        )
+    last = confirm_blocks(results.spec, results.best)[-1]
+    best = tuple((last.task, str(x)) for x in last.learners)
+    for block, again in ((grid_blocks(results.spec)[0], ()), (last, best)):
+        content = remote_block(TEXT, "small", block.fingerprint, again)
         assert content == (undisturbed / block.stage / block.file).read_bytes()
 
 

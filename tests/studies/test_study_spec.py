@@ -12,8 +12,7 @@ import pytest
 import steadytd as st
 from steadytd.studies import grid, spec
 from steadytd.studies.grid import Condition, axis_values, points
-from steadytd.studies.lines import line_of
-from steadytd.studies.spec import load_spec, parse_spec, studies
+from steadytd.studies.spec import line_of, load_spec, parse_spec, studies
 
 STUDIES = Path(__file__).parents[2] / "studies"
 TEXT = """

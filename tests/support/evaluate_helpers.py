@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from steadytd.base.arrays import Floats
-from steadytd.evaluation.estimators.base import Estimator
-from steadytd.evaluation.estimators.drl import GRID, Drl
+from steadytd.evaluation.estimators import GRID, Drl, Estimator
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.follow import cluster
 from steadytd.evaluation.follow.local import LocalPasses, Work
@@ -109,24 +108,6 @@ def slow_system(episodes: list[list[Step]], target: int, system: System) -> Floa
             z = rho * (gamma * system.lam * z + M * step.x)
             total += np.outer(z, step.v)
             rho_before, gamma = rho, step.discount
-    return total
-
-
-def slow_products(
-    episodes: list[list[Step]], target: int, lam: float, every: bool = False
-) -> Floats:
-    """Sums of c (x - gamma' x', r, 1 - gamma'), c = rho (gamma lam c + 1 at a start).
-
-    The target behind the last one is the behaviour.
-    """
-    total = np.zeros(len(episodes[0][0].v))
-    for episode in episodes:
-        c = gamma = 0.0
-        for step in episode:
-            rho = float(step.rho[target]) if target < len(step.rho) else 1.0
-            c = rho * (gamma * lam * c + float(every or step.first))
-            total += c * step.v
-            gamma = step.discount
     return total
 
 

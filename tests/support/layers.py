@@ -25,19 +25,6 @@ def state_after(layer: int, up: int) -> int:
     return 1 + 2 * layer + up
 
 
-def exact_value() -> float:
-    value = np.zeros(STATES + 2)
-    for layer in (2, 1, 0):
-        for s in [0] if layer == 0 else [2 * layer - 1, 2 * layer]:
-            total = 0.0
-            for a, up in product((0, 1), repeat=2):
-                chance = (PI[s] if a else 1.0 - PI[s]) / 2.0
-                after = value[state_after(layer, up)] if layer < 2 else 0.0
-                total += chance * (reward(s, a, up) + GAMMA * after)
-            value[s] = total
-    return float(value[0])
-
-
 def every_trajectory(features: Floats, times: int = 1) -> Any:
     """A log of all 64 equally likely trajectories: its averages are exact expectations."""
     columns: dict[str, list[Any]] = {
@@ -76,3 +63,9 @@ def chain() -> tuple[Floats, Floats, Floats]:
                 if layer < 2:
                     P[s, state_after(layer, up)] += chance
     return P, r, visits
+
+
+def exact_value() -> float:
+    """The target policy's value of the first state."""
+    P, r, _ = chain()
+    return float(np.linalg.solve(np.eye(STATES) - GAMMA * P, r)[0])

@@ -38,27 +38,25 @@ def episodic(states: int, strength: float, Phi: Floats, seed: int = 5) -> Proble
     return Problem(name="episodic", P=P, r=r, gamma=gamma, mu=mu, pi=pi, Phi=Phi, start=start)
 
 
+def finite(name: str, strength: float, Phi: Floats, seed: int = 5, episodes: int = 400) -> World:
+    """Logs of a random chain."""
+    problem = episodic(6, strength, Phi, seed)
+    truth = float(problem.start @ problem.v_pi)
+
+    def log(seed: int) -> Any:
+        return log_table(problem, episodes=episodes, length=200, seed=seed, obs="phi")
+
+    return World(f"{name} {strength:g}", log, truth, "raw")
+
+
 def tabular(strength: float, episodes: int = 400) -> World:
     """Features that can represent every value: one per state."""
-    problem = episodic(6, strength, np.eye(6))
-    truth = float(problem.start @ problem.v_pi)
-
-    def log(seed: int) -> Any:
-        return log_table(problem, episodes=episodes, length=200, seed=seed, obs="phi")
-
-    return World(f"tabular {strength:g}", log, truth, "raw")
+    return finite("tabular", strength, np.eye(6), episodes=episodes)
 
 
-def aggregated(strength: float, episodes: int = 400) -> World:
+def aggregated(strength: float) -> World:
     """One feature that says nearly nothing about the value."""
-    Phi = np.array([[1.0], [0.0], [0.9], [0.1], [1.0], [0.0]])
-    problem = episodic(6, strength, Phi, seed=11)
-    truth = float(problem.start @ problem.v_pi)
-
-    def log(seed: int) -> Any:
-        return log_table(problem, episodes=episodes, length=200, seed=seed, obs="phi")
-
-    return World(f"aggregated {strength:g}", log, truth, "raw")
+    return finite("aggregated", strength, np.array([[1.0, 0.0, 0.9, 0.1, 1.0, 0.0]]).T, seed=11)
 
 
 STAY, DISCOUNT = 0.9, 0.97

@@ -79,8 +79,8 @@ class DiskError(InputError, OSError):
 def disk_error(error: OSError, place: str | Path, remark: str = "") -> DiskError:
     """The error as one sentence about `place`; `remark` says how much of the work is saved."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    remedy = "make room there, or name another place" if full else "name another place"
-    found = DiskError(f"cannot write to '{place}': {reason(error)}. {remark}To go on, {remedy}.")
+    remedy = "free some space, or name another location" if full else "name another location"
+    found = DiskError(f"cannot write to '{place}': {reason(error)}. {remark}To continue, {remedy}.")
     found.errno, found.strerror = error.errno, error.strerror
     return found
 
@@ -263,12 +263,12 @@ def _require_size(path: Path, what: str, archive: ZipFile | None) -> None:
     """Refuse an archive by the sizes that it states; a file of one array states none."""
     parts = [] if archive is None else archive.infolist()
     total = sum(part.file_size for part in parts)
-    require_room(f"'{path}', unpacked,", total, f"it is hardly a saved {what}")
+    require_room(f"'{path}', unpacked,", total, f"it does not look like a saved {what}")
     packed = sum(part.file_size for part in parts if part.compress_type != ZIP_STORED)
     if packed > MOST_UNPACKED:
         raise SizeError(
-            f"'{path}' is compressed and would unpack to {memory(packed)}, more than the "
-            f"{memory(MOST_UNPACKED)} that a compressed file may; it is hardly a saved {what}. "
+            f"'{path}' is compressed and would unpack to {memory(packed)}; at most "
+            f"{memory(MOST_UNPACKED)} are allowed. It does not look like a saved {what}. "
             "If it is yours, write its arrays with numpy.savez, which does not compress."
         )
 

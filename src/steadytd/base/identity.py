@@ -199,7 +199,7 @@ def _function(function: FunctionType) -> list[Any]:
     if str(function.__module__).partition(".")[0] != PACKAGE:
         for name in sorted((used_names & OPAQUE) - scope.keys()):
             raise UnreadableError(
-                f"the function {function.__qualname__} calls {name}, and its outcome is not known "
+                f"the function {function.__qualname__} calls {name}, whose result is not known "
                 "before it runs"
             )
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)

@@ -24,7 +24,6 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -89,7 +88,7 @@ def keep(dispatcher: F, stamp: Callable[[], str]) -> F:
 def say_compiling(kept: bool = True) -> None:
     """Tell who waits at a terminal or in a notebook, once, what the first seconds are spent on."""
     if watched():
-        more = "; the machine code is kept for the next time" if kept else ""
+        more = "; the machine code is cached" if kept else ""
         print(f"steadytd: compiling ...{more}", file=sys.stderr)
 
 
@@ -111,9 +110,8 @@ def _usable(directory: Path) -> bool:
     if _private(directory):
         return True
     _say_once(
-        f"'{directory}' belongs to or can be written by others, so machine code from there is not "
-        "run, and functions are compiled anew; make it private (chmod 700), or name another "
-        "directory in STEADYTD_CACHE_DIR."
+        f"'{directory}' can be written by other users, so cached machine code from it is not used. "
+        "Make it private (chmod 700), or name another directory in STEADYTD_CACHE_DIR."
     )
     return False
 
@@ -122,8 +120,7 @@ def tidy(directory: Path) -> None:
     """Remove files that were not used for long, the oldest of too many, and half-written ones."""
     now, total = time.time(), 0
     found = []
-    kinds = ("*.n[bp][cz]", "imports-*.json", ".imports-*.json")  # a star finds hidden files too
-    for path in chain.from_iterable(map(directory.glob, kinds)):
+    for path in directory.glob("*.n[bp][cz]"):  # a star finds hidden files too
         with contextlib.suppress(OSError):
             about = path.stat()
             found.append((about.st_mtime, about.st_size, path))
@@ -179,7 +176,7 @@ class _OnDisk:
         if there:
             with contextlib.suppress(OSError):
                 file.unlink()
-            said = f"a file of machine code in '{file.parent}' was damaged; it is compiled again."
+            said = f"a file of machine code in '{file.parent}' was damaged; it is recompiled."
             _say_once(said)
         say_compiling()
         return None

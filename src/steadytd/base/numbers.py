@@ -64,7 +64,7 @@ def all_seeds(given: object) -> list[int]:
         raise InputError(f"seeds must be at most {MOST_SEEDS:,} numbers, got more; give fewer.")
     found = [one_seed(seed, "each of seeds") for seed in some]
     if not found or len(set(found)) < len(found):
-        raise InputError(f"seeds must be different whole numbers, at least one, got {found}.")
+        raise InputError(f"seeds must be one or more distinct whole numbers, got {found}.")
     return found
 
 
@@ -150,7 +150,7 @@ def with_error(value: float | None, stderr: float | None) -> str:
         return f"{number(value)} ± {number(abs(stderr))}"
     if max(abs(value), stderr) < TINY:
         return number(abs(value))
-    if stderr < 1e-5 * abs(value):
+    if stderr < 1e-7 * abs(value):
         return f"{number(value, 6)} ± {_power(stderr, 2)}"
     power = _exponent(max(abs(value), stderr))
     if -3 <= power < 6:

@@ -30,9 +30,9 @@ def plugins(
     for point in sorted(entry_points(group=group), key=lambda p: (p.name, p.value)):
         try:
             if point.name in taken:
-                raise ValueError("the library has something of this name; choose another")
+                raise ValueError("the library already uses this name; choose another")
             if point.name in found:
-                raise ValueError("another package has something of this name")
+                raise ValueError("another package already uses this name")
             if not point.name.isidentifier():
                 raise ValueError("a name must be letters, digits and _")
             found[point.name] = check(point.name, point.load())

@@ -73,8 +73,8 @@ def text_of(name: str) -> str:
     file = file_of(name)
     if file is None:
         raise UnreadableError(
-            f"the source of the module {name} is missing, so changes in it go unnoticed; install "
-            "steadytd with its sources."
+            f"the source of the module {name} is missing, so changes to it cannot be detected; "
+            "install steadytd with its sources."
         )
     return file.read_text(encoding="utf-8")
 

@@ -38,7 +38,7 @@ def certify_log(
     from steadytd.cli.evaluate import opened
     from steadytd.cli.evaluate_page import print_findings, print_stability, print_verdicts
     from steadytd.evaluation.evaluate import evaluate
-    from steadytd.report.evaluation.words import (
+    from steadytd.report.evaluation.text import (
         estimate_text,
         findings_by_level,
         interval_text,

@@ -9,29 +9,27 @@ from steadytd.base.finding import Finding
 from steadytd.base.numbers import count
 from steadytd.cli.console import out, plain, print_finding, table
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation.tables import (
+from steadytd.report.evaluation.text import (
     LOGGED,
-    POLICY_COLUMNS,
-    calibration_rows,
-    overlap_rows,
-    policy_rows,
-    recommended_first,
-    sensitivity_rows,
-    spread_names,
-    spread_rows,
-    stability_rows,
-    value_rows,
-)
-from steadytd.report.evaluation.words import (
     NAMED,
+    POLICY_COLUMNS,
     Verdict,
+    calibration_rows,
     closing_lines,
     decision_lines,
     decision_texts,
     findings_by_level,
     grouped,
+    overlap_rows,
+    policy_rows,
+    recommended_first,
     selection_text,
+    sensitivity_rows,
+    spread_names,
+    spread_rows,
+    stability_rows,
     telling,
+    value_rows,
 )
 
 COLOURS = {"good": "green", "worse": "dark_orange3", "care": "yellow", "bad": "red"}

@@ -111,7 +111,13 @@ def estimate_behavior(
         sample.add(batch.obs[: len(batch)], batch.action, batch.episode, batch.rows)
     obs, action, episode, rows = sample.rows()
     actions, taken = np.unique(action, return_inverse=True)
-    _check_discrete(actions, log)
+    fractions = actions[actions % 1 != 0]
+    if len(actions) > MOST_ACTIONS or len(fractions):
+        given = f"{fractions[0]}" if len(fractions) else f"{len(actions)} different ones"
+        raise InputError(
+            f"{log.files[0]}: a behaviour policy can be estimated for at most {MOST_ACTIONS} "
+            f"discrete actions (whole numbers), got {given}; log behavior_prob."
+        )
     few = len(np.unique(episode)) < 2 * folds
     block = max(1, min(BLOCK, len(rows) // (4 * folds))) if few else 0
     fold = dealt(rows // block if block else episode, folds, seed)
@@ -134,20 +140,10 @@ def estimate_behavior(
     )  # fmt: skip
 
 
-def _check_discrete(actions: NDArray[Any], log: Log) -> None:
-    fractions = actions[actions % 1 != 0]
-    if len(actions) > MOST_ACTIONS or len(fractions):
-        found = f"{fractions[0]}" if len(fractions) else f"{len(actions)} different ones"
-        raise InputError(
-            f"{log.files[0]}: a behaviour policy can be estimated for at most {MOST_ACTIONS} "
-            f"discrete actions (whole numbers), got {found}; log behavior_prob."
-        )
-
-
 def _fit(classifier: Any, inputs: NDArray[Any], taken: NDArray[Any], seed: int) -> tuple[Any, bool]:
     """A fitted copy of the classifier, and whether it converged."""
-    if (taken == taken[0]).all():
-        return OneAction(taken[0]), True
+    if (taken == taken[0]).all():  # its probability is 1, whatever the observation
+        return Frequencies().fit(inputs[:1], taken[:1]), True
     if classifier is None:
         model = _logistic_regression(seed)
     elif hasattr(classifier, "get_params"):
@@ -202,17 +198,6 @@ def _predicted(
             )
         probabilities[np.ix_(rows, columns)] = predicted
     return probabilities
-
-
-class OneAction:
-    """The classifier of rows that all have the same action."""
-
-    def __init__(self, action: Any) -> None:
-        self.classes_ = np.array([action])
-
-    def predict_proba(self, inputs: NDArray[Any]) -> Floats:
-        """Probability 1."""
-        return np.ones((len(inputs), 1))
 
 
 def observations_repeat(obs: NDArray[Any]) -> bool:
@@ -282,11 +267,11 @@ def calibrate(predicted: Floats, taken: Longs, floor: float) -> Calibration:
     pairs = np.bincount(number, minlength=BINS)
     least_one = np.maximum(pairs, 1)
 
-    def sums(values: NDArray[Any]) -> NDArray[Any]:
-        return np.bincount(number, values.ravel(), BINS)
-
-    mean, frequency = sums(predicted) / least_one, sums(happened) / least_one
-    deviation = np.sqrt(sums(predicted * (1.0 - predicted))) / least_one
+    mean, frequency, variance = (
+        np.bincount(number, values.ravel(), BINS) / least_one
+        for values in (predicted, happened, predicted * (1.0 - predicted))
+    )
+    deviation = np.sqrt(variance / least_one)
     gap = np.abs(mean - frequency)
     # one event more or less is chance in any bin, also where every prediction is 0 or 1
     allowed = np.minimum(ABSOLUTE, RELATIVE * mean) + CHANCE * deviation + 1.0 / least_one
@@ -294,17 +279,10 @@ def calibrate(predicted: Floats, taken: Longs, floor: float) -> Calibration:
     probability = predicted[np.arange(n), taken]
     overall = np.bincount(taken) / n
     overall = overall[overall > 0]
-    bins = [
-        {
-            "low": b / BINS,
-            "high": (b + 1) / BINS,
-            "pairs": int(pairs[b]),
-            "predicted": float(mean[b]),
-            "happened": float(frequency[b]),
-            "fine": bool(fine[b]),
-        }
-        for b in range(BINS)
-    ]
+    edges = np.arange(BINS + 1) / BINS
+    names = ("low", "high", "pairs", "predicted", "happened", "fine")
+    columns = (edges[:-1], edges[1:], pairs, mean, frequency, fine)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return Calibration(
         rows=n,
         calibration_error=float((pairs * gap).sum() / (2.0 * n)),
@@ -312,7 +290,7 @@ def calibrate(predicted: Floats, taken: Longs, floor: float) -> Calibration:
         log_loss=float(-np.log(np.maximum(probability, floor)).mean()),
         log_loss_constant=float(-(overall * np.log(overall)).sum()),
         floored=int((probability < floor).sum()),
-        bins=bins,
+        bins=[dict(zip(names, row, strict=True)) for row in rows],
     )
 
 
@@ -338,7 +316,7 @@ class EstimatedLog(Log):
             "converged": b.converged,
             "folds": len(b.models),
             "actions": len(b.actions),
-            "counted": all(isinstance(model, Frequencies | OneAction) for model in b.models),
+            "counted": all(isinstance(model, Frequencies) for model in b.models),
             "floor": b.floor,
             "settings": b.settings,
         }

@@ -17,6 +17,7 @@ from string import Formatter
 from typing import Any, Literal
 
 from steadytd.base.finding import Finding, Level
+from steadytd.base.numbers import count, number, percent
 from steadytd.evaluation.rule import NEGATIVE
 
 Subject = Literal["log", "target", "learner"]
@@ -27,7 +28,8 @@ Facts = Mapping[str, Any]
 class Check:
     """One row of the table: the finding `code` if `statistic` is above (or below) `limit`.
 
-    Sentence and remedy have at most 25 words together; `{name:format}` in them is one of the facts.
+    Sentence and remedy have at most 25 words together. In them `{name}` is one of the facts, and
+    `{name:3}` a number with three digits, `{name:count}` and `{name:percent}` what they say.
     """
 
     subject: Subject
@@ -46,11 +48,22 @@ class Check:
             return None
         if not (number > self.limit if self.side == "above" else number < self.limit):
             return None
-        text = self.sentence.format(**facts, limit=self.limit)
+        text = _Numbers().format(self.sentence, **facts)
         used = [name for _, name, _, _ in Formatter().parse(self.sentence) if name]
         numbers = {name: facts[name] for name in dict.fromkeys([self.statistic, *used])
                    if name in facts}  # fmt: skip
         return Finding(self.code, target, self.level, text, self.remedy, numbers)
+
+
+class _Numbers(Formatter):
+    """Numbers in sentences, written as everywhere else."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if spec.isdigit():
+            return number(value, int(spec))
+        if spec == "percent":
+            return percent(value)
+        return count(value) if spec == "count" else str(value)
 
 
 CHECKS = (
@@ -62,13 +75,13 @@ CHECKS = (
     ),
     Check(
         "log", "behavior_estimated", "warning", "estimated_unstated", "above", 0,
-        "The behaviour policy's probabilities are estimates, and their error is in no interval.",
+        "The behaviour policy's probabilities are estimates, and no interval includes their error.",
         "Log behavior_prob, or count actions and state nothing_hidden.",
     ),
     Check(
         "log", "behavior_estimated", "note", "estimated", "above", 0,
-        "Probabilities are estimated by counting actions: right only if the policy saw nothing "
-        "but the observations, as stated.",
+        "The behaviour policy is estimated from action counts. That is valid only if it used "
+        "nothing but the logged observations, as stated.",
     ),
     Check(
         "log", "few_episodes", "warning", "units", "below", 20,
@@ -77,31 +90,31 @@ CHECKS = (
     ),
     Check(
         "log", "rows_left_out", "warning", "left_out_share", "above", 0.01,
-        "{left_out_share:.1%} of the rows are left out: they end episodes without termination and "
-        "without a next observation.",
+        "{left_out_share:percent} of the rows are left out: each ends an episode that neither "
+        "terminates nor has a next observation.",
         "Add next_obs there.",
     ),
     Check(
         "log", "rows_left_out", "note", "left_out_share", "above", 0,
-        "{left_out:,} rows are left out: they end episodes without termination and without a next "
-        "observation.",
+        "{left_out:count} rows are left out: each ends an episode that neither terminates nor has "
+        "a next observation.",
         "Add next_obs there.",
     ),
     Check(
         "target", "no_support", "warning", "violations", "above", 0,
-        "In {violations:,} rows the target's probability is above 0 and the behaviour policy's "
-        "is 0.",
+        "In {violations:count} rows the target's probability is positive and the behaviour "
+        "policy's is 0.",
         "Correct the probabilities.",
     ),
     Check(
         "target", "ratios_off", "warning", "ratio_deviation", "above", 0,
-        "The mean ratio is {rho_mean:.3f} and should be 1: probabilities are wrong, or the log "
+        "The mean ratio is {rho_mean:4} and should be 1: probabilities are wrong, or the log "
         "lacks actions of the target.",
         "Check both probabilities.",
     ),
     Check(
         "target", "actions_unseen", "warning", "unseen_share", "above", 0.01,
-        "The target takes actions {unseen_actions} with probability {unseen_share:.2g}; the log "
+        "The target takes actions {unseen_actions} with probability {unseen_share:2}; the log "
         "never does.",
         "Log these actions, or evaluate a target without them.",
     ),
@@ -112,7 +125,7 @@ CHECKS = (
     ),
     Check(
         "target", "no_value", "warning", "unknown", "above", 0,
-        "The equations cannot be solved without a fifth of the log.",
+        "The equations become singular when a fifth of the log is left out.",
         "Use fewer features, or collect more data.",
     ),
     Check(
@@ -122,93 +135,94 @@ CHECKS = (
     ),
     Check(
         "target", "low_overlap", "warning", "supported", "below", 1,
-        "Too little of the log is like the target: {effective:.3g} effective units, at least 60 "
-        "are needed.",
+        "The log has too little overlap with the target: {effective:2} effective units; at least "
+        "60 are needed.",
         "Log a policy closer to it.",
     ),
     Check(
         "target", "weights_off", "warning", "weights_off", "above", 0,
-        "The mean weight of an episode is {mean_weight:.3g}; it should be 1 within 2.5 standard "
+        "The mean weight of an episode is {mean_weight:3}; it should be 1 within 2.5 standard "
         "errors.",
         "Collect more data, or use other features.",
     ),
     Check(
         "target", "bias_unchecked", "warning", "unchecked", "above", 0,
-        "Nothing checks the bias of the features: no second description of the state, and no "
+        "The bias of the features cannot be checked: there is no second feature map and no "
         "higher lam.",
         "Use other features.",
     ),
     Check(
         "target", "beyond_log", "warning", "negative", "above", NEGATIVE,
-        "{negative:.0%} of the estimated visits are negative: the target goes where the log "
-        "hardly was.",
+        "{negative:percent} of the estimated visits are negative: the target visits states that "
+        "are rare in the log.",
         "Log a policy closer to it.",
     ),
     Check(
         "target", "stretches_alike", "warning", "correlation", "above", 0.2,
-        "Neighbouring stretches of the log are correlated ({correlation:.2f}): it is too short for "
-        "its memory.",
+        "Adjacent blocks of the log are correlated ({correlation:2}): the log is too short to "
+        "treat them as independent.",
         "Collect a longer log.",
     ),
     Check(
         "target", "cut_off", "warning", "cut_share", "above", 0.5,
-        "Episodes are cut off with {cut_share:.0%} of their discounted length to come; only "
-        "features fill that in.",
+        "Episodes are truncated with {cut_share:percent} of their discounted length remaining; "
+        "only the features account for that part.",
         "Log longer episodes.",
     ),
     Check(
         "target", "value_range", "warning", "outside", "above", 0,
-        "The value {value:.4g} and its interval are impossible: rewards allow {lowest:.4g} to "
-        "{highest:.4g}.",
+        "The value {value:4} and its interval lie outside the range that the rewards allow, "
+        "{lowest:4} to {highest:4}.",
         "Use other features, and check the ratios.",
     ),
     Check(
         "target", "rare_outcomes", "note", "rare_probability", "above", 0,
-        "An outcome with probability below {rare_probability:.2g} per episode may be missing from "
+        "An outcome with probability below {rare_probability:2} per episode may be missing from "
         "the log.",
         "State reward_range to include it.",
     ),
     Check(
         "target", "features_poor", "note", "bias_share", "above", 0.5,
-        "Other features, or another lam, move the value by {bias:.3g}: most of the interval's half "
-        "width.",
+        "Other features, or another lam, move the value by {bias:3}, which is most of the "
+        "interval's half-width.",
         "Use richer features.",
     ),
     Check(
         "target", "unlike_target", "note", "ess_step_share", "below", 0.05,
-        "{rows:,} logged rows are worth {ess_step:,.0f} of the target's own.",
+        "{rows:count} logged rows carry the information of about {ess_step:count} rows from the "
+        "target itself.",
         "Log a policy closer to the target.",
     ),
     Check(
         "target", "td_unstable", "note", "td_unstable", "above", 0,
-        "Plain TD is {td_word} on this log; every penalty above {eta_pd:.3g} makes it stable.",
+        "Plain TD is {td_word} on this log; every penalty above {eta_pd:3} makes it stable.",
         "Train with lstd or tdc instead.",
     ),
     Check(
         "target", "bias_dominates", "note", "penalty_moved", "above", 0,
-        "The penalty eta = {penalty:.3g} moves the value from {unpenalised:.4g} to "
-        "{penalised:.4g}, beyond lstd's interval.",
+        "The penalty eta = {penalty:3} moves the value from {unpenalised:4} to {penalised:4}, "
+        "beyond lstd's interval.",
         "Use lstd or tdc.",
     ),
     Check(
         "target", "learners_disagree", "note", "disagreement", "above", 3.5,
-        "{first} and {second} differ by {apart:.3g}, which is {disagreement:.1f} standard errors.",
+        "{first} and {second} differ by {apart:3}, which is {disagreement:2} standard errors.",
         "Rely on drl, whose interval includes bias.",
     ),
     Check(
         "target", "sensitivity", "note", "Lambda", "above", 1.001,
-        "Target and logged policy change places only if ratios are wrong by a factor of "
-        "{Lambda:.3f} or more.",
+        "The order of target and logged policy would change only if ratios were wrong by a factor "
+        "of {Lambda:4} or more.",
     ),
     Check(
         "target", "next_probs_missing", "note", "next_probs_missing", "above", 0,
-        "{next_probs_missing:,} cut-off rows lack the target's next probabilities; action values "
-        "leave them out.",
+        "{next_probs_missing:count} truncated rows lack the target's next probabilities; action "
+        "values leave them out.",
         "Add next_target_probs_<name>.",
     ),
     Check(
         "learner", "diverged", "note", "diverged", "above", -1,
-        "{learner} left the finite range within {diverged:,} steps.",
+        "{learner} overflowed within {diverged:count} steps.",
         "Use a smaller alpha, or a stable learner.",
     ),
     Check(
@@ -218,24 +232,24 @@ CHECKS = (
     ),
     Check(
         "learner", "not_converged", "note", "distance", "above", 1,
-        "{learner} ended at {value:.4g}; its fixed point on this log is {fixed_point:.4g}.",
+        "{learner} ended at {value:4}; its fixed point on this log is {fixed_point:4}.",
         "Use the solved form (lstd, perturbed_lstd, lsetd).",
     ),
     Check(
         "learner", "not_settled", "note", "unsettled_radius", "above", 0,
-        "{learner} has not settled: each iteration multiplies its error by {unsettled_radius:.4g}.",
+        "{learner} has not converged: each iteration multiplies its error by {unsettled_radius:4}.",
         "Use lstdq, which solves the same equations.",
     ),
     Check(
         "log", "actions_missing", "note", "missing_actions", "above", 0,
-        "Actions {missing_names} occur less often than their probabilities imply: impossible in "
-        "some states, or logged wrongly.",
-        "Log behavior_probs to tell.",
+        "Actions {missing_names} occur less often than their probabilities imply: they are "
+        "impossible in some states, or the probabilities are wrong.",
+        "Log behavior_probs to find out.",
     ),
     Check(
         "log", "truncated_returns", "note", "discount_left", "above", 0.05,
-        "{truncated:,} of {episodes:,} episodes are cut off; pdis, snpdis and quantiles count only "
-        "what was logged.",
+        "{truncated:count} of {episodes:count} episodes are truncated; pdis, snpdis and quantiles "
+        "count only what was logged.",
     ),
     Check(
         "log", "continuing_log", "note", "continuing", "above", 0,

@@ -13,7 +13,7 @@ from steadytd.base.arrays import Floats, Longs
 class Curve:
     """DRL(lam) of one target with one feature map, by unit.
 
-    The weight of a row is U rho, see `estimators.drl`. `starts` are the states whose mean value is
+    The weight of a row is U rho, see `estimators`. `starts` are the states whose mean value is
     asked for: first rows of episodes, or all rows of a log without episodes.
     """
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import eye_array
 
-from steadytd.base.arrays import Bools, Floats, Longs
+from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.rows import FOLDS, GROUPS, Division, Where
-from steadytd.evaluation.scores import Pair
-from steadytd.evaluation.sums import Sums
+from steadytd.evaluation.sums import Pair, Sums, solve
 from steadytd.theory.thresholds import Pencil
 
 
@@ -36,12 +36,12 @@ class Equations:
     """
 
     sums: Sums
-    counts: Floats  # [groups, 2]: rows and episodes
     where: Where
     division: Division
     pencils: dict[int, Pencil] = field(default_factory=dict, repr=False)  # found so far
     _solved: dict[tuple[int, Form], Pair | None] = field(default_factory=dict, repr=False)
     _cross_fitted: dict[int, list[Pair | None]] = field(default_factory=dict, repr=False)
+    _grams: dict[bytes, Any] = field(default_factory=dict, repr=False)
 
     @property
     def behavior(self) -> int:
@@ -63,27 +63,27 @@ class Equations:
         """How many features are linearly independent."""
         return len(self.kept)
 
-    @cached_property
+    @property
     def rows(self) -> Floats:
         """How many rows each group has."""
-        return np.asarray(self.counts[:, 0])
+        return np.asarray(self.sums.counts[:, 0])
 
-    @cached_property
+    @property
     def starts(self) -> Floats:
         """How many states the value is a mean over, by group."""
-        return np.asarray(self.counts[:, 1 if self.where == "start" else 0])
+        return np.asarray(self.sums.counts[:, 1 if self.where == "start" else 0])
 
-    @cached_property
+    @property
     def start(self) -> Floats:
         """Sums of the features there [groups, d]."""
         return self.sums.x_start if self.where == "start" else self.sums.x
 
-    @cached_property
+    @property
     def start_mean(self) -> Floats:
         """The mean of all features where the value is asked for [d]."""
         return np.asarray(self.start.sum(axis=0) / self.starts.sum())
 
-    @cached_property
+    @property
     def groups(self) -> Longs:
         """The groups that have rows."""
         return np.flatnonzero(self.rows > 0.0)
@@ -97,42 +97,25 @@ class Equations:
     def solve(self, target: int, form: Form, use: Floats, phi: Floats | None = None) -> Pair | None:
         """w and beta from groups that count as often as `use` says; M' beta = phi (phi0)."""
         column = self.sums.column(target, form.system)
-        G = self._gram(use)
-        A = self.sums.plus(self.sums.matrix(column, use), G, form.eta, form.ridge)
-        b = use @ self.sums.b[:, column]
-        p = use @ self.start if phi is None else phi
-        inverse = self.sums.inverse(A, G, b, p)
-        if inverse is None:
-            return None
-        with np.errstate(over="ignore", invalid="ignore"):
-            pair = Pair(inverse.solve(b), inverse.solve_transposed(p))
-        return pair if np.isfinite(pair.w).all() and np.isfinite(pair.beta).all() else None
+        A, G = self.sums.matrix(column, use), self._gram(use)
+        if form.eta or form.ridge:
+            A = A + form.eta * G + form.ridge * eye_array(self.features)
+        return solve(A, G, use @ self.sums.b[:, column], use @ self.start if phi is None else phi)
 
-    def _gram(self, use: Floats) -> object:
+    def _gram(self, use: Floats) -> Any:
         """The sum of x x', made once for all targets."""
         key = use.tobytes()
-        found = self._grams.get(key)
-        if found is None:
-            found = self._grams[key] = self.sums.gram(use)
-        return found
-
-    @cached_property
-    def _grams(self) -> dict[bytes, object]:
-        return {}
-
-    @cached_property
-    def folds(self) -> list[Bools]:
-        """The groups of every fold."""
-        fold = self.division.fold(np.arange(GROUPS))
-        return [fold == f for f in range(FOLDS)]
+        if key not in self._grams:
+            self._grams[key] = self.sums.gram(use)
+        return self._grams[key]
 
     @cached_property
     def other_folds(self) -> list[Floats]:
         """For every fold the groups of all others (its own where it is the only one)."""
-        found = []
-        for mine in self.folds:
-            others = ~mine & (self.rows > 0.0)
-            found.append((others if others.any() else mine).astype(np.float64))
+        fold, found = self.division.fold(np.arange(GROUPS)), []
+        for f in range(FOLDS):
+            others = (fold != f) & (self.rows > 0.0)
+            found.append((others if others.any() else fold == f).astype(np.float64))
         return found
 
     def cross_fitted(self, target: int) -> list[Pair | None]:
@@ -172,13 +155,12 @@ class Equations:
                 if pair is None:
                     return HeldOut(float("inf"), float("nan"))
                 b, G = use @ sums.b[:, column], self._gram(use)
-                left = np.stack([b - sums.matrix(column, use) @ pair.w, b])
-                inner = sums.inverse(G, G, b, b)
+                left = b - sums.matrix(column, use) @ pair.w
+                inner = solve(G, G, left, b)
                 if inner is None:
                     squares += np.nan
-                    continue
-                moved = np.stack([inner.solve(one) for one in left])
-                squares += np.einsum("ik,ik->i", left, moved) / (use @ self.rows) / 2.0
+                else:
+                    squares += np.array([left @ inner.w, b @ inner.beta]) / (use @ self.rows) / 2.0
             error, of_zero = np.sqrt(np.maximum(squares, 0.0)).tolist()
         return HeldOut(error if np.isfinite(error) else float("inf"), of_zero)
 

@@ -19,9 +19,7 @@ from steadytd.engine.learner import Learner
 from steadytd.evaluation.behavior import check_hidden, opened
 from steadytd.evaluation.checks import findings
 from steadytd.evaluation.decide import LoggedValue, Side, compared
-from steadytd.evaluation.estimators import OWN, ActionEstimator
-from steadytd.evaluation.estimators.action_values import FEW
-from steadytd.evaluation.estimators.drl import Drl, grid
+from steadytd.evaluation.estimators import FEW, OWN, ActionEstimator, Drl, grid
 from steadytd.evaluation.facts import (
     Stated,
     check_stated,
@@ -235,7 +233,7 @@ def _with_action_values(
     if exact and log.schema.densities:
         raise InputError(
             f"{exact[0]} needs probabilities of actions, not only their ratio, and actions that "
-            f"are fractions or lists (column '{log.schema.columns.action}') have densities; "
+            f"are fractions or lists (column '{log.schema.columns['action']}') have densities; "
             f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
         )
     names = [one.label for one in asked if one.kind == "action"]

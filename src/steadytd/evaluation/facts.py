@@ -15,7 +15,7 @@ import numpy as np
 
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
-from steadytd.base.numbers import count, whole
+from steadytd.base.numbers import count, number, whole
 from steadytd.evaluation.calibration import LogCalibration
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import correlation
@@ -144,13 +144,14 @@ def _worst(c: LogCalibration) -> str:
     if c.off:
         a = max(c.off, key=lambda a: abs(a.mean - a.expected) / max(a.hi - a.lo, 1e-300))
         which = "" if a.action is None else f" over rows with action {a.action:g}"
-        limit = f"should be {a.expected:.3g}" if c.whole else f"cannot exceed {a.expected:g}"
-        return f"the mean of 1/behavior_prob{which} is {a.mean:.3g} and {limit}"
+        limit = "should be" if c.whole else "cannot exceed"
+        mean, expected = number(a.mean, 3), number(a.expected, 3)
+        return f"the mean of 1/behavior_prob{which} is {mean} and {limit} {expected}"
     if c.bins_off:
         b = max(c.bins_off, key=lambda b: abs(b.happened - b.said) * math.sqrt(b.pairs))
         return (
-            f"actions logged with probability {b.lo:g} to {b.hi:g} were taken {b.happened:.0%} of "
-            "the time"
+            f"actions logged with probability {b.lo:g} to {b.hi:g} were taken with frequency "
+            f"{number(b.happened, 2)}"
         )
     if c.features is not None and not c.features.fine:
         return f"action {c.features.action} depends on features that its probability ignores"

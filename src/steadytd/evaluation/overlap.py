@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Bools, Floats, Longs
-from steadytd.base.jit import compiled
+from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.intervals import mean_interval
-from steadytd.evaluation.rows import BLOCKS, GROUPS, Division, RowTable
-from steadytd.evaluation.sums import LARGEST
+from steadytd.evaluation.rows import BLOCKS, Division, RowTable
 
 BINS = 62  # of rho: 0, then bins that begin at 2^e and 1.5 2^e
 HORIZON = 1000  # steps of an episode with their own normaliser in snpdis
@@ -25,7 +23,7 @@ class RatioSums:
     """Sums over rows that need no features; those of several parts of a log are merged.
 
     ============== ================ ===========================================================
-    `counts`       [groups, 2]      rows and episodes
+    `episodes`     [1]              episodes
     `cut`          [2]              episodes that were cut off, and the discount left there
     `extent`       [4]              least and largest reward, largest discount, longest episode
     `last`         [1]              the largest number of an episode
@@ -41,7 +39,7 @@ class RatioSums:
     ============== ================ ===========================================================
     """
 
-    counts: Floats
+    episodes: Floats
     cut: Floats
     extent: Floats
     last: Floats
@@ -58,7 +56,7 @@ class RatioSums:
     def of(targets: int) -> RatioSums:
         """No rows yet."""
         return RatioSums(
-            np.zeros((GROUPS, 2)), np.zeros(2), np.array([np.inf, -np.inf, 0.0, 0.0]),
+            np.zeros(1), np.zeros(2), np.array([np.inf, -np.inf, 0.0, 0.0]),
             np.zeros(1), np.zeros(BLOCKS), np.zeros((targets, BLOCKS)), np.zeros((targets, 4)),
             np.tile([0.0, -1.0], (targets, 1)), np.zeros((targets, BINS)),
             np.zeros((targets, 3, HORIZON)), np.zeros(targets),
@@ -66,9 +64,8 @@ class RatioSums:
         )  # fmt: skip
 
     def add(self, table: RowTable, division: Division, products: Floats) -> None:
-        """Add a table; `products` [T, n] becomes rho_0 ... rho_t, from that of the last row on."""
-        self.counts[:, 0] += np.bincount(table.group, minlength=GROUPS)
-        self.counts[:, 1] += np.bincount(table.group, table.first, GROUPS)
+        """Add a table; `products` [T, n] are rho_0 ... rho_t of every row."""
+        self.episodes += table.first.sum()
         left = (table.discounted * table.discount)[table.cut]
         self.cut += len(left), left.sum()
         reward, longest = table.reward, table.step.max() + 1.0
@@ -78,7 +75,6 @@ class RatioSums:
         block = division.block(table.unit)
         self.rows += np.bincount(block, minlength=BLOCKS)
         for t, rho in enumerate(table.rho):
-            cumulate(rho, table.first, products[t])
             self.rho[t] += np.bincount(block, rho, BLOCKS)
             self.histogram[t] += np.bincount(_bins(rho), minlength=BINS)
             ends = products[t][table.last]
@@ -112,7 +108,7 @@ class RatioSums:
         self.last = np.maximum(self.last, other.last)
         for t, rows in enumerate(other.violating):
             self._add_violating(t, rows[rows >= 0])
-        added = ("counts", "cut", "rows", "rho", "totals", "histogram", "by_step", "violations")
+        added = ("episodes", "cut", "rows", "rho", "totals", "histogram", "by_step", "violations")
         for name in added:
             own = getattr(self, name)
             own += getattr(other, name)
@@ -129,7 +125,7 @@ class RatioSums:
     @property
     def n_episodes(self) -> int:
         """Number of episodes."""
-        return int(self.counts[:, 1].sum())
+        return int(self.episodes[0])
 
     def step_means(self, target: int) -> tuple[Floats, Floats]:
         """Of snpdis: N_t / D_t and 1 / D_t by step; 0 where no product is above 0."""
@@ -143,15 +139,6 @@ class RatioSums:
 def widest(one: Floats, other: Floats) -> Floats:
     """The extent of all rows from those of two parts."""
     return np.append(min(one[0], other[0]), np.maximum(one[1:], other[1:]))
-
-
-@compiled
-def cumulate(rho: Floats, first: Bools, products: Floats) -> None:
-    """Products rho_0 ... rho_t of every episode; `products[0]` holds that of the row before."""
-    product = products[0]
-    for i in range(len(rho)):
-        product = min((1.0 if first[i] else product) * rho[i], LARGEST)
-        products[i] = product
 
 
 def _bins(rho: Floats) -> Longs:

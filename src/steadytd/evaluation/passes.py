@@ -22,10 +22,10 @@ from steadytd.evaluation.action_equations import ActionEquations
 from steadytd.evaluation.calibration import ProbabilitySums
 from steadytd.evaluation.equations import Equations
 from steadytd.evaluation.overlap import RatioSums
-from steadytd.evaluation.rows import GROUPS, Division, RowTable, Where, is_sparse, tables
+from steadytd.evaluation.rows import Division, RowTable, Where, is_sparse, recursion, tables
 from steadytd.evaluation.sample import EpisodeSample
 from steadytd.evaluation.scores import RowSums, Units, add_rows
-from steadytd.evaluation.sums import TD, DenseSums, SparseSums, Sums, System
+from steadytd.evaluation.sums import TD, Sums, System
 from steadytd.features import FeatureMap
 from steadytd.logs.log import Log, LogBatch
 
@@ -69,8 +69,7 @@ class Plan:
 
     def new_sums(self, features: FeatureMap, systems: Sequence[System]) -> Sums:
         """Empty sums for a feature map."""
-        kind = SparseSums if is_sparse(features) else DenseSums
-        return kind(features.n_features, len(self.targets), systems)
+        return Sums(features.n_features, len(self.targets), systems, is_sparse(features))
 
 
 def wanted(part: Log) -> tuple[str, ...]:
@@ -120,7 +119,7 @@ class FirstPass:
         )
 
     def add_ratios(self, table: RowTable, plan: Plan, products: Floats) -> None:
-        """Add what needs no features; `products` [T, n] become those of the ratios."""
+        """Add what needs no features; `products` [T, n] are those of the ratios."""
         self.ratios.add(table, plan.division, products)
         self.sample.add(table, products)
 
@@ -132,7 +131,7 @@ class FirstPass:
 
     def equations(self, plan: Plan) -> Equations:
         """The equations of all rows."""
-        return Equations(self.sums, self.ratios.counts, plan.where, plan.division)
+        return Equations(self.sums, plan.where, plan.division)
 
     def merged(self, other: FirstPass) -> FirstPass:
         """Both parts of the log, in this order."""
@@ -185,17 +184,16 @@ def first_pass(
     With `keep` the tables stay in memory.
     """
     found = FirstPass.of(plan, part.n_obs)
-    before = np.ones((len(plan.targets), 1))
+    carry = np.ones(len(plan.targets))
     for table in read_tables(part, plan):
-        products = np.empty((len(plan.targets), len(table)))
-        products[:, :1] = before
+        decay = np.where(table.first, 0.0, table.rho)
+        products = recursion(decay, table.rho * table.first, carry)
         own: list[Callable[[], None]] = [
             partial(found.sums.add, table),
             partial(found.add_ratios, table, plan, products),
             partial(found.add_actions, table, plan),
         ]
         side_by_side([*own, *also(table)], pool)
-        before = products[:, -1:].copy()
         if keep:
             found.tables.append(table)
     found.left_out = int(part.left_out or 0)
@@ -233,13 +231,3 @@ def merge_sums(programs: Sequence[RowSums], found: dict[str, NDArray[Any]]) -> N
     """Add the sums of a part to those of the programs."""
     for i, one in enumerate(programs):
         one.merge({name: found[f"{i}/{name}"] for name in one.arrays()})
-
-
-def sums_of(tables: Iterable[RowTable], sums: Sums) -> tuple[Sums, Floats]:
-    """The sums of tables that are in memory, and rows and episodes by group."""
-    counts = np.zeros((GROUPS, 2))
-    for table in tables:
-        sums.add(table)
-        weights = (None, table.first)
-        counts += np.stack([np.bincount(table.group, w, GROUPS) for w in weights], axis=1)
-    return sums, counts

@@ -14,12 +14,12 @@ from steadytd.evaluation.estimators import (
     DEFAULT,
     RENAMED,
     ActionEstimator,
+    Drl,
     Estimator,
+    Solved,
     named,
     registered,
 )
-from steadytd.evaluation.estimators.drl import Drl
-from steadytd.evaluation.estimators.solved import Solved
 from steadytd.evaluation.sums import TD, System
 from steadytd.learners import EVALUATED, algorithm, names
 

@@ -107,6 +107,12 @@ class RareOutcome:
             f"changed the return by {number(self.change, 2)}, the difference would vanish."
         )
 
+    @property
+    def once_in(self) -> float:
+        """The old form of `probability`: its inverse."""
+        warnings.warn("once_in is now 1 / probability", DeprecationWarning, stacklevel=2)
+        return 1.0 / self.probability
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {**vars(self), "text": self.text}
@@ -158,11 +164,8 @@ class Evaluation(Displayable):
     @cached_property
     def values(self) -> pl.DataFrame:
         """target, learner, value, lo, hi, stable, eta, kind, alpha, ratio, ... of each learner."""
-        import polars as pl
-
-        types = {"diverged": pl.Int64, "stable": pl.Boolean}
-        types |= dict.fromkeys(("eta", "alpha", "ratio", "fixed_point", "lam"), pl.Float64)
-        return _frame([v.to_dict() for v in self._rows()], **types)
+        floats = dict.fromkeys(("eta", "alpha", "ratio", "fixed_point", "lam"), float)
+        return _frame([v.to_dict() for v in self._rows()], diverged=int, stable=bool, **floats)
 
     def _rows(self) -> list[Any]:
         return [
@@ -186,16 +189,12 @@ class Evaluation(Displayable):
     @cached_property
     def stability(self) -> pl.DataFrame:
         """One row per target; see `Stability`."""
-        import polars as pl
-
-        return _frame([j.stability.to_dict() for j in self.results], td_stable_share=pl.Float64)
+        return _frame([j.stability.to_dict() for j in self.results], td_stable_share=float)
 
     @cached_property
     def path(self) -> pl.DataFrame:
         """The value over eta: target, eta, value, stable."""
-        import polars as pl
-
-        return _frame(self.path_rows, stable=pl.Boolean)
+        return _frame(self.path_rows, stable=bool)
 
     @cached_property
     def path_rows(self) -> list[dict[str, Any]]:
@@ -205,21 +204,15 @@ class Evaluation(Displayable):
     @cached_property
     def visits(self) -> pl.DataFrame:
         """Shares of discounted visits by place: target, state (or x, y), log, visits."""
-        import polars as pl
-
-        floats = dict.fromkeys(("x", "y", "log", "visits"), pl.Float64)
         rows = [] if self.places is None else self.places.rows()
-        return pl.DataFrame(rows, schema={"target": pl.String, "state": pl.String, **floats})
+        return _frame(rows, target=str, state=str, x=float, y=float, log=float, visits=float)
 
     @cached_property
     def agreement(self) -> pl.DataFrame:
         """Differences of learners: target, learner, other, difference, lo, hi, agree."""
         rows = [d.to_dict() for j in self.results for d in j.differences]
-        import polars as pl
-
-        floats = dict.fromkeys(("difference", "lo", "hi", "stderr"), pl.Float64)
-        texts = dict.fromkeys(("target", "learner", "other"), pl.String)
-        return pl.DataFrame(rows, schema={**texts, **floats, "agree": pl.Boolean})
+        floats = dict.fromkeys(("difference", "lo", "hi", "stderr"), float)
+        return _frame(rows, target=str, learner=str, other=str, **floats, agree=bool)
 
     @overload
     def compare(self, target: str) -> Decision: ...
@@ -268,12 +261,9 @@ class Evaluation(Displayable):
 
         No rows where too few whole episodes are like the target's; `to_dict` has the reason.
         """
-        import polars as pl
-
-        found = self.probabilities.spreads[self.targets[self.place(target)]]
-        floats = dict.fromkeys(("level", "value", "lo", "hi"), pl.Float64)
-        rows = [row._asdict() for row in found.rows]
-        return pl.DataFrame(rows, schema={"what": pl.String, **floats})
+        spread = self.probabilities.spreads[self.targets[self.place(target)]]
+        rows = [row._asdict() for row in spread.rows]
+        return _frame(rows, what=str, level=float, value=float, lo=float, hi=float)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -393,6 +383,9 @@ def load_evaluation(path: str | Path) -> Evaluation:
 
 
 def _frame(rows: list[dict[str, Any]], **types: Any) -> pl.DataFrame:
+    """Rows as a frame; `types` of columns in which values may be missing, or of all columns."""
     import polars as pl
 
+    if not rows:
+        return pl.DataFrame(schema=types)
     return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)

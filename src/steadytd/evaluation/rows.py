@@ -3,12 +3,14 @@
 `tables` turns batches into tables: it follows episodes across batches (discounts, steps, returns),
 knows which row is the last of its episode, and gives each row its unit. Features are added by
 `with_features`, dense or as `scipy.sparse.csr_array`; all else is the same for every feature map.
+Everything that is followed along the rows is one linear recursion, `recursion`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import chain, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +28,8 @@ STRETCHES = 200
 BLOCKS = 200  # of units: means over rows have their errors from these
 GROUPS = 20  # of units: the equations are summed by group
 FOLDS = 5  # of groups: the equations of four give the weights for the fifth
-FEWEST_SPARSE, SHARE = 64, 8  # features from which on few active ones (one in 8) are kept sparse
+FEWEST_SPARSE, SHARE = 64, 8  # features from which on few active ones (one in 8) are stored sparse
+LARGEST = 1e100  # recursions along the rows stop here: their squares must stay finite
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,11 @@ class Division:
         """How many stretches there are."""
         return max(1, min(STRETCHES, self.rows))
 
-    def units(self, batch: LogBatch) -> Longs:
-        """The unit of every row."""
+    def unit(self, number: Longs, episode: Longs) -> Longs:
+        """The unit of rows with these numbers, in these episodes."""
         if self.stretches:
-            return np.minimum(batch.rows * self.n_stretches // self.rows, self.n_stretches - 1)
-        return batch.episode
+            return np.minimum(number * self.n_stretches // self.rows, self.n_stretches - 1)
+        return episode
 
     def block(self, unit: Longs) -> Longs:
         """The block of units."""
@@ -126,48 +129,33 @@ class RowTable:
         return replace(self, X=features_of(self.obs, features))
 
     def take(self, rows: Longs) -> RowTable:
-        """The table of some rows, with their next states behind them."""
-        both = np.concatenate([rows, self.row_next[rows]])
-        found: dict[str, Any] = {name: getattr(self, name)[rows] for name in BY_ROW}
-        found |= {name: getattr(self, name)[both] for name in ("obs", "fold")}
-        found |= {name: getattr(self, name)[:, rows] for name in ("rho", "target_prob")}
-        for name, where in (("action", rows), ("probs", both)):
-            own = getattr(self, name)
-            found[name] = None if own is None else own[where]
-        ahead = np.arange(len(rows), len(both), dtype=np.int32)
-        return RowTable(row_next=ahead, **found)
+        """The table of some rows, without features."""
+        return joined([self], rows)
 
 
-BY_ROW = (
-    "reward", "discount", "gamma", "discounted", "returned", "step", "first", "last", "unit",
-    "group", "episode", "number", "behavior_prob",
-)  # fmt: skip
+def joined(parts: Sequence[RowTable], rows: Longs | None = None) -> RowTable:
+    """Some rows (default: all) of several tables as one, without features.
 
+    The next states stand behind all others, one for each row.
+    """
+    total = sum(map(len, parts))
+    mine = np.arange(total) if rows is None else rows
 
-def joined(parts: Sequence[RowTable]) -> RowTable:
-    """The rows of several tables as one, without features; next states stand behind all others."""
+    def column(name: str) -> Any:
+        values = [getattr(one, name) for one in parts]
+        if values[0] is None:
+            return None
+        if name not in ("obs", "fold", "probs"):
+            axis = 1 if name in ("rho", "target_prob") else 0
+            return np.concatenate(values, axis=axis).take(mine, axis=axis)
+        both = list(zip(values, parts, strict=True))
+        here = np.concatenate([value[: len(one)] for value, one in both])
+        ahead = np.concatenate([value[one.row_next] for value, one in both])
+        return np.concatenate([here[mine], ahead[mine]])
 
-    def both(name: str) -> Any:
-        own = [getattr(one, name)[: len(one)] for one in parts]
-        ahead = [getattr(one, name)[one.row_next] for one in parts]
-        return np.concatenate([*own, *ahead])
-
-    found: dict[str, Any] = {
-        name: np.concatenate([getattr(one, name) for one in parts]) for name in BY_ROW
-    }
-    n = len(found["reward"])
-    for name in ("rho", "target_prob"):
-        found[name] = np.concatenate([getattr(one, name) for one in parts], axis=1)
-    if all(one.action is not None for one in parts):
-        found["action"] = np.concatenate([one.action for one in parts if one.action is not None])
-    if all(one.probs is not None for one in parts):
-        found["probs"] = both("probs")
-    return RowTable(
-        obs=both("obs"),
-        fold=both("fold"),
-        row_next=np.arange(n, 2 * n, dtype=np.int32),
-        **found,
-    )
+    names = [one.name for one in fields(RowTable) if one.name not in ("X", "row_next")]
+    after = np.arange(len(mine), 2 * len(mine), dtype=np.int32)
+    return RowTable(row_next=after, **{name: column(name) for name in names})
 
 
 def is_sparse(features: FeatureMap) -> bool:
@@ -191,35 +179,28 @@ def features_of(obs: NDArray[Any], features: FeatureMap) -> Any:
 
 def tables(batches: Iterable[LogBatch], division: Division) -> Iterator[RowTable]:
     """The tables of consecutive batches, from the first row of an episode on; no features yet."""
-    state = np.zeros(4)
-    for batch, last in _with_last_rows(batches):
-        yield _table(batch, last, division, state)
+    discount, carry = 0.0, np.zeros(3)
+    for batch, after in pairwise(chain(batches, [None])):
+        assert batch is not None
+        last = np.append(batch.first[1:], after is None or after.first[0])
+        yield _table(batch, last, division, discount, carry)
+        discount = batch.discount[-1]
 
 
-def _with_last_rows(batches: Iterable[LogBatch]) -> Iterator[tuple[LogBatch, Bools]]:
-    """Every batch, and which of its rows end an episode: the next batch tells of the last one."""
-    held: LogBatch | None = None
-    for batch in batches:
-        if held is not None:
-            yield held, np.append(held.first[1:], batch.first[0])
-        held = batch
-    if held is not None:
-        yield held, np.append(held.first[1:], True)
-
-
-def _table(batch: LogBatch, last: Bools, division: Division, state: Floats) -> RowTable:
+def _table(
+    batch: LogBatch, last: Bools, division: Division, discount: float, carry: Floats
+) -> RowTable:
+    """One table; `discount` is that of the row before, `carry` its discounts, return and step."""
     assert batch.behavior_prob is not None
-    n, mu = len(batch), batch.behavior_prob
-    along = np.empty((3, n))
-    step = np.empty(n, dtype=np.int64)
-    follow(batch.first, batch.discount, batch.reward, state, along, step)
-    rho = np.empty(batch.target_prob.shape)
-    if mu.min() > 0.0:
-        np.divide(batch.target_prob, mu, out=rho)
-    else:
-        rho[:] = 0.0
-        np.divide(batch.target_prob, mu, out=rho, where=mu > 0.0)
-    unit = division.units(batch)
+    n, mu, first = len(batch), batch.behavior_prob, batch.first
+    gamma = np.where(first, 0.0, np.append(discount, batch.discount[:-1]))
+    goes_on = (~first).astype(np.float64)
+    discounted = recursion(gamma, first.astype(np.float64), carry[:1])
+    returned = recursion(goes_on, discounted * batch.reward, carry[1:2])
+    step = recursion(goes_on, goes_on, carry[2:])
+    rho = np.zeros(batch.target_prob.shape)
+    np.divide(batch.target_prob, mu, out=rho, where=mu > 0.0)
+    unit = division.unit(batch.rows, batch.episode)
     group = division.group(unit)
     fold = np.empty(len(batch.obs), dtype=np.int64)
     fold[:n] = division.fold(group)
@@ -233,28 +214,31 @@ def _table(batch: LogBatch, last: Bools, division: Division, state: Floats) -> R
         obs, fold = np.concatenate([obs, obs[places]]), np.concatenate([fold, fold[other]])
         probs = None if probs is None else np.concatenate([probs, probs[places]])
     return RowTable(
-        obs=obs, row_next=row_next, reward=batch.reward, discount=batch.discount,
-        gamma=along[0], discounted=along[1], returned=along[2], step=step, first=batch.first,
+        obs=obs, row_next=row_next, reward=batch.reward, discount=batch.discount, gamma=gamma,
+        discounted=discounted, returned=returned, step=step.astype(np.int64), first=first,
         last=last, unit=unit, group=group, fold=fold, episode=batch.episode, number=batch.rows,
         rho=rho, behavior_prob=mu, target_prob=batch.target_prob, action=batch.action, probs=probs,
     )  # fmt: skip
 
 
-@compiled
-def follow(
-    first: Bools, discount: Floats, reward: Floats, state: Floats, along: Floats, step: Longs
-) -> None:
-    """Gamma, product of discounts and return of every row, and its step.
+def recursion(decay: Floats, added: Floats, carry: Floats) -> Floats:
+    """y_i = decay_i y_{i-1} + added_i along the rows i, for one or for several of each [k, n].
 
-    `state` holds the discount of the last row, the product behind it, its return and step + 1.
+    `carry` [k] is y of the row before, and becomes that of the last one. One `decay` may serve all.
+
+    >>> recursion(np.array([0.0, 0.5]), np.array([1.0, 1.0]), np.zeros(1)).tolist()
+    [1.0, 1.5]
     """
-    before, product, returned, steps = state[0], state[1], state[2], int(state[3])
-    for i in range(len(first)):
-        if first[i]:
-            before, product, returned, steps = 0.0, 1.0, 0.0, 0
-        returned += product * reward[i]
-        along[0, i], along[1, i], along[2, i], step[i] = before, product, returned, steps
-        before = discount[i]
-        product *= discount[i]
-        steps += 1
-    state[0], state[1], state[2], state[3] = before, product, returned, steps
+    out = np.empty(added.shape)
+    _recursion(np.atleast_2d(decay), np.atleast_2d(added), carry, np.atleast_2d(out))
+    return out
+
+
+@compiled
+def _recursion(decay: Floats, added: Floats, carry: Floats, out: Floats) -> None:
+    for k in range(len(added)):
+        by, y = decay[k if len(decay) > 1 else 0], carry[k]
+        for i in range(added.shape[1]):
+            y = min(max(by[i] * y + added[k, i], -LARGEST), LARGEST)
+            out[k, i] = y
+        carry[k] = y

@@ -8,25 +8,17 @@ A `RowSums` names the weights that features are multiplied with, and adds up wha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats, Ints, Longs
-from steadytd.base.jit import compiled
-from steadytd.evaluation.rows import FOLDS, RowTable
-from steadytd.evaluation.sums import LARGEST, TD, System, emphasis
+from steadytd.base.arrays import Bools, Floats, Longs
+from steadytd.evaluation.rows import FOLDS, RowTable, recursion
+from steadytd.evaluation.sums import TD, Pair, System
 
-PRODUCT_BYTES = 32e6  # of products of features and weights that are made at once
-
-
-class Pair(NamedTuple):
-    """The solution of M w = b and that of M' beta = phi0."""
-
-    w: Floats
-    beta: Floats
+TOGETHER = 16  # programs whose weights are multiplied with the features at once
 
 
 @dataclass(frozen=True)
@@ -43,25 +35,21 @@ class Units:
 
 
 class Steps(NamedTuple):
-    """The columns of a table that the compiled loops read."""
+    """The unit of every row of a table, and whether it is a start, whose value is asked for."""
 
-    first: Bools
-    last: Bools
-    reward: Floats
-    discount: Floats
-    gamma: Floats
-    row_next: Ints
     unit: Longs
-    every: bool
+    start: Bools
+    units: int
 
     @staticmethod
     def of(rows: RowTable, units: Units) -> Steps:
         """Those of a table."""
-        unit = units.of(rows.unit)
-        return Steps(
-            rows.first, rows.last, rows.reward, rows.discount, rows.gamma, rows.row_next, unit,
-            units.every,
-        )  # fmt: skip
+        start = np.ones(len(rows), dtype=bool) if units.every else rows.first
+        return Steps(units.of(rows.unit), start, units.number)
+
+    def sums(self, values: Floats) -> Floats:
+        """The sums of values [n] by unit."""
+        return np.asarray(np.bincount(self.unit, values, minlength=self.units), dtype=np.float64)
 
 
 class RowSums(ABC):
@@ -87,67 +75,48 @@ class RowSums(ABC):
 def add_rows(rows: RowTable, programs: Sequence[RowSums], units: Units) -> None:
     """Let programs add up the rows of a table: one product of features and weights for many."""
     steps = Steps.of(rows, units)
-    for some in _together(programs, len(rows.obs)):
+    for lo in range(0, len(programs), TOGETHER):
+        some = programs[lo : lo + TOGETHER]
+        W = np.concatenate([_by_fold(one.weights) for one in some], axis=1)
+        ends = np.cumsum([one.weights.shape[1] for one in some])[:-1]
         with np.errstate(all="ignore"):
-            _add(some, rows, steps)
+            found = _products(rows, W)
+            for one, products in zip(some, np.split(found, ends), strict=True):
+                one.add(rows, steps, products)
 
 
-def _together(programs: Sequence[RowSums], observations: int) -> Iterable[Sequence[RowSums]]:
-    """Programs whose products fit into memory at once."""
-    lo, size = 0, 0.0
-    for i, one in enumerate(programs):
-        size += 8.0 * one.weights.shape[1] * observations
-        if size > PRODUCT_BYTES and i > lo:
-            yield programs[lo:i]
-            lo, size = i, 8.0 * one.weights.shape[1] * observations
-    if lo < len(programs):
-        yield programs[lo:]
+def _by_fold(weights: Floats) -> Floats:
+    return np.broadcast_to(weights, (FOLDS, *weights.shape[1:]))
 
 
-def _add(programs: Sequence[RowSums], rows: RowTable, steps: Steps) -> None:
-    by_fold = [one for one in programs if len(one.weights) == FOLDS]
-    alike = [one for one in programs if len(one.weights) == 1]
-    for some, folds in ((by_fold, FOLDS), (alike, 1)):
-        if not some:
-            continue
-        W = np.concatenate([one.weights for one in some], axis=1)
-        found = _products(rows, W, folds)
-        at = 0
-        for one in some:
-            k = one.weights.shape[1]
-            one.add(rows, steps, found[at : at + k])
-            at += k
-
-
-def _products(rows: RowTable, W: Floats, folds: int) -> Floats:
+def _products(rows: RowTable, W: Floats) -> Floats:
     """x.W of every observation, with the weights of its fold [k, observations]."""
-    X = rows.X
-    if not W.shape[1]:
-        return np.empty((0, X.shape[0]))
-    if folds == 1:
-        return _times(X, W[0])
-    out = np.empty((W.shape[1], X.shape[0]))
-    for f in range(folds):
+    out = np.empty((W.shape[1], rows.X.shape[0]))
+    for f in range(FOLDS):
         mine = np.flatnonzero(rows.fold == f)
-        if len(mine) == X.shape[0]:
-            return _times(X, W[f])
-        if len(mine):
-            out[:, mine] = _times(X[mine], W[f])
+        out[:, mine] = (rows.X[mine] @ W[f].T).T
     return out
 
 
-def _times(X: Any, W: Floats) -> Floats:
-    """W X' [k, observations]."""
-    if isinstance(X, np.ndarray):
-        return np.asarray(W @ X.T)
-    return np.ascontiguousarray((X @ W.T).T)
+def _ratios(rows: RowTable, target: int | None) -> Floats:
+    """The ratios of a target; None is the behaviour policy."""
+    return np.ones(len(rows)) if target is None else np.asarray(rows.rho[target])
+
+
+def drl_weights(
+    rows: RowTable, steps: Steps, rho: Floats, omega: Floats, lams: Floats, carry: Floats
+) -> Floats:
+    """U rho of every row for every lam [lams, n]; `carry` [lams] holds that of the row before.
+
+    U_t = (1 - lam) omega(s_t) + lam (gamma_t rho_{t-1} U_{t-1} + 1 at a start).
+    """
+    by = lams[:, None]
+    U = (1.0 - by) * omega[: len(rows)] + by * steps.start
+    return recursion(by * (rho * rows.gamma), rho * U, carry)
 
 
 class CurveSums(RowSums):
-    """DRL(lam) of one target for every lam, with the weights of the other folds.
-
-    A target of None is the behaviour policy: ratios of 1.
-    """
+    """DRL(lam) of one target for every lam, with the weights of the other folds."""
 
     def __init__(
         self,
@@ -157,73 +126,32 @@ class CurveSums(RowSums):
         units: Units,
         value: ActionValue | None = None,
     ) -> None:
-        self.target, self.lams, L = target, lams, len(lams)
-        self.value = value
-        own = [[*([] if value else [p.w]), p.beta] for p in pairs]
-        more = [[]] * len(pairs) if value is None else [list(theta) for theta in value.theta]
-        self.weights = np.array([one + two for one, two in zip(own, more, strict=True)])
-        self._lams, self._carry = np.array(lams), np.zeros(L)
-        self.sum_scores, self.sum_weights = np.zeros((2, L, units.number))
-        self.sum_cut, self.sum_at_cuts, self.sum_largest = np.zeros((3, L))
+        self.target, self.value = target, value
+        own = [[pair.beta] if value else [pair.w, pair.beta] for pair in pairs]
+        self.weights = np.array(own) if value is None else np.hstack([own, value.theta])
+        self._lams, self._carry = np.array(lams), np.zeros(len(lams))
+        self.sum_scores, self.sum_weights = np.zeros((2, len(lams), units.number))
+        self.sum_cut, self.sum_at_cuts, self.sum_largest = np.zeros((3, len(lams)))
 
     def add(self, rows: RowTable, steps: Steps, products: Floats) -> None:
         """Add the rows of a table."""
-        n = len(rows)
-        rho = np.ones(n) if self.target is None else rows.rho[self.target]
+        rho = _ratios(rows, self.target)
         if self.value is None:
             V, omega = products
-            here, ahead = V[:n], V[rows.row_next]
+            here, ahead = V[: len(rows)], V[rows.row_next]
             delta = rows.reward + rows.discount * ahead - here
         else:
             omega = products[0]
             here, ahead, delta = self.value.errors(rows, products[1:])
-        sums = DrlSums(
-            self.sum_scores, self.sum_weights, self.sum_cut, self.sum_at_cuts, self.sum_largest
-        )
-        numbers = DrlRows(rho, here, ahead, delta, omega[:n])
-        drl(steps, numbers, self._lams, self._carry, sums)
-
-
-class DrlRows(NamedTuple):
-    """Of every row: rho, V(s), V(s'), the temporal difference, and omega(s)."""
-
-    rho: Floats
-    value: Floats
-    ahead: Floats
-    delta: Floats
-    omega: Floats
-
-
-class DrlSums(NamedTuple):
-    """What `drl` adds to: by lam and unit, and by lam."""
-
-    scores: Floats
-    weights: Floats
-    cut: Floats
-    at_cuts: Floats
-    largest: Floats
-
-
-@compiled
-def drl(steps: Steps, rows: DrlRows, lams: Floats, carry: Floats, sums: DrlSums) -> None:
-    """Follow U of every lam; `carry` [lams] holds U rho of the row before."""
-    for i in range(len(steps.first)):
-        u, begins, ends = steps.unit[i], steps.first[i], steps.discount[i]
-        rho, delta, omega = rows.rho[i], rows.delta[i], rows.omega[i]
-        cut = steps.last[i] and ends > 0.0
-        start = steps.every or begins
-        for m in range(len(lams)):
-            lam = lams[m]
-            before = 0.0 if begins else steps.gamma[i] * carry[m]
-            U = (1.0 - lam) * omega + lam * (before + (1.0 if start else 0.0))
-            weight = min(max(U * rho, -LARGEST), LARGEST)
-            carry[m] = weight
-            sums.scores[m, u] += weight * delta + (rows.value[i] if start else 0.0)
-            sums.weights[m, u] += weight * (1.0 - ends)
-            sums.largest[m] = max(sums.largest[m], abs(weight))
-            if cut:
-                sums.cut[m] += abs(weight) * ends
-                sums.at_cuts[m] += weight * ends * rows.ahead[i]
+        weight = drl_weights(rows, steps, rho, omega, self._lams, self._carry)
+        start = np.where(steps.start, here, 0.0)
+        for m, own in enumerate(weight):
+            self.sum_scores[m] += steps.sums(own * delta + start)
+            self.sum_weights[m] += steps.sums(own * (1.0 - rows.discount))
+        self.sum_largest = np.maximum(self.sum_largest, np.abs(weight).max(axis=1))
+        left = weight[:, rows.cut] * rows.discount[rows.cut]
+        self.sum_cut += np.abs(left).sum(axis=1)
+        self.sum_at_cuts += left @ ahead[rows.cut]
 
 
 class Gradient(RowSums):
@@ -236,46 +164,26 @@ class Gradient(RowSums):
     def __init__(
         self, target: int | None, pair: Pair, lam: float, place: int | None = None
     ) -> None:
-        self.target, self.lam, self.place = target, lam, place
+        self.target, self.place = target, place
         self.weights = pair.beta[None, None]
-        self._carry = np.zeros(1)
+        self._lams, self._carry = np.array([lam]), np.zeros(1)
         self.sum_gradient = np.zeros((1, 1))  # [1 or actions, d], once a table has told how many
 
     def add(self, rows: RowTable, steps: Steps, products: Floats) -> None:
         """Add the rows of a table."""
-        n = len(rows)
-        rho = np.ones(n) if self.target is None else rows.rho[self.target]
-        weight = np.empty(n)
-        row_weights(steps, rho, products[0][:n], self.lam, self._carry, weight)
-        if self.place is None:
-            by_obs = np.zeros((1, len(rows.obs)))
-            by_obs[0, :n] = weight
-            np.add.at(by_obs[0], rows.row_next, -weight * rows.discount)
-        else:
-            assert rows.probs is not None and rows.action is not None
+        n, rho = len(rows), _ratios(rows, self.target)
+        [weight] = drl_weights(rows, steps, rho, products[0], self._lams, self._carry)
+        taken, probs = np.zeros(n, dtype=np.int64), np.ones((1, len(rows.obs)))
+        if self.place is not None:
+            assert rows.probs is not None
             weight = np.where(known(rows, self.place), weight, 0.0)
-            probs = np.nan_to_num(rows.probs[:, self.place]).T
-            by_obs = np.zeros((len(probs), len(rows.obs)))
-            by_obs[np.asarray(rows.action, dtype=np.int64), np.arange(n)] = weight
-            ahead = -weight * rows.discount * probs[:, rows.row_next]
-            for own, more in zip(by_obs, ahead, strict=True):
-                np.add.at(own, rows.row_next, more)
+            taken, probs = actions(rows), np.nan_to_num(rows.probs[:, self.place]).T
+        by_obs = np.zeros(probs.shape)
+        by_obs[taken, np.arange(n)] = weight
+        ahead = -weight * rows.discount * probs[:, rows.row_next]
+        for own, more in zip(by_obs, ahead, strict=True):
+            np.add.at(own, rows.row_next, more)
         self.sum_gradient = self.sum_gradient + (rows.X.T @ by_obs.T).T
-
-
-@compiled
-def row_weights(
-    steps: Steps, rho: Floats, omega: Floats, lam: float, carry: Floats, out: Floats
-) -> None:
-    """U rho of every row; `carry` [1] holds that of the row before."""
-    before = carry[0]
-    for i in range(len(rho)):
-        begins = steps.first[i]
-        start = 1.0 if steps.every or begins else 0.0
-        U = (1.0 - lam) * omega[i] + lam * ((0.0 if begins else steps.gamma[i] * before) + start)
-        before = min(max(U * rho[i], -LARGEST), LARGEST)
-        out[i] = before
-    carry[0] = before
 
 
 class SolvedSums(RowSums):
@@ -294,42 +202,14 @@ class SolvedSums(RowSums):
 
     def add(self, rows: RowTable, steps: Steps, products: Floats) -> None:
         """Add the rows of a table."""
-        n, s = len(rows), self.system
-        rho = np.ones(n) if self.target is None else rows.rho[self.target]
-        weight = rho
-        if s.emphatic:
-            weight = np.empty(n)
-            beta = -1.0 if s.beta is None else s.beta
-            emphasis(rho, rows.gamma, s.lam, beta, self._follow, weight)
-        sums = _Solved(self.sum_errors, self.sum_masses, self.sum_squares, self.sum_start)
-        solved(steps, rho, weight, products, s.lam, self._carry, sums)
-
-
-class _Solved(NamedTuple):
-    errors: Floats
-    masses: Floats
-    squares: Floats
-    start: Floats
-
-
-@compiled
-def solved(
-    steps: Steps, rho: Floats, weight: Floats, products: Floats, lam: float, carry: Floats,
-    sums: _Solved,
-) -> None:  # fmt: skip
-    """Follow beta.z; `carry` [1] holds that of the row before."""
-    y = carry[0]
-    for i in range(len(rho)):
-        u, ends = steps.unit[i], steps.discount[i]
-        V, omega = products[0, i], products[1, i]
-        y = rho[i] * steps.gamma[i] * lam * y + weight[i] * omega
-        y = min(max(y, -LARGEST), LARGEST)
-        sums.errors[u] += y * (steps.reward[i] + ends * products[0, steps.row_next[i]] - V)
-        sums.masses[u] += y * (1.0 - ends)
-        sums.squares[u] += V * omega
-        if steps.every or steps.first[i]:
-            sums.start[u] += V
-    carry[0] = y
+        n, rho = len(rows), _ratios(rows, self.target)
+        V, ahead, omega = products[0, :n], products[0, rows.row_next], products[1, :n]
+        weight = self.system.weights(rho, rows.gamma, self._follow)
+        y = recursion(rho * rows.gamma * self.system.lam, weight * omega, self._carry)
+        self.sum_errors += steps.sums(y * (rows.reward + rows.discount * ahead - V))
+        self.sum_masses += steps.sums(y * (1.0 - rows.discount))
+        self.sum_squares += steps.sums(V * omega)
+        self.sum_start += steps.sums(np.where(steps.start, V, 0.0))
 
 
 class SampledReturns(RowSums):
@@ -339,57 +219,24 @@ class SampledReturns(RowSums):
     """
 
     def __init__(self, target: int, mean: Floats, inverse: Floats, units: Units, d: int) -> None:
-        self.target, self.inverse, self.expected = target, inverse, mean * inverse
-        self.tail = np.append(np.cumsum(self.expected[::-1])[::-1], 0.0)
+        self.target, self.inverse, self.expected = target, inverse, np.append(mean * inverse, 0.0)
+        self.tail = np.cumsum(self.expected[::-1])[::-1]
         self.weights = np.empty((1, 0, d))
         self._carry = np.ones(1)
         self.sum_pdis, self.sum_snpdis, self.sum_rows, self.sum_starts = np.zeros((4, units.number))
 
     def add(self, rows: RowTable, steps: Steps, products: Floats) -> None:
         """Add the rows of a table."""
-        sums = _Returns(self.sum_pdis, self.sum_snpdis, self.sum_rows, self.sum_starts)
-        by_step = _ByStep(self.inverse, self.expected, self.tail)
-        along = rows.discounted, rows.step
-        sampled(steps, rows.rho[self.target], along, by_step, self._carry, sums)
-
-
-class _Returns(NamedTuple):
-    pdis: Floats
-    snpdis: Floats
-    rows: Floats
-    starts: Floats
-
-
-class _ByStep(NamedTuple):
-    inverse: Floats
-    expected: Floats
-    tail: Floats
-
-
-@compiled
-def sampled(
-    steps: Steps, rho: Floats, along: tuple[Floats, Longs], by_step: _ByStep, carry: Floats,
-    sums: _Returns,
-) -> None:  # fmt: skip
-    """Follow the product of ratios; `carry` [1] holds that of the row before."""
-    discounted, step = along
-    H, product = len(by_step.inverse), carry[0]
-    for i in range(len(rho)):
-        u, t = steps.unit[i], step[i]
-        if steps.first[i]:
-            product = 1.0
-        product = min(product * rho[i], LARGEST)
-        earned = discounted[i] * product * steps.reward[i]
-        sums.pdis[u] += earned
-        sums.snpdis[u] += earned * by_step.inverse[min(t, H - 1)]
-        if t < H:
-            sums.snpdis[u] -= product * by_step.expected[t]
-        if steps.last[i] and t + 1 < H:
-            sums.snpdis[u] -= product * by_step.tail[t + 1]
-        sums.rows[u] += 1.0
-        if steps.every or steps.first[i]:
-            sums.starts[u] += 1.0
-    carry[0] = product
+        rho, H = rows.rho[self.target], len(self.inverse)
+        product = recursion(np.where(rows.first, 0.0, rho), rho * rows.first, self._carry)
+        earned = rows.discounted * product * rows.reward
+        expected = self.expected[np.minimum(rows.step, H)]
+        expected += np.where(rows.last, self.tail[np.minimum(rows.step + 1, H)], 0.0)
+        change = earned * self.inverse[np.minimum(rows.step, H - 1)] - product * expected
+        self.sum_pdis += steps.sums(earned)
+        self.sum_snpdis += steps.sums(change)
+        self.sum_rows += steps.sums(np.ones(len(rows)))
+        self.sum_starts += steps.sums(steps.start.astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -404,13 +251,18 @@ class ActionValue:
 
         The error is 0 where the probabilities at s' are not known.
         """
-        assert rows.probs is not None and rows.action is not None
+        assert rows.probs is not None
         n = len(rows)
         V = np.einsum("am,ma->m", q, np.nan_to_num(rows.probs[:, self.place]))
         ahead = V[rows.row_next]
-        own = q[np.asarray(rows.action, dtype=np.int64), np.arange(n)]
+        own = q[actions(rows), np.arange(n)]
         delta = rows.reward + rows.discount * ahead - own
         return V[:n], ahead, np.where(known(rows, self.place), delta, 0.0)
+
+
+def actions(rows: RowTable) -> Longs:
+    """The logged actions as numbers from 0 on."""
+    return np.asarray(rows.action, dtype=np.int64)
 
 
 def known(rows: RowTable, place: int) -> Bools:
@@ -429,11 +281,8 @@ class ActionSums(RowSums):
 
     def add(self, rows: RowTable, steps: Steps, products: Floats) -> None:
         """Add the rows of a table."""
-        n, A = len(rows), self.value.theta.shape[1]
+        A = self.value.theta.shape[1]
         V, _, delta = self.value.errors(rows, products[:A])
-        assert rows.action is not None
-        y = products[A + np.asarray(rows.action, dtype=np.int64), np.arange(n)]
-        size = len(self.sum_errors)
-        self.sum_errors += np.bincount(steps.unit, y * delta, minlength=size)
-        begins = np.ones(n, bool) if steps.every else rows.first
-        self.sum_start += np.bincount(steps.unit, np.where(begins, V, 0.0), minlength=size)
+        y = products[A + actions(rows), np.arange(len(rows))]
+        self.sum_errors += steps.sums(y * delta)
+        self.sum_start += steps.sums(np.where(steps.start, V, 0.0))

@@ -11,27 +11,23 @@ import numpy as np
 
 from steadytd.evaluation.curve import Curve
 from steadytd.evaluation.equations import LSTD, Equations
-from steadytd.evaluation.estimators.action_values import DrlQ
-from steadytd.evaluation.estimators.base import Estimator
-from steadytd.evaluation.estimators.drl import Drl
-from steadytd.evaluation.estimators.solved import Solved
+from steadytd.evaluation.estimators import Drl, DrlQ, Estimator, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import correlation
-from steadytd.evaluation.passes import FirstPass, Plan, sums_of
+from steadytd.evaluation.passes import FirstPass, Plan
 from steadytd.evaluation.rows import FOLDS, GROUPS
 from steadytd.evaluation.scores import (
     ActionSums,
     ActionValue,
     CurveSums,
     Gradient,
-    Pair,
     RowSums,
     SampledReturns,
     SolvedSums,
     Units,
     add_rows,
 )
-from steadytd.evaluation.sums import TD
+from steadytd.evaluation.sums import TD, Pair
 from steadytd.features import FeatureMap
 
 MOST_UNITS = 20_000  # more episodes are joined, neighbours together
@@ -113,8 +109,8 @@ def second_curves(log: Evidence, features: FeatureMap) -> dict[int, Curve]:
     if table is None:
         return {}
     own, other = table.with_features(plan.features), table.with_features(features)
-    sums, counts = sums_of([other], plan.new_sums(features, (TD,)))
-    second = Equations(sums, counts, plan.where, plan.division)
+    second = Equations(plan.new_sums(features, (TD,)), plan.where, plan.division)
+    second.sums.add(other)
     found = {}
     for t, curve in log.curves.items():
         values = []

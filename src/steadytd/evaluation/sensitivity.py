@@ -51,7 +51,7 @@ PER_FEATURE = 10  # rows of the sample for each feature, at least
 ROUNDS = 30  # solutions of the robust equations for one Lambda, at most
 FIRST = 0.05  # the first log Lambda that is tried
 ALIKE = 1e-9  # relative difference of values up to which it is rounding
-CLOSE, LEAST = 0.005, 5e-4  # tolerance of log Lambda, relative and absolute
+CLOSE = 1e-4  # tolerance of log Lambda, relative and absolute
 
 Extreme = Callable[[float, bool], float]  # of Lambda: the largest value if True, else the least
 
@@ -231,40 +231,31 @@ def _solve(rows: EpisodeRows, xi: Floats) -> Floats | None:
 def turning_point(extreme: Extreme, difference: float) -> float:
     """The Lambda up to which a difference from the behaviour's value keeps its sign.
 
-    Infinite if it does up to `MOST`; NaN if the values are not known. The root is found from below
-    by regula falsi (Illinois), which needs few solutions and stops where one does not settle.
+    Infinite if it does up to `MOST`; NaN if the values are not known. Where the equations do not
+    settle between two tried Lambda, it is the lower one: the decision does not turn earlier.
     """
+    from scipy.optimize import brentq
+
     largest = difference < 0.0
     unchanged = extreme(1.0, largest)
     if not np.isfinite(unchanged):
-        return float("nan")
+        return math.nan
 
     def remaining(log: float) -> float:
-        change = extreme(float(np.exp(log)), largest) - unchanged
+        change = extreme(math.exp(log), largest) - unchanged
         return abs(difference) + (-change if largest else change)
 
-    most = float(np.log(MOST))
-    low, high, at_low = 0.0, FIRST, abs(difference)
+    low, high, most = 0.0, FIRST, math.log(MOST)
     while (at_high := remaining(high)) > 0.0:
         if high == most:
-            return float("inf")
-        low, high, at_low = high, min(4.0 * high, most), at_high
-    if np.isnan(at_high):
-        return float(np.exp(low)) if low else at_high
-    last = 0
-    while high - low > CLOSE * high + LEAST:
-        share = at_low / (at_low - at_high) if at_low > at_high else 0.5
-        middle = low + float(np.clip(share, 0.05, 0.95)) * (high - low)
-        at_middle = remaining(middle)
-        if np.isnan(at_middle):
-            break
-        # the end that stays a second time is given half of its value
-        if at_middle > 0.0:
-            low, at_low, at_high = middle, at_middle, at_high / (2.0 if last == 1 else 1.0)
-        else:
-            high, at_high, at_low = middle, at_middle, at_low / (2.0 if last == -1 else 1.0)
-        last = 1 if at_middle > 0.0 else -1
-    return float(np.exp(low))
+            return math.inf
+        low, high = high, min(4.0 * high, most)
+    if math.isnan(at_high):
+        return math.exp(low) if low else at_high
+    try:
+        return math.exp(brentq(remaining, low, high, xtol=CLOSE, rtol=CLOSE))
+    except ValueError:  # not a number
+        return math.exp(low)
 
 
 def sensitivity(
@@ -275,7 +266,7 @@ def sensitivity(
     behavior, Lambda = value - difference, float("nan")
     if extreme is None or not np.isfinite(difference):
         extreme = None
-        text = "How wrong the ratios may be is not known: too few sampled rows, or no value."
+        text = "The tolerable error of the ratios is not known: too few sampled rows, or no value."
     else:
         Lambda = turning_point(extreme, value - behavior)
         text = _text(target, value, behavior, decided, Lambda, sharp)
@@ -286,16 +277,16 @@ def _text(
     target: str, value: float, behavior: float, decided: bool, Lambda: float, sharp: bool
 ) -> str:
     if _alike(value, behavior):
-        return "Target and logged policy have the same value: there is no decision to turn."
+        return "Target and logged policy have the same value: there is no decision to reverse."
     decision = (
         f"{target} {'is' if decided else 'looks'} {'better' if value > behavior else 'worse'}"
     )
     if np.isnan(Lambda):
-        return f"{decision}; how wrong the ratios may be is not known."
+        return f"{decision}; the tolerable error of the ratios is not known."
     if np.isinf(Lambda):
         return f"{decision}, even if every ratio is wrong by a factor of {MOST:.0f}."
     if sharp:
-        return f"{decision} unless single ratios are wrong by a factor of {Lambda:.3g} or more."
+        return f"{decision} unless individual ratios are wrong by a factor of {Lambda:.3g} or more."
     return (
         f"{decision} while no ratio is wrong by more than a factor of {Lambda:.3g}, as far as the "
         "features can tell."

@@ -17,7 +17,7 @@ from steadytd.base.parallel import single_threaded
 from steadytd.evaluation.equations import Equations
 from steadytd.evaluation.intervals import NONE, Interval, resampled, student
 from steadytd.evaluation.rows import GROUPS
-from steadytd.evaluation.sums import DenseSums, SparseSums
+from steadytd.evaluation.sums import full
 from steadytd.mdp.scales import ROUNDING, Rates, rates_of, slowest
 from steadytd.theory.thresholds import Pencil
 
@@ -77,8 +77,7 @@ def span(e: Equations) -> Floats:
     """
     if e.rank == e.features:
         return np.eye(e.rank)
-    G = e.sums.gram(np.ones(GROUPS))
-    G = G.toarray() if hasattr(G, "toarray") else G
+    G = full(e.sums.gram(np.ones(GROUPS)))
     scale = np.sqrt(np.diag(G)) + (np.diag(G) == 0.0)
     Q = np.asarray(np.linalg.qr(G[:, e.kept] / scale[e.kept])[0])
     try:
@@ -110,7 +109,7 @@ class OneHotPencil(Pencil):
         """The pencil of all groups; None where features are not one-hot."""
         from scipy.sparse import diags_array, eye_array
 
-        if not (isinstance(e.sums, SparseSums) and e.sums.diagonal):
+        if not e.sums.diagonal:
             return None
         use, column, rows = np.ones(GROUPS), e.sums.column(target), float(e.rows.sum())
         Q: Any = eye_array(e.features, format="csc")[:, e.kept]
@@ -188,12 +187,13 @@ def _threshold(e: Equations, target: int, p: Pencil, seed: int) -> tuple[Interva
     n, groups = len(e.groups), e.groups
     if n < 2:
         return NONE, None
-    if not isinstance(e.sums, DenseSums) or e.rank > RESAMPLED_RANK:
+    if e.sums.sparse or e.rank > RESAMPLED_RANK:
         return first_order(e, target, p), None
     drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES)
     per_row = drawn / (drawn @ e.rows[groups])[:, None]
-    A = np.tensordot(per_row, e.sums.A[groups, e.sums.column(target)], axes=1)
-    G = np.tensordot(per_row, e.sums.G[groups], axes=1)
+    both = (e.sums.A[e.sums.column(target)], e.sums.G)
+    shape = GROUPS, e.features, e.features
+    A, G = (np.tensordot(per_row, M.reshape(shape)[groups], axes=1) for M in both)
     A, G = p.Q.T @ A @ p.Q, p.Q.T @ G @ p.Q
     found = thresholds(A, G)
     return resampled(p.eta_pd, found, n), float(np.mean(stable(A, found)))

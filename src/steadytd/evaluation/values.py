@@ -19,11 +19,7 @@ from steadytd.evaluation.action_equations import Support
 from steadytd.evaluation.closed_form import mean_matrix
 from steadytd.evaluation.curve import Curve
 from steadytd.evaluation.equations import LSTD, Equations, Form, HeldOut
-from steadytd.evaluation.estimators.action_values import Fqe
-from steadytd.evaluation.estimators.base import Estimator
-from steadytd.evaluation.estimators.drl import Drl
-from steadytd.evaluation.estimators.importance_sampling import Pdis, Snpdis
-from steadytd.evaluation.estimators.solved import Solved
+from steadytd.evaluation.estimators import Drl, Estimator, Fqe, Pdis, Snpdis, Solved
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.follow.pilot import with_numbers

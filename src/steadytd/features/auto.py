@@ -70,18 +70,18 @@ def automatic(seen: Observed) -> Choice:
     >>> automatic(Observed(distinct=12, numbers=1, rows=5000)).spec
     'onehot'
     >>> automatic(Observed(distinct=5000, numbers=4, rows=5000)).reason
-    'poly:2, since observations of 4 numbers have 15 products of at most two'
+    'poly:2, because 4 numbers have only 15 products of degree at most 2'
     """
     if seen.states:
         what = count(seen.distinct, "distinct observation")
-        return Choice("onehot", f"onehot, since there are {what} in {count(seen.rows, 'row')}")
+        return Choice("onehot", f"onehot, because {count(seen.rows, 'row')} hold only {what}")
     if seen.poly_features <= MOST_POLY:
-        size = f"{count(seen.numbers, 'number')} have {seen.poly_features} products of at most two"
-        return Choice("poly:2", f"poly:2, since observations of {size}")
+        size = f"{count(seen.numbers, 'number')} have only {seen.poly_features} products"
+        return Choice("poly:2", f"poly:2, because {size} of degree at most 2")
     spec = f"rbf:{seen.centres}"
-    size = f"{count(seen.numbers, 'number')} have too many products"
+    size = f"{count(seen.numbers, 'number')} have too many products of degree 2"
     rows = count(seen.rows, "row")
-    return Choice(spec, f"{spec}, since observations of {size}; the centres are as {rows} allow")
+    return Choice(spec, f"{spec}, because {size}; {rows} allow this number of centres")
 
 
 def second_map(first: FeatureMap, seen: Observed) -> str:

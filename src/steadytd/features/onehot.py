@@ -39,7 +39,7 @@ class OneHot(ArrayMap):
     def _size(self, state: State) -> int:
         size = len(state["known"])
         if size > MOST:
-            remedy = "onehot is for finitely many states; for others use rbf:N or tiles:NxM"
+            remedy = "onehot is for a finite set of states; otherwise use rbf:N or tiles:NxM"
             raise too_many(self.spec, size, MOST, remedy)
         return size
 

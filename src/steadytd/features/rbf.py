@@ -49,7 +49,7 @@ class Rbf(ArrayMap):
     def _learn(self, sample: NDArray[Any]) -> State:
         (count,) = self.numbers
         if count >= MOST:
-            raise too_many(self.spec, count + 1, MOST, f"use fewer than {MOST:,d} bumps")
+            raise too_many(self.spec, count + 1, MOST, f"use fewer than {MOST:,d} centres")
         scaled = standard(sample)
         every = len(sample) // ENOUGH + 1
         z = (sample[::every, scaled["columns"]] - scaled["mean"]) / scaled["scale"]

@@ -62,7 +62,7 @@ class Transformer(FeatureMap):
         }
         again = transformer_from(arrays)
         if not np.array_equal(again(self.probe), self(self.probe)):
-            raise _cannot_save(self.spec, "rebuilt from its arrays it gives other features")
+            raise _cannot_save(self.spec, "the copy made of its arrays gives other features")
         return arrays
 
     def _apply(self, obs: NDArray[Any], out: Floats) -> None:
@@ -70,7 +70,7 @@ class Transformer(FeatureMap):
         if found.shape != out.shape:
             raise InputError(
                 f"{self.spec} gave {out.shape[1]} features at first and {found.shape[1]} now; it "
-                "must give every observation as many."
+                "must give every observation the same number."
             )
         out[:] = found
 

@@ -37,7 +37,9 @@ def _plugged() -> dict[str, Law]:
         if not isinstance(loaded, Law):
             raise ValueError(f"it must be a law, made by @st.law, got {type(loaded).__name__}")
         if loaded.name != name:
-            raise ValueError(f"the law is called '{loaded.name}'; call the entry point so")
+            raise ValueError(
+                f"the law is called '{loaded.name}'; give the entry point the same name"
+            )
         return loaded
 
     return {n: x for n, x in plugins("steadytd.laws", built_in(), check).items()

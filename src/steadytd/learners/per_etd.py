@@ -54,8 +54,8 @@ def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     if b > 1 and math.gcd(b, around := chain_period(chain, int(m.d.argmax()))) > 1:
         raise InputError(
             f"per_etd has no closed form with b = {b} where the behaviour policy's chain has "
-            f"period {around}: what is learned depends on the first state. Use a b that shares no "
-            "factor with that."
+            f"period {around}: the result depends on the first state. Use a b that is coprime to "
+            "the period."
         )
     return m.emphatic(followed(m, b - 1) / b, lam=0.0)
 

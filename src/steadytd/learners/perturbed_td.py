@@ -31,7 +31,7 @@ Example::
 Reference: Diddigi, Kamanchi & Bhatnagar, "A convergent off-policy temporal difference algorithm",
 Algorithm 1 (lines 3 to 5).
 
-Differs from the paper: 1. traces are ours (the paper leaves them open); the plain combination, a
+Differs from the paper: traces are ours (the paper leaves them open); the plain combination, a
 trace with γ λ and the penalty inside δ, is not offered because it can diverge for every
 large η.
 

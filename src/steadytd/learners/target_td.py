@@ -5,7 +5,7 @@ weights, so that a step does not chase its own tail. A copy that follows slowly 
 the mean where all eigenvalues of G⁻¹ A have a positive real part, as on baird. Rare hard copies
 need more: that fitted iteration converges, so that each of them is less than 1 away from 1. Where
 det A < 0 (on the row space), as on three_state, no slow copy is stable without a ridge, whatever
-its ratio, nor a hard one whose steps from copy to copy contract.
+its ratio, nor a hard one whose steps between copies contract.
 
 Update with `copy=slow` (the default; β = ratio α)::
 
@@ -49,7 +49,7 @@ from steadytd.mdp.moments import Expectation, Moments
 PARAMS = {
     "ridge": replace(RIDGE, default=0.0, cure=False),
     "ratio": replace(RATIO, doc="step size of the copy / alpha", default=0.1),
-    "t": Param("steps from copy to copy", default=10.0, low=1.0, high=1e9, whole=True),
+    "t": Param("steps between copies", default=10.0, low=1.0, high=1e9, whole=True),
     "v0": Param("the copy starts at v0 w0", default=1.0),
 }
 

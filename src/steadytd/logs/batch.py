@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Bools, Floats, Ints, Longs
 from steadytd.logs import values
 from steadytd.logs.order import Cursor, advance
-from steadytd.logs.policies import PolicySource, action_indices
+from steadytd.logs.policies import PolicySource
 from steadytd.logs.schema import LogSchema
 from steadytd.logs.sources.source import Chunk
 from steadytd.logs.values import Matrix, Numbers
@@ -58,6 +59,12 @@ class LogBatch:
     def __len__(self) -> int:
         return len(self.reward)
 
+    @property
+    def row(self) -> int:
+        """The former name of the first of `rows`."""
+        warnings.warn("LogBatch.row is now rows[0]", DeprecationWarning, stacklevel=2)
+        return int(self.rows[0])
+
 
 def decode(
     chunk: Chunk,
@@ -65,65 +72,52 @@ def decode(
     schema: LogSchema,
     fields: frozenset[str],
     cursor: Cursor,
-    row: int,
-) -> tuple[LogBatch | None, Cursor, int]:
+) -> tuple[LogBatch, Cursor, int]:
     """The transitions of a chunk, checked; the cursor after it; how many rows were left out.
 
-    `following` is the chunk after it, `row` the number of its first row in the log.
+    `following` is the chunk after it.
     """
     c = schema.columns
-    ids, t = values.whole_numbers(chunk, c.episode_id), values.whole_numbers(chunk, c.t)
-    terminated = values.flags(chunk, c.terminated)
+    ids, t = (values.whole_numbers(chunk, c[name]) for name in ("episode_id", "t"))
+    terminated = values.flags(chunk, c["terminated"])
     ended = terminated
-    if c.truncated is not None:
-        ended = terminated | values.flags(chunk, c.truncated)
+    if "truncated" in c:
+        ended = terminated | values.flags(chunk, c["truncated"])
     cursor, first, episode = advance(cursor, ids, t, ended, chunk, c)
     obs = _observations(chunk, schema)
-    reward = values.numbers(chunk, c.reward)
-    values.require_rewards(reward, c.reward, chunk)
-    discount = _discounts(chunk, schema, terminated)
-    action = None
-    if c.action is not None and schema.reads_action(fields):
-        action = values.actions(chunk, c.action)
+    reward = values.rewards(chunk, c["reward"])
+    given = values.discounts(chunk, c["discount"]) if "discount" in c else schema.discount
+    discount = np.where(terminated, 0.0, np.float64(given))
+    column = schema.action_column(fields)
+    action = None if column is None else values.actions(chunk, str(column))
     if following is not None:
-        following = following.first()
-        if values.whole_numbers(following, c.episode_id)[0] != ids[-1]:
+        following = following.slice(0, 1)
+        if values.whole_numbers(following, c["episode_id"])[0] != ids[-1]:
             following = None
     ahead = _next_observations(chunk, following, schema, obs, first, discount)
     targets, behavior, probs = _probabilities(chunk, following, schema, fields, ahead, action)
     batch = LogBatch(
         obs=_writable(ahead.table),
         row_next=ahead.row_next,
-        reward=_writable(reward, np.float64),
+        reward=reward,
         discount=discount,
-        behavior_prob=None if behavior is None else _writable(behavior, np.float64),
-        target_prob=np.array(list(targets.values()), dtype=np.float64).reshape(-1, len(ids)),
+        behavior_prob=behavior,
+        target_prob=np.array(list(targets.values())).reshape(-1, len(ids)),
         episode=episode,
         first=first,
         action=None if action is None else _writable(action),
-        rows=row + np.arange(len(ids)),
+        rows=chunk.log_row + np.arange(len(ids)),
         probs=probs,
     )
     left_out = int(np.count_nonzero(ahead.unknown))
-    if left_out == len(batch):
-        return None, cursor, left_out
     return _without(batch, ahead.unknown) if left_out else batch, cursor, left_out
 
 
 def _observations(chunk: Chunk, schema: LogSchema) -> Matrix:
-    names = schema.columns.obs
-    obs = values.matrix(chunk, names, schema.width)
-    values.require_finite(obs, names[0], chunk)
+    column = schema.columns["obs"]
+    obs = values.matrix(chunk, column.parts, schema.width)
+    values.require_finite(chunk, column, obs)
     return obs.astype(schema.dtype, copy=False)
-
-
-def _discounts(chunk: Chunk, schema: LogSchema, terminated: Bools) -> Floats:
-    name = schema.columns.discount
-    if name is None:
-        return np.where(terminated, 0.0, np.float64(schema.discount or 0.0))
-    discount = values.floats(chunk, name)
-    values.require_discounts(discount, name, chunk)
-    return np.where(terminated, 0.0, discount)
 
 
 class _Next(NamedTuple):
@@ -152,8 +146,7 @@ def _next_observations(
     A row of which neither is known, and whose discount is above 0, cannot be learned from. An own
     `next_obs` that equals the observation after it needs no place in the table.
     """
-    n, names = len(obs), schema.columns.next_obs
-    table = obs
+    n, column, table = len(obs), schema.columns.get("next_obs"), obs
     if following is not None:
         table = np.concatenate([obs, _observations(following, schema)])
     goes_on = np.append(~first[1:], following is not None)
@@ -161,10 +154,12 @@ def _next_observations(
     row_next = np.arange(n, dtype=np.int32) + (goes_on & ~stops)
     unknown = ~stops & ~goes_on
     own = np.empty(0, dtype=np.int64)
-    given, is_given = values.optional_matrix(chunk, names, schema.width)
+    given = None
+    if column is not None:
+        given, is_given = values.optional_matrix(chunk, column.parts, schema.width)
     if given is not None:
         leads = is_given & ~stops
-        values.require_finite(given, names[0], chunk, leads)
+        values.require_finite(chunk, column, given, leads)
         given = given.astype(schema.dtype, copy=False)
         m = len(table) - 1
         leads[:m] &= ~(goes_on[:m] & (given[:m] == table[1:]).all(axis=1))
@@ -178,29 +173,30 @@ def _next_observations(
 def _probabilities(
     chunk: Chunk, following: Chunk | None, schema: LogSchema, fields: frozenset[str], ahead: _Next,
     action: Numbers | None,
-) -> tuple[dict[str, Numbers], Numbers | None, Floats | None]:  # fmt: skip
+) -> tuple[dict[str, Floats], Floats | None, Floats | None]:  # fmt: skip
     """Of the logged actions under each target and the behaviour policy, and of all actions."""
     most = float(np.finfo(np.float64).max) if schema.densities else 1.0
     obs = ahead.table[: chunk.batch.num_rows]
-    targets: dict[str, Numbers] = {}
-    behavior: Numbers | None = None
+    targets: dict[str, Floats] = {}
+    behavior: Floats | None = None
     whole, taken = [], None
     for policy in schema.policies:
-        logged, everything = schema.wants(policy, fields)
+        logged, everything = policy.needs(fields)
         entries = None
-        if policy.uses_whole(logged, everything):
-            assert action is not None and schema.columns.action is not None
+        if everything:
+            assert action is not None
             if taken is None:
-                taken = action_indices(action, schema.columns.action, chunk, schema.n_actions)
+                column = schema.columns["action"]
+                taken = values.action_indices(chunk, column, action, schema.n_actions)
             whole.append(_whole(policy, chunk, following, schema, ahead))
             entries = np.take_along_axis(whole[-1][: len(obs)], taken[:, None], axis=1)[:, 0]
         if logged:
             name = policy.logged_name
             found = policy.logged_at(chunk, obs, action, entries, most)
             if policy.target is None:
-                behavior = values.behavior_probabilities(found, name, chunk, targets, most)
+                behavior = values.behavior_probabilities(chunk, name, found, most, targets)
             else:
-                targets[policy.target] = values.target_probabilities(found, name, chunk, most)
+                targets[policy.target] = values.target_probabilities(chunk, name, found, most)
     every = np.stack(whole, axis=1) if whole and "probs" in fields else None
     return targets, behavior, every
 
@@ -241,6 +237,6 @@ def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
     )
 
 
-def _writable(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+def _writable(array: NDArray[Any]) -> NDArray[Any]:
     """The array, copied if it is a view of Arrow's read-only memory, or not contiguous."""
-    return np.require(array, dtype, requirements=["C", "W"])
+    return np.require(array, requirements=["C", "W"])

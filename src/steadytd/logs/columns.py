@@ -1,148 +1,118 @@
-"""Which column of a log means what: names, aliases and the user's column map."""
+"""Which column of a log means what: the table of the schema, and how its names are found in a file.
+
+A name of the schema is found under itself, under the name that the column map gives it, or, where
+it has several numbers, in the numbered columns `name_0`, `name_1`, ...
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Literal
 
 from steadytd.base.errors import InputError, unknown
-
-TARGET = "target_prob_"
-WHOLE, NEXT_WHOLE = "target_probs_", "next_target_probs_"  # one number per action
-BEHAVIOR_WHOLE = "behavior_probs"
-BEHAVIOR = ("behavior_prob", "pscore", "action_prob")
-BEHAVIOR_LOG = ("behavior_logp", "action_logp")
-PLAIN = ("episode_id", "t", "action", "reward", "terminated", "truncated", "discount")
-MAPPABLE = (*PLAIN, "obs", "next_obs", *BEHAVIOR, *BEHAVIOR_LOG, BEHAVIOR_WHOLE)
-BY_TARGET = (TARGET, WHOLE, NEXT_WHOLE)
+from steadytd.logs.values import is_list
 
 ColumnMap = Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True)
-class PolicyColumns:
-    """The columns with a policy's probabilities: one of lists, or one per action, where whole."""
+class Meaning:
+    """What a column of the schema holds."""
 
-    logged: str | None = None  # of the logged action
-    is_log: bool = False  # `logged` holds logarithms
-    whole: tuple[str, ...] = ()  # of all actions
-    next_whole: tuple[str, ...] = ()  # of all actions, in the state after the row
+    kind: Literal["whole number", "flag", "number", "vector", "action"]
+    required: bool = False
+    nullable: bool = False  # no row needs a value
 
-    def names(self) -> list[str]:
-        """All of them."""
-        return [*([] if self.logged is None else [self.logged]), *self.whole, *self.next_whole]
+
+TARGET, WHOLE, NEXT_WHOLE = "target_prob_", "target_probs_", "next_target_probs_"
+BEHAVIOR, BEHAVIOR_LOG = (
+    ("behavior_prob", "pscore", "action_prob"),
+    ("behavior_logp", "action_logp"),
+)
+BEHAVIOR_WHOLE = "behavior_probs"
+SCHEMA = {
+    "episode_id": Meaning("whole number", required=True),
+    "t": Meaning("whole number", required=True),
+    "obs": Meaning("vector", required=True),
+    "reward": Meaning("number", required=True),
+    "terminated": Meaning("flag", required=True),
+    "truncated": Meaning("flag"),
+    "action": Meaning("action"),
+    "next_obs": Meaning("vector", nullable=True),
+    "discount": Meaning("number"),
+    BEHAVIOR_WHOLE: Meaning("vector", nullable=True),
+    **dict.fromkeys((*BEHAVIOR, *BEHAVIOR_LOG), Meaning("number")),
+}
+BY_TARGET = {  # the name begins with this, and ends with that of a target
+    TARGET: Meaning("number"),
+    WHOLE: Meaning("vector"),
+    NEXT_WHOLE: Meaning("vector", nullable=True),
+}
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The names, in the file, of the columns that a log is read from; None where there is none."""
+class Column:
+    """A column of the schema as a log has it; as text, its name in the file."""
 
-    episode_id: str
-    t: str
-    obs: tuple[str, ...]
-    reward: str
-    terminated: str
-    truncated: str | None = None
-    action: str | None = None
-    next_obs: tuple[str, ...] = ()
-    discount: str | None = None
-    behavior: PolicyColumns = PolicyColumns()
-    targets: dict[str, PolicyColumns] = field(default_factory=dict)
+    name: str  # in the schema
+    parts: tuple[str, ...]  # in the file: one, or one for each of several numbers
+    meaning: Meaning
 
-    def names(self) -> list[str]:
-        """Every column that is read, once."""
-        policies = [name for policy in self.policies() for name in policy.names()]
-        action = [] if self.action is None else [self.action]
-        return list(dict.fromkeys([*self.always_read(), *policies, *action]))
+    def __str__(self) -> str:
+        return self.parts[0]
 
-    def always_read(self) -> list[str]:
-        """All columns but the action and those of policies, which are read where needed."""
-        single = (*self.whole_numbers(), self.reward, *self.flags(), self.discount)
-        return [name for name in (*single, *self.obs, *self.next_obs) if name is not None]
 
-    def whole_numbers(self) -> tuple[str, str]:
-        """The columns of whole numbers."""
-        return self.episode_id, self.t
+Columns = dict[str, Column]  # by their names in the schema
 
-    def flags(self) -> list[str]:
-        """The columns of true and false."""
-        return [name for name in (self.terminated, self.truncated) if name is not None]
 
-    def numbers(self) -> list[str]:
-        """The columns with one number per row."""
-        logged = (policy.logged for policy in self.policies())
-        return [name for name in (self.reward, self.discount, *logged) if name is not None]
+def file_names(columns: Columns) -> list[str]:
+    """The names, in the file, of all columns."""
+    return list(dict.fromkeys(part for column in columns.values() for part in column.parts))
 
-    def wide(self) -> list[tuple[str, ...]]:
-        """The columns with several numbers per row, those that belong together in one tuple."""
-        whole = [names for one in self.policies() for names in (one.whole, one.next_whole)]
-        return [names for names in (self.obs, self.next_obs, *whole) if names]
 
-    def may_be_null(self) -> list[tuple[str, ...]]:
-        """Those of `wide` that need not be given in every row."""
-        after = [policy.next_whole for policy in self.policies()]
-        return [self.next_obs, self.behavior.whole, *after]
-
-    def policies(self) -> list[PolicyColumns]:
-        """Those of the targets, then those of the behaviour policy."""
-        return [*self.targets.values(), self.behavior]
+def meaning_of(name: str) -> Meaning | None:
+    """What a name of the schema means, if it is one."""
+    prefix = next((prefix for prefix in BY_TARGET if name.startswith(prefix)), "")
+    return SCHEMA.get(name) or BY_TARGET.get(prefix)
 
 
 def several(name: str) -> bool:
     """Whether the schema's name may stand for several columns, one per number."""
-    return name in ("obs", "next_obs", BEHAVIOR_WHOLE) or name.startswith((WHOLE, NEXT_WHOLE))
+    meaning = meaning_of(name)
+    return meaning is not None and meaning.kind == "vector"
 
 
-def resolve(
-    file: str,
-    present: Sequence[str],
-    column_map: ColumnMap | None,
-    targets: Sequence[str] | None,
-    lists: Collection[str] = (),
+def find_columns(
+    file: str, schema: Any, column_map: ColumnMap | None, targets: Sequence[str] | None
 ) -> Columns:
-    """Find the log's columns among those present in `file`; `targets=None` takes every target.
-
-    `lists` are the columns that hold lists: a number at the end of their names is part of the name.
-    """
+    """The log's columns in the Arrow schema of a file; `targets=None` takes every target."""
     if column_map is not None and not isinstance(column_map, Mapping):
         raise InputError(
             f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {column_map!r}."
         )
-    finder = _Finder(file, present, dict(column_map or {}), set(lists))
-    found = Columns(
-        episode_id=finder.need("episode_id"),
-        t=finder.need("t"),
-        obs=finder.wide("obs") or (finder.need("obs"),),
-        reward=finder.need("reward"),
-        terminated=finder.need("terminated"),
-        truncated=finder.maybe("truncated"),
-        action=finder.maybe("action"),
-        next_obs=finder.wide("next_obs"),
-        discount=finder.maybe("discount"),
-        behavior=finder.behavior(),
-        targets=finder.targets(targets),
-    )
-    finder.refuse_misspelled(found)
-    return found
+    finder = _Finder(file, schema, dict(column_map or {}))
+    plain = [finder.find(name) for name in SCHEMA if name not in (*BEHAVIOR, *BEHAVIOR_LOG)]
+    found = [*plain, finder.behavior(), *finder.targets(targets)]
+    columns = {column.name: column for column in found if column is not None}
+    finder.refuse_misspelled(columns)
+    return columns
 
 
 class _Finder:
     """Looks up the schema's names in one file, through the column map."""
 
-    def __init__(
-        self, file: str, names: Sequence[str], column_map: dict[str, str | Sequence[str]],
-        lists: Collection[str],
-    ) -> None:  # fmt: skip
-        self.file, self.map, self.lists = file, column_map, lists
-        self.present = Counter(names)  # in the file's order
+    def __init__(self, file: str, schema: Any, column_map: dict[str, str | Sequence[str]]) -> None:
+        self.file, self.schema, self.map = file, schema, column_map
+        self.present = Counter(schema.names)  # in the file's order
         for key, value in column_map.items():
-            if key not in MAPPABLE and not str(key).startswith(BY_TARGET):
+            if meaning_of(str(key)) is None:
                 by_target = [prefix + "<name>" for prefix in BY_TARGET]
-                raise unknown("name in the column map", key, (*MAPPABLE, *by_target))
+                raise unknown("name in the column map", key, (*SCHEMA, *by_target))
             many = (value,) if isinstance(value, str) or not isinstance(value, Sequence) else value
             if not all(isinstance(name, str) for name in many):
                 raise InputError(
@@ -164,73 +134,51 @@ class _Finder:
             f"say so in the column map: columns={{'{name}': 'its name'}}, or --map {name}=its_name."
         )
 
-    def maybe(self, name: str) -> str | None:
+    def find(self, name: str) -> Column | None:
+        """The column, or None where an optional one is missing."""
+        meaning = meaning_of(name)
+        assert meaning is not None
         mapped = self.map.get(name, name)
-        column = mapped if isinstance(mapped, str) else next(iter(mapped), "")
-        return column if column in self.present else None
-
-    def need(self, name: str) -> str:
-        column = self.maybe(name)
-        if column is None:
+        if not isinstance(mapped, str):
+            parts = tuple(name for name in mapped if name)
+        elif mapped in self.present:
+            parts = (mapped,)
+        else:
+            parts = self._numbered(mapped) if meaning.kind == "vector" else ()
+        if not parts and meaning.required:
             raise self.missing(name)
-        return column
+        return Column(name, parts, meaning) if parts else None
 
     @cached_property
     def stems(self) -> set[str]:
-        """The names of numbered columns without their numbers: many targets ask for theirs."""
+        """The names of numbered columns without their numbers, found once for many targets."""
         return {re.sub(r"_\d+$", "", name) for name in self.present}
 
-    def wide(self, name: str) -> tuple[str, ...]:
-        """One column of lists (or numbers), or the numbered columns name_0, name_1, ..., if any."""
-        mapped = self.map.get(name, name)
-        if not isinstance(mapped, str):
-            return tuple(mapped)
-        if mapped in self.present:
-            return (mapped,)
-        if not mapped or mapped not in self.stems:
+    def _numbered(self, stem: str) -> tuple[str, ...]:
+        """The columns stem_0, stem_1, ..., if there are any."""
+        if not stem or stem not in self.stems:
             return ()
-        pattern = re.compile(re.escape(mapped) + r"_(\d+)")
+        pattern = re.compile(re.escape(stem) + r"_(\d+)")
         numbered = {int(m[1]): m[0] for m in map(pattern.fullmatch, self.present) if m}
         lacking = [i for i in range(max(numbered) + 1) if i not in numbered]
         if lacking:
             raise InputError(
-                f"{self.file}: column '{mapped}_{lacking[0]}' is missing, though there is "
+                f"{self.file}: column '{stem}_{lacking[0]}' is missing, though there is "
                 f"'{numbered[max(numbered)]}'; number the columns 0, 1, 2, ... without gaps."
             )
         return tuple(numbered[i] for i in range(len(numbered)))
 
-    def refuse_misspelled(self, found: Columns) -> None:
-        """A column that is nearly an optional one would silently not be used."""
-        optional: dict[str, object] = {
-            "truncated": found.truncated, "action": found.action, "discount": found.discount,
-            "next_obs": found.next_obs, BEHAVIOR[0]: found.behavior.logged,
-            BEHAVIOR_LOG[0]: found.behavior.logged, BEHAVIOR_WHOLE: found.behavior.whole,
-        }  # fmt: skip
-        names, known = list(optional), {*found.names(), *MAPPABLE}
-        whole = {name: target for name, target in found.targets.items() if target.whole}
-        nearly = {f"next_{TARGET}{name}": NEXT_WHOLE + name for name in whole}
-        optional |= {NEXT_WHOLE + name: target.next_whole for name, target in whole.items()}
-        for column in (one for one in self.present if one not in known):
-            close = difflib.get_close_matches(column, names, n=1, cutoff=0.88)
-            name = nearly.get(column) or next(iter(close), "")
-            if name and not optional[name] and name not in self.map:
-                raise InputError(
-                    f"{self.file}: there is a column '{column}' but none named '{name}'; did you "
-                    f"mean it? If so rename it or map it: columns={{'{name}': '{column}'}}, or "
-                    f"--map {name}={column}; if not, map '{name}' to '' (nothing)."
-                )
+    def behavior(self) -> Column | None:
+        """The behaviour policy's column; one from the column map goes before any alias."""
+        aliases = sorted((*BEHAVIOR, *BEHAVIOR_LOG), key=lambda alias: alias not in self.map)
+        found = (self.find(name) for name in aliases)
+        column = next((column for column in found if column is not None), None)
+        if column is None:
+            return None
+        first = BEHAVIOR_LOG[0] if column.name in BEHAVIOR_LOG else BEHAVIOR[0]
+        return Column(first, column.parts, column.meaning)
 
-    def behavior(self) -> PolicyColumns:
-        """The behaviour policy's columns; one from the column map goes before any alias."""
-        whole = self.wide(BEHAVIOR_WHOLE)
-        aliases = (*BEHAVIOR, *BEHAVIOR_LOG)
-        for name in sorted(aliases, key=lambda alias: alias not in self.map):
-            column = self.maybe(name)
-            if column is not None:
-                return PolicyColumns(column, name in BEHAVIOR_LOG, whole)
-        return PolicyColumns(whole=whole)
-
-    def targets(self, wanted: Sequence[str] | None) -> dict[str, PolicyColumns]:
+    def targets(self, wanted: Sequence[str] | None) -> list[Column | None]:
         """The columns of each target: of the logged action, of all actions, or both."""
         known = self._known_targets()
         if wanted is None and not known:
@@ -249,28 +197,52 @@ class _Finder:
                 f"{self.file}: a target needs a name, got a column '{TARGET}' or '{WHOLE}' "
                 f"without one; call it '{TARGET}new', for instance."
             )
-        return {name: self._target(name) for name in chosen}
-
-    def _target(self, name: str) -> PolicyColumns:
-        logged, whole = self.maybe(TARGET + name), self.wide(WHOLE + name)
-        next_whole = self.wide(NEXT_WHOLE + name)
-        if logged is None and not whole:
-            raise self.missing(TARGET + name)
-        if next_whole and not whole:
-            raise InputError(
-                f"{self.file}: there is '{NEXT_WHOLE}{name}' but no '{WHOLE}{name}'; give the "
-                "probabilities of all actions in both."
-            )
-        return PolicyColumns(logged, whole=whole, next_whole=next_whole)
+        found: list[Column | None] = []
+        for name in chosen:
+            logged, whole, after = (self.find(prefix + name) for prefix in BY_TARGET)
+            if logged is None and whole is None:
+                raise self.missing(TARGET + name)
+            if after is not None and whole is None:
+                raise InputError(
+                    f"{self.file}: there is '{NEXT_WHOLE}{name}' but no '{WHOLE}{name}'; give the "
+                    "probabilities of all actions in both."
+                )
+            found += [logged, whole, after]
+        return found
 
     def _known_targets(self) -> list[str]:
-        """The targets of all columns and of the column map, in their order."""
+        """The targets of all columns and of the column map, in their order.
+
+        A number at the end of a column of lists is part of the target's name.
+        """
         found = {}
         for key in (*self.present, *self.map):
             if key.startswith(TARGET):
                 found[key.removeprefix(TARGET)] = True
             elif key.startswith(WHOLE):
                 name = key.removeprefix(WHOLE)
-                numbered = key in self.present and key not in self.lists
+                numbered = key in self.present and not is_list(self.schema.field(key).type)
                 found[re.sub(r"_\d+$", "", name) if numbered else name] = True
         return list(found)
+
+    def refuse_misspelled(self, columns: Columns) -> None:
+        """A column that is nearly an optional one would silently not be used."""
+        logged = {BEHAVIOR[0], BEHAVIOR_LOG[0]}
+        optional = {*(name for name, m in SCHEMA.items() if not m.required)}
+        optional -= {*BEHAVIOR[1:], *BEHAVIOR_LOG[1:]}
+        given = {*columns, *self.map, *(logged if logged & columns.keys() else ())}
+        nearly = {
+            f"next_{TARGET}{name.removeprefix(WHOLE)}": f"next_{name}"
+            for name in columns
+            if name.startswith(WHOLE)
+        }
+        known = {*file_names(columns), *SCHEMA}
+        for column in (one for one in self.present if one not in known):
+            close = difflib.get_close_matches(column, sorted(optional), n=1, cutoff=0.88)
+            name = nearly.get(column) or next(iter(close), "")
+            if name and name not in given:
+                raise InputError(
+                    f"{self.file}: column '{column}' looks like '{name}', which is missing. If it "
+                    f"is, rename it or map it: columns={{'{name}': '{column}'}}, or --map "
+                    f"{name}={column}. If not, map '{name}' to '' (nothing)."
+                )

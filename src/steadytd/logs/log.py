@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import warnings
 from collections import deque
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from steadytd.base.errors import InputError, unknown, visible
-from steadytd.base.numbers import whole
+from steadytd.base.numbers import count, whole
+from steadytd.base.random import OBSERVATIONS, Reservoir
+from steadytd.logs import values
 from steadytd.logs.batch import LogBatch, decode
 from steadytd.logs.columns import ColumnMap
-from steadytd.logs.order import Cursor
-from steadytd.logs.parts import cuts
+from steadytd.logs.order import Cursor, cuts
 from steadytd.logs.policies import Policy
-from steadytd.logs.sample import sample
 from steadytd.logs.schema import LogSchema, understand
-from steadytd.logs.sources.choose import open_source
+from steadytd.logs.sources import open_source
 from steadytd.logs.sources.source import Chunk, LogSource
 
 OPTIONAL = frozenset({"action", "behavior_prob", "target_prob", "probs"})
-AHEAD = 2  # chunks, and batches, that are made before they are asked for
+AHEAD = 2  # batches that are made before they are needed
+SPREAD = 32  # row groups from which a sample is drawn
+FULL = 262_144  # a log of at most this many rows is read whole for a sample
+SAMPLE_BATCH = 65_536
 
 T = TypeVar("T")
 
@@ -59,13 +63,19 @@ class Log:
         rows = "rows not counted" if self.rows is None else f"{self.rows:,} rows"
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         targets = ", ".join(self.targets) or "none"
-        size = f"{rows}, {self.n_obs} numbers"
+        size = f"{rows}, observations of {count(self.n_obs, 'number')}"
         return visible(f"<log {self.files[0]}{more}: {size}, targets: {targets}>")
 
     @property
     def targets(self) -> list[str]:
         """Names of the target policies, in the order of `LogBatch.target_prob`."""
         return [policy.target for policy in self.schema.targets if policy.target is not None]
+
+    @property
+    def meaning(self) -> Any:
+        """The former name of `schema`."""
+        warnings.warn("Log.meaning is now called Log.schema", DeprecationWarning, stacklevel=2)
+        return self.schema
 
     @property
     def n_obs(self) -> int:
@@ -104,10 +114,7 @@ class Log:
         `columns` names the optional fields to fill among `action`, `behavior_prob`, `target_prob`
         and `probs` (default: all); columns of the others are not read.
         """
-        fields = self._fields(columns)
-        chunks = self._chunks(fields)
-        chunks = self._hashed(chunks) if self.hashing else chunks
-        yield from ahead(self._decoded(ahead(chunks), fields))
+        yield from ahead(self._decoded(self._fields(columns)))
 
     def _chunks(self, fields: frozenset[str]) -> Iterator[Chunk]:
         names = self.schema.names(fields)
@@ -122,22 +129,20 @@ class Log:
             yield chunk
         self.contents = found.hexdigest()
 
-    def _decoded(
-        self, chunks: Generator[Chunk, None, None], fields: frozenset[str]
-    ) -> Generator[LogBatch, None, None]:
-        """The batches of the chunks that were read."""
-        cursor, row, left_out = self.start, self.begin, 0
-        with closing(chunks):  # whatever happens, the thread that reads them ends here
-            filled = (chunk for chunk in chunks if chunk.batch.num_rows)
-            for chunk, following in pairwise(chain(filled, [None])):
-                assert chunk is not None
-                batch, cursor, skipped = decode(chunk, following, self.schema, fields, cursor, row)
-                row += chunk.batch.num_rows
-                left_out += skipped
-                if batch is not None:
-                    yield batch
+    def _decoded(self, fields: frozenset[str]) -> Generator[LogBatch, None, None]:
+        chunks = self._chunks(fields)
+        cursor, rows, left_out = self.start, 0, 0
+        for chunk, following in pairwise(
+            chain(self._hashed(chunks) if self.hashing else chunks, [None])
+        ):
+            assert chunk is not None
+            batch, cursor, skipped = decode(chunk, following, self.schema, fields, cursor)
+            rows += chunk.batch.num_rows
+            left_out += skipped
+            if len(batch):
+                yield batch
         self.left_out = left_out
-        if self.begin == 0 and self.end is None and left_out == row:
+        if self.begin == 0 and self.end is None and left_out == rows:
             raise InputError(
                 f"{self.files[0]}: no row can be learned from: no episode has two rows, a "
                 "next_obs or a termination; log whole episodes, or add the column next_obs."
@@ -153,8 +158,34 @@ class Log:
         return fields if self.schema.numeric_actions else fields - {"action"}
 
     def sample(self, n: int, seed: int = 0) -> NDArray[Any]:
-        """At most `n` observations, spread over the log."""
-        return sample(self.source, self.schema, self.begin, self.end, n, seed)
+        """At most `n` observations in the log's order, without replacement.
+
+        A small log, or one of few row groups, is read whole and every row has the same chance. Of a
+        large one the beginnings of up to 32 row groups are read, evenly spread over the log.
+        """
+        if n < 1:
+            raise InputError(f"a sample needs at least one row, got {n}.")
+        found, column = Reservoir(n, seed, OBSERVATIONS), self.schema.columns["obs"]
+        for begin, end in self._sampled_rows(n):
+            for chunk in self.source.read(column.parts, begin, end, SAMPLE_BATCH):
+                obs = values.matrix(chunk, column.parts, self.n_obs)
+                values.require_finite(chunk, column, obs)
+                found.add(obs)
+        return found.rows()[0]
+
+    def _sampled_rows(self, n: int) -> list[tuple[int, int | None]]:
+        """The stretches of rows from which a sample is drawn."""
+        rows = self.rows
+        if rows is None or rows <= max(FULL, 2 * n):
+            return [(self.begin, self.end)]
+        edges = np.cumsum([0, *self.source.units()]).clip(self.begin, self.begin + rows)
+        inside = [(int(low), int(high)) for low, high in pairwise(edges) if low < high]
+        if len(inside) < SPREAD // 4:
+            return [(self.begin, self.end)]
+        places = np.unique(np.linspace(0, len(inside) - 1, SPREAD).round().astype(int))
+        share = -(-4 * n // len(places))
+        chosen = [inside[place] for place in places]
+        return [(low, min(high, low + share)) for low, high in chosen]
 
     def parts(self, k: int) -> list[Log]:
         """At most `k` logs that together are this one, each beginning and ending with an episode.
@@ -171,7 +202,7 @@ class Log:
 
     def where(self, row: int) -> str:
         """File and row in the file of a row of the log, for messages."""
-        for chunk in self.source.read([self.schema.columns.episode_id], row, row + 1, 1):
+        for chunk in self.source.read(self.schema.columns["episode_id"].parts, row, row + 1, 1):
             return f"{chunk.file}, row {chunk.row}"
         raise InputError(f"the log has no row {row}.")
 
@@ -206,7 +237,7 @@ def open_log(
     """
     rows = whole("batch_rows", batch_rows, 1)
     opened, schema = understand(open_source(source), discount, targets, columns, behavior)
-    own, notes = schema.columns.discount, []
+    own, notes = schema.columns.get("discount"), []
     if discount is not None and own is not None:
         notes.append(f"the log's column '{own}' is used; the discount {discount:g} is not.")
     return Log(opened, schema, rows, tuple(notes))

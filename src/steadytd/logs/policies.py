@@ -18,9 +18,9 @@ from steadytd.base.arrays import Floats, Longs, read_only
 from steadytd.base.errors import InputError, users_own
 from steadytd.base.numbers import count
 from steadytd.logs import values
-from steadytd.logs.columns import BEHAVIOR, BEHAVIOR_WHOLE, TARGET, WHOLE, PolicyColumns
+from steadytd.logs.columns import BEHAVIOR, BEHAVIOR_LOG, BEHAVIOR_WHOLE, TARGET, WHOLE, Column
 from steadytd.logs.sources.source import Chunk
-from steadytd.logs.values import Matrix, Numbers, fault, first_true
+from steadytd.logs.values import Matrix, Numbers
 
 Policy = Callable[..., Any]  # see `docs/logs.md`: of observations alone, or with actions
 
@@ -30,20 +30,23 @@ class PolicySource:
     """A target or the behaviour policy, and where its probabilities come from."""
 
     target: str | None  # its name; None: the behaviour policy
-    columns: PolicyColumns
-    function: Policy | None = None  # goes before the columns
+    logged: Column | None = None  # of the logged action
+    all_actions: Column | None = None
+    next_all_actions: Column | None = None  # in the state after the row
+    function: Policy | None = None  # in place of columns
     takes_action: bool = False  # a function of (obs, action), for the logged action alone
 
     @property
     def label(self) -> str:
-        """How a sentence speaks of it."""
+        """How a sentence names it."""
         return "the behaviour policy" if self.target is None else f"the target '{self.target}'"
 
     @property
     def logged_name(self) -> str:
         """The column with the probability of the logged action, or what it would be called."""
-        if self.function is None:
-            return self.columns.logged or self.columns.whole[0]
+        column = self.logged or self.all_actions
+        if column is not None:
+            return str(column)
         return BEHAVIOR[0] if self.target is None else TARGET + self.target
 
     @property
@@ -54,46 +57,51 @@ class PolicySource:
     @property
     def known(self) -> bool:
         """Whether there are any probabilities."""
-        return self.function is not None or bool(self.columns.logged or self.columns.whole)
+        return bool(self.function or self.logged or self.all_actions)
 
     @property
     def whole(self) -> bool:
         """Whether the probabilities of all actions are known."""
-        return bool(self.columns.whole) if self.function is None else not self.takes_action
+        return self.all_actions is not None or bool(self.function and not self.takes_action)
 
-    def uses_whole(self, logged: bool, everything: bool) -> bool:
-        """Whether the probabilities of all actions are needed, if only for the logged one."""
-        column = self.function is None and self.columns.logged is not None
-        return self.whole and (everything or (logged and not column))
+    def needs(self, fields: frozenset[str]) -> tuple[bool, bool]:
+        """Whether these fields of a batch need the logged action's probability, and all actions'.
 
-    def uses_action(self, logged: bool, everything: bool) -> bool:
-        """Whether the logged actions are needed."""
-        return self.uses_whole(logged, everything) or (logged and self.takes_action)
+        Those of all actions are needed for themselves, or to look up the logged one.
+        """
+        name = "behavior_prob" if self.target is None else "target_prob"
+        logged = self.known and name in fields
+        return logged, self.whole and ("probs" in fields or (logged and self.logged is None))
 
-    def reads(self, logged: bool, everything: bool) -> list[str]:
-        """The columns to read for the logged action's probability, and for everything known."""
-        c = self.columns
-        if self.function is not None:
-            return []
-        found = [c.logged] if logged and c.logged is not None else []
-        found += c.whole if self.uses_whole(logged, everything) else ()
-        return [*found, *(c.next_whole if everything else ())]
+    def needs_action(self, fields: frozenset[str]) -> bool:
+        """Whether these fields of a batch need the logged actions."""
+        logged, everything = self.needs(fields)
+        return everything or (logged and self.takes_action)
+
+    def reads(self, fields: frozenset[str]) -> list[Column]:
+        """The columns to read for these fields of a batch."""
+        logged, everything = self.needs(fields)
+        after = "probs" in fields
+        some = [self.logged] * logged + [self.all_actions] * everything
+        return [column for column in some + [self.next_all_actions] * after if column is not None]
 
     def logged_whole(self, chunk: Chunk, n_actions: int) -> Floats:
         """Probabilities of all actions [n, n_actions] from the columns."""
-        names = self.columns.whole
-        found = values.matrix(chunk, names, n_actions, "probabilities")
-        values.require_distributions(found, names[0], chunk)
+        assert self.all_actions is not None
+        found = values.matrix(chunk, self.all_actions.parts, n_actions, "probabilities")
+        values.require_distributions(chunk, self.all_actions, found)
         return found.astype(np.float64, copy=False)
 
     def logged_next_whole(self, chunk: Chunk, n_actions: int) -> Floats:
         """The same at the next observations; NaN where not given, or not read."""
         found = np.full((chunk.batch.num_rows, n_actions), np.nan)
-        names = [one for one in self.columns.next_whole if one in chunk.batch.schema.names]
-        given, known = values.optional_matrix(chunk, names, n_actions, "probabilities")
+        column = self.next_all_actions
+        if column is None or column.parts[0] not in chunk.batch.schema.names:
+            return found
+        given, known = values.optional_matrix(chunk, column.parts, n_actions, "probabilities")
         if given is not None:
             found[known] = given[known]
-            values.require_distributions(found[known], names[0], chunk, np.flatnonzero(known))
+            values.require_distributions(chunk, column, found[known], np.flatnonzero(known))
         return found
 
     def called_whole(self, chunk: Chunk, obs: Matrix, n_actions: int, led_by: Longs) -> Floats:
@@ -109,28 +117,34 @@ class PolicySource:
                 f"{found.dtype}."
             )
         n = chunk.batch.num_rows
-        values.require_distributions(found[:n], self.whole_name, chunk)
-        values.require_distributions(found[n:], f"next_{self.whole_name}", chunk, led_by)
+        values.require_distributions(chunk, self.whole_name, found[:n])
+        values.require_distributions(chunk, f"next_{self.whole_name}", found[n:], led_by)
         return found.astype(np.float64)
 
     def logged_at(
         self, chunk: Chunk, obs: Matrix, action: Numbers | None, entries: Floats | None,
         most: float,
-    ) -> Numbers:  # fmt: skip
+    ) -> Floats:  # fmt: skip
         """Probabilities of the logged actions, not yet checked.
 
         `entries` are those among the probabilities of all actions, where these were read; `most` is
         the largest that a probability or density may be.
         """
-        name = self.columns.logged
-        if self.function is None and name is not None:
-            found = values.numbers(chunk, name)
-            if self.columns.is_log:
-                found = values.exp_of_logs(found, name, chunk, most)
-            if entries is not None:
-                values.require_entries(found, entries, name, chunk, self.columns.whole[0])
-            return found
-        return self._called(chunk, obs, action) if entries is None else entries
+        column = self.logged
+        if column is None:
+            return self._called(chunk, obs, action) if entries is None else entries
+        found = values.numbers(chunk, column).astype(np.float64)
+        if column.name == BEHAVIOR_LOG[0]:
+            found = values.exp_of_logs(chunk, column, found, most)
+        if entries is not None:
+            index = values.first_false(np.abs(found - entries) <= values.SLACK)
+            if index is not None:
+                raise values.fault(
+                    chunk, column, index, f"must be the logged action's entry in "
+                    f"'{self.all_actions}', {entries[index]:.10g}", found[index],
+                    "correct one of them, or leave one out",
+                )  # fmt: skip
+        return found
 
     def _called(self, chunk: Chunk, obs: Matrix, action: Numbers | None) -> Floats:
         assert action is not None
@@ -146,15 +160,15 @@ class PolicySource:
     def _answer(self, chunk: Chunk, obs: Matrix, *action: Numbers) -> NDArray[Any]:
         """What the user's function returns, as an array. It sees the log, and cannot change it."""
         assert self.function is not None
-        asked = f"{count(len(obs), 'observation')} from row {chunk.row} on (counted from 0)"
-        with users_own(f"{chunk.file}: {self.label}, asked about {asked},"):
+        given = f"{count(len(obs), 'observation')} from row {chunk.row} on (counted from 0)"
+        with users_own(f"{chunk.file}: {self.label}, given {given},"):
             return np.asarray(self.function(*map(read_only, (obs, *action))))
 
     def returned_actions(self, chunk: Chunk, obs: Matrix) -> int:
         """How many actions a function of observations alone knows, tried with one observation.
 
-        0: it is a function of (obs, action), told by its signature or, where the action is
-        optional, by the shape of what it returns.
+        0: it is a function of (obs, action), by its signature or, where the action is optional, by
+        the shape of what it returns.
         """
         assert self.function is not None
         try:
@@ -174,9 +188,9 @@ class PolicySource:
             return 0
         raise InputError(
             f"{self.label} is a function of observations [n, k] alone, so it must return the "
-            f"probabilities of all actions, an array [n, actions], got the shape {found.shape} for "
-            "one observation; a function of (obs, action) may return [n], the logged action's "
-            "probability."
+            "probabilities of all actions [n, actions]; for one observation it returned the shape "
+            f"{found.shape}. A function of (obs, action) may return [n], the probability of the "
+            "logged action."
         )
 
 
@@ -205,19 +219,3 @@ def check_functions(targets: object, behavior: object) -> None:
             "behavior must be a function (obs, action) -> probability, or in evaluate also "
             f'"estimate" or a classifier, got {behavior!r}.'
         )
-
-
-def action_indices(action: Numbers, name: str, chunk: Chunk, n_actions: int) -> Longs:
-    """The logged actions as numbers 0, ..., n_actions - 1 of the entries of a distribution."""
-    if action.ndim > 1:
-        raise fault(
-            chunk, name, 0, "an action must be one number, where policies give the probabilities "
-            "of all actions", action[0].tolist(), "number the actions 0, 1, 2, ...",
-        )  # fmt: skip
-    index = first_true(~((action >= 0) & (action < n_actions) & (action == np.floor(action))))
-    if index is not None:
-        raise fault(
-            chunk, name, index, f"an action must be one of 0, ..., {n_actions - 1}, the entries of "
-            "the policies' probabilities", action[index], "number the actions as the policies do",
-        )  # fmt: skip
-    return action.astype(np.int64)

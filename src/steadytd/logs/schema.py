@@ -1,4 +1,4 @@
-"""What an opened source means: columns found, types checked, policies and discount settled."""
+"""What an opened source means: columns found, types checked, policies and discount decided."""
 
 from __future__ import annotations
 
@@ -8,9 +8,24 @@ from typing import Any
 
 from steadytd.base.errors import InputError
 from steadytd.logs import values
-from steadytd.logs.columns import ColumnMap, Columns, PolicyColumns, resolve
+from steadytd.logs.columns import (
+    BEHAVIOR,
+    BEHAVIOR_LOG,
+    BEHAVIOR_WHOLE,
+    NEXT_WHOLE,
+    SCHEMA,
+    TARGET,
+    WHOLE,
+    Column,
+    ColumnMap,
+    Columns,
+    file_names,
+    find_columns,
+)
 from steadytd.logs.policies import Policy, PolicySource, check_functions
 from steadytd.logs.sources.source import LogSource
+
+POLICY_COLUMNS = (BEHAVIOR[0], BEHAVIOR_LOG[0], BEHAVIOR_WHOLE)
 
 
 @dataclass(frozen=True)
@@ -37,30 +52,26 @@ class LogSchema:
         """The policies that are known as a whole, in the order of `LogBatch.probs`."""
         return [policy for policy in self.policies if policy.whole]
 
-    def wants(self, policy: PolicySource, fields: frozenset[str]) -> tuple[bool, bool]:
-        """Whether these fields of a batch need the logged action's probability, and all known."""
-        logged = "behavior_prob" if policy.target is None else "target_prob"
-        return logged in fields and policy.known, "probs" in fields
-
-    def reads_action(self, fields: frozenset[str]) -> bool:
-        """Whether actions are read: asked for, or to find the probabilities of logged ones."""
-        found = any(policy.uses_action(*self.wants(policy, fields)) for policy in self.policies)
-        return self.columns.action is not None and ("action" in fields or found)
+    def action_column(self, fields: frozenset[str]) -> Column | None:
+        """The column of actions, where these fields of a batch need it."""
+        needed = "action" in fields or any(p.needs_action(fields) for p in self.policies)
+        return self.columns.get("action") if needed else None
 
     def names(self, fields: frozenset[str]) -> list[str]:
         """The columns to read for these optional fields of a batch."""
-        c = self.columns
-        found = [name for p in self.policies for name in p.reads(*self.wants(p, fields))]
-        found += [c.action] if c.action is not None and self.reads_action(fields) else []
-        return list(dict.fromkeys([*c.always_read(), *found]))
+        always = [c for c in self.columns.values() if c.name in SCHEMA]
+        always = [c for c in always if c.name not in ("action", *POLICY_COLUMNS)]
+        found = [*always, *(c for policy in self.policies for c in policy.reads(fields))]
+        action = self.action_column(fields)
+        found += [] if action is None else [action]
+        return list(dict.fromkeys(part for column in found for part in column.parts))
 
     def require_actions(self, file: str, why: str) -> None:
         """Fail if the log has no actions that are numbers."""
         if not self.numeric_actions:
-            name = self.columns.action
-            got = (
-                f"column '{name}' does not hold numbers" if name else "there is no column 'action'"
-            )
+            name = self.columns.get("action")
+            got = f"column '{name}' does not hold numbers"
+            got = "there is no column 'action'" if name is None else got
             raise InputError(
                 f"{file}: {why}, but {got}; number the actions 0, 1, 2, ..., or name another "
                 "column in the column map (action=its_name)."
@@ -74,62 +85,76 @@ def understand(
     column_map: ColumnMap | None,
     behavior: Policy | None,
 ) -> tuple[LogSource, LogSchema]:
-    """The source with its types settled, and what its columns mean."""
+    """The source with its types decided, and what its columns mean."""
     check_functions(targets, behavior)
     functions = targets if isinstance(targets, Mapping) else {}
     names = None if targets is None else [] if functions else list(targets)
     found = [
-        resolve(file, schema.names, column_map, names, _list_columns(schema))
+        find_columns(file, schema, column_map, names)
         for file, schema in zip(source.files, source.schemas, strict=True)
     ]
     columns = found[0]
-    source = source.with_types(columns)
+    source = source.with_types(_types(columns))
     for file, schema, other in zip(source.files, source.schemas, found, strict=True):
         if other != columns:
-            differ = sorted(set(other.names()) ^ set(columns.names()))
+            differ = sorted(set(file_names(other)) ^ set(file_names(columns)))
             raise InputError(
                 f"'{file}' has other columns than '{source.files[0]}' ({', '.join(differ)}); "
                 "all files of a log must have the same columns."
             )
         _check_types(file, schema, columns)
-    width = _size(source, columns.obs)
+    width = _size(source, columns["obs"])
     if width < 1:
         raise InputError(
-            f"{source.files[0]}: column '{columns.obs[0]}', row 0 (counted from 0): an observation "
+            f"{source.files[0]}: column '{columns['obs']}', row 0 (counted from 0): an observation "
             "needs at least one number, got none; log observations as lists of one length."
         )
     _check_sizes(source, columns, width)
     schema = LogSchema(
         columns=columns,
         width=width,
-        dtype=_dtype(source, columns),
+        dtype=_dtype(source, columns["obs"]),
         discount=_discount(source.files[0], discount, columns),
-        targets=tuple(PolicySource(name, found) for name, found in columns.targets.items()),
-        behavior=PolicySource(None, columns.behavior, behavior),
+        targets=_targets(columns, functions),
+        behavior=PolicySource(
+            None,
+            columns.get(BEHAVIOR[0]) or columns.get(BEHAVIOR_LOG[0]),
+            columns.get(BEHAVIOR_WHOLE),
+        ),
         numeric_actions=_all_actions(source, columns, _is_numeric),
         densities=_all_actions(source, columns, _is_continuous),
     )
-    if functions:
-        given = tuple(PolicySource(name, PolicyColumns(), one) for name, one in functions.items())
-        schema = replace(schema, targets=given)
+    if behavior is not None:
+        schema = replace(schema, behavior=PolicySource(None, function=behavior))
     return source, _with_actions(source, schema)
+
+
+def _targets(columns: Columns, functions: Mapping[str, Policy]) -> tuple[PolicySource, ...]:
+    if functions:
+        return tuple(PolicySource(name, function=one) for name, one in functions.items())
+    names = [n.removeprefix(p) for n in columns for p in (TARGET, WHOLE) if n.startswith(p)]
+    get = columns.get
+    return tuple(
+        PolicySource(name, get(TARGET + name), get(WHOLE + name), get(NEXT_WHOLE + name))
+        for name in dict.fromkeys(names)
+    )
 
 
 def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
     """The schema with the number of actions, and with the kinds of functions found out."""
     file, sizes = source.files[0], dict[str, int]()
     for policy in schema.policies:
-        if policy.function is None:
-            sizes[policy.whole_name] = _size(source, policy.columns.whole)
-            sizes[f"next_{policy.whole_name}"] = _size(source, policy.columns.next_whole)
+        sizes[policy.whole_name] = _size(source, policy.all_actions)
+        sizes[f"next_{policy.whole_name}"] = _size(source, policy.next_all_actions)
     sizes = {name: n for name, n in sizes.items() if n}
     if sizes:
         schema.require_actions(file, f"'{next(iter(sizes))}' has the probabilities of all actions")
     policies = list(schema.policies)
     if any(policy.function is not None for policy in policies):
         schema.require_actions(file, "a policy is given as a function")
-        [chunk] = source.read(schema.columns.obs, 0, 1, 1)
-        obs = values.matrix(chunk, schema.columns.obs, schema.width).astype(schema.dtype)
+        names = schema.columns["obs"].parts
+        [chunk] = source.read(names, 0, 1, 1)
+        obs = values.matrix(chunk, names, schema.width).astype(schema.dtype)
         for i, policy in enumerate(policies):
             if policy.function is not None:
                 n = policy.returned_actions(chunk, obs)
@@ -147,10 +172,6 @@ def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
     return replace(schema, targets=tuple(targets), behavior=behavior, n_actions=n_actions)
 
 
-def _list_columns(schema: Any) -> list[str]:
-    return [one.name for one in schema if values.is_list(one.type)]
-
-
 def _discount(file: str, discount: float | None, columns: Columns) -> float | None:
     """The discount of all rows; None where the log has a column of its own, which goes before."""
     if discount is not None:
@@ -158,7 +179,7 @@ def _discount(file: str, discount: float | None, columns: Columns) -> float | No
             raise InputError(f"discount must be a number in [0, 1], got {discount!r}.")
         if not 0.0 <= discount <= 1.0:
             raise InputError(f"discount must lie in [0, 1], got {discount}; try 0.99.")
-    if columns.discount is not None:
+    if "discount" in columns:
         return None
     if discount is None:
         raise InputError(
@@ -168,55 +189,72 @@ def _discount(file: str, discount: float | None, columns: Columns) -> float | No
     return float(discount)
 
 
+def _types(columns: Columns) -> dict[str, Any]:
+    """The Arrow type of each column by what it means, for files that have none."""
+    import pyarrow as pa
+
+    types = {"whole number": pa.int64(), "flag": pa.bool_()}
+    return {
+        part: types.get(column.meaning.kind, pa.float64())
+        for column in columns.values()
+        for part in column.parts
+        if column.meaning.kind != "action"
+    }
+
+
 def _check_types(file: str, schema: Any, columns: Columns) -> None:
     """Columns of numbers hold numbers: known from the schema, before any row is read."""
-    for name in (*columns.whole_numbers(), *columns.flags(), *columns.numbers()):
-        if not values.is_number(schema.field(name).type):
-            raise values.wrong_type(file, name, "numbers", schema.field(name).type)
-    for names in columns.wide():
-        for name in names:
+    for column in columns.values():
+        for name in column.parts if column.meaning.kind != "action" else ():
             kind = schema.field(name).type
-            if str(kind) == "null" and names in columns.may_be_null():
-                continue  # of a frame in which none is given
-            if len(names) > 1 and values.is_list(kind):
-                expected = "numbers, as one of several columns"
+            if column.meaning.nullable and str(kind) == "null":
+                continue  # a frame in which no row has a value
+            if column.meaning.kind != "vector":
+                expected, fine = "numbers", values.is_number(kind)
+            elif len(column.parts) > 1 and values.is_list(kind):
+                expected, fine = "numbers, as one of several columns", False
+            else:
+                expected = "numbers or lists of numbers"
+                fine = values.is_number(values.item_type(kind))
+            if not fine:
                 raise values.wrong_type(file, name, expected, kind)
-            if not values.is_number(values.item_type(kind)):
-                raise values.wrong_type(file, name, "numbers or lists of numbers", kind)
 
 
-def _size(source: LogSource, names: Sequence[str]) -> int:
+def _size(source: LogSource, column: Column | None) -> int:
     """How many numbers a value has: by the schema, or in the first row; 0 where there is none."""
-    if len(names) != 1:
-        return len(names)
-    kind = source.schemas[0].field(names[0]).type
+    if column is None:
+        return 0
+    if len(column.parts) > 1:
+        return len(column.parts)
+    kind = source.schemas[0].field(str(column)).type
     if str(kind) == "null":
         return 0
     size = values.list_size(kind)
     if size is None:
-        [chunk] = source.read(names, 0, 1, 1)
-        size = len(chunk.batch.column(names[0])[0].as_py() or ())
+        [chunk] = source.read(column.parts, 0, 1, 1)
+        size = len(chunk.batch.column(str(column))[0].as_py() or ())
     return size
 
 
 def _check_sizes(source: LogSource, columns: Columns, width: int) -> None:
     """Fixed sizes of lists agree with the first file's; a damaged size could fill the memory."""
+    found = [columns[name] for name in ("obs", "next_obs") if name in columns]
     for file, schema in zip(source.files, source.schemas, strict=True):
-        for name in (columns.obs[0], *columns.next_obs[:1]):
-            kind = schema.field(name).type
+        for column in found:
+            kind = schema.field(str(column)).type
             size = values.list_size(kind) if values.is_list(kind) else width
             if size not in (width, None):
                 raise InputError(
-                    f"{file}: column '{name}' has lists of {size} numbers, but observations have "
+                    f"{file}: column '{column}' has lists of {size} numbers, but observations have "
                     f"{width} in '{source.files[0]}'; all must have one length."
                 )
 
 
-def _dtype(source: LogSource, columns: Columns) -> str:
+def _dtype(source: LogSource, column: Column) -> str:
     """float32 if every file has its observations so (or shorter), else float64."""
     import pyarrow.types as pt
 
-    kinds = [schema.field(name).type for schema in source.schemas for name in columns.obs]
+    kinds = [schema.field(name).type for schema in source.schemas for name in column.parts]
     items = [values.item_type(kind) for kind in kinds]
     short = all(pt.is_float32(item) or pt.is_float16(item) for item in items)
     return "float32" if short else "float64"
@@ -224,8 +262,9 @@ def _dtype(source: LogSource, columns: Columns) -> str:
 
 def _all_actions(source: LogSource, columns: Columns, test: Callable[[Any], bool]) -> bool:
     """Whether there are actions, and their type passes a test in every file."""
-    name = columns.action
-    return name is not None and all(test(schema.field(name).type) for schema in source.schemas)
+    if "action" not in columns:
+        return False
+    return all(test(schema.field(str(columns["action"])).type) for schema in source.schemas)
 
 
 def _is_numeric(kind: Any) -> bool:

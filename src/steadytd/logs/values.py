@@ -1,7 +1,8 @@
 """The values of a log's columns: from Arrow to NumPy, and within their bounds.
 
 Everything that turns a column into numbers is here. An array is a view of Arrow's memory where
-that is possible; a fault is an `InputError` with file, column, row, rule, value and remedy.
+that is possible; a fault is an `InputError` with file, column, row, rule, value and remedy. A
+column is named by its name in the file, or by a `Column`, whose text is that name.
 """
 
 from __future__ import annotations
@@ -22,12 +23,10 @@ Matrix = NDArray[Any]  # float32 or float64, [n, k]
 LEAST = 1e-100  # behaviour's probability of a logged action: ratios must stay finite
 LARGEST = 1e30  # of a reward: samples are kept in single precision
 SLACK = 1e-6  # a float32 softmax may end a little above 1: taken as 1
-IS_DENSITY = "correct it (densities need a column 'action' of fractions: see docs/logs.md)"
-IS_LOG = "it looks like a log-probability: give it as action_logp, or take exp"
 
 
 def fault(
-    chunk: Chunk, column: str, index: int, rule: str, value: object, remedy: str
+    chunk: Chunk, column: object, index: int, rule: str, value: object, remedy: str
 ) -> InputError:
     """The error for row `index` of a chunk.
 
@@ -43,10 +42,18 @@ def fault(
     )
 
 
-def first_true(mask: NDArray[Any]) -> int | None:
-    """The first index at which a mask is true, or None."""
-    index = int(mask.argmax()) if len(mask) else 0
-    return index if len(mask) and mask[index] else None
+def first_false(fine: Bools) -> int | None:
+    """The first index at which a mask is false, or None."""
+    return None if fine.all() else int(fine.argmin())
+
+
+def require(
+    chunk: Chunk, column: object, fine: Bools, values: Numbers, rule: str, remedy: str
+) -> None:
+    """Fail at the first row that is not fine."""
+    index = first_false(fine)
+    if index is not None:
+        raise fault(chunk, column, index, rule, values[index], remedy)
 
 
 # Types
@@ -71,8 +78,7 @@ def is_number(kind: Any) -> bool:
 
 def item_type(kind: Any) -> Any:
     """The type of a list's items; of anything else, the type itself."""
-    kind = getattr(kind, "storage_type", kind)
-    return kind.value_type if is_list(kind) else kind
+    return getattr(kind, "storage_type", kind).value_type if is_list(kind) else kind
 
 
 def list_size(kind: Any) -> int | None:
@@ -94,42 +100,46 @@ def wrong_type(file: str, name: str, expected: str, kind: Any) -> InputError:
 # Columns as arrays
 
 
-def numbers(chunk: Chunk, name: str) -> Numbers:
+def numbers(chunk: Chunk, column: object) -> Numbers:
     """A column of numbers without nulls, in its own type (half precision becomes single)."""
-    return _numbers(chunk, name, _plain(chunk.batch.column(name)))
+    return _numbers(chunk, column, _plain(chunk.batch.column(str(column))))
 
 
-def floats(chunk: Chunk, name: str) -> Floats:
-    """A column of numbers as float64."""
-    return numbers(chunk, name).astype(np.float64, copy=False)
-
-
-def whole_numbers(chunk: Chunk, name: str) -> Longs:
+def whole_numbers(chunk: Chunk, column: object) -> Longs:
     """A column of whole numbers as int64; whole numbers that are stored as floats will do."""
-    array = numbers(chunk, name)
-    if array.dtype.kind not in "iu":
-        index = first_true((array != np.floor(array)) | ~(np.abs(array) < 2.0**53))
-        if index is not None or array.dtype.kind == "b":
-            raise fault(
-                chunk, name, index or 0, "must be a whole number", array[index or 0],
-                "number episodes and steps 0, 1, 2, ...",
-            )  # fmt: skip
-    if array.dtype == np.uint64 and (index := first_true(array > np.uint64(2**63 - 1))) is not None:
-        raise fault(chunk, name, index, "must be below 2^63", array[index], "use smaller numbers")
-    return array.astype(np.int64, copy=False)
+    array = numbers(chunk, column)
+    with np.errstate(invalid="ignore"):
+        whole = array.astype(np.int64, copy=False)
+    rule, remedy = "must be a whole number below 2^63", "number episodes and steps 0, 1, 2, ..."
+    require(chunk, column, whole == array, array, rule, remedy)
+    return whole
 
 
-def flags(chunk: Chunk, name: str) -> Bools:
+def flags(chunk: Chunk, column: object) -> Bools:
     """A column of booleans; 0 and 1 will do."""
-    array = numbers(chunk, name)
-    if array.dtype.kind != "b":
-        index = first_true((array != 0) & (array != 1))
-        if index is not None:
-            raise fault(
-                chunk, name, index, "must be true or false (or 1 or 0)", array[index],
-                "correct the flag",
-            )  # fmt: skip
+    array = numbers(chunk, column)
+    rule, remedy = "must be true or false (or 1 or 0)", "correct the flag"
+    require(chunk, column, (array == 0) | (array == 1), array, rule, remedy)
     return array.astype(np.bool_, copy=False)
+
+
+def rewards(chunk: Chunk, column: object) -> Floats:
+    """Rewards, which are finite and not too large for single precision."""
+    array = numbers(chunk, column).astype(np.float64)
+    require(
+        chunk, column, np.isfinite(array), array, "must be finite", "correct it or drop the episode"
+    )
+    rule = f"must lie between -{LARGEST:g} and {LARGEST:g}"
+    require(chunk, column, np.abs(array) <= LARGEST, array, rule, "use another unit")
+    return array
+
+
+def discounts(chunk: Chunk, column: object) -> Floats:
+    """Discounts, which lie in [0, 1]."""
+    array = numbers(chunk, column).astype(np.float64)
+    fine = (array >= 0.0) & (array <= 1.0)
+    require(chunk, column, fine, array, "a discount must lie in [0, 1]", "correct it")
+    return array
 
 
 def actions(chunk: Chunk, name: str) -> Numbers:
@@ -140,7 +150,7 @@ def actions(chunk: Chunk, name: str) -> Numbers:
     width = list_size(column.type)
     if width is None:
         width = len(_plain(column)[0].as_py() or [0.0])
-    return matrix(chunk, (name,), width)
+    return _lists(chunk, name, width, "actions")
 
 
 def matrix(chunk: Chunk, names: Sequence[str], width: int, what: str = "observations") -> Matrix:
@@ -149,8 +159,7 @@ def matrix(chunk: Chunk, names: Sequence[str], width: int, what: str = "observat
     float32 stays float32, every other type becomes float64. A column of fixed-size lists without
     nulls is not copied.
     """
-    column = chunk.batch.column(names[0])
-    if len(names) == 1 and is_list(column.type):
+    if len(names) == 1 and is_list(chunk.batch.column(names[0]).type):
         return _lists(chunk, names[0], width, what)
     parts = [numbers(chunk, name) for name in names]
     if len(parts) != width:
@@ -177,6 +186,24 @@ def optional_matrix(
     return matrix(chunk, names, width, what), given
 
 
+def require_finite(
+    chunk: Chunk, column: object, values: Matrix, where: Bools | None = None
+) -> None:
+    """Fail at the first row (of those in `where`) with a NaN or infinite number."""
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    finite = np.isfinite(values)
+    rows: Bools = np.all(finite, axis=1)
+    index = first_false(rows if where is None else rows | ~where)
+    if index is not None:
+        number = int(finite[index].argmin())
+        raise fault(
+            chunk, column, index, "observations must be finite",
+            f"{values[index, number]} at position {number}", "correct it or drop the episode",
+        )  # fmt: skip
+
+
 def _plain(column: Any) -> Any:
     """The column without dictionary or extension type."""
     import pyarrow.types as pt
@@ -198,26 +225,24 @@ def _numpy(column: Any) -> Numbers:
     return np.from_dlpack(column)
 
 
-def _require_values(chunk: Chunk, name: str, column: Any) -> None:
-    """Fail at the first null."""
+def _require_values(chunk: Chunk, column: object, found: Any) -> None:
     import pyarrow.compute as pc
 
-    if column.null_count:
-        index = pc.index(column.is_null(), True).as_py()
-        raise fault(
-            chunk, name, index, "a value is needed", "null", "fill it in or drop the episode"
-        )
+    if found.null_count:
+        index = pc.index(found.is_null(), True).as_py()
+        remedy = "fill it in or drop the episode"
+        raise fault(chunk, column, index, "a value is needed", "null", remedy)
 
 
-def _numbers(chunk: Chunk, name: str, column: Any) -> Numbers:
+def _numbers(chunk: Chunk, column: object, found: Any) -> Numbers:
     import pyarrow as pa
 
-    _require_values(chunk, name, column)
-    if not is_number(column.type):
-        raise wrong_type(chunk.file, name, "numbers", column.type)
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
-    array = _numpy(column)
+    _require_values(chunk, column, found)
+    if not is_number(found.type):
+        raise wrong_type(chunk.file, str(column), "numbers", found.type)
+    if pa.types.is_decimal(found.type):
+        found = found.cast(pa.float64())
+    array = _numpy(found)
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
@@ -241,7 +266,7 @@ def _lists(chunk: Chunk, name: str, width: int, what: str) -> Matrix:
         index = pc.index(items.is_null(), True).as_py()
         raise fault(
             chunk, name, index // width, f"{what} must be complete",
-            f"null as its number {index % width}", "fill it in or drop the episode",
+            f"null at position {index % width}", "fill it in or drop the episode",
         )  # fmt: skip
     flat = _numbers(chunk, name, items)
     if flat.dtype != np.float32:
@@ -249,135 +274,100 @@ def _lists(chunk: Chunk, name: str, width: int, what: str) -> Matrix:
     return flat.reshape(-1, width)
 
 
-# Bounds
+# Probabilities. `most` is the largest that one may be: 1, or for densities the largest float.
 
 
-def _all_between(values: Numbers, least: float, most: float) -> bool:
-    """Whether least <= value <= most for every value; NaN is not."""
-    return least <= float(values.min()) and float(values.max()) <= most
-
-
-def require_rewards(values: Numbers, name: str, chunk: Chunk) -> None:
-    """Fail at the first number that is NaN, infinite or too large for single precision."""
-    if _all_between(values, -LARGEST, LARGEST):
-        return
-    index = first_true(~(np.abs(values) <= LARGEST)) or 0
-    if np.isfinite(values[index]):
-        rule, remedy = f"must lie between -{LARGEST:g} and {LARGEST:g}", "use another unit"
-    else:
-        rule, remedy = "must be finite", "correct it or drop the episode"
-    raise fault(chunk, name, index, rule, values[index], remedy)
-
-
-def require_finite(values: Matrix, name: str, chunk: Chunk, where: Bools | None = None) -> None:
-    """Fail at the first row (of those in `where`) with a NaN or infinite number."""
-    with np.errstate(all="ignore"):
-        if np.isfinite(values.sum()):
-            return
-    bad = ~np.isfinite(values)
-    rows: Bools = np.any(bad, axis=1)
-    index = first_true(rows if where is None else rows & where)
+def target_probabilities(chunk: Chunk, column: object, values: Floats, most: float) -> Floats:
+    """Target probabilities, which lie in [0, 1]; densities are at least 0 and finite."""
+    index = first_false((values >= 0.0) & (values <= most + SLACK))
     if index is not None:
-        number = int(bad[index].argmax())
-        raise fault(
-            chunk, name, index, "observations must be finite",
-            f"{values[index, number]} as number {number}", "correct it or drop the episode",
-        )  # fmt: skip
-
-
-def require_discounts(values: Floats, name: str, chunk: Chunk) -> None:
-    """Discounts lie in [0, 1]."""
-    if not _all_between(values, 0.0, 1.0):
-        index = first_true(~((values >= 0.0) & (values <= 1.0))) or 0
-        rule = "a discount must lie in [0, 1]"
-        raise fault(chunk, name, index, rule, values[index], "correct it")
-
-
-def target_probabilities(values: Numbers, name: str, chunk: Chunk, most: float = 1.0) -> Numbers:
-    """Target probabilities, which lie in [0, 1]; densities are at least 0 and finite (`most`)."""
-    if _all_between(values, 0.0, most):
-        return values
-    index = first_true(~((values >= 0.0) & (values <= most + SLACK)))
-    if index is not None:
-        remedy = IS_LOG if values[index] < 0 else IS_DENSITY
-        raise fault(chunk, name, index, _range_rule("[0", most), values[index], remedy)
-    return np.minimum(values, 1.0)
+        raise _out_of_range(chunk, column, index, values[index], "[0", most)
+    return np.minimum(values, most)
 
 
 def behavior_probabilities(
-    values: Numbers, name: str, chunk: Chunk, targets: Mapping[str, Numbers], most: float = 1.0
-) -> Numbers:
-    """Behaviour probabilities of logged actions, in (0, 1]; densities are finite (`most`)."""
-    if _all_between(values, float(np.nextafter(LEAST, 1.0)), most):
-        return values
-    index = first_true(~((values > LEAST) & (values <= most + SLACK)))
+    chunk: Chunk, column: object, values: Floats, most: float, targets: Mapping[str, Floats]
+) -> Floats:
+    """Behaviour probabilities of logged actions, in (0, 1]; densities are finite."""
+    index = first_false((values > LEAST) & (values <= most + SLACK))
     if index is None:
-        return np.minimum(values, 1.0)
-    value, rule = values[index], _range_rule("(0", most)
-    if value < 0:
-        raise fault(chunk, name, index, rule, value, IS_LOG)
+        return np.minimum(values, most)
+    value = values[index]
     if 0 < value <= LEAST:
         raise fault(
-            chunk, name, index, f"the probability of a logged action must be above {LEAST:g}",
+            chunk, column, index, f"the probability of a logged action must be above {LEAST:g}",
             f"{value:.6g}", "no ratio can be formed with it: correct it",
         )  # fmt: skip
     if value != 0:
-        raise fault(chunk, name, index, rule, value, IS_DENSITY)
+        raise _out_of_range(chunk, column, index, value, "(0", most)
     for target, probability in targets.items():
         if probability[index] > 0:
             raise fault(
-                chunk, name, index, f"the target '{target}' takes the logged action with "
+                chunk, column, index, f"the target '{target}' takes the logged action with "
                 f"probability {probability[index]:.6g}, so the behaviour's must be above 0", value,
-                "the log cannot speak about this target: correct the probability, or leave the "
+                "the log says nothing about this target: correct the probability, or leave the "
                 "target out",
             )  # fmt: skip
     remedy = "an action that was taken cannot have probability 0: correct it"
-    raise fault(chunk, name, index, rule, value, remedy)
+    raise fault(chunk, column, index, _range(most, "(0"), value, remedy)
 
 
-def exp_of_logs(values: Numbers, name: str, chunk: Chunk, most: float = 1.0) -> Floats:
-    """Probabilities from their logarithms, which are at most 0; of densities, finite (`most`)."""
-    index = first_true(~((values <= np.log(most) + SLACK) & np.isfinite(values)))
-    if index is not None:
-        raise fault(
-            chunk, name, index, "a log-probability must be finite and at most 0", values[index],
-            "if these are probabilities, map them to behavior_prob",
-        )  # fmt: skip
-    return np.exp(values.astype(np.float64))
-
-
-def _range_rule(least: str, most: float) -> str:
+def _range(most: float, least: str) -> str:
     if most == 1.0:
         return f"a probability must lie in {least}, 1]"
     return f"a density must lie in {least}, infinity)"
 
 
+def _out_of_range(
+    chunk: Chunk, column: object, index: int, value: float, least: str, most: float
+) -> InputError:
+    remedy = "correct it (densities need a column 'action' of real numbers: see docs/logs.md)"
+    if value < 0:
+        remedy = "it looks like a log-probability: give it as action_logp, or take exp"
+    return fault(chunk, column, index, _range(most, least), value, remedy)
+
+
+def exp_of_logs(chunk: Chunk, column: object, values: Floats, most: float) -> Floats:
+    """Probabilities from their logarithms, which are at most 0; of densities, finite."""
+    require(
+        chunk, column, (values <= np.log(most) + SLACK) & np.isfinite(values), values,
+        "a log-probability must be finite and at most 0",
+        "if these are probabilities, map them to behavior_prob",
+    )  # fmt: skip
+    return np.exp(values)
+
+
 def require_distributions(
-    values: Matrix, name: str, chunk: Chunk, rows: Longs | None = None
+    chunk: Chunk, column: object, values: Matrix, rows: Longs | None = None
 ) -> None:
     """Probabilities of all actions are at least 0 and add up to 1.
 
     `rows` are the chunk's rows that they belong to; None: all, in their order.
     """
     total = values.sum(axis=1, dtype=np.float64)
-    index = first_true(~((np.abs(total - 1.0) <= SLACK) & (values >= 0.0).all(axis=1)))
+    index = first_false((np.abs(total - 1.0) <= SLACK) & (values >= 0.0).all(axis=1))
     if index is None:
         return
     entries = ", ".join(f"{value:.6g}" for value in values[index][:8].tolist())
     all_negative = (values[index] < 0.0).all()
-    row = index if rows is None else int(rows[index])
     raise fault(
-        chunk, name, row, "the probabilities of all actions must be at least 0 and add up to 1",
+        chunk, column, index if rows is None else int(rows[index]),
+        "the probabilities of all actions must be at least 0 and add up to 1",
         f"[{entries}{', ...' if values.shape[1] > 8 else ''}], in sum {total[index]:.10g}",
         "they look like log-probabilities: take exp" if all_negative else "correct them",
     )  # fmt: skip
 
 
-def require_entries(values: Numbers, entries: Floats, name: str, chunk: Chunk, whole: str) -> None:
-    """The probability of the logged action is its entry among those of all actions."""
-    index = first_true(~(np.abs(values - entries) <= SLACK))
-    if index is not None:
+def action_indices(chunk: Chunk, column: object, action: Numbers, n_actions: int) -> Longs:
+    """The logged actions as numbers 0, ..., n_actions - 1 of the entries of a distribution."""
+    if action.ndim > 1:
         raise fault(
-            chunk, name, index, f"must be the logged action's entry in '{whole}', "
-            f"{entries[index]:.10g}", values[index], "correct one of them, or leave one out",
+            chunk, column, 0, "an action must be one number, where policies give the probabilities "
+            "of all actions", action[0].tolist(), "number the actions 0, 1, 2, ...",
         )  # fmt: skip
+    require(
+        chunk, column, (action >= 0) & (action < n_actions) & (action == np.floor(action)), action,
+        f"an action must be one of 0, ..., {n_actions - 1}, the entries of the policies' "
+        "probabilities", "number the actions as the policies do",
+    )  # fmt: skip
+    return action.astype(np.int64)

@@ -238,9 +238,9 @@ def ends_where_inactive(active: Bools, P: Floats, mu: Floats, gamma: Floats) -> 
         which = f" for policy {place[0]}" if active.ndim == 2 else ""
         raise InputError(
             f"gamma{list(place)} must be 0, got {gamma[place]:g}: the step from state {s} (active"
-            f"{which}) by action {a} to state {s_next} (not active) would let values and traces "
-            "pass through states in which nothing is learned; end there with discount 0, or make "
-            f"state {s_next} active."
+            f"{which}) by action {a} to state {s_next} (not active) would carry values and "
+            "traces through states in which nothing is learned. End the episode there with "
+            f"discount 0, or make state {s_next} active."
         )
 
 

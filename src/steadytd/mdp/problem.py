@@ -205,7 +205,7 @@ class Problem:
         total = weights.sum()
         if total == 0.0:
             raise InputError(
-                f"problem {self.name}: no state that mu visits is of interest (policy {policy}); "
+                f"problem {self.name}: no state that mu visits has interest > 0 (policy {policy}); "
                 "give one of them interest > 0, and let it be active."
             )
         return np.asarray(weights / total)

@@ -76,8 +76,8 @@ def dense(Phi: Any) -> Floats:
     S, d = Phi.shape
     require_room(
         f"the exact matrices of {S:,} states with {d:,} features", 8.0 * d * (S + MATRICES * d),
-        "run learners on it, which needs none of them, or ask about the "
-        f"{len(used_features(Phi)):,} features that are not 0 in every state, Phi[:, used]",
+        "run learners, which do not need these matrices, or restrict Phi to the "
+        f"{len(used_features(Phi)):,} features that are not always 0, Phi[:, used]",
     )  # fmt: skip
     return frozen(Phi.toarray())
 

@@ -1,4 +1,4 @@
-"""Two states on which the obvious perturbed TD(lam), built without care for the trace, diverges.
+"""Two states on which the naive combination of perturbed TD with a trace diverges.
 
 The target policy walks 0 -> 1 and stays. The behaviour policy goes to state 1 with probability 0.1
 and to state 0 otherwise. One feature, 1 and -1, no rewards. Meant for lam = 0.9, the discount.

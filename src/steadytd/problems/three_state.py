@@ -1,4 +1,4 @@
-"""The paper's three-state chain: reward 1 everywhere, value 10, two features that cannot say so.
+"""The paper's three-state chain: reward 1 everywhere, value 10; two features cannot represent it.
 
 Left leads 0 -> 0, 1 -> 0, 2 -> 1; right leads 0 -> 1, 1 -> 2, 2 -> 2. The behaviour policy clings
 to the ends, the target policy leaves them at once.

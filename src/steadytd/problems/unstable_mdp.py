@@ -1,4 +1,4 @@
-"""Drawn unstable problems: six states, three features that are drawn until TD is unstable.
+"""Random unstable problems: six states, three features redrawn until TD is unstable.
 
 The action *on* leads from state s to s + 1 and from the last state to itself; *jump* leads to each
 state equally often. The behaviour policy jumps three times out of four, the target policy goes on

@@ -1,15 +1,18 @@
 """Figures: one description in Altair, saved as SVG, PNG and PDF and embedded in pages.
 
-All figures share their look, their axes of errors, and the chart of error over steps.
+All figures are put together from the same parts: `marks` (one layer), `intervals` (dots with their
+intervals), `says` (a tooltip), `channels` (colour and dash of series), axes of errors, and
+`curves_chart`, the chart of error over steps. `styled` gives them one look.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +23,21 @@ from steadytd.base.identity import digest
 from steadytd.report.palette import DASHES, Look
 from steadytd.report.palette import HUES as COLOURS
 
-__all__ = ["COLOURS", "FORMATS", "curves_chart", "save_figure", "save_figures"]
+if TYPE_CHECKING:
+    import altair as alt
+else:
+
+    class _Altair:
+        """Altair, loaded when something is drawn: text on the terminal does without it."""
+
+        def __getattr__(self, name: str) -> Any:
+            import altair
+
+            return getattr(altair, name)
+
+    alt = _Altair()
+
+__all__ = ["COLOURS", "FORMATS", "alt", "curves_chart", "save_figure", "save_figures"]
 
 FORMATS = ("svg", "png", "pdf")
 SHARPNESS = 1.5  # pixels per point of a PNG
@@ -45,8 +62,6 @@ class Axis(NamedTuple):
 
     def scale(self) -> Any:
         """Altair's scale."""
-        import altair as alt
-
         ends = {"domain": [self.low, self.high], "nice": False}
         return alt.Scale(type="log", **ends) if self.log else alt.Scale(zero=False, **ends)
 
@@ -91,8 +106,6 @@ def curves_chart(
     A band reaches from low to high, whose names in the tooltip are `band`; without it there is
     none. A sign marks where a line leaves the picture, by `points` (default: the rows).
     """
-    import altair as alt
-
     steps = [row["step"] for row in rows]
     x_scale = alt.Scale(
         type="log" if log_steps else "linear", domain=[min(steps), max(steps)], nice=False
@@ -102,21 +115,16 @@ def curves_chart(
     x = alt.X("step:Q", title="step", scale=x_scale, axis=ticks)
     y = alt.Y("mean:Q", title=what, scale=axis.scale(), axis=tick_axis(axis))
     colour, dash = channels("learner", found, columns=1 if len(found) < 5 else 3)
-    base = alt.Chart(data_of(rows))
-    ends = {"low": band[0], "high": band[1]} if band else {}
-    says = [
-        alt.Tooltip("learner:N"),
-        alt.Tooltip("step:Q", format=","),
-        *(alt.Tooltip(f"{key}:Q", title=text, format=".4~g")
-          for key, text in {"mean": "mean", **ends}.items()),
-    ]  # fmt: skip
     drawn = []
     if band:
-        area = base.mark_area(opacity=0.17, clip=True)
         bottom = alt.Y("low:Q", scale=axis.scale(), title=what)
-        drawn.append(area.encode(x=x, y=bottom, y2="high:Q", color=colour))
-    line = base.mark_line(strokeWidth=2, clip=True)
-    drawn.append(line.encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=says))
+        area = {"x": x, "y": bottom, "y2": "high:Q", "color": colour}
+        drawn.append(marks("area", rows, area, opacity=0.17, clip=True))
+    ends = {"low": band[0], "high": band[1]} if band else {}
+    step = alt.Tooltip("step:Q", format=",")
+    tooltip = [*says("learner"), step, *says(mean="mean", **ends)]
+    line = {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": tooltip}
+    drawn.append(marks("line", rows, line, strokeWidth=2, clip=True))
     drawn += edge_signs(points or rows, axis[1:], ["learner"], x=x, y=y, color=colour)
     drawn += [layer.encode(x=x, color=colour) for layer in layers]
     return alt.layer(*drawn).properties(
@@ -157,15 +165,11 @@ def least_note(errors: Iterable[float]) -> str:
 
 def heading(title: str, subtitle: str | list[str]) -> Any:
     """A title over a smaller line or more."""
-    import altair as alt
-
     return alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12)
 
 
 def channels(field: str, found: Mapping[str, Look], columns: int = 3) -> tuple[Any, Any]:
     """Colour and dash of a field's series, with one legend for both."""
-    import altair as alt
-
     labels = list(found)
     legend = alt.Legend(
         title=None, orient="bottom", columns=columns, labelLimit=320, symbolType="stroke",
@@ -181,8 +185,6 @@ def channels(field: str, found: Mapping[str, Look], columns: int = 3) -> tuple[A
 
 def shapes(field: str, found: Mapping[str, Look]) -> Any:
     """Shapes of dots: where lines of one hue differ in their dashes, dots differ in these."""
-    import altair as alt
-
     drawn = [SHAPES[DASHES.index(look.dash)] for look in found.values()]
     scale = alt.Scale(domain=list(found), range=drawn)
     return alt.Shape(f"{field}:N", sort=list(found), scale=scale, legend=None)
@@ -203,8 +205,6 @@ def edge_signs(
     `ends` are those of the axis, `line` the fields that tell lines apart, and `channels` are the
     lines' x, y and colour.
     """
-    import altair as alt
-
     y = channels["y"]["shorthand"].partition(":")[0]
     lines: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
@@ -222,10 +222,9 @@ def edge_signs(
             told = {y: side * end, "on": f"{'above' if side > 0.0 else 'below'} the picture"}
             signs += [{**points[i], **told} for i in sorted({*at[:1], *at[-1:]})]
         if signs:
-            mark = alt.Chart(data_of(signs)).mark_point(
-                shape=shape, size=70, filled=True, opacity=1, yOffset=inward, clip=True
-            )
-            layers.append(mark.encode(**channels, tooltip=alt.Tooltip("on:N", title="goes on")))
+            places = {**channels, "tooltip": alt.Tooltip("on:N", title="goes on")}
+            style = {"shape": shape, "yOffset": inward, "clip": True}
+            layers.append(marks("point", signs, places, size=70, filled=True, opacity=1, **style))
     return layers
 
 
@@ -302,17 +301,44 @@ def drawable(part: Any) -> Any:
     return visible(part, lines=True)
 
 
-def data_of(rows: Sequence[dict[str, Any]]) -> Any:
-    """Rows inside a figure's description; a tuple, since Altair copies lists at every step."""
-    import altair as alt
+def data_of(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Rows inside a figure's description; numbers that are not finite become null.
 
-    return alt.InlineData(values=tuple(rows))
+    A tuple, since Altair copies lists at every step.
+    """
+    return alt.InlineData(values=tuple({k: _finite(v) for k, v in row.items()} for row in rows))
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def marks(
+    kind: str, rows: Sequence[Mapping[str, Any]], places: dict[str, Any], **style: Any
+) -> Any:
+    """One layer: a mark of some kind for each row, with its channels and its style."""
+    chart = alt.Chart(data_of(rows))
+    return getattr(chart, f"mark_{kind}")(**style).encode(**places)
+
+
+def intervals(
+    rows: Sequence[Mapping[str, Any]], places: dict[str, Any], along: str = "x", **rule: Any
+) -> Any:
+    """A rule from `lo` to `hi` of each row that has them, along the axis x or y."""
+    axis = places[along]
+    low = type(axis)("lo:Q", scale=axis["scale"], title=axis["title"])
+    known = [row for row in rows if row["lo"] is not None and math.isfinite(row["lo"])]
+    return marks("rule", known, {**places, along: low, f"{along}2": "hi:Q"}, **rule)
+
+
+def says(*fields: str, **titles: str) -> list[Any]:
+    """A tooltip: fields of text by their names, and numbers by their titles."""
+    numbers = (alt.Tooltip(f"{k}:Q", title=t, format=".4~g") for k, t in titles.items())
+    return [*(alt.Tooltip(f"{name}:N") for name in fields), *numbers]
 
 
 def tick_axis(axis: Axis, **more: Any) -> Any:
     """An axis with round numbers: 0.001 and 1000 as they are, 1e-6 in short."""
-    import altair as alt
-
     small = "datum.value != 0 && (abs(datum.value) < 0.0009 || abs(datum.value) > 99999)"
     label = f"replace(format(datum.value, ({small}) ? '~e' : '~g'), 'e+', 'e')"
     return alt.Axis(values=ticks(*axis), labelExpr=label, **more)

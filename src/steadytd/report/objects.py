@@ -25,10 +25,14 @@ from steadytd.evaluation.result import Evaluation
 from steadytd.report import run
 from steadytd.report.certificate.figures import path_chart
 from steadytd.report.certificate.page import findings, verdict, write_certificate
+from steadytd.report.evaluation.figures import targets_chart, values_chart
 from steadytd.report.evaluation.page import write_evaluation
-from steadytd.report.evaluation.tables import POLICY_COLUMNS, policy_rows
-from steadytd.report.evaluation.values import targets_chart, values_chart
-from steadytd.report.evaluation.words import closing_lines, decision_texts
+from steadytd.report.evaluation.text import (
+    POLICY_COLUMNS,
+    closing_lines,
+    decision_texts,
+    policy_rows,
+)
 from steadytd.report.figures import data_of, heading, save_figure, styled
 from steadytd.report.live import live
 from steadytd.report.pages import page

@@ -51,8 +51,8 @@ class Reproduction:
         said = [row for row in self.rows if row.agrees_paper is not None]
         return (
             f"{sum(row.agrees_theory for row in self.rows)} of {len(self.rows)} rows agree with "
-            f"theory; {sum(bool(row.agrees_paper) for row in said)} of the {len(said)} that the "
-            "paper says something about agree with the paper."
+            f"theory. The paper makes a statement about {len(said)} of them, and "
+            f"{sum(bool(row.agrees_paper) for row in said)} agree with it."
         )
 
 

@@ -186,8 +186,7 @@ def _against_theory(theory: Theory, measured: float, stderr: float | None) -> st
     if theory.spread is not None:
         inside = theory.low <= measured <= theory.high
         return "" if inside else (
-            f"of 100 means over as many runs, 99 lie in {expected}; this one is at "
-            f"{number(measured)}."
+            f"99 of 100 such means lie in {expected}; this one is {number(measured)}."
         )  # fmt: skip
     slack = SINGLE_RUN_TOLERANCE * theory.high if stderr is None else STANDARD_ERRORS * stderr
     if theory.low - slack <= measured <= theory.high + slack:
@@ -217,7 +216,7 @@ def _against_paper(figure: Figure, claim: Claim, result: Result, theory: Theory)
 
 
 WHICH = {
-    NO_RATIO: "No importance ratio, so it learns what the behaviour policy is worth.",
+    NO_RATIO: "No importance ratio, so it learns the value of the behaviour policy.",
     WITH_PI: "Weighted by pi where rho = pi/mu is meant. The paper's figures do not show it.",
     AS_DEFINED: "The paper's figures do not show it.",
 }
@@ -233,8 +232,8 @@ def _note(claim: Claim, learner: Learner, theory: Theory, figure: Figure) -> str
         runs = interval(*theory.spread.likely(theory.spread.single[:, -1]))
         notes.append(
             "Its follow-on trace has infinite variance (a step multiplies the second moment by up "
-            f"to {number(theory.growth, 2)}), so few runs do not show the mean. Of 100 single "
-            f"runs, 99 end in {runs}; the mean update alone would be at "
+            f"to {number(theory.growth, 2)}), so a few runs do not show the mean. 99 of 100 "
+            f"single runs end in {runs}. The mean update alone would end at "
             f"{number(theory.mean_dynamics)}."
         )
     elif not theory.stable:

@@ -47,12 +47,15 @@ LAST = 10  # a tenth of the recording points
 ARRIVED = 0.05  # of the distance may be left
 LARGE = 512  # equations beyond which theory is not asked: eigenvalues take too long
 MEANING = (
-    "overflowed: a weight or the error left the finite range; growing: the last error is more than "
-    f"{FAR:g} times that of the start, of predicting zero and of the fixed point, or the mean "
-    "update is unstable and the error rises; settled: neither, at most a twentieth of the distance "
-    "to the fixed point is left (where theory cannot tell: the error no longer changes), and the "
-    f"error is at most {SWINGS:g} times the largest of those three; {FLAT}: the error on a stream "
-    "no longer changes, and whether that is at a fixed point is not known."
+    "Overflowed: a weight or the error left the finite range. "
+    f"Growing: the last error exceeds {FAR:g} times the reference error, or the mean update is "
+    "unstable and the error rises. "
+    "Settled: neither, at most a twentieth of the distance to the fixed point remains, and the "
+    f"error is at most {SWINGS:g} times the reference error. "
+    "Where theory does not give that distance, a settled error no longer changes. "
+    f"{FLAT.capitalize()}: on a stream, the error no longer changes. "
+    "The reference error is the largest of three: at the start, of predicting zero, and of the "
+    "fixed point."
 )
 
 
@@ -185,11 +188,11 @@ def why(errors: Floats, predicted: Forecast) -> str:
     """Why a run has not settled.
 
     >>> why(np.linspace(2.0, 1.0, 101), Forecast(True, 0.5, 0.4))
-    'by the mean update it is still 40 % as far from its fixed point as at the start'
+    'by the mean update, 40 % of the initial distance to the fixed point remains'
     >>> why(np.linspace(2.0, 1.0, 101), Forecast(None))
-    'the error still changes: 1.145 in the next-to-last tenth, 1.045 in the last'
+    'the error is still changing: 1.145 in the next-to-last tenth, 1.045 in the last'
     >>> why(np.linspace(2.0, 8.0, 101), Forecast(True, 0.5, 0.01))
-    'it swings about its fixed point: error 7.73 on average in the last tenth, 0.5 there'
+    'it fluctuates around its fixed point (error 0.5): mean error 7.73 over the last tenth'
     """
     if predicted.stable is False:
         more = "its mean update grows" if predicted.grows else "one of its modes does not decay"
@@ -198,20 +201,20 @@ def why(errors: Floats, predicted: Forecast) -> str:
         swings = number(_tenths(errors)[1])
         if not predicted.model:
             return f"the error is flat at {swings}, more than {SWINGS:g} times that of the start"
-        fixed = "" if predicted.stable is None else f", {number(predicted.error)} there"
+        fixed = "" if predicted.stable is None else f" (error {number(predicted.error)})"
         return (
-            f"it swings about its fixed point: error {swings} on average in the last tenth{fixed}"
+            f"it fluctuates around its fixed point{fixed}: mean error {swings} over the last tenth"
         )
     if predicted.left is None:
         before, after = _tenths(errors)
         first, last = number(before), number(after)
         if first == last:  # a small change of an error that has hardly changed before
             first, last = f"{before:.10g}", f"{after:.10g}"
-        return f"the error still changes: {first} in the next-to-last tenth, {last} in the last"
+        return f"the error is still changing: {first} in the next-to-last tenth, {last} in the last"
     if not predicted.left <= FAR:
-        return "by the mean update it moves away: the step size is too large"
-    share = f"{100 * predicted.left:.3g} %"
-    return f"by the mean update it is still {share} as far from its fixed point as at the start"
+        return "by the mean update it diverges: the step size is too large"
+    share = f"{100 * predicted.left:.2g} %"
+    return f"by the mean update, {share} of the initial distance to the fixed point remains"
 
 
 def _tenths(errors: Floats) -> tuple[float, float]:

@@ -55,7 +55,7 @@ def run(
     [0, 500, 1000, 0, 500, 1000]
     """
     if not isinstance(problem, str | Problem | ActionValues):
-        from steadytd.runs.gym_run import run_gym
+        from steadytd.runs.gym_stream import run_gym
 
         with reporting(progress, "running") as report:
             return run_gym(
@@ -126,8 +126,8 @@ def with_numbers(problem: Task, learner: Learner, family: bool = False) -> Learn
         return learner
     if family:
         raise InputError(
-            f"{learner}: auto chooses for one problem, but each seed draws its own {problem.name}; "
-            f"give a number, or one instance: problem('{problem.name}', seed=0)."
+            f"{learner}: auto needs one problem, but each seed draws its own instance of "
+            f"{problem.name}; give a number, or one instance: problem('{problem.name}', seed=0)."
         )
     if isinstance(problem, ActionValues):
         raise InputError(f"{learner}: auto chooses for state values only; give a number.")

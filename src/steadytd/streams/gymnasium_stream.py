@@ -143,8 +143,8 @@ class Walk:
                 if p > 0.0 and chances[a] == 0.0:
                     raise InputError(
                         f"the target policy takes action {a} with probability {p:g} at the "
-                        f"observation {self.vector(self.obs).tolist()}, where the behaviour policy "
-                        "never does; give the behaviour policy some probability there."
+                        f"observation {self.vector(self.obs).tolist()}, which the behaviour policy "
+                        "never takes there; give it positive probability."
                     )
             found.append(intended[action])
         return action, chances[action]

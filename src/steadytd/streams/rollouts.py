@@ -134,9 +134,9 @@ def _go_back(walk: Walk, visit: Visit, restore: Restore | None) -> Any:
         obs = replay(walk.env, visit.seed, visit.actions)
         if not np.array_equal(walk.vector(obs), visit.vector):
             raise InputError(
-                "the environment does not repeat an episode from its seed and actions, so that "
-                "rollouts cannot begin in a visited state; give restore=, a function (env, obs) "
-                "that sets the environment's state."
+                "replaying its seed and actions does not reproduce an episode, so rollouts cannot "
+                "start from a visited state; give restore=, a function (env, obs) that sets the "
+                "environment's state."
             )
     return visit.obs
 

@@ -212,34 +212,30 @@ def choose_best(results: StudyResults) -> list[tuple[int, Learner]]:
     The error is the study's `confirm.by` and `confirm.measure`. Of equals the first is taken; an
     algorithm of which every configuration diverged has none.
     """
-    least: dict[tuple[int, str], tuple[float, set[str]]] = {}
-    for task, name, errors in _mean_errors(results):
-        low = float(errors[:, 1].min())  # type: ignore[arg-type]
-        known, runs = least.get((task, name), (np.inf, set()))
-        if np.isfinite(low) and low <= known:
-            equal = set(errors.filter(errors[:, 1] == low)[:, 0])
-            least[task, name] = low, equal if low < known else runs | equal
-    return [
-        (i, next(x for x in task.learners if x.name == name and str(x) in least[i, name][1]))
-        for i, task in enumerate(results.spec.tasks)
-        for name in dict.fromkeys(learner.name for learner in task.learners)
-        if (i, name) in least
-    ]
+    means = _mean_errors(results)
+    best: dict[tuple[int, str], tuple[float, Learner | None]] = {}
+    for i, task in enumerate(results.spec.tasks):
+        for learner in task.learners:
+            error = means.get((i, str(learner)), np.inf)
+            if error < best.setdefault((i, learner.name), (np.inf, None))[0]:
+                best[i, learner.name] = error, learner
+    return [(i, learner) for (i, _), (_, learner) in best.items() if learner is not None]
 
 
-def _mean_errors(results: StudyResults) -> Iterator[tuple[int, str, pl.DataFrame]]:
-    """The mean error of every configuration, some at a time: a grid may have a million of them."""
+def _mean_errors(results: StudyResults) -> dict[tuple[int, str], float]:
+    """The mean error of every configuration by task, read some blocks at a time."""
     import polars as pl
 
     confirm = results.spec.file.confirm
     column = f"{confirm.by}_{confirm.measure}"
     if not results.finished:
         results.rows()  # says that there is nothing
+    found: dict[tuple[int, str], float] = {}
     for (task, _), group in groupby(results.finished, lambda b: (b.task, id(b.learners))):
-        blocks = list(group)
-        rows = _frame([results._load(block).select(["run", column]) for block in blocks])
+        rows = _frame([results._load(block).select(["run", column]) for block in group])
         means = rows.group_by("run", maintain_order=True).agg(pl.col(column).mean())
-        yield task, blocks[0].learners[0].name, means
+        found |= {(task, run): mean for run, mean in means.iter_rows()}
+    return found
 
 
 def best_rows(results: StudyResults) -> list[dict[str, Any]]:

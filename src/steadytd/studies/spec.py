@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,13 +32,16 @@ from steadytd.problems import problem as make_problem
 from steadytd.runs.measures import MEASURES
 from steadytd.runs.run import numbered
 from steadytd.studies.grid import Axis, Condition, ConditionError, Strict, Value, points
-from steadytd.studies.lines import line_of
 
 if TYPE_CHECKING:
     from steadytd.mdp.problem import Problem
 
 MOST_POINTS = 1_000_000  # of a curve, and
 MOST_RUNS = 1_000_000  # configurations of a study: beyond that it is a slip of the pen
+# a table and a key in a TOML text, to name the line of a mistake
+HEADER = re.compile(r"^\s*\[(\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+KEY = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+Keys = tuple[str | int, ...]
 KINDS = {  # what Pydantic calls them, in words
     "model_type": "a table of keys (a problem or learner may be a text)",
     "dict_type": "a table of keys",
@@ -407,3 +411,51 @@ def _learners(source: _Source, file: StudyFile, task: Task) -> tuple[Learner, ..
             key = next((k for k in grid.axes if {k, f"'{k}';"} & set(str(error).split())), "name")
             raise source.error(["learners", i, key], str(error)) from None
     return tuple(found.values())
+
+
+def line_of(text: str, path: Sequence[str | int]) -> int | None:
+    r"""The number of the line, from 1, on which the deepest known part of `path` begins.
+
+    >>> line_of("steps = 5\n[[learners]]\nname = 'td'\nalpha = 7", ["learners", 0, "alpha"])
+    4
+    """
+    places = _places(text)
+    for length in range(len(path), 0, -1):
+        found = places.get(tuple(path[:length]))
+        if found is not None:
+            return found
+    return None
+
+
+def _places(text: str) -> dict[Keys, int]:
+    """Every key and table of a text with its line. Keys inside inline tables are not looked for."""
+    places: dict[Keys, int] = {}
+    counts: dict[Keys, int] = {}
+    table: Keys = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        header, key = HEADER.match(line), KEY.match(line)
+        if header:
+            table = _enter(_keys(header[2]), header[1] == "[", counts)
+            places.setdefault(table, number)
+            places.setdefault(table[:-1], number)
+        elif key:
+            path = (*table, *_keys(key[1]))
+            for end in range(len(table) + 1, len(path) + 1):
+                places.setdefault(path[:end], number)
+    return places
+
+
+def _enter(names: list[str], repeated: bool, counts: dict[Keys, int]) -> Keys:
+    """The path of a table; entries of an array of tables are numbered from 0."""
+    path: Keys = ()
+    for i, name in enumerate(names):
+        path = (*path, name)
+        if repeated and i == len(names) - 1:
+            counts[path] = counts.get(path, -1) + 1
+        if path in counts:
+            path = (*path, counts[path])
+    return path
+
+
+def _keys(dotted: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in dotted.split(".")]

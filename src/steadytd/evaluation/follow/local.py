@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
+from itertools import chain
 
 import numpy as np
 
 from steadytd.base.errors import InputError
 from steadytd.base.parallel import single_threaded
-from steadytd.evaluation.follow.online import Followed, Followers, Peaks, Table
-from steadytd.evaluation.follow.pilot import PILOT_ROWS, chosen, first_rows
+from steadytd.evaluation.follow.online import Followed, Followers, Peaks
+from steadytd.evaluation.follow.pilot import PILOT_ROWS, chosen
 from steadytd.evaluation.passes import (
     FirstPass,
     Plan,
@@ -25,7 +25,7 @@ from steadytd.evaluation.passes import (
     read_tables,
 )
 from steadytd.evaluation.requests import Request
-from steadytd.evaluation.rows import RowTable, features_of, is_sparse
+from steadytd.evaluation.rows import RowTable, tables
 from steadytd.evaluation.scores import RowSums, Units
 from steadytd.logs.log import Log
 
@@ -67,14 +67,10 @@ class LocalPasses:
         """Make the first pass."""
         plan, followers = self.work.plan, first_followers(self.work)
         kept = plan.keeps(self.work.parts[0].n_obs)
-        sparse = is_sparse(plan.features)
 
         def also(table: RowTable) -> Sequence[Callable[[], None]]:
             self._tell(len(table), kept)
-            if not self.work.online:
-                return ()
-            batch: Any = table  # it has the columns of a batch
-            return followers.works(Table.of(batch, table.X, sparse), batch, self._shares)
+            return followers.works(table, self._shares)
 
         with ThreadPoolExecutor(self._shares) as pool:
             own = pool if self._shares > 1 else None
@@ -108,11 +104,9 @@ class LocalPasses:
 
 def follow_online(work: Work, followers: Followers, go_on: Callable[[], None]) -> None:
     """Lead the online learners to the end of the log, without the sums: the same bits."""
-    features = work.plan.features
     for part in work.parts:
-        for batch in read(part):
-            table = Table.of(batch, features_of(batch.obs, features), is_sparse(features))
-            for advance in followers.works(table, batch, shares=1):
+        for table in read_tables(part, work.plan):
+            for advance in followers.works(table):
                 advance()
             go_on()
 
@@ -122,10 +116,7 @@ def first_followers(work: Work) -> Followers:
     plan, learners, online = work.plan, [], work.online
     if online:
         few = (replace(part, batch_rows=PILOT_ROWS) for part in work.parts)
-        pilot = first_rows((batch for part in few for batch in read(part)), PILOT_ROWS)
-        if pilot is not None:
-            X = features_of(pilot.obs, plan.features)
-            learners = chosen(pilot, X, plan, online)
+        learners = chosen(chain(*(tables(read(part), plan.division) for part in few)), plan, online)
     averaging = [one.auto_alpha for one in online]
     rows = plan.division.rows
     return Followers(learners, averaging, _peaks(work), plan.features.n_features, rows)

@@ -1,8 +1,8 @@
 """Online learners on the log's stream: lanes of the engine's blocks, as in a run.
 
 Learners of one law for one target share the facts of every row, so they stand in one block. Nothing
-here depends on how the log is divided into batches and parts. A truncated episode bootstraps and
-then another one begins: `engine.facts` has the rule.
+here depends on how the log is divided into batches and parts. A truncated episode bootstraps, and
+then another one begins: its last row carries a discount of 0 on (`engine.facts` has the rule).
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from steadytd.base.arrays import Floats, Ints, read_only
+from steadytd.base.arrays import Floats, read_only
 from steadytd.engine.block import Transitions
 from steadytd.engine.facts import fact_table
 from steadytd.engine.learner import Learner, LiveBlock
 from steadytd.engine.rows import Rows, dense_rows, sparse_rows
 from steadytd.engine.schedule import factors
-from steadytd.logs.log import LogBatch
+from steadytd.evaluation.rows import RowTable
 from steadytd.runs.lanes import Lane, grouped
 
 SNAPSHOTS = 200  # of the weights over the last half of the rows, whose mean is reported
@@ -40,38 +41,22 @@ class Followed:
     diverged: int | None
 
 
-@dataclass(frozen=True)
-class Table:
-    """A batch as the engine takes it: step i goes from row i to row_next[i]."""
+def engine_rows(rows: RowTable) -> Rows:
+    """The features of a table as the engine takes them."""
+    made = (sparse_rows if issparse(rows.X) else dense_rows)(rows.X)
+    return Rows(*(read_only(one) for one in made))
 
-    rows: Rows
-    events: Ints
-    row_next: Ints
-    carried: Floats  # the discount that each row hands to the next: 0 before another episode
-    begins: bool  # the first row begins an episode
 
-    @staticmethod
-    def of(batch: LogBatch, X: Floats, sparse: bool = False) -> Table:
-        """The table of a batch with features X, `sparse` if most of them are 0."""
-        rows = (sparse_rows if sparse else dense_rows)(X)
-        return Table(
-            rows=Rows(*(read_only(one) for one in rows)),
-            events=np.arange(len(batch), dtype=np.int32),
-            row_next=batch.row_next.astype(np.int32),
-            carried=np.where(np.append(batch.first[1:], False), 0.0, batch.discount),
-            begins=bool(batch.first[0]),
-        )
-
-    def transitions(self, batch: LogBatch, target: int, peaks: Peaks) -> Transitions:
-        """What happens in every row for one target."""
-        assert batch.behavior_prob is not None
-        mu, pi = batch.behavior_prob, batch.target_prob[target]
-        facts = fact_table(
-            reward=batch.reward, gamma_next=batch.discount, gamma_carried=self.carried,
-            rho=np.divide(pi, mu, out=np.zeros(len(mu)), where=mu > 0.0), pi=pi, mu=mu,
-            peak_min=peaks[0], peak_max=peaks[1],
-        )  # fmt: skip
-        return Transitions(*(read_only(one) for one in (self.events, self.row_next, facts)))
+def transitions(rows: RowTable, target: int, peaks: Peaks) -> Transitions:
+    """What happens in every row for one target: step i goes from row i to row_next[i]."""
+    facts = fact_table(
+        reward=rows.reward, gamma_next=rows.discount,
+        gamma_carried=np.where(rows.last, 0.0, rows.discount), rho=rows.rho[target],
+        pi=rows.target_prob[target], mu=rows.behavior_prob,
+        peak_min=peaks[0], peak_max=peaks[1],
+    )  # fmt: skip
+    events, row_next = np.arange(len(rows), dtype=np.int32), rows.row_next.astype(np.int32)
+    return Transitions(*(read_only(one) for one in (events, row_next, facts)))
 
 
 class TargetBlock:
@@ -83,19 +68,17 @@ class TargetBlock:
         self.live = LiveBlock([lane.learner for lane in lanes], np.zeros(d))
         self.total = np.zeros((d, len(lanes)))
 
-    def advance(self, table: Table, transitions: Transitions) -> None:
-        """Go over a batch."""
+    def advance(self, features: Rows, transitions: Transitions) -> None:
+        """Go over a table."""
         block, events = self.live.block, transitions.row
         if (block.first_divergence >= 0).all():
             return
-        if table.begins:
-            block.cut()
         before, after = block.step, block.step + len(events)
         factor = read_only(factors(before, len(events), *block.learners[0].schedule))
         snapshots = self._snapshots(before, after)
         for end in dict.fromkeys([*snapshots, after]):
             part = slice(block.step - before, end - before)
-            block.advance(events[part], factor[part], transitions, table.rows)
+            block.advance(events[part], factor[part], transitions, features)
             if end in snapshots:
                 with np.errstate(over="ignore", invalid="ignore"):  # see `outcomes`
                     self.total += block.w
@@ -166,17 +149,19 @@ class Followers:
         """Those of the first target, then of the next."""
         return chain(*self.by_target.values())
 
-    def works(self, table: Table, batch: LogBatch, shares: int) -> list[Callable[[], None]]:
-        """What is to be done with a batch, as works that share nothing: some targets each."""
-        targets = list(self.by_target)
+    def works(self, rows: RowTable, shares: int = 1) -> list[Callable[[], None]]:
+        """What is to be done with a table, as works that share nothing: some targets each."""
+        if not self.by_target:
+            return []
+        targets, features = list(self.by_target), engine_rows(rows)
         some = [targets[i::shares] for i in range(min(shares, len(targets)))]
-        return [partial(self._advance, table, batch, one) for one in some]
+        return [partial(self._advance, rows, features, one) for one in some]
 
-    def _advance(self, table: Table, batch: LogBatch, targets: Sequence[int]) -> None:
+    def _advance(self, rows: RowTable, features: Rows, targets: Sequence[int]) -> None:
         for target in targets:
-            transitions = table.transitions(batch, target, self.peaks[target])
+            steps = transitions(rows, target, self.peaks[target])
             for block in self.by_target[target]:
-                block.advance(table, transitions)
+                block.advance(features, steps)
 
     def outcomes(self) -> list[Followed]:
         """Where they have ended: those of the first target, in order, then of the next."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from steadytd.base.errors import InputError
-from steadytd.logs.columns import Columns
 from steadytd.logs.sources.source import Chunk, LogSource, cannot_read
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -42,14 +41,10 @@ class CsvSource(LogSource):
     def rows(self) -> None:
         """Not known before reading."""
 
-    def with_types(self, columns: Columns) -> CsvSource:
+    def with_types(self, types: Mapping[str, Any]) -> CsvSource:
         """Types from what the columns mean: a number that looks whole at first may not stay so."""
         import pyarrow as pa
 
-        numbers = (*columns.numbers(), *(name for names in columns.wide() for name in names))
-        types = dict.fromkeys(numbers, pa.float64())
-        types |= dict.fromkeys(columns.whole_numbers(), pa.int64())
-        types |= dict.fromkeys(columns.flags(), pa.bool_())
         schemas = tuple(
             pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
             for schema in self.schemas
@@ -62,28 +57,24 @@ class CsvSource(LogSource):
             return []
         first = [schema.names[0] for schema in self.schemas]
         pairs = zip(self.files, first, strict=True)
-        return [sum(c.batch.num_rows for c in self._file(name, [one])) for name, one in pairs]
+        return [sum(batch.num_rows for batch in self._file(name, [one])) for name, one in pairs]
 
-    def read(
+    def scan(
         self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
     ) -> Iterator[Chunk]:
-        """Parse from the beginning and pass on the rows asked for."""
-        row = 0
+        """Parse all files from the beginning."""
+        log_row = 0
         for file in self.files:
-            for _, at, batch in self._file(file, names):
-                low = max(begin - row, 0)
-                high = batch.num_rows if end is None else min(end - row, batch.num_rows)
-                for i in range(low, high, batch_rows):
-                    part = batch.slice(i, min(batch_rows, high - i))
-                    yield Chunk(file, at + i, part)
+            row = 0
+            for batch in self._file(file, names):
+                yield Chunk(file, row, batch, log_row + row)
                 row += batch.num_rows
-                if end is not None and row >= end:
-                    return
-        if row == 0:
+            log_row += row
+        if log_row == 0:
             raise InputError(f"'{self.files[0]}' holds no rows; a log needs at least one.")
 
-    def _file(self, name: str, names: Sequence[str]) -> Iterator[Chunk]:
-        row = 0
+    def _file(self, name: str, names: Sequence[str]) -> Iterator[Any]:
+        """The Arrow batches of one file."""
         header = self.schemas[self.files.index(name)].names
         reader = _open(name, self.types, names, header)
         while True:
@@ -93,8 +84,7 @@ class CsvSource(LogSource):
                 return
             except Exception as error:
                 raise _explain(name, header, error) from error
-            yield Chunk(name, row, batch)
-            row += batch.num_rows
+            yield batch
 
 
 def _schema(name: str) -> Any:

@@ -70,22 +70,20 @@ class MinariSource(LogSource):
         """The episodes."""
         return list(self.lengths)
 
-    def read(
+    def scan(
         self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
     ) -> Iterator[Chunk]:
         """Whole episodes, several together up to the size of a batch."""
         import pyarrow as pa
 
         label = self.files[0]
-        last = sum(self.lengths) if end is None else end
         starts = np.cumsum([0, *self.lengths])
-        chosen = [
-            i for i, n in enumerate(self.lengths) if starts[i] < last and starts[i] + n > begin
-        ]
+        last = starts[-1] if end is None else end
+        chosen = np.flatnonzero((starts[:-1] < last) & (starts[1:] > begin)).tolist()
         if not chosen:
             return
-        waiting, row = [], int(starts[chosen[0]])
         indices = [int(self.data.episode_indices[i]) for i in chosen]
+        waiting, row = [], int(starts[chosen[0]])
         for i, episode in zip(chosen, self.data.iterate_episodes(indices), strict=True):
             table = _table(episode, i, label)
             lacking = [name for name in names if name not in table.column_names]
@@ -93,18 +91,15 @@ class MinariSource(LogSource):
                 raise InputError(
                     f"{label}: episode {i} has no '{lacking[0]}' in its infos, the first has."
                 )
-            low, high = max(begin - row, 0), min(last - row, table.num_rows)
-            row += table.num_rows
-            waiting.append(table.select(list(names)).slice(low, high - low))
+            waiting.append(table.select(list(names)))
             if sum(part.num_rows for part in waiting) >= batch_rows or i == chosen[-1]:
                 try:
                     joined = pa.concat_tables(waiting, promote_options="permissive")
                 except Exception as error:
                     raise InputError(f"{label}: episodes differ in their types: {error}") from error
-                at = min(row, last) - joined.num_rows
-                for batch in joined.combine_chunks().to_batches(max_chunksize=batch_rows):
-                    yield Chunk(label, at, batch)
-                    at += batch.num_rows
+                for batch in joined.combine_chunks().to_batches():
+                    yield Chunk(label, row, batch, row)
+                    row += batch.num_rows
                 waiting = []
 
 

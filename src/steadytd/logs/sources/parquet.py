@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from steadytd.base.errors import InputError
 from steadytd.logs.sources.source import Chunk, LogSource, cannot_read
 from steadytd.logs.write import SEAL, names_digest
@@ -35,40 +37,42 @@ class ParquetSource(LogSource):
         """The row groups, over all files."""
         return [rows for groups in self.groups for rows in groups]
 
-    def read(
+    def scan(
         self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
     ) -> Iterator[Chunk]:
         """Read only the row groups that hold the rows asked for."""
-        last = sum(self.units()) if end is None else end
-        start = 0
+        row, last = 0, sum(self.units()) if end is None else end
         for name, groups in zip(self.files, self.groups, strict=True):
-            low, high = max(begin - start, 0), min(last - start, sum(groups))
-            start += sum(groups)
-            if low < high:
-                yield from _read_file(name, groups, names, low, high, batch_rows)
+            starts = row + np.cumsum([0, *groups])
+            wanted = (starts[1:] > begin) & (starts[:-1] < last) & (np.diff(starts) > 0)
+            chosen = np.flatnonzero(wanted).tolist()
+            if chosen:
+                first = int(starts[chosen[0]])
+                expected = sum(groups[i] for i in chosen)
+                for batch in _batches(name, chosen, names, batch_rows, expected):
+                    yield Chunk(name, first - row, batch, first)
+                    first += batch.num_rows
+            row += sum(groups)
 
 
 def _open(path: str | Path) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        size = Path(path).stat().st_size
-        if size == 0:
-            raise InputError(f"'{path}' is an empty file; a log needs at least one transition.")
         with Path(path).open("rb") as file:
             magic = file.read(4)
-        if magic != b"PAR1":
-            raise InputError(
-                f"'{path}' is not a Parquet file (it begins with {magic!r}, not with b'PAR1'); "
-                "a CSV file must have a name that ends in .csv."
+        if magic == b"PAR1":
+            return pq.ParquetFile(
+                path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True
             )
-        return pq.ParquetFile(
-            path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True
-        )
-    except InputError:
-        raise
     except Exception as error:  # a damaged footer raises errors of many kinds
         raise cannot_read(path, error) from error
+    if not magic:
+        raise InputError(f"'{path}' is an empty file; a log needs at least one transition.")
+    raise InputError(
+        f"'{path}' is not a Parquet file (it begins with {magic!r}, not with b'PAR1'); "
+        "a CSV file must have a name that ends in .csv."
+    )
 
 
 def _footer(path: Path) -> tuple[Any, tuple[int, ...]]:
@@ -97,22 +101,14 @@ def _group_rows(file: Any) -> tuple[int, ...]:
     return rows
 
 
-def _read_file(
-    name: str, groups: Sequence[int], names: Sequence[str], low: int, high: int, batch_rows: int
-) -> Iterator[Chunk]:
-    """Rows low, ..., high - 1 of one file."""
-    chosen: list[int] = []
-    row = end = 0
-    for number, rows in enumerate(groups):
-        if end + rows > low and end < high and rows:
-            row = end if not chosen else row
-            chosen.append(number)
-        end += rows
-    expected = sum(groups[number] for number in chosen)
+def _batches(
+    name: str, groups: list[int], names: Sequence[str], batch_rows: int, expected: int
+) -> Iterator[Any]:
+    """The row groups of one file, which must have the expected number of rows."""
     file = _open(name)
     try:
         batches = file.iter_batches(
-            batch_rows, row_groups=chosen, columns=list(names), use_threads=False
+            batch_rows, row_groups=groups, columns=list(names), use_threads=False
         )
         while True:
             try:
@@ -123,12 +119,7 @@ def _read_file(
             except Exception as error:  # damaged pages raise errors of many kinds
                 raise cannot_read(name, error) from error
             expected -= batch.num_rows
-            begin, end = max(low - row, 0), min(high - row, batch.num_rows)
-            if begin < end:
-                yield Chunk(name, row + begin, batch.slice(begin, end - begin))
-            row += batch.num_rows
-            if row >= high:
-                return
+            yield batch
     finally:
         file.close()
     if expected:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from steadytd.base.errors import InputError
-from steadytd.logs.columns import Columns
+
+UNIT = 65_536  # rows of a frame that count as a stretch
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows as an Arrow record batch, and where they are: file, first row in it."""
+    """Consecutive rows as an Arrow record batch, and where they are, to name a row in a message."""
 
     file: str
-    row: int
+    row: int  # of the first row in its file
     batch: Any
+    log_row: int = 0  # of the first row in the log
 
-    def first(self) -> Chunk:
-        """The first row alone."""
-        return self._replace(batch=self.batch.slice(0, 1))
+    def slice(self, begin: int, rows: int) -> Chunk:
+        """Some of its rows."""
+        part = self.batch.slice(begin, rows)
+        return Chunk(self.file, self.row + begin, part, self.log_row + begin)
 
 
 class LogSource(ABC):
@@ -34,8 +38,8 @@ class LogSource(ABC):
         """Rows over all files; None: not known before reading."""
         return sum(self.units())
 
-    def with_types(self, columns: Columns) -> LogSource:
-        """The same source, once it is known what its columns mean; types are its own but in CSV."""
+    def with_types(self, types: Mapping[str, Any]) -> LogSource:
+        """The same source with these Arrow types of its columns; only CSV has none of its own."""
         return self
 
     @abstractmethod
@@ -43,10 +47,65 @@ class LogSource(ABC):
         """Numbers of rows of the stretches that can be read without reading what is before them."""
 
     @abstractmethod
+    def scan(
+        self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
+    ) -> Iterator[Chunk]:
+        """The columns `names` in order, of at least the rows begin, ..., end - 1."""
+
     def read(
         self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
     ) -> Iterator[Chunk]:
-        """The columns `names` of the rows begin, ..., end - 1, in order."""
+        """The columns `names` of exactly these rows, at most `batch_rows` at a time."""
+        for chunk in self.scan(names, begin, end, batch_rows):
+            rows = chunk.batch.num_rows
+            low = max(begin - chunk.log_row, 0)
+            high = rows if end is None else min(end - chunk.log_row, rows)
+            for i in range(low, high, batch_rows):
+                yield chunk.slice(i, min(batch_rows, high - i))
+            if end is not None and chunk.log_row + rows >= end:
+                return
+
+
+@dataclass(frozen=True)
+class MemorySource(LogSource):
+    """A Polars or Pandas frame, an Arrow table, anything with the Arrow protocol."""
+
+    files: tuple[str, ...]
+    schemas: tuple[Any, ...]
+    table: Any
+
+    @classmethod
+    def of(cls, frame: Any) -> MemorySource:
+        """Take over a frame through the Arrow protocol, without a copy where possible."""
+        import pyarrow as pa
+
+        names = getattr(frame, "columns", ())  # Polars ends the process at such a name
+        odd = next((str(name) for name in names if "\x00" in str(name)), None)
+        if odd is not None:
+            raise InputError(
+                f"the frame has a column {odd!r}; a name must not contain a NUL character."
+            )
+        try:
+            table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        except Exception as error:
+            raise InputError(f"the frame cannot be turned into Arrow: {error}.") from error
+        if table.num_rows == 0:
+            raise InputError("the frame holds no rows; a log needs at least one transition.")
+        return cls(("the frame",), (table.schema,), table)
+
+    def units(self) -> list[int]:
+        """Stretches of equal size."""
+        rows = self.table.num_rows
+        return [min(UNIT, rows - begin) for begin in range(0, rows, UNIT)]
+
+    def scan(
+        self, names: Sequence[str], begin: int, end: int | None, batch_rows: int
+    ) -> Iterator[Chunk]:
+        """Slices of the table."""
+        row = begin
+        for batch in self.table.select(list(names)).slice(begin).to_batches(batch_rows):
+            yield Chunk(self.files[0], row, batch, row)
+            row += batch.num_rows
 
 
 def cannot_read(path: str | Path, error: BaseException) -> InputError:

@@ -9,17 +9,24 @@ from typing import Any
 from steadytd.base.errors import InputError
 from steadytd.base.files import file_names, filling, write_whole
 from steadytd.base.json import json_text
-from steadytd.base.numbers import count
 from steadytd.evaluation.facts import LogFacts
 from steadytd.evaluation.result import Evaluation
-from steadytd.report.evaluation import tables, words
-from steadytd.report.evaluation.agreement import agreement_chart
-from steadytd.report.evaluation.figures import overlap_chart, path_chart
-from steadytd.report.evaluation.grounds import calibration_chart, calibration_words, lam_chart
-from steadytd.report.evaluation.panels import DRAWN
-from steadytd.report.evaluation.values import targets_chart, values_chart, values_words
-from steadytd.report.evaluation.visits import visits_chart, visits_words
-from steadytd.report.evaluation.words import NAMED, selection_text, telling
+from steadytd.report.evaluation import text
+from steadytd.report.evaluation.figures import (
+    DRAWN,
+    agreement_chart,
+    calibration_chart,
+    calibration_words,
+    lam_chart,
+    overlap_chart,
+    path_chart,
+    targets_chart,
+    values_chart,
+    values_words,
+    visits_chart,
+    visits_words,
+)
+from steadytd.report.evaluation.text import NAMED, selection_text, telling
 from steadytd.report.figures import descriptions, save_figures
 from steadytd.report.live import Live, live
 from steadytd.report.pages import page
@@ -72,7 +79,7 @@ def _drawn(
     with debug_mode(False):  # Altair would check every dot
         charts: dict[tuple[str, str], Any] = {
             ("targets", ""): targets_chart(e),
-            ("calibration", ""): _calibration(e),
+            ("calibration", ""): calibration_chart(e.calibration),
         }
         for kind, draw in BY_TARGET.items():
             charts |= {(kind, name): draw(e, name) for name in telling(e, DRAWN)}
@@ -91,10 +98,6 @@ def _shown(
     for (kind, target), (name, spec) in drawn.items():
         found[kind][target] = live(name, spec, files)
     return found
-
-
-def _calibration(e: Evaluation) -> Any | None:
-    return calibration_chart(e.calibration)
 
 
 def _save_models(e: Evaluation, where: Path, stems: dict[str, str]) -> list[dict[str, str]]:
@@ -120,32 +123,32 @@ def _html(
     files: Sequence[str],
     command: str,
 ) -> str:
-    warnings, notes = words.findings_by_level(e)
+    warnings, notes = text.findings_by_level(e)
     named = set(telling(e))
     return page(
         "evaluation.html",
         e=e,
-        size=f"{count(e.log.rows, 'row')}, {count(e.log.episodes, 'episode')}",
-        closing=words.closing_lines(e),
+        size=text.size_text(e),
+        closing=text.closing_lines(e),
         drawn=telling(e, DRAWN),
         drawn_words=selection_text(e, DRAWN, "Pictures"),
         named_words=selection_text(e, NAMED, "Decisions"),
-        decisions=[line for line in words.decision_lines(e) if line.target in named],
-        policies=tables.policy_rows(e),
+        decisions=[line for line in text.decision_lines(e) if line.target in named],
+        policies=text.policy_rows(e),
         values_words=values_words(e),
-        values=tables.recommended_first(tables.value_rows(e)),
+        values=text.recommended_first(text.value_rows(e)),
         reasons={r.target: r.reason for r in e.recommended.values()},
-        overlap=tables.overlap_rows(e),
-        stability=tables.stability_rows(e),
-        calibration=tables.calibration_rows(e),
+        overlap=text.overlap_rows(e),
+        stability=text.stability_rows(e),
+        calibration=text.calibration_rows(e),
         calibration_words=calibration_words(e.calibration),
         visits_words={name: visits_words(e, name) for name in telling(e, DRAWN)},
-        sensitivity=tables.sensitivity_rows(e),
-        off_by=tables.OFF_BY,
-        spreads=tables.spread_rows(e),
-        spread_names=tables.spread_names(e),
-        warnings=words.grouped(warnings),
-        notes=words.grouped(notes),
+        sensitivity=text.sensitivity_rows(e),
+        off_by=text.OFF_BY,
+        spreads=text.spread_rows(e),
+        spread_names=text.spread_names(e),
+        warnings=text.grouped(warnings),
+        notes=text.grouped(notes),
         covers=e.notes,
         pictures=pictures,
         models=models,
@@ -185,4 +188,4 @@ def _facts(e: Evaluation, files: Sequence[str]) -> list[tuple[str, str]]:
         ("rewards, as stated", _range(f)),
         ("seed", s["seed"]),
     ]
-    return [(name, str(text)) for name, text in shown if text != ""]
+    return [(name, str(fact)) for name, fact in shown if fact != ""]
