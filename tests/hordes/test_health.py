@@ -88,9 +88,6 @@ def test_directions_are_spread_and_fixed() -> None:
 def numbers(text: str) -> list[float]:
     plain = text.replace(",", "")
     return [float(x) for x in re.findall(r"(?<![\w=.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", plain)]
-        float(x)
-        for x in re.findall(r"(?<![\w=.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", text.replace(",", ""))
-    ]
 
 
 def test_a_sentence_for_each_prediction_that_goes_wrong() -> None:
