@@ -514,7 +514,7 @@ def test_an_unknown_behaviour_policy(
     stated = ["--estimate-behavior", "--nothing-hidden"]
     assert call(monkeypatch, "evaluate", str(path), *learners, *stated) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "only estimates" not in text and "nothing but the observations, as stated" in text
+    assert "No decision" not in text and "nothing but the logged observations, as stated" in text
     assert call(monkeypatch, "evaluate", str(path), "--nothing-hidden") == 2
 
 

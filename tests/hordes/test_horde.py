@@ -207,7 +207,7 @@ def test_loading_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with np.load(path) as file:
         arrays = dict(file)
     np.savez(tmp_path / "less.npz", **{n: a for n, a in arrays.items() if n != "part0_V"})
-    with pytest.raises(st.InputError, match=r"saved horde's 'part0_V' does not fit these predict"):
+    with pytest.raises(st.InputError, match=r"saved horde's 'part0_V' does not match these pre"):
         st.load_horde(tmp_path / "less.npz", laws=[own])
     older = json.loads(str(arrays["settings"])) | {"format": 1}
     np.savez(tmp_path / "older.npz", **arrays | {"settings": np.array(json.dumps(older))})

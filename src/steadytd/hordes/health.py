@@ -32,6 +32,7 @@ from steadytd.base import random
 from steadytd.base.arrays import Bools, Floats, Ints, Longs, read_only
 from steadytd.base.finding import Finding
 from steadytd.base.jit import compiled, compiled_disjoint
+from steadytd.base.numbers import number
 from steadytd.hordes.inputs import ActiveFeatures, FactTables
 from steadytd.hordes.prediction import HordePrediction
 
@@ -88,11 +89,6 @@ class Health:
         """All that changes, by name."""
         return {**self.numbers._asdict(), "longest": np.array([self.longest])}
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of all that changes."""
-        return sum(array.nbytes for array in self.numbers)
-
     def project(self, x: ActiveFeatures) -> tuple[Singles, Singles]:
         """x along the directions [steps, DIRECTIONS], and the step size of h at each step."""
         found = np.zeros((x.steps, DIRECTIONS), dtype=np.float32)
@@ -127,11 +123,11 @@ class Health:
 
 def directions(n_features: int) -> tuple[Ints, Floats]:
     """The direction and the sign of each feature."""
-    number = np.arange(n_features)
+    features = np.arange(n_features)
     if n_features <= DIRECTIONS:
-        return number.astype(np.int32), np.ones(n_features)
+        return features.astype(np.int32), np.ones(n_features)
     with np.errstate(over="ignore"):
-        mixed = random.mix((number.astype(np.uint64) + np.uint64(1)) * random.GOLDEN)
+        mixed = random.mix((features.astype(np.uint64) + np.uint64(1)) * random.GOLDEN)
     direction = (mixed >> np.uint64(32)) % np.uint64(DIRECTIONS)
     return direction.astype(np.int32), np.where(mixed & np.uint64(1), 1.0, -1.0)
 
@@ -255,49 +251,35 @@ def _growing(health: Health, step: int) -> Bools:
 
 def warnings_of(predictions: Sequence[HordePrediction], health: Health, step: int) -> list[Finding]:
     """A finding for each prediction that has diverged, or whose error grows or is too large."""
-    growing, limit = _growing(health, step), health.limit
+    (recent, long), limit = health.numbers.means, health.limit
+    growing = _growing(health, step)
     # without a cumulant the range of returns is not known yet
-    above = (health.numbers.means[0] > limit) & (limit > 0.0)
-    large = (step > 2 * RECENT) & above & ~health.diverged & ~growing
-    cases = (_diverged, health.diverged), (_grows, growing), (_large, large)
-    return [
-        finding(predictions[i], i, health, step)
-        for finding, which in cases
-        for i in np.flatnonzero(which).tolist()
-    ]
+    large = (step > 2 * RECENT) & (recent > limit) & (limit > 0.0) & ~health.diverged & ~growing
+    found: list[Finding] = []
 
+    def warn(kind: str, i: int, text: str, remedy: str, **facts: float) -> None:
+        found.append(Finding(
+            code=f"prediction_{kind}", target=str(i), level="warning",
+            text=text, remedy=remedy, numbers={"prediction": i, **facts},
+        ))  # fmt: skip
 
-def _diverged(prediction: HordePrediction, i: int, health: Health, step: int) -> Finding:
-    at = int(health.numbers.diverged[i])
-    return Finding(
-        code="prediction_diverged", target=str(i), level="warning",
-        text=f"Prediction {i} ({prediction}) has diverged: its TD error was not a finite number "
-        f"at step {at}, the first time. The other predictions are not touched by it.",
-        remedy=f"Give it {STABLE}.",
-        numbers={"prediction": i, "step": at},
-    )  # fmt: skip
-
-
-def _grows(prediction: HordePrediction, i: int, health: Health, step: int) -> Finding:
-    recent, long = health.numbers.means[:, i].tolist()
-    return Finding(
-        code="prediction_grows", target=str(i), level="warning",
-        text=f"The unsigned error of prediction {i} ({prediction}) grows: it is {recent:.3g} over "
-        f"about the last {RECENT} steps and {long:.3g} over about the last {min(LONG, step)}.",
-        remedy=f"If it goes on, give it {STABLE}.",
-        numbers={"prediction": i, "recent": recent, "long": long},
-    )  # fmt: skip
-
-
-def _large(prediction: HordePrediction, i: int, health: Health, step: int) -> Finding:
-    recent, limit = float(health.numbers.means[0, i]), float(health.limit[i])
-    largest, _, steps = health.numbers.scale[:, i].tolist()
-    return Finding(
-        code="prediction_large", target=str(i), level="warning",
-        text=f"The unsigned error of prediction {i} ({prediction}) is {recent:.3g} over about the "
-        f"last {RECENT} steps. Values within the range of its returns have at most {limit:.3g} "
-        f"(cumulants up to {largest:.3g}, {steps:.3g} discounted steps).",
-        remedy="Give it a smaller step size, a learner that is stable off-policy, or start "
-        "weights of the right size.",
-        numbers={"prediction": i, "recent": recent, "limit": limit},
-    )  # fmt: skip
+    for i in np.flatnonzero(health.diverged).tolist():
+        at = int(health.numbers.diverged[i])
+        text = f"Prediction {i} ({predictions[i]}) has diverged: its TD error first became "
+        text += f"infinite or undefined at step {at}. Other predictions are not affected."
+        warn("diverged", i, text, f"Give it {STABLE}.", step=at)
+    for i in np.flatnonzero(growing).tolist():
+        text = f"The unsigned error of prediction {i} ({predictions[i]}) grows: it is about "
+        text += f"{number(recent[i], 3)} over the last {RECENT} steps and {number(long[i], 3)} "
+        text += f"over the last {min(LONG, step)}."
+        remedy = f"If this continues, give it {STABLE}."
+        warn("grows", i, text, remedy, recent=float(recent[i]), long=float(long[i]))
+    for i in np.flatnonzero(large).tolist():
+        largest, _, steps = (number(one, 3) for one in health.numbers.scale[:, i])
+        text = f"The unsigned error of prediction {i} ({predictions[i]}) is {number(recent[i], 3)} "
+        text += f"over about the last {RECENT} steps. Values within the range of its returns have "
+        text += f"at most {number(limit[i], 3)} (cumulants up to {largest}, {steps} discounted "
+        text += "steps)."
+        remedy = f"Give it {STABLE}, or start weights of the right size."
+        warn("large", i, text, remedy, recent=float(recent[i]), limit=float(limit[i]))
+    return found

@@ -152,7 +152,7 @@ class Horde:
     @property
     def nbytes(self) -> int:
         """The memory that the predictions take, in bytes."""
-        return sum(part.nbytes for part in self._all) + self._health.nbytes
+        return sum(array.nbytes for array in self._state().values())
 
     @property
     @in_turn
@@ -275,7 +275,7 @@ class Horde:
         for name, array in own.items():
             found = state.get(name)
             if found is None or found.shape != array.shape or found.dtype != array.dtype:
-                raise InputError(f"the saved horde's '{name}' does not fit these predictions.")
+                raise InputError(f"the saved horde's '{name}' does not match these predictions.")
         for name, array in own.items():
             array[...] = state[name]
         self._health.longest = float(state["health_longest"][0])
@@ -378,7 +378,7 @@ def load_horde(path: str | Path, laws: Iterable[Law] = ()) -> Horde:
     if saved != FORMAT:
         raise InputError(
             f"the horde in '{path}' has format {saved}, this version reads {FORMAT}; "
-            "load it with the version that saved it, or learn it anew."
+            "load it with the version that saved it, or train it again."
         )
     made = [prediction(saved_learner(str(p.pop("learner")), own), **p) for p in predictions]
     loaded = horde(d, made, dtype=dtype)

@@ -73,11 +73,6 @@ class LanePart:
         """All that changes, by name."""
         return self.lanes.arrays
 
-    @property
-    def nbytes(self) -> int:
-        """The memory of all that changes."""
-        return sum(array.nbytes for array in self.state.values())
-
     def advance(self, given: tuple[NDArray[Any], ...], out: Floats, low: int, high: int) -> None:
         """Take some steps with the blocks `low` to `high`; `out` [steps, block, lane] is delta."""
         self.kernel(*self.arguments, *given, out, low, high)
@@ -123,11 +118,6 @@ class WholePart(LiveBlock):
         self.order = np.array(members, dtype=np.int64)
         self.count, self.columns = len(members), columns
         super().__init__([learners[i] for i in members], w0)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of all that changes."""
-        return sum(array.nbytes for array in self.state.values())
 
     def advance(self, steps: LiveSteps) -> Floats:
         """Take some steps; return delta [steps, predictions], each with the weights before it."""

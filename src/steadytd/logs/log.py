@@ -72,7 +72,7 @@ class Log:
         return [policy.target for policy in self.schema.targets if policy.target is not None]
 
     @property
-    def meaning(self) -> LogSchema:
+    def meaning(self) -> Any:
         """The former name of `schema`."""
         warnings.warn("Log.meaning is now called Log.schema", DeprecationWarning, stacklevel=2)
         return self.schema
