@@ -13,6 +13,7 @@ from steadytd.base.numbers import number
 from steadytd.learners import learner as make_learner
 from steadytd.report.figures import (
     Axis,
+    alt,
     chosen_points,
     curves_chart,
     data_of,
@@ -77,8 +78,6 @@ def figure_chart(figure: Figure, done: Reproduction) -> Any:
 
 def _panel(figure: Figure, done: Reproduction, title: str, axis: tuple[float, float]) -> Any:
     """Error over steps on the authors' linear axis, and on a logarithmic one."""
-    import altair as alt
-
     rows = _rows(figure, done, LOWEST)
     means = [row["mean"] for row in rows]
     wide = Axis(True, max(LOWEST, min(means)) / 1.5, min(HIGHEST, 2.0 * max(means)))
@@ -132,8 +131,6 @@ def _rows(figure: Figure, done: Reproduction, floor: float) -> list[dict[str, An
 
 def _likely(figure: Figure, done: Reproduction, axis: Axis) -> list[Any]:
     """Thin lines between which the mean of as many runs likely lies, where theory gives them."""
-    import altair as alt
-
     rows = []
     for claim in figure.claims:
         spread = done.theories[figure.problem][str(make_learner(claim.learner))].spread

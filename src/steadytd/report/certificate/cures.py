@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.numbers import number
-from steadytd.report.figures import data_of, heading, styled
+from steadytd.report.figures import alt, data_of, heading, styled
 from steadytd.report.palette import GOOD, HUES, INK, PALE, SHADE
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.cure import Cure
@@ -84,8 +84,6 @@ def ordered(c: Certificate) -> list[Cure]:
 
 def cures_chart(c: Certificate) -> Any:
     """Error of the fixed point over the amount of each cure, on one axis of error."""
-    import altair as alt
-
     zero = c.error(np.zeros(c.problem.n_features))
     flat = zero < 1e-12
     use = recommended(c)
@@ -107,8 +105,6 @@ def cures_chart(c: Certificate) -> Any:
 
 def _panel(t: Cure, scale: Any, low: float, recommended: bool) -> Any:
     """One cure. Where the verdict changes the line begins anew."""
-    import altair as alt
-
     width, height = PANEL
     rows: list[dict[str, Any]] = []
     piece, before = 0, None

@@ -15,7 +15,7 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.numbers import number
 from steadytd.learners import algorithm
-from steadytd.report.figures import channels, data_of, dotted, edge_signs, heading, styled
+from steadytd.report.figures import alt, channels, data_of, dotted, edge_signs, heading, styled
 from steadytd.report.palette import GOOD, INK, PALE, RAMP, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.recommend import compared
@@ -90,8 +90,6 @@ def first_stop(c: Certificate, stops: Sequence[Stop]) -> int:
 
 def _at_the_stop(rows: Sequence[dict[str, Any]]) -> Any:
     """The rows of the dial's stop, whose number is their `i`."""
-    import altair as alt
-
     return alt.Chart(data_of(rows)).transform_filter("datum.i == at")
 
 
@@ -99,8 +97,6 @@ def _finished(
     layers: Sequence[Any], c: Certificate, stops: Sequence[Stop], title: Any, **more: Any
 ) -> Any:
     """The layers as one chart, with the parameter that the page's dial moves."""
-    import altair as alt
-
     chart = alt.layer(*layers).properties(title=title, **more)
     if stops:
         chart = chart.add_params(alt.param(name="at", value=first_stop(c, stops)))
@@ -109,8 +105,6 @@ def _finished(
 
 def eigenvalue_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
     """Eigenvalues of A(eta) in the complex plane, from eta = 0 to a little above eta_pd."""
-    import altair as alt
-
     top = max(1.5 * c.eta_pd, 2.0 * c.best_eta, 0.5)
     rows = []
     for eta in np.linspace(0.0, top, EIGENVALUE_STEPS):
@@ -166,8 +160,6 @@ def path_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
 
     Thresholds have letters above the frame, explained below the title: names would lie on curves.
     """
-    import altair as alt
-
     top = largest_eta(c)
     frame = c.path(path_grid(c, top)).select("eta", "stable", "error", "error_bound")
     zero = c.error(np.zeros(c.problem.n_features))
@@ -252,8 +244,6 @@ def threshold_marks(c: Certificate, top: float, x_scale: Any) -> list[Any]:
 
     Letters of neighbours stand in two rows, so that they do not touch in a narrow page.
     """
-    import altair as alt
-
     groups: list[dict[str, Any]] = []
     for letter, name, value in thresholds(c, top):
         if groups and np.sqrt(value / top) - np.sqrt(groups[-1]["eta"] / top) < NEAR:
@@ -308,8 +298,6 @@ def _shortened(names: list[str]) -> str:
 
 def values_chart(c: Certificate, stops: Sequence[Stop] = ()) -> Any:
     """The learners' fixed points, state by state, beside the true values."""
-    import altair as alt
-
     m, active = c.moments, c.problem.active_in(c.policy)
     kinds: dict[tuple[float, ...], list[str]] = {}
     for row in c.learners:

@@ -19,6 +19,7 @@ from steadytd.report.figures import (
     DECADES,
     LEAST,
     Axis,
+    alt,
     channels,
     chosen_points,
     data_of,
@@ -109,8 +110,6 @@ def curves_chart(chapter: Chapter, what: str) -> Any | None:
 
 def best_chart(chapter: Chapter, what: str, reference: str | None) -> Any | None:
     """Left: error at the best configuration, on the grid and on fresh seeds. Right: differences."""
-    import altair as alt
-
     shown = [b for b in chapter.best if np.isfinite(b.measured.value)]
     if not shown:
         return None
@@ -173,8 +172,6 @@ def best_chart(chapter: Chapter, what: str, reference: str | None) -> Any | None
 
 
 def _by_name(names: Sequence[str]) -> Any:
-    import altair as alt
-
     return alt.Y("learner:N", sort=list(names), title=None, scale=alt.Scale(domain=list(names)),
                  axis=alt.Axis(labelFontSize=12, grid=True))  # fmt: skip
 
@@ -183,8 +180,6 @@ def _with_intervals(
     rows: Sequence[dict[str, Any]], names: Sequence[str], x: Any, colour: Any, titles: Any
 ) -> list[Any]:
     """A dot for each learner's number, and a rule from the lower to the upper end."""
-    import altair as alt
-
     numbers = (alt.Tooltip(f"{k}:Q", title=v, format=".4~g") for k, v in titles.items())
     says = ["learner:N", *numbers]
     base = alt.Chart(data_of(rows)).encode(y=_by_name(names), color=colour, tooltip=says)
@@ -216,8 +211,6 @@ def leaders_text(chapters: Sequence[Chapter], what: str) -> str:
 
 def leaders_chart(chapters: Sequence[Chapter], what: str) -> Any | None:
     """The error of every learner at its best, as a share of that at w0: one line per problem."""
-    import altair as alt
-
     rows: list[dict[str, Any]] = [
         {
             "problem": chapter.label,
@@ -279,8 +272,6 @@ class Shelf:
 
     def encoded(self, what: str, *shelves: str) -> Any:
         """Altair's y; in place of numbers, the room above has the shelves' names."""
-        import altair as alt
-
         style = {"labelFontSize": 11, "labelOverlap": "greedy", "labelSeparation": 1}
         axis = tick_axis(self.axis, **style)
         label = str(axis.labelExpr)
@@ -318,7 +309,6 @@ GOLDEN = 0.6180339887498949  # multiples of it, modulo 1, are spread evenly
 
 def overview_chart(chapter: Chapter, what: str) -> Any:
     """One column per learner, the best first; what overflowed lies on a shelf at the top."""
-    import altair as alt
     import polars as pl
 
     names = [*(b.algorithm for b in chapter.best), *chapter.failed]
@@ -413,8 +403,6 @@ def settings(run: str) -> str:
 
 
 def _shelves(frame: Shelf, start: float) -> list[Any]:
-    import altair as alt
-
     scale = frame.scale()
     bands = [
         {"y": frame.clip, "y2": frame.place(BAND), "shade": 0.05},
@@ -449,8 +437,6 @@ def sensitivity_chart(chapter: Chapter, algorithm: str, what: str) -> Any | None
     parameter. All other parameters are at their best for each point of a line. Above the clip line
     each line has a row of squares where runs overflowed, the darker, the more of the seeds.
     """
-    import altair as alt
-
     own = _own(chapter, algorithm)
     along, others = grid_axes(chapter, algorithm)
     if along is None:
@@ -491,8 +477,6 @@ def envelope(own: pl.DataFrame, along: str, second: str | None) -> pl.DataFrame:
 def _panel(
     start: float, own: pl.DataFrame, frame: Shelf, along: str, second: str | None, what: str
 ) -> Any:
-    import altair as alt
-
     points = envelope(own, along, second)
     values = [] if second is None else points[second].unique().sort().to_list()
     lines = [short(v) for v in values] or [along]
@@ -545,8 +529,6 @@ def _panel(
 
 def _along(name: str, spots: Sequence[float], power: bool) -> Any:
     """Altair's x: a handful of the grid's values, powers of two as such."""
-    import altair as alt
-
     width = (spots[-1] - spots[0]) or 1.0
     scale = alt.Scale(domain=[spots[0] - 0.03 * width, spots[-1] + 0.03 * width], nice=False)
     shown = list(spots[:: -(-len(spots) // 7)])
