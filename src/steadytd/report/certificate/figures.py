@@ -15,11 +15,11 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.numbers import number
 from steadytd.learners import algorithm
+from steadytd.mdp.scales import Complexes
 from steadytd.report.figures import alt, channels, data_of, dotted, edge_signs, heading, styled
 from steadytd.report.palette import GOOD, INK, PALE, RAMP, SHADE, SOFT, Look, look, looks
 from steadytd.theory.certificate import Certificate
 from steadytd.theory.recommend import compared
-from steadytd.theory.thresholds import Complexes
 
 NAMED = 4  # learners that one entry of the legend names
 MANY_STATES = 24  # beyond this, values are drawn as lines
