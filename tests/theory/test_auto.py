@@ -15,7 +15,7 @@ from steadytd.engine.learner import Learner
 from steadytd.theory import cure as subject
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.choose import RATIOS, penalty, stabilising_ratio
+from steadytd.theory.cures import RATIOS, penalty, stabilising_ratio
 from tests.support.draws import certified, examples, seeds
 from tests.support.helpers import random_problem
 from tests.support.made import with_rewards

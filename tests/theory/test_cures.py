@@ -11,10 +11,10 @@ import scipy.linalg
 import steadytd as st
 from steadytd.mdp.moments import Expectation
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.choose import law_cure
 from steadytd.theory.cure import Cure, Setting
 from steadytd.theory.cures import (
     cures_of,
+    law_cure,
     nstep_td,
     partially_fitted,
     slow_target_td,
@@ -110,11 +110,11 @@ def test_sets_with_gaps_were_seen() -> None:
 )
 def test_the_known_facts(name: str, lam: float, n: int, radius: float) -> None:
     """Unstable up to this lam and this n; the spectral radius of fitted iteration."""
-    setting = Setting(st.problem(name))
-    G, A = setting.G, setting.A
-    fitted = np.abs(np.linalg.eigvals(np.linalg.solve(G, G - A))).max()
+    problem = st.problem(name)
+    pencil = Certificate(problem).pencil
+    fitted = np.abs(1.0 - np.linalg.eigvals(np.linalg.solve(pencil.G, pencil.A0))).max()
     assert fitted == pytest.approx(radius, abs=1e-3)
-    steps, partially = nstep_td(setting), partially_fitted(setting)
+    steps, partially = nstep_td(problem, 0), partially_fitted(problem, 0)
     assert steps.unstable[-1][1] == n
     assert (partially.unstable[-1][1] == float("inf")) is (radius > 1.0)
     c = Certificate(st.problem(name))
@@ -126,8 +126,8 @@ def test_the_known_facts(name: str, lam: float, n: int, radius: float) -> None:
 def test_from_some_number_on_all_are_stable(kind: str) -> None:
     """The theorem's numbers for n-step TD and truncated ETD: definite from there on."""
     for seed in range(3):
-        setting = Setting(drawn(kind, seed))
-        for cure in (nstep_td(setting), truncated_etd(setting)):
+        problem = drawn(kind, seed)
+        for cure in (nstep_td(problem, 0), truncated_etd(problem, 0)):
             start = cure.certain
             assert start is not None
             for n in (start, start + 1.0, start + 2.0, 2.0 * start + 5.0):
@@ -137,13 +137,13 @@ def test_from_some_number_on_all_are_stable(kind: str) -> None:
 
 def test_a_bound_that_holds_once_need_not_hold_again() -> None:
     """||P_gamma^n||^2 <= q_n is below 1 at n = 5, not at 6 and 7, and then for ever."""
-    setting = Setting(drawn("sparse", 62))
-    m = setting.m
+    problem = drawn("sparse", 62)
+    m = problem.moments()
     inner, d = m.P_gamma[np.ix_(m.visited, m.visited)], m.d[m.visited]
     powers = [np.linalg.matrix_power(inner, n) for n in range(1, 40)]
     below = [P.sum(axis=1).max() * (d @ P / d).max() < 1.0 for P in powers]
     assert below == [False] * 4 + [True] + [False] * 2 + [True] * 32
-    assert nstep_td(setting).certain == 8.0
+    assert nstep_td(problem, 0).certain == 8.0
 
 
 def test_complex_pairs_are_not_missed() -> None:
@@ -210,10 +210,9 @@ def test_a_slow_copy_needs_less_than_fitted_iteration() -> None:
     assert modes.real.min() > 0.0
     assert np.abs(1.0 - modes).max() > 1.0
     assert not c.td_stable
-    setting = Setting(c.problem)
-    copied = partially_fitted(setting)
+    copied = partially_fitted(c.problem, 0)
     assert not copied.stable(copied.high)
-    assert slow_target_td(setting).stable(0.0)
+    assert slow_target_td(c.problem, 0).stable(0.0)
     assert [c.is_stable("target_td", ratio=r) for r in (1e-3, 10.0)] == [True, False]
     assert slow_copy(f, 1e-3) > 0.0 > slow_copy(f, 10.0)
 
@@ -231,7 +230,7 @@ def test_what_the_page_of_target_td_says() -> None:
         assert (slow_copy(f, ratio) > 0.0) is bool(modes.real.min() > 0.0)
         if np.linalg.det(f.A) < 0.0:
             assert all(slow_copy(f, r) < 0.0 for r in np.geomspace(1e-6, 1e6, 13))
-            copied = partially_fitted(Setting(c.problem))
+            copied = partially_fitted(c.problem, 0)
             assert not any(copied.stable(float(t)) for t in (1, 2, 3, 5, 10, 30, 100, 1000))
         fitted = bool(np.abs(1.0 - modes).max() < 1.0)
         seen.add((fitted, bool(modes.real.min() > 0.0), bool(np.linalg.det(f.A) > 0.0)))
@@ -316,7 +315,7 @@ def test_noise_is_that_of_all_trajectories() -> None:
             weight *= rho[s[k], a[k]] * (m.gamma[s[k - 1], a[k - 1], s[k]] if k else 1.0)
             squares += weight**2
             total[k + 1] += chance * squares
-    cure = nstep_td(Setting(p))
+    cure = nstep_td(p, 0)
     assert [cure.noise(n) for n in (1.0, 2.0, 3.0)] == pytest.approx(np.sqrt(total[1:]))
     assert noise(p, st.learner("td:alpha=1")) == pytest.approx(total[1] ** 0.5)
     assert noise(p, st.learner("tdc:alpha=1")) == pytest.approx(total[1] ** 0.5)
@@ -332,7 +331,7 @@ def test_noise_of_traces_and_emphasis() -> None:
     assert noise(p, st.learner("td:alpha=1,lam=0.6")) == pytest.approx(np.sqrt(setting.m.d @ V))
     assert noise(p, st.learner("perturbed_td:alpha=1,lam=0.6,eta=0.2")) < np.sqrt(setting.m.d @ V)
     found = noise(p, st.learner("etd:alpha=1"))
-    assert found == pytest.approx(truncated_etd(setting).noise(60.0), rel=1e-6)
+    assert found == pytest.approx(truncated_etd(p, 0).noise(60.0), rel=1e-6)
     assert found == noise(p, st.learner("etd_beta:alpha=1,beta=0.5"))
     rng = np.random.default_rng(0)
     on_policy = st.Problem(

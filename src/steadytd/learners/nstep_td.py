@@ -44,12 +44,10 @@ STEPS = Param("steps before the bootstrap", default=10.0, low=1.0, high=1000.0, 
 
 def expectation(m: Moments, values: Mapping[str, float]) -> Expectation:
     """M = Phi' D (I - P_gamma^n) Phi, g = Phi' D sum_{k<n} P_gamma^k r_pi."""
-    ahead, reward, total = m.Phi, m.r_pi, np.zeros_like(m.r_pi)
-    for _ in range(int(values["n"])):
-        total = total + reward
-        ahead, reward = m.P_gamma @ ahead, m.P_gamma @ reward
+    step = np.block([[m.P_gamma, m.r_pi[:, None]], [np.zeros(len(m.d)), 1.0]])
+    steps = np.linalg.matrix_power(step, int(values["n"]))[:-1]
     weighted = (m.Phi * m.d[:, None]).T
-    return Expectation(M=weighted @ (m.Phi - ahead), g=weighted @ total)
+    return Expectation(M=weighted @ (m.Phi - steps[:, :-1] @ m.Phi), g=weighted @ steps[:, -1])
 
 
 def whole_trace(rho: float, gamma: float) -> tuple[float, float]:

@@ -136,7 +136,7 @@ def with_numbers(problem: Task, learner: Learner, family: bool = False) -> Learn
             f"{learner}: auto chooses for one target policy, but {problem.name} has "
             f"{problem.n_policies}; give a number."
         )
-    from steadytd.theory.choose import resolve
+    from steadytd.theory.cures import resolve
 
     return resolve(problem, learner)
 

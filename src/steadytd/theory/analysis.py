@@ -25,8 +25,8 @@ from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.theory import dynamics
 from steadytd.theory.assumptions import Assumption, check_assumptions
-from steadytd.theory.choose import penalty, resolve
 from steadytd.theory.cure import Cure, Setting
+from steadytd.theory.cures import penalty, resolve
 from steadytd.theory.exact import MeanSquare, mean_square
 from steadytd.theory.thresholds import Interval, Pencil, bounds, solution
 from steadytd.theory.variance import Variance, variance

@@ -1,8 +1,15 @@
-"""Every way to make an unstable mean update stable: the cures of one problem, and which come first.
+"""The cures of one problem: hyper-parameters of its laws and other ways to a stable mean update.
 
-A cure whose parameter belongs to a registered law is made from the law (`choose.law_cure`). The
-others are here: their closed forms need no learner. A law with variants (penalties inside or
-outside the trace) has them once more with traces, at lam = 0.5.
+A hyper-parameter of a law is a cure by the law's closed form (`law_cure`). What "auto" chooses when
+the model is known follows from it:
+
+- `eta` is the penalty whose fixed point has the least error among those that are clear of every
+  pole and every crossing (`Cure.automatic`), up to the theorem's bound (or 1);
+- `ratio` adds no bias, so it is chosen for speed: the smallest power of two that is at least twice
+  the stabilising ratio and reaches nine tenths of the rate at which the slowest mode can decay.
+
+A law with variants (penalties inside or outside the trace) is compared once more with traces, at
+lam = 0.5. Cures that need more than a law's closed form are functions here, in `OWN`.
 """
 
 from __future__ import annotations
@@ -13,43 +20,154 @@ from dataclasses import replace
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.base.errors import InputError
 from steadytd.base.parallel import single_threaded
-from steadytd.engine.law import Value
-from steadytd.learners import algorithm, learner, names
-from steadytd.mdp.moments import Expectation, Moments
+from steadytd.engine.law import AUTO, Value
+from steadytd.engine.learner import Learner
+from steadytd.learners import algorithm, names
+from steadytd.learners import learner as make_learner
+from steadytd.mdp.cached import cached
+from steadytd.mdp.moments import Expectation
 from steadytd.mdp.problem import Problem
-from steadytd.mdp.scales import SAME
-from steadytd.theory.choose import law_cure
-from steadytd.theory.closed_form import has_closed_form
-from steadytd.theory.cure import CLOSE, UNBOUNDED, Cure, Iteration, Setting
+from steadytd.mdp.scales import SAME, same
+from steadytd.theory import dynamics
+from steadytd.theory.closed_form import has_closed_form, numbers_of
+from steadytd.theory.cure import CLOSE, ENOUGH, UNBOUNDED, Cure, Iteration, Setting
 from steadytd.theory.exact import mean_square
+from steadytd.theory.thresholds import Pencil
+from steadytd.theory.variance import noise, variance
 
+PROBE = 0.7  # the value at which a law's own matrix is compared with A_lam + eta G
+OPEN = 1e-6  # share of the range by which an end without a closed form is avoided
+RATIOS = 2.0 ** np.arange(-6, 11)
+LARGE_RANK = 60  # from here on only every fourth ratio is tried: eigenvalues take their time
 TRACE = 0.5  # the trace decay at which variants are compared
-LOUD = 1000.0  # times TD's noise: no error is worth more
-MOST = 2000  # steps of n-step TD and ratios of truncated ETD that are looked at
+NOISIEST = 1000.0  # times TD's noise: no error is worth more
 FITTED = 1e-13  # of the slowest direction is left when the inner steps have gone to their end
 MOST_INNER = 10**12  # inner steps
 RATIO = 0.1  # of the two step sizes of a target network, on one time scale
 
 
+def resolve(problem: Problem, learner: Learner, policy: int = 0) -> Learner:
+    """The learner with every "auto" replaced by the number that the model asks for."""
+    chosen = learner
+    for name in learner.automatic:
+        if name == "eta":
+            chosen = chosen.replace(eta=penalty(problem, chosen, policy).automatic())
+        elif name == "ratio":
+            chosen = chosen.replace(ratio=best_ratio(problem, chosen.replace(ratio=1.0), policy))
+        else:
+            raise InputError(f"{learner.name}: {name}=auto is not offered; give a number.")
+    return chosen
+
+
+def stabilising_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:
+    """max(0, -lambda_min(G^-1 sym A_lam)): TDC with a larger ratio is stable on one time scale."""
+    lam = float(learner.values.get("lam", 0.0))
+    return max(0.0, Pencil.of(problem.moments(policy), lam).eta_pd)
+
+
+@cached(256)
 @single_threaded
-def cures_of(problem: Problem, policy: int = 0) -> tuple[Cure, ...]:
-    """Every cure on this problem; one from this file replaces a law's own of the same name."""
-    setting = Setting.of(problem, policy)
-    own = [_with_second_moments(make(setting), problem, policy) for make in OWN]
-    replaced = {cure.name for cure in own}
-    found = *(c for c in _law_cures(problem, policy) if c.name not in replaced), *own
-    for cure in found:
-        _ = cure.best  # found now, on one thread
+def best_ratio(problem: Problem, learner: Learner, policy: int = 0) -> float:
+    """The smallest power of two, at least twice the stabilising ratio, that is fast enough."""
+    least = 2.0 * stabilising_ratio(problem, learner, policy)
+    tried = RATIOS if len(problem.moments(policy).row_space.T) <= LARGE_RANK else RATIOS[::4]
+    candidates = [float(r) for r in tried if r >= least] or [float(2.0 ** np.ceil(np.log2(least)))]
+    rates = [
+        float(dynamics.decay_rates(problem, learner.replace(ratio=r), policy).real.min())
+        for r in candidates
+    ]
+    if max(rates) <= 0.0:  # rounding: such a ratio is stable
+        return candidates[int(np.argmax(rates))]
+    enough = ENOUGH * max(rates)
+    return next(r for r, rate in zip(candidates, rates, strict=True) if rate >= enough)
+
+
+# A hyper-parameter as a cure
+
+
+def penalty(problem: Problem, learner: Learner, policy: int = 0) -> Cure:
+    """The penalty of a learner as a cure; its own eta and alpha do not matter."""
+    plain = learner.replace(alpha=1.0) if "alpha" in learner.values else learner
+    return _family(problem, plain.replace(eta=1.0), "eta", policy)
+
+
+def law_cure(problem: Problem, learner: Learner, name: str, policy: int = 0) -> Cure:
+    """One hyper-parameter of a learner as a cure, with the noise and variance of its runs.
+
+    Its own value of it does not matter.
+    """
+    param = learner.algorithm.params[name]
+    inside = learner.replace(**{name: min(param.low + 1.0, (param.low + param.high) / 2.0)})
+
+    def with_value(value: float | str) -> Learner:
+        return learner.replace(**{name: value})
+
+    found = replace(
+        _family(problem, inside, name, policy),
+        second_moments=lambda value: mean_square(problem, with_value(value), policy),
+    )
+    if param.auto:
+        found = replace(
+            found, chosen=lambda: float(resolve(problem, with_value(AUTO), policy)[name])
+        )
+    if inside.traced or inside.law.memory:
+        found = replace(
+            found,
+            finite=lambda value: variance(problem, with_value(value), policy).finite,
+            own_noise=lambda value: noise(problem, with_value(value), policy),
+        )
     return found
 
 
-def _with_second_moments(cure: Cure, problem: Problem, policy: int) -> Cure:
-    """The cure with those of its learner, if it has one."""
-    make = cure.learner
-    if make is None:
-        return cure
-    return replace(cure, second_moments=lambda value: mean_square(problem, make(value), policy))
+@cached(64)
+def _family(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
+    """The mean updates of a learner for every value of one hyper-parameter: the law's closed form.
+
+    That of a penalty is A_lam + eta G, whose crossings are known, unless the traces are scaled.
+    The problem stores this cure, so the cure does not hold the problem.
+    """
+    law, setting = learner.law, Setting.of(problem, policy)
+    m, param, numbers = setting.m, learner.algorithm.params[name], numbers_of(learner)
+    sizes = None if m.compact is None else np.tile(m.span.sizes, len(law.vectors))
+
+    def system(value: float) -> Expectation:
+        e = dynamics.reduced_form(law, m, {**numbers, name: value})
+        return e if sizes is None else Expectation(e.M / np.outer(sizes, sizes), e.g / sizes)
+
+    high = param.high
+    try:
+        system(min(high, 1e6))
+    except InputError:
+        high -= OPEN * (high - param.low)
+    found = Cure(
+        name=learner.name, amount=name, setting=setting, low=param.low, high=high,
+        open_below=param.above, whole=param.whole, sizes=sizes, system=system,
+        learner=lambda value: learner.replace(**{name: value}),
+    )  # fmt: skip
+    if learner.traced:
+        fixed = (law.trace_param, learner.algorithm.variant_param)
+        found = replace(found, settings={k: learner[k] for k in fixed if k and k != name})
+    if name != "eta":
+        return found
+    pencil = Pencil.of(m, float(learner[law.trace_param]) if learner.traced else 0.0)
+    seen = Expectation(pencil.A(PROBE), pencil.b) if law.block is not None else system(PROBE)
+    if not (same(seen.M, pencil.A(PROBE)) and same(seen.g, pencil.b)):
+        return found
+    return replace(found, pencil=pencil, system=lambda eta: Expectation(pencil.A(eta), pencil.b))
+
+
+# All cures
+
+
+@single_threaded
+def cures_of(problem: Problem, policy: int = 0) -> tuple[Cure, ...]:
+    """Every cure on this problem."""
+    found = *_law_cures(problem, policy), *(make(problem, policy) for make in OWN)
+    for cure in found:
+        _ = cure.best  # found now, on one thread
+    return found
 
 
 def _law_cures(problem: Problem, policy: int) -> Iterator[Cure]:
@@ -59,17 +177,17 @@ def _law_cures(problem: Problem, policy: int) -> Iterator[Cure]:
             continue
         for name in (name for name, param in law.params.items() if param.cure):
             value = law.params[name].inside(0.5)
-            plain = learner(law, alpha=1.0, **{name: value})
+            plain = make_learner(law, alpha=1.0, **{name: value})
             yield law_cure(problem, plain, name, policy)
             for word in law.variants:
                 traced: dict[str, Value] = {law.trace_param: TRACE, law.variant_param: word}
                 yield law_cure(problem, plain.replace(**traced), name, policy)
 
 
-def is_loud(cure: Cure) -> bool:
+def is_too_noisy(cure: Cure) -> bool:
     """Whether the noise of a cure's updates, at its best value, is beyond use."""
     noise = None if cure.best is None else cure.noise(cure.best)
-    return noise is not None and not noise <= LOUD * cure.setting.td_noise
+    return noise is not None and not noise <= NOISIEST * cure.setting.td_noise
 
 
 def best_first(cures: Sequence[Cure]) -> list[Cure]:
@@ -81,7 +199,7 @@ def best_first(cures: Sequence[Cure]) -> list[Cure]:
     """
     possible = {c: c.best for c in cures if c.best is not None and c.comparable}
     finite = [c for c, value in possible.items() if c.has_finite_variance(value)] or list(possible)
-    calm = [c for c in finite if not is_loud(c)] or finite
+    calm = [c for c in finite if not is_too_noisy(c)] or finite
     if not calm:
         return []
     slack = CLOSE * min(c.best_error or 0.0 for c in calm) + SAME * calm[0].setting.scale
@@ -91,47 +209,19 @@ def best_first(cures: Sequence[Cure]) -> list[Cure]:
     return [equal[i] for i in places]
 
 
-def nstep_td(setting: Setting) -> Cure:
+# Cures with a theorem, and those that are no learner
+
+
+def nstep_td(problem: Problem, policy: int) -> Cure:
     """n-step TD with a ratio per step: the bootstrap comes n steps later.
 
-        A_n = Phi' D (I - P_gamma^n) Phi,    b_n = Phi' D sum_{k<n} P_gamma^k r_pi.
-
-    n = 1 is TD; as n grows, A_n goes to G and the fixed point to the best linear fit. From some n
-    on all are stable: see `_nstep_certain_from`.
+    Its matrix is A_n = Phi' D (I - P_gamma^n) Phi. n = 1 is TD; as n grows, A_n goes to G and the
+    fixed point to the best linear fit. With s_n the largest row sum of P_gamma^n and
+    c_n = max_j (d'P_gamma^n)_j/d_j, ||P_gamma^n||^2 <= q_n = s_n c_n in the d_mu norm, and A_n is
+    positive definite if q_n < 1. As q_{m+n} <= q_m q_n, all n >= N are stable if q_n < 1 for all n
+    from N to 2N - 1.
     """
-    s, m = setting, setting.m
-    ahead, back = [m.Phi @ s.Q], (m.Phi @ s.Q * m.d[:, None]).T  # P_gamma^n Phi
-    rewards = [m.r_pi]  # P_gamma^n r_pi
-    targets = [0.0 * s.b]
-    squares = [0.0 * m.d]  # V_n = E rho^2 + K V_{n-1}, of the sum of squares of the n products
-
-    def system(n: float) -> Expectation:
-        while len(ahead) <= n:
-            targets.append(targets[-1] + back @ rewards[-1])
-            ahead.append(m.P_gamma @ ahead[-1])
-            rewards.append(m.P_gamma @ rewards[-1])
-        return Expectation(M=s.G - back @ ahead[int(n)], g=targets[int(n)])
-
-    def noise(n: float) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            while len(squares) <= n:
-                squares.append(s.squares[0] + s.squares[1] @ squares[-1])
-        return float(np.sqrt(m.d @ squares[int(n)] / m.d.sum()))
-
-    certain = _nstep_certain_from(m)
-    return Cure(
-        name="nstep_td", amount="n", setting=s, system=system, low=1.0, whole=True,
-        high=MOST if certain is None else UNBOUNDED, certain=certain, own_noise=noise,
-    )  # fmt: skip
-
-
-def _nstep_certain_from(m: Moments) -> float | None:
-    """A number of steps from which on every one is stable; None if that is not seen.
-
-    With s_n the largest row sum of P_gamma^n and c_n = max_j (d'P_gamma^n)_j/d_j,
-    ||P_gamma^n||^2 <= q_n = s_n c_n in the d_mu norm, and A_n is positive definite if q_n < 1. As
-    q_{m+n} <= q_m q_n, it is enough that q_n < 1 for all n from N to 2N - 1.
-    """
+    m = problem.moments(policy)
     inner, d = m.P_gamma[np.ix_(m.visited, m.visited)], m.d[m.visited]
 
     def contracts() -> Iterator[bool]:
@@ -140,13 +230,58 @@ def _nstep_certain_from(m: Moments) -> float | None:
             rows, columns = inner @ rows, columns @ inner
             yield bool(rows.max() * (columns / d).max() < 1.0 - 1e-12)
 
-    return _holds_from(contracts())
+    found = law_cure(problem, make_learner("nstep_td", alpha=1.0), "n", policy)
+    return _stable_from(found, _holds_from(contracts(), found.high))
 
 
-def _holds_from(verdicts: Iterator[bool]) -> float | None:
+def truncated_etd(problem: Problem, policy: int) -> Cure:
+    """Truncated emphatic TD: a follow-on trace over the last n ratios.
+
+        f_n = sum_{k=0..n} (P_gamma')^k (d i),    A_n = Phi' diag(f_n) (I - P_gamma) Phi.
+
+    n = 0 is TD with interest i; as n grows, f_n becomes emphatic TD's. Let
+    K = diag(f_n) (I - P_gamma). Its row sums are not negative, and its column sums are
+    f_n'(I - P_gamma) = (d i) - (P_gamma')^(n+1) (d i). If all of these are positive, K + K' is
+    strictly diagonally dominant and A_n is positive definite. If (P_gamma')^m (d i) < d i for all
+    m from N to 2N - 1, then for all m >= N.
+    """
+    setting = Setting.of(problem, policy)
+    m, (ratios, ahead) = setting.m, setting.squares
+    start = m.d * m.interest
+    inner, active = m.P_gamma[np.ix_(m.visited, m.visited)], start[m.visited]
+
+    def shrinks() -> Iterator[bool]:
+        flow: Floats = active
+        while True:
+            flow = flow @ inner
+            yield bool((flow < (1.0 - 1e-12) * active).all())
+
+    def own_noise(n: float) -> float:
+        mean, square = start, start * m.interest  # d E[F] and d E[F^2]
+        with np.errstate(over="ignore", invalid="ignore"):  # 1,000 ratios may leave the range
+            for _ in range(int(n)):
+                before = mean @ m.P_gamma
+                square = start * m.interest + 2.0 * m.interest * before + square @ ahead
+                mean = start + before
+        return float(np.sqrt(m.share * (square @ ratios)) / mean.sum())
+
+    found = law_cure(problem, make_learner("truncated_etd", alpha=1.0), "n", policy)
+    found = replace(found, own_noise=own_noise)
+    if not (active > 0.0).all():
+        return found
+    certain = _holds_from(shrinks(), found.high)
+    return _stable_from(found, None if certain is None else certain - 1.0)
+
+
+def _stable_from(cure: Cure, certain: float | None) -> Cure:
+    """The cure with a theorem: from `certain` on every whole number is stable."""
+    return cure if certain is None else replace(cure, certain=certain, high=UNBOUNDED)
+
+
+def _holds_from(verdicts: Iterator[bool], most: float) -> float | None:
     """The smallest N such that the n-th verdict is true for all n from N to 2N - 1."""
     since = 1
-    for n, holds in zip(range(1, 2 * MOST), verdicts, strict=False):
+    for n, holds in zip(range(1, 2 * int(most)), verdicts, strict=False):
         if not holds:
             since = n + 1
         elif n >= 2 * since - 1:
@@ -154,67 +289,7 @@ def _holds_from(verdicts: Iterator[bool]) -> float | None:
     return None
 
 
-def truncated_etd(setting: Setting) -> Cure:
-    """Truncated emphatic TD: a follow-on trace over the last n ratios.
-
-        f_n = sum_{k=0..n} (P_gamma')^k (d i),    A_n = Phi' diag(f_n) (I - P_gamma) Phi.
-
-    n = 0 is TD with interest i; as n grows, f_n becomes emphatic TD's. The trace is a sum of
-    products of at most n ratios: its second moment is finite.
-    """
-    s, m = setting, setting.m
-    features = m.Phi @ s.Q
-    change = features - m.P_gamma @ features
-    flows, sums = [m.d * m.interest], [m.d * m.interest]
-    squares = [m.d * m.interest**2]  # d E[F^2]
-
-    def system(n: float) -> Expectation:
-        while len(sums) <= n:
-            flows.append(flows[-1] @ m.P_gamma)
-            sums.append(sums[-1] + flows[-1])
-        weighted = (features * sums[int(n)][:, None]).T
-        return Expectation(M=weighted @ change, g=weighted @ m.r_pi)
-
-    def noise(n: float) -> float:
-        system(n)
-        while len(squares) <= n:
-            before = sums[len(squares) - 1] @ m.P_gamma
-            with np.errstate(over="ignore", invalid="ignore"):  # 2,000 ratios may leave the range
-                ahead = squares[-1] @ s.squares[1]
-                squares.append(m.d * m.interest**2 + 2.0 * m.interest * before + ahead)
-        total = m.share * float(squares[int(n)] @ s.squares[0])
-        return float(np.sqrt(total) / sums[int(n)].sum())
-
-    certain = _truncated_certain_from(m)
-    return Cure(
-        name="truncated_etd", amount="n", setting=s, system=system, whole=True,
-        high=MOST if certain is None else UNBOUNDED, certain=certain, own_noise=noise,
-    )  # fmt: skip
-
-
-def _truncated_certain_from(m: Moments) -> float | None:
-    """A number of ratios from which on every one is stable; None if that is not seen.
-
-    Let K = diag(f_n) (I - P_gamma). Its row sums are not negative, and its column sums are
-    f_n'(I - P_gamma) = (d i) - (P_gamma')^(n+1) (d i). If all of these are positive, K + K' is
-    strictly diagonally dominant and A_n is positive definite. If (P_gamma')^m (d i) < d i for all
-    m from N to 2N - 1, then for all m >= N.
-    """
-    inner, start = m.P_gamma[np.ix_(m.visited, m.visited)], (m.d * m.interest)[m.visited]
-    if not (start > 0.0).all():
-        return None
-
-    def shrinks() -> Iterator[bool]:
-        flow: Floats = start
-        while True:
-            flow = flow @ inner
-            yield bool((flow < (1.0 - 1e-12) * start).all())
-
-    found = _holds_from(shrinks())
-    return None if found is None else found - 1.0
-
-
-def partially_fitted(setting: Setting) -> Cure:
+def partially_fitted(problem: Problem, policy: int) -> Cure:
     """Partially fitted iteration: a target copied every t steps.
 
     t steps of w += alpha (b + C wbar - G w), then wbar = w. With
@@ -223,7 +298,7 @@ def partially_fitted(setting: Setting) -> Cure:
     t = 1 is TD at step size alpha; as t grows it becomes fitted iteration, G^-1 C. Here
     alpha = 1/lambda_max(G), so every inner step contracts. The fixed point is TD's.
     """
-    s = setting
+    s = Setting.of(problem, policy)
     sizes, U = np.linalg.eigh(s.G)
     alpha = s.m.share / float(sizes[-1])  # per step in which the learner updates
     left = np.maximum(1.0 - sizes / sizes[-1], 0.0)
@@ -242,37 +317,20 @@ def partially_fitted(setting: Setting) -> Cure:
     )  # fmt: skip
 
 
-def target_td(setting: Setting) -> Cure:
-    """A target network that follows slowly, with a ridge; both step sizes of one order.
-
-        w    += alpha (rho (r + gamma' wbar.x' - w.x) x - ridge w)
-        wbar += ratio alpha (w - wbar)
-
-    With C = Phi' D P_gamma Phi the mean update of (w, wbar) has the matrix
-    [[G + ridge I, -C], [-ratio I, ratio I]], and the fixed point (A + ridge I) w = b.
-    """
-    s = setting
-    still, C = np.zeros(s.rank), s.G - s.A
-    follow = RATIO * s.identity
-
-    def system(ridge: float) -> Expectation:
-        M = np.block([[s.G + ridge * s.identity, -C], [-follow, follow]])
-        return Expectation(M=M, g=np.concatenate([s.b, still]))
-
-    return Cure(
-        name="target_td", amount="ridge", setting=s, system=system, settings={"ratio": RATIO},
-        learner=lambda ridge: learner("target_td", alpha=1.0, ratio=RATIO, ridge=ridge),
-    )  # fmt: skip
+def target_td(problem: Problem, policy: int) -> Cure:
+    """A target network that follows slowly, with a ridge; both step sizes of one order."""
+    fixed = make_learner("target_td", alpha=1.0, ratio=RATIO)
+    return replace(law_cure(problem, fixed, "ridge", policy), settings={"ratio": RATIO})
 
 
-def slow_target_td(setting: Setting) -> Cure:
+def slow_target_td(problem: Problem, policy: int) -> Cure:
     """`target_td` in the limit of ratio -> 0, a target that moves infinitely slowly.
 
     w is always where wbar leads it, and wbar follows the matrix
     I - (G + ridge I)^-1 C = (G + ridge I)^-1 (A + ridge I): the slow time scale. It is certainly
     stable if ||C|| < lambda_min(G) + ridge.
     """
-    s = setting
+    s = Setting.of(problem, policy)
 
     def system(ridge: float) -> Expectation:
         held = s.G + ridge * s.identity

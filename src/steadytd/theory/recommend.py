@@ -22,9 +22,8 @@ from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm, names
 from steadytd.mdp.scales import SAME, Complexes, zeroed
 from steadytd.theory.analysis import Analysis
-from steadytd.theory.choose import LARGE_RANK
 from steadytd.theory.cure import CLOSE, Cure, Iteration
-from steadytd.theory.cures import LOUD, best_first, is_loud
+from steadytd.theory.cures import LARGE_RANK, NOISIEST, best_first, is_too_noisy
 from steadytd.theory.dynamics import decay_rates
 from steadytd.theory.exact import MeanSquare
 from steadytd.theory.variance import noise
@@ -215,7 +214,7 @@ def recommended(c: Analysis, cures: Sequence[Cure] = ()) -> Finding | None:
     if not possible:
         return None
     use = _learner(c, choice(c, possible), possible)
-    calm = (t for t in cures if t.row["rate"] and t.row["finite_variance"] and not is_loud(t))
+    calm = (t for t in cures if t.row["rate"] and t.row["finite_variance"] and not is_too_noisy(t))
     equal = best_first([t for t in calm if _cure_step(c, t, use).horizon <= LONG])
     if equal and use.error > CLOSE * min(t.best_error or 0.0 for t in equal) + SAME * c.scale:
         use = _cure(c, equal, use)
@@ -335,10 +334,12 @@ def _too_loud(cures: Sequence[Cure], error: float) -> str:
     loud = [
         t
         for t in cures
-        if t.row["finite_variance"] and is_loud(t) and (t.best_error or 0.0) < error
+        if t.row["finite_variance"] and is_too_noisy(t) and (t.best_error or 0.0) < error
     ]
     names = ", ".join(f"{t.title} {number(t.best_error)}" for t in loud)
-    return f" Too noisy, with over {number(LOUD)} times the noise of TD: {names}." if loud else ""
+    return (
+        f" Too noisy, with over {number(NOISIEST)} times the noise of TD: {names}." if loud else ""
+    )
 
 
 def _quiet(c: Analysis, error: float, moments: MeanSquare) -> float:

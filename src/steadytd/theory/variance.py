@@ -100,8 +100,8 @@ def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
     """
     law, m = learner.law, problem.moments(policy)
     own = [name for name, function in law.memory.items() if function is not None]
-    unknown = len(own) > 1 or (own and (learner.traced or not m.everywhere)) or law.windows
-    if unknown or not law.traces:
+    unknown = len(own) > 1 or (own and (learner.traced or not m.everywhere))
+    if unknown or not law.traces or not law.windows.keys() <= law.traces.keys():
         return None
     if not variance(problem, learner, policy).finite:
         return float("inf")
@@ -113,12 +113,14 @@ def noise(problem: Problem, learner: Learner, policy: int = 0) -> float | None:
         first = steps.steady(multiple, steps.gather(added * often[steps.before]))
         squares = 2.0 * multiple * added * first[steps.before] + added**2 * often[steps.before]
         second = steps.steady(multiple**2, steps.gather(squares))
-    decay, scale = steps.each(partial(trace_parts, learner, next(iter(law.traces))))
+    trace = next(iter(law.traces))
+    decay, scale = steps.each(partial(trace_parts, learner, trace))
     # the newest weight depends on this step alone, so F of this step may stand beside it
     arriving = steps.gather(often[steps.before])
     among = often[steps.before] / arriving[steps.after]
     newest = steps.gather(scale**2 * among * second[steps.after])
-    total = steps.steady(decay**2, newest) if learner.traced else newest
+    window = learner.window(trace) if trace in law.windows else 0
+    total = steps.steady(decay**2, newest, window) if learner.traced else newest
     mean = float(steps.gather(scale * among * first[steps.after]).sum())
     return float(np.sqrt(total.sum() * m.share) / mean) if mean > 0.0 else None
 
@@ -169,11 +171,15 @@ class StepPairs(NamedTuple):
         np.add.at(found, self.after, self.probability * values)
         return found
 
-    def steady(self, multiple: Floats, added: Floats) -> Floats:
-        """The solution of y = sum p m y + added."""
-        K = np.eye(self.pairs)
-        np.add.at(K, (self.after, self.before), -multiple * self.probability)
-        return np.asarray(np.linalg.solve(K, added))
+    def steady(self, multiple: Floats, added: Floats, window: int = 0) -> Floats:
+        """The solution of y = sum p m y + added; with a window, its first terms only."""
+        K = np.zeros((self.pairs + 1, self.pairs + 1))
+        np.add.at(K, (self.after, self.before), multiple * self.probability)
+        if not window:
+            return np.asarray(np.linalg.solve(np.eye(self.pairs) - K[:-1, :-1], added))
+        K[:-1, -1], K[-1, -1] = added, 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.linalg.matrix_power(K, window)[:-1, -1])
 
     def growth(self, parts: Parts) -> float:
         """The spectral radius of K, where `parts(facts)` is the multiple m and what is added."""
