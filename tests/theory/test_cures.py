@@ -97,7 +97,11 @@ def test_sets_with_gaps_were_seen() -> None:
     assert three["nstep_td"].row["unstable"] == [[1.0, 1.0], [3.0, 3.0]]
     assert (three["nstep_td"].row["smallest"], three["nstep_td"].row["stable_from"]) == (2.0, 4.0)
     assert three["tdrc"].row["stable_from"] is None
-    assert three["partially_fitted (alpha 1.57)"].row["smallest"] is None
+    fitted = three["partially_fitted (alpha 1.57)"]
+    assert fitted.row["smallest"] is None
+    assert repr(fitted) == "<cure partially_fitted (alpha 1.57): t, no stable value>"
+    assert repr(three["nstep_td"]) == "<cure nstep_td: n, stable from 4, best 2>"
+    assert repr(three["tdrc"]) == "<cure tdrc: reg, best 0>"
 
 
 @pytest.mark.parametrize(
@@ -271,7 +275,7 @@ def test_rates_and_step_sizes_are_those_of_the_learners() -> None:
             assert t.row["finite_variance"] is c.variance(learner).finite
             assert c.is_stable(learner)
     rows = {t.title: t.row for t in c.treatments}
-    assert rows["perturbed_td"]["best"] == c.best_eta
+    assert rows["perturbed_td"]["best"] == c.penalties.best == c.best_eta
     assert rows["tdc"]["best"] == c.resolved("tdc:ratio=auto")["ratio"]
 
 

@@ -45,7 +45,8 @@ import numpy as np
 import scipy.linalg
 
 from steadytd.base.arrays import Floats
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, visible
+from steadytd.base.numbers import number
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Value
 from steadytd.engine.learner import Learner
@@ -56,12 +57,11 @@ from steadytd.mdp.scales import ROUNDING, SAME, Complexes, rates_of, slowest, ze
 from steadytd.theory.exact import MeanSquare
 from steadytd.theory.thresholds import (
     LARGEST_EXACT,
-    NEAR,
     Eigen,
     Interval,
+    Line,
     Pencil,
     bounds,
-    pair_crossings,
     real_ones,
     sign_changes,
     unstable_intervals,
@@ -92,14 +92,13 @@ COMPARED = 24  # equally good values whose rate and noise are compared
 
 
 class Setting:
-    """A problem and one of its target policies, with its matrices on the row space."""
+    """A problem and one of its target policies: how errors, values and noise are measured."""
 
     def __init__(self, problem: Problem, policy: int = 0) -> None:
         # not the problem itself: it keeps settings, and both would wait for Python's collector
         self.name, self.states = problem.name, problem.error_weights(policy)
         self.m: Moments = problem.moments(policy)
-        self.Q: Floats = self.m.row_space
-        self.rank = int(self.Q.shape[1])
+        self.rank = int(self.m.row_space.shape[1])
 
     @staticmethod
     @cached(16)
@@ -108,34 +107,9 @@ class Setting:
         return Setting(problem, policy)
 
     @cached_property
-    def A(self) -> Floats:
-        """Phi' D (I - P_gamma) Phi."""
-        return np.asarray(self.Q.T @ self.m.A() @ self.Q)
-
-    @cached_property
-    def G(self) -> Floats:
-        """Phi' D Phi."""
-        return np.asarray(self.Q.T @ self.m.G @ self.Q)
-
-    @cached_property
-    def b(self) -> Floats:
-        """Phi' D r_pi."""
-        return np.asarray(self.Q.T @ self.m.b())
-
-    @property
-    def feature_size(self) -> float:
-        """The largest number in G, with features of about equal size."""
-        return float(np.abs(Pencil.of(self.m).G).max())
-
-    @property
-    def identity(self) -> Floats:
-        """I in the steps in which the learner updates, on average: the matrix of a ridge."""
-        return np.asarray(self.m.share * np.eye(self.rank))
-
-    @cached_property
     def size(self) -> float:
         """The norm of the true values, in which errors are measured."""
-        return self.error(np.zeros(len(self.Q)))
+        return self.error(np.zeros(self.m.n_features))
 
     @property
     def scale(self) -> float:
@@ -165,7 +139,7 @@ class Setting:
         return float(np.sqrt(self.m.d @ (self.m.Phi @ w) ** 2))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cure:
     """One cure on one problem, for every value of its parameter, which is called `amount`.
 
@@ -175,7 +149,7 @@ class Cure:
     `finite` says whether what the cure carries from step to step has a finite second moment; its
     verdict changes at most once along the values. None: at most a bounded number of ratios is
     carried. `own_noise` is that of `variance.noise`; None: that of rho alone.
-    `chosen` is what "auto" takes, where that is offered.
+    `chosen` is what "auto" selects, where that is offered; then it is the best value.
     `learner` makes the learner for a value, if there is one; `second_moments` are then its.
     `comparable`: its rate is per step of the size alpha, like that of the others.
     """
@@ -194,10 +168,17 @@ class Cure:
     certain: float | None = None
     finite: Callable[[float], bool] | None = None
     own_noise: Callable[[float], float | None] | None = None
-    chosen: Callable[[], float] | None = None
+    chosen: Callable[[Cure], float] | None = None
     learner: Callable[[float], Learner] | None = None
     second_moments: Callable[[float], MeanSquare | None] | None = None
     comparable: bool = True
+
+    def __repr__(self) -> str:
+        start, best = self.stable_from, self.best
+        found = "no stable value" if best is None else f"best {number(best)}"
+        if start is not None:
+            found = f"stable from {number(start)}, {found}"
+        return visible(f"<cure {self.title}: {self.amount}, {found}>")
 
     @property
     def title(self) -> str:
@@ -221,7 +202,8 @@ class Cure:
         except InputError:  # the mean update has no finite mean at this value
             return -1.0
         # the matrix of a learner is what G and C leave: they may cancel
-        size = 0.0 if self.learner is None else self.setting.feature_size
+        G = Pencil.of(self.setting.m).G
+        size = 0.0 if self.learner is None else float(np.abs(G).max())
         return slowest(M, self.sizes, size)
 
     def stable(self, a: float) -> bool:
@@ -236,7 +218,8 @@ class Cure:
             y = np.linalg.solve(M, g)[: self.setting.rank]
         except (InputError, np.linalg.LinAlgError):
             return None
-        return np.asarray(self.setting.Q @ (y if self.sizes is None else y / self.sizes[: len(y)]))
+        Q = self.setting.m.row_space
+        return np.asarray(Q @ (y if self.sizes is None else y / self.sizes[: len(y)]))
 
     @cached(4096)
     def error(self, a: float) -> float:
@@ -290,7 +273,7 @@ class Cure:
     # The stable set
 
     @cached_property
-    def line(self) -> tuple[Floats, Floats] | None:
+    def line(self) -> Line | None:
         """M_0 and M_1 where M(a) = M_0 + a M_1 on the whole range, seen at four values."""
         if self.whole or self.high < UNBOUNDED:
             return None
@@ -298,7 +281,7 @@ class Cure:
         slope = two - one
         size = SAME * max(np.abs(x).max() for x in (one, four))
         if all(np.abs(four - x).max() <= size for x in (one + 3.0 * slope, five - slope)):
-            return np.asarray(one - (1.0 + self.low) * slope), np.asarray(slope)
+            return Line(np.asarray(one - (1.0 + self.low) * slope), np.asarray(slope))
         return None
 
     @cached_property
@@ -307,7 +290,7 @@ class Cure:
         plain = 4.0 * max(1.0, self.setting.m.operator_norm)
         if self.line is None:
             return plain
-        rest, part = (float(np.linalg.norm(M, 2)) for M in self.line)
+        rest, part = (float(np.linalg.norm(M, 2)) for M in self.line[:2])
         # without discount a target does not matter, nor does then what regularises it
         return 4.0 * rest / part if part > ROUNDING * rest else plain
 
@@ -320,26 +303,20 @@ class Cure:
         if self.whole:
             all_seen = len(self.looks) == self.looks[-1] - self.looks[0] + 1
             return _unstable_whole_numbers(self.stable, self.looks), [], all_seen
-        if self.line is not None and len(self.line[0]) <= LARGEST_EXACT:
-            return self._on_line(*self.line)
+        if self.line is not None and len(self.line.M0) <= LARGEST_EXACT:
+            return self._on_line(self.line)
         return self._by_scan(), [], self.certain is not None and self.certain <= self.low
 
-    def _on_line(self, M0: Floats, M1: Floats) -> tuple[list[Interval], list[float], bool]:
-        scattered = Eigen.of(M0, M1).poles
+    def _on_line(self, line: Line) -> tuple[list[Interval], list[float], bool]:
+        scattered = Eigen.of(line.M0, line.M1).poles
         least, most = self.low + self.scale / HUGE, self.low + self.scale * HUGE
-        marks = sorted(a for a in (*scattered, *pair_crossings(M0, M1)) if least < a < most)
-        exact = all(scattered.get(a, 0.0) <= NEAR * (1.0 + abs(a)) for a in marks)
-        end = max([self.low + self.scale, *marks])
+        poles = sorted(p for p in scattered if least < p < most)
+        end = max([self.low + self.scale, *poles])
         even = np.linspace(self.low, 1.2 * end, SAFETY)[1:].tolist()
-        between = ((a + b) / 2.0 for a, b in pairwise([self.low, *marks]))
-        known = np.array([*marks, np.inf])
-        missed = [
-            c for c in sign_changes(self.slowest, {*even, *between})
-            if np.abs(known - c).min() > NEAR * (1.0 + abs(c))
-        ]  # fmt: skip
-        ends = [self.low, *sorted([*marks, *missed]), UNBOUNDED]
-        unstable = unstable_intervals(self.slowest, ends, SAME)
-        return unstable, [p for p in marks if p in scattered], exact
+        between = [(a + b) / 2.0 for a, b in pairwise([self.low, *poles])]
+        found = line.crossings(scattered, (least, most), self.slowest, [*even, *between])
+        unstable = unstable_intervals(self.slowest, [self.low, *found.values, UNBOUNDED], SAME)
+        return unstable, poles, not found.blurred
 
     def _by_scan(self) -> list[Interval]:
         """Between the changes that a scan finds, up to where a theorem takes over."""
@@ -558,7 +535,7 @@ class Cure:
         best rate at equal noise (`efficiency`).
         """
         if self.chosen is not None:
-            return self.chosen()
+            return self.chosen(self)
         values = [float(a) for a in self.values]
         clear = [a for a in values if self.is_clear(a)] or [a for a in values if self.stable(a)]
         clear = self._with_finite_variance(clear)
@@ -584,7 +561,7 @@ class Cure:
             return np.unique(np.rint(steps + self.low - 1.0))
         top, share = self.high, np.linspace(0.0, 1.0, VALUES)
         if top == UNBOUNDED:
-            chosen = 0.0 if self.chosen is None else self.chosen()
+            chosen = 0.0 if self.chosen is None else self.chosen(self)
             far = 4.0 * max([0.0, *self._ends])
             top, share = max(self.low + self.scale, far, chosen), share**2
         even = self.low + (top - self.low) * share

@@ -22,12 +22,12 @@ import numpy as np
 from steadytd.base.arrays import Floats
 from steadytd.base.errors import InputError
 from steadytd.base.parallel import single_threaded
-from steadytd.engine.law import AUTO, Value
+from steadytd.engine.law import Value
 from steadytd.engine.learner import Learner
 from steadytd.learners import algorithm, names
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.cached import cached
-from steadytd.mdp.moments import Expectation
+from steadytd.mdp.moments import Expectation, Moments
 from steadytd.mdp.problem import Problem
 from steadytd.mdp.scales import SAME, same
 from steadytd.theory import dynamics
@@ -101,17 +101,15 @@ def law_cure(problem: Problem, learner: Learner, name: str, policy: int = 0) -> 
     param = learner.algorithm.params[name]
     inside = learner.replace(**{name: min(param.low + 1.0, (param.low + param.high) / 2.0)})
 
-    def with_value(value: float | str) -> Learner:
+    def with_value(value: float) -> Learner:
         return learner.replace(**{name: value})
 
     found = replace(
         _family(problem, inside, name, policy),
         second_moments=lambda value: mean_square(problem, with_value(value), policy),
     )
-    if param.auto:
-        found = replace(
-            found, chosen=lambda: float(resolve(problem, with_value(AUTO), policy)[name])
-        )
+    if name == "ratio" and param.auto:
+        found = replace(found, chosen=lambda _: best_ratio(problem, with_value(1.0), policy))
     if inside.traced or inside.law.memory:
         found = replace(
             found,
@@ -151,6 +149,8 @@ def _family(problem: Problem, learner: Learner, name: str, policy: int) -> Cure:
         found = replace(found, settings={k: learner[k] for k in fixed if k and k != name})
     if name != "eta":
         return found
+    if param.auto:
+        found = replace(found, chosen=Cure.automatic)
     pencil = Pencil.of(m, float(learner[law.trace_param]) if learner.traced else 0.0)
     seen = Expectation(pencil.A(PROBE), pencil.b) if law.block is not None else system(PROBE)
     if not (same(seen.M, pencil.A(PROBE)) and same(seen.g, pencil.b)):
@@ -289,6 +289,12 @@ def _holds_from(verdicts: Iterator[bool], most: float) -> float | None:
     return None
 
 
+def _td_on_row_space(m: Moments) -> tuple[Floats, Floats, Floats]:
+    """A, G and b."""
+    Q = m.row_space
+    return Q.T @ m.A() @ Q, Q.T @ m.G @ Q, Q.T @ m.b()
+
+
 def partially_fitted(problem: Problem, policy: int) -> Cure:
     """Partially fitted iteration: a target copied every t steps.
 
@@ -299,10 +305,11 @@ def partially_fitted(problem: Problem, policy: int) -> Cure:
     alpha = 1/lambda_max(G), so every inner step contracts. The fixed point is TD's.
     """
     s = Setting.of(problem, policy)
-    sizes, U = np.linalg.eigh(s.G)
+    A, G, b = _td_on_row_space(s.m)
+    sizes, U = np.linalg.eigh(G)
     alpha = s.m.share / float(sizes[-1])  # per step in which the learner updates
     left = np.maximum(1.0 - sizes / sizes[-1], 0.0)
-    inner = U.T @ s.A, U.T @ s.b
+    inner = U.T @ A, U.T @ b
 
     def system(t: float) -> Expectation:
         done = U * ((1.0 - left**t) / sizes)
@@ -331,13 +338,15 @@ def slow_target_td(problem: Problem, policy: int) -> Cure:
     stable if ||C|| < lambda_min(G) + ridge.
     """
     s = Setting.of(problem, policy)
+    A, G, b = _td_on_row_space(s.m)
+    identity = s.m.share * np.eye(s.rank)  # in the steps in which the learner updates
 
     def system(ridge: float) -> Expectation:
-        held = s.G + ridge * s.identity
-        M = np.asarray(np.linalg.solve(held, s.A + ridge * s.identity))
-        return Expectation(M=M.astype(np.float64), g=np.linalg.solve(held, s.b).astype(np.float64))
+        held = G + ridge * identity
+        M: Floats = np.asarray(np.linalg.solve(held, A + ridge * identity))
+        return Expectation(M=M, g=np.asarray(np.linalg.solve(held, b)))
 
-    certain = (np.linalg.norm(s.G - s.A, 2) - np.linalg.eigvalsh(s.G)[0]) / s.m.share
+    certain = (np.linalg.norm(G - A, 2) - np.linalg.eigvalsh(G)[0]) / s.m.share
     return Cure(
         name="target_td", amount="ridge", setting=s, system=system, settings={"ratio": "slow"},
         certain=max(0.0, float(certain)), comparable=False,

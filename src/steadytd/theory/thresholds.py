@@ -4,14 +4,14 @@ All matrices live on the row space of the features of the states that mu visits:
 definite, and weights outside it never change a value. `docs/theory.md` derives every statement.
 
 The search for stable sets that every cure uses is here, too. Where the matrix of a mean update is
-linear in the cure's parameter, `Eigen` and `pair_crossings` give the parameters at which its
-eigenvalues cross the imaginary axis. Elsewhere `sign_changes` finds them by a scan, and
+linear in the cure's parameter, `Line.crossings` are the parameters at which its eigenvalues cross
+the imaginary axis. Elsewhere `sign_changes` finds them by a scan, and
 `unstable_intervals` judges the intervals between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -117,39 +117,31 @@ class Pencil:
     @property
     def blurred(self) -> bool:
         """Whether rounding scatters eigenvalues that are poles or crossings of usable penalties."""
-        wide = any(r > NEAR * (1.0 + p) for p, r in self.scatter.items() if p >= 0.0)
-        return wide or (self.rank <= LARGEST_EXACT and bool(self._missed))
+        return self._crossings.blurred
 
-    @cached_property
+    @property
     def crossings(self) -> list[float]:
-        """Where an eigenvalue of A(eta) crosses the imaginary axis, inside the definite range.
+        """Where an eigenvalue of A(eta) crosses the imaginary axis, inside the definite range."""
+        return self._crossings.values
 
-        A real one crosses at a pole. A complex pair crosses where two eigenvalues sum to zero,
-        which is where the bialternate sum of A(eta) is singular: it is linear in eta, so those
-        are eigenvalues again. Beyond rank 40 they are searched for by a scan. What is as close to
-        a pole as rounding has scattered its eigenvalues is that pole.
+    @cached_property
+    def _crossings(self) -> Crossings:
+        """Those in the definite range; of large ranks only those of usable penalties, if any.
+
+        They are scanned for beyond rank 40 and where rounding moves eigenvalues.
         """
-        far = {p: SCATTER * r for p, r in self.scatter.items()}
-        found = {*self._known, *self._missed}
-        return sorted(c for c in found if c in far or all(abs(c - p) > far[p] for p in far))
-
-    @cached_property
-    def _known(self) -> list[float]:
-        """The crossings that are eigenvalues."""
         low, high = self.definite_range
-        if self.rank > LARGEST_EXACT:
-            return [p for p in self.poles if self._scan_from <= p <= high]
-        found = [*self.poles, *pair_crossings(self.A0, self.G, self.sizes)]
         slack = 1e-9 * (1.0 + abs(low) + abs(high))
-        return sorted(c for c in found if low - slack <= c <= high + slack)
-
-    @cached_property
-    def _missed(self) -> list[float]:
-        """The other crossings, by a scan: of large ranks, and where rounding moves eigenvalues."""
-        if self.rank <= LARGEST_EXACT and (self.eta_pd <= 0.0 or self.eigen.sharp):
-            return []
-        known = np.array([*self._known, np.inf])
-        return [c for c in self._scanned() if np.abs(known - c).min() > NEAR * (1.0 + abs(c))]
+        usable = max(low, 0.0) if high > 0.0 else low
+        exact = self.rank <= LARGEST_EXACT
+        points: list[float] = []
+        if not exact or (high > 0.0 and not self.eigen.sharp):
+            even = np.linspace(usable, high, SCAN_POINTS if high > 0.0 else SCAN_POINTS // 4)
+            inside = [usable, *(p for p in self.poles if usable < p < high), high]
+            points = [*even.tolist(), *((a + b) / 2.0 for a, b in pairwise(inside))]
+        line = Line(self.A0, self.G, self.sizes)
+        within = (low - slack if exact else usable, high + slack)
+        return line.crossings(self.scatter, within, self.slowest, points)
 
     def slowest(self, eta: float) -> float:
         """The least real part of an eigenvalue of A(eta), 0 up to rounding: stable if above 0."""
@@ -198,23 +190,51 @@ class Pencil:
         slope = solution(self.A(eta), self.G @ w)
         return float(np.sqrt(slope @ self.G @ slope))
 
-    @property
-    def _scan_from(self) -> float:
-        """The least penalty scanned: the least usable one that is not definite if there is one,
-        otherwise the whole range is scanned, for eta_hurwitz alone.
-        """
-        low, high = self.definite_range
-        return max(low, 0.0) if high > 0.0 else low
 
-    def _scanned(self) -> list[float]:
-        """Crossings between neighbouring points of a scan, which has a point on each side of every
-        pole: a complex pair that crosses close to a pole would otherwise go unnoticed.
+class Crossings(NamedTuple):
+    """Where eigenvalues cross the imaginary axis, and whether rounding blurs some of them."""
+
+    values: list[float]
+    blurred: bool
+
+
+class Line(NamedTuple):
+    """Matrices M_0 + a M_1 for every a; with `sizes`, the learner's are sizes^2 times these."""
+
+    M0: Floats
+    M1: Floats
+    sizes: Floats | None = None
+
+    def crossings(
+        self,
+        poles: Mapping[float, float],
+        within: Interval,
+        slowest: Callable[[float], float],
+        points: Iterable[float],
+    ) -> Crossings:
+        """Where an eigenvalue crosses the imaginary axis, within an interval of a.
+
+        A real one crosses at a pole; `poles` says how far rounding has scattered each. A complex
+        pair crosses where two eigenvalues sum to zero, which is where the bialternate sum is
+        singular: it is linear in a, so those are eigenvalues again. Beyond rank 40 pairs are not
+        computed. A scan of `points` adds what both have missed. What is as close to a pole as
+        rounding has scattered its eigenvalues is that pole.
         """
-        least, high = self._scan_from, self.eta_pd
-        even = np.linspace(least, high, SCAN_POINTS if high > 0.0 else SCAN_POINTS // 4)
-        marks = [least, *(p for p in self.poles if least < p < high), high]
-        beside_poles = ((a + b) / 2.0 for a, b in pairwise(marks))
-        return sign_changes(self.slowest, {*even.tolist(), *beside_poles})
+        exact = len(self.M0) <= LARGEST_EXACT
+        low, high = within
+        known = [*poles, *(pair_crossings(*self) if exact else [])]
+        known = [a for a in known if low <= a <= high]
+        marks = np.array([*known, np.inf])
+        scanned = sign_changes(slowest, points)
+        missed = [c for c in scanned if np.abs(marks - c).min() > NEAR * (1.0 + abs(c))]
+        far = {p: SCATTER * scatter for p, scatter in poles.items()}
+        found = {
+            c for c in (*known, *missed)
+            if c in far or all(abs(c - p) > distance for p, distance in far.items())
+        }  # fmt: skip
+        usable = ((p, r) for p, r in poles.items() if p >= 0.0 and low <= p <= high)
+        wide = any(scatter > NEAR * (1.0 + pole) for pole, scatter in usable)
+        return Crossings(sorted(found), wide or (exact and bool(missed)))
 
 
 def sign_changes(slowest: Callable[[float], float], points: Iterable[float]) -> list[float]:
