@@ -273,7 +273,7 @@ class Cure:
     # The stable set
 
     @cached_property
-    def line(self) -> Line | None:
+    def _line(self) -> Line | None:
         """M_0 and M_1 where M(a) = M_0 + a M_1 on the whole range, seen at four values."""
         if self.whole or self.high < UNBOUNDED:
             return None
@@ -288,9 +288,9 @@ class Cure:
     def scale(self) -> float:
         """A value whose part of the mean update is large beside the rest."""
         plain = 4.0 * max(1.0, self.setting.m.operator_norm)
-        if self.line is None:
+        if self._line is None:
             return plain
-        rest, part = (float(np.linalg.norm(M, 2)) for M in self.line[:2])
+        rest, part = (float(np.linalg.norm(M, 2)) for M in self._line[:2])
         # without discount a target does not matter, nor does then what regularises it
         return 4.0 * rest / part if part > ROUNDING * rest else plain
 
@@ -303,8 +303,8 @@ class Cure:
         if self.whole:
             all_seen = len(self.looks) == self.looks[-1] - self.looks[0] + 1
             return _unstable_whole_numbers(self.stable, self.looks), [], all_seen
-        if self.line is not None and len(self.line.M0) <= LARGEST_EXACT:
-            return self._on_line(self.line)
+        if self._line is not None and len(self._line.M0) <= LARGEST_EXACT:
+            return self._on_line(self._line)
         return self._by_scan(), [], self.certain is not None and self.certain <= self.low
 
     def _on_line(self, line: Line) -> tuple[list[Interval], list[float], bool]:
