@@ -112,10 +112,10 @@ class ReferenceLearner:
                     mapped = [self._call(function, names, {"value": entry}) for entry in entries]
                     self.vectors[vector] = np.array(mapped)
                 case Outer(z=(number, basis), equation=equation):
-                    z = self._vector(basis) * (self.numbers[number] if number else 1.0)
+                    trace = self._vector(basis) * (self.numbers[number] if number else 1.0)
                     target, on_x, on_x_next = (self.numbers[name] for name in equation)
                     v = on_x * self.features["x"] + on_x_next * self.features["x_next"]
-                    self.A, self.b = self.A + np.outer(z, v), self.b + target * z
+                    self.A, self.b = self.A + np.outer(trace, v), self.b + target * trace
                 case Skip(steps) if self.numbers["rho"] != 0.0:
                     self._take(steps)
                 case Mean(vector):
