@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import steadytd as st
-from steadytd.cli.console import speed
 from steadytd.cli.evaluate import _sample
 from steadytd.evaluation import evaluate as run
 from steadytd.evaluation.follow.local import LocalPasses
@@ -409,12 +408,6 @@ def test_interrupt_leaves_nothing(
     assert shown.out == ""
     assert "interrupted" in shown.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_rates_are_readable() -> None:
-    assert speed(999.0, "rows") == "999 rows/s"
-    assert speed(9_400.0, "rows") == "9.4 k rows/s"
-    assert speed(10_000_000.0, "rows") == "10 M rows/s"
 
 
 def test_certify_a_log_of_a_known_problem(

@@ -11,22 +11,9 @@ Progress = Callable[[int, int], None]
 PATIENCE = 2.0  # seconds before a bar appears
 
 
-_other_bars: list[None] = []  # one entry per caller that draws a bar of its own
-
-
 def watched() -> bool:
-    """Whether a person watches standard error, and no caller draws a bar there already."""
-    return not _other_bars and (sys.stderr.isatty() or "ipykernel" in sys.modules)
-
-
-@contextmanager
-def other_bar() -> Iterator[None]:
-    """While a caller draws a bar of its own, nothing else is written to standard error."""
-    _other_bars.append(None)
-    try:
-        yield
-    finally:
-        _other_bars.pop()
+    """Whether a person watches standard error."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 @contextmanager

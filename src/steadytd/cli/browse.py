@@ -10,8 +10,16 @@ import typer
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.base.numbers import number
-from steadytd.cli.certify_log import is_log
-from steadytd.cli.console import Json, find_problem, out, plain, print_json, print_prose, table
+from steadytd.cli.console import (
+    Json,
+    find_problem,
+    is_log,
+    out,
+    plain,
+    print_json,
+    print_prose,
+    table,
+)
 
 KINDS = ("problems", "learners", "studies")
 SHOWN = ("problem", "learner", "log")

@@ -1,4 +1,4 @@
-"""`steadytd certify`."""
+"""`steadytd certify`, for problems and for logs, and `steadytd verify`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from rich.console import RenderableType
 
 from steadytd.base.errors import InputError
+from steadytd.base.numbers import number
 from steadytd.cli.console import (
     WHOLE,
     Json,
@@ -20,7 +21,7 @@ from steadytd.cli.console import (
     err,
     find_problem,
     finding_lines,
-    open_page,
+    is_log,
     out,
     plain,
     print_json,
@@ -28,9 +29,11 @@ from steadytd.cli.console import (
     require_page,
     table,
 )
-from steadytd.cli.evaluate import FEATURES, Discount, Estimate, Map, Target
+from steadytd.cli.evaluate import FEATURES, Discount, Estimate, Map, Target, opened
 
 if TYPE_CHECKING:
+    from steadytd.evaluation.result import Evaluation
+    from steadytd.logs.log import Log
     from steadytd.theory.certificate import Certificate
 
 LEAVE = "leave it out"
@@ -93,7 +96,6 @@ def certify(
       steadytd certify log.parquet --discount 0.99 --features rbf:100
     """
     from steadytd.base.files import require_writable
-    from steadytd.cli.certify_log import certify_log, is_log
 
     require_page(show, directory)
     if is_log(problem):
@@ -107,9 +109,13 @@ def certify(
                 "--proof": (proof is not None, LEAVE),
             },
         )
-        certify_log(
-            problem, discount=discount, features=features or "raw", targets=target,
-            columns=columns, estimate=estimate, etas=eta or [], as_json=as_json,
+        for one in eta or ():
+            if not 0.0 <= one < float("inf"):
+                raise InputError(f"eta must be a finite number >= 0, got {one:g}.")
+        log = opened([problem], discount, target, columns, estimate)
+        _certify_log(
+            log, eta or [], as_json, discount=discount, features=features or "raw",
+            behavior="estimate" if estimate else None,
         )  # fmt: skip
         return
     _refuse(
@@ -146,8 +152,7 @@ def certify(
     else:
         for part in tables:
             out.print(part, highlight=False)
-    if page is not None:
-        (open_page if as_json else print_page)(page, show)
+    print_page(page, show, as_json)
 
 
 def _refuse(why: str, options: dict[str, tuple[bool, str]]) -> None:
@@ -175,7 +180,6 @@ def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> No
 
 def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[RenderableType]:
     """What the terminal shows: the verdict, the findings, thresholds, learners, cures."""
-    from steadytd.base.numbers import number
     from steadytd.report.certificate.cures import cure_rows
     from steadytd.report.certificate.page import findings, learner_rows, threshold_rows, verdict
 
@@ -224,8 +228,6 @@ def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[Rende
 
 
 def _single_runs(rows: list[dict[str, Any]], alpha: float | None) -> Iterator[RenderableType]:
-    from steadytd.base.numbers import number
-
     if alpha is None:
         return
     bounded = {None: "", True: "bounded", False: "unbounded"}
@@ -245,6 +247,83 @@ def _single_runs(rows: list[dict[str, Any]], alpha: float | None) -> Iterator[Re
         "fixed point; how far a long run is from it (empty: not known)"
     )
     yield table(title, ("learner", "mean square", ">alpha", ">error", ">spread"), lines)
+
+
+ABOUT_RATIOS = {
+    "no_support", "ratios_off", "probabilities_off", "low_overlap", "few_episodes", "rows_left_out",
+    "behavior_estimated",
+}  # fmt: skip
+
+
+def _certify_log(log: Log, etas: list[float], as_json: bool, **settings: Any) -> None:
+    """Print whether plain TD is stable on the log for every target, and which penalty is enough.
+
+    `settings` are those of `evaluate`.
+    """
+    from steadytd.base.progress import reporting
+    from steadytd.cli.evaluate_page import print_findings, print_stability, print_verdicts
+    from steadytd.evaluation.evaluate import evaluate
+    from steadytd.report.evaluation.text import (
+        estimate_text,
+        findings_by_level,
+        interval_text,
+        stability_verdicts,
+    )
+
+    learners = ["lstd", *(f"perturbed_td:eta={eta!r}" for eta in dict.fromkeys(etas))]
+    with reporting(None, "reading") as update:
+        e = evaluate(log, learners=learners, progress=update, **settings)
+    asked = _penalties(e)
+    if as_json:
+        names = ("overlap", "path", "warnings", "notes", "log", "settings")
+        document = e.to_dict()
+        rest = {name: document[name] for name in names}
+        print_json({"stability": document["stability"], "penalties": asked, **rest})
+        return
+    print_verdicts(stability_verdicts(e))
+    print_stability(e, f"Stability from {e.log.rows:,} rows, {e.settings['features']}")
+    if asked:
+        stable = {True: "stable", False: "not stable", None: "not known"}
+        rows = [
+            (
+                plain(row["target"]),
+                number(row["eta"]),
+                stable[row["stable"]],
+                estimate_text(row["value"], row["lo"], row["hi"]),
+                interval_text(row["lo"], row["hi"]),
+            )
+            for row in asked
+        ]
+        heads = ("target", ">eta", "mean update", ">value", ">95 % interval")
+        out.print(table("Penalties asked about", heads, rows))
+    warnings, _ = findings_by_level(e)
+    print_findings("Warnings", "yellow", [w for w in warnings if w.code in ABOUT_RATIOS])
+    out.print(
+        "The interval is that of the threshold, for the chance of which episodes were logged. "
+        "Above the threshold the mean update is stable, also with the same features combined or "
+        "scaled otherwise; below it, it may be stable, but not with all of those.",
+        highlight=False,
+    )
+
+
+def _penalties(e: Evaluation) -> list[dict[str, Any]]:
+    """The penalties asked about: target, eta, stable, value of the fixed point, lo, hi.
+
+    With many features no eigenvalues are computed; above the threshold stability is known anyway.
+    """
+    return [
+        {
+            "target": v.target,
+            "eta": v.eta,
+            "stable": True if v.eta > result.stability.eta_pd else v.stable,
+            "value": v.fixed_point,
+            "lo": v.lo,
+            "hi": v.hi,
+        }
+        for result in e.results
+        for v in result.values
+        if v.eta is not None and v.kind == "online"
+    ]
 
 
 def verify(

@@ -1,12 +1,12 @@
-"""What the commands share: tables, JSON, progress, and errors without tracebacks."""
+"""What the commands share: options, tables, JSON, pages, and names that users chose."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,13 +14,11 @@ import typer
 from rich.console import Console, ConsoleDimensions, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from steadytd.base import progress
 from steadytd.base.errors import InputError, visible
 from steadytd.base.json import json_text
-from steadytd.base.numbers import from_text, number
+from steadytd.base.numbers import from_text
 from steadytd.report import text
 
 if TYPE_CHECKING:
@@ -66,6 +64,7 @@ def whole_number(given: str | int) -> int:
     )
 
 
+LOGS = (".parquet", ".pq", ".csv", ".csv.gz")
 WHOLE: dict[str, Any] = {"parser": whole_number, "metavar": "N"}
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Threads = Annotated[
@@ -93,6 +92,15 @@ def find_problem(text: str) -> Problem:
     return problem(name.strip(), **options)
 
 
+def is_log(name: str) -> bool:
+    """Whether an argument names a log, not a problem.
+
+    >>> is_log("log.parquet"), is_log("logs/*.csv"), is_log("baird"), is_log("mine.npz")
+    (True, True, False, False)
+    """
+    return name.lower().endswith(LOGS) or any(c in name for c in "*?[") or Path(name).is_dir()
+
+
 def require_page(show: bool, directory: Path | None) -> None:
     """`--open` needs a page to open."""
     if show and directory is None:
@@ -106,14 +114,12 @@ def command_line() -> str:
     return shlex.join(["steadytd", *sys.argv[1:]])
 
 
-def print_page(page: Path, show: bool) -> None:
-    """Say where the page is, and open it if that is wanted."""
-    out.print(f"page: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
-    open_page(page, show)
-
-
-def open_page(page: Path, show: bool) -> None:
-    """Open the page in a browser, if that is wanted."""
+def print_page(page: Path | None, show: bool, as_json: bool) -> None:
+    """Print where the page is, if there is one (not after JSON); open it with `--open`."""
+    if page is None:
+        return
+    if not as_json:
+        out.print(f"page: [bold]{plain(page)}[/]", highlight=False, soft_wrap=True)
     if show:
         import webbrowser
 
@@ -186,45 +192,3 @@ def prose(given: str) -> list[str]:
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> RenderableType:
     """A table as wide as the terminal; see `report.text`. Names that others chose are `plain`."""
     return text.table(title, columns, rows, out.width)
-
-
-@contextmanager
-def progress_bar(
-    what: str, unit: str = "updates", then: str | None = None
-) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error with units per second and the time left.
-
-    `then` takes the place of `what` when everything is counted but work goes on.
-    """
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    shown = err.is_terminal  # in a file a bar is only noise
-    made = Progress(*columns, console=err, transient=True, disable=not shown)
-    with progress.other_bar() if shown else nullcontext(), made as bar:
-        task = bar.add_task(what, total=None, rate="compiling on first use")
-
-        def update(done: int, total: int) -> None:
-            elapsed: Any = bar.tasks[0].elapsed
-            rate = speed(done / elapsed, unit) if elapsed else ""
-            now = then if then is not None and done >= total else what
-            bar.update(task, completed=done, total=total, rate=rate, description=now)
-
-        yield update
-
-
-def speed(per_second: float, unit: str) -> str:
-    """A rate for reading.
-
-    >>> speed(61_234_567, "updates"), speed(1_234_567, "rows"), speed(45_678, "rows")
-    ('61 M updates/s', '1.2 M rows/s', '46 k rows/s')
-    """
-    for size, prefix in ((1e6, " M"), (1e3, " k")):
-        if per_second >= size:
-            return f"{number(per_second / size, 2)}{prefix} {unit}/s"
-    return f"{per_second:.0f} {unit}/s"

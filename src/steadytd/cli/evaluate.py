@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steadytd.base.errors import InputError
 from steadytd.cli.console import (
     WHOLE,
     Json,
@@ -16,11 +17,8 @@ from steadytd.cli.console import (
     Threads,
     command_line,
     err,
-    open_page,
-    out,
     print_json,
     print_page,
-    progress_bar,
     require_page,
     say,
 )
@@ -113,8 +111,8 @@ def evaluate(
 
       steadytd evaluate logs/ --discount 0.99 --engine dask --checkpoint parts
     """
-    from steadytd.base.errors import InputError
     from steadytd.base.files import require_writable
+    from steadytd.base.progress import reporting
     from steadytd.evaluation.evaluate import evaluate as do
 
     if engine != "dask" and (address is not None or checkpoint is not None):
@@ -132,8 +130,7 @@ def evaluate(
         require_writable(directory)
     for note in log.notes:
         say(note)
-    bar = progress_bar("reading", unit="rows", then="solving")
-    with _unused(checkpoint), bar as update:
+    with _unused(checkpoint), reporting(None, "reading") as update:
         e = do(
             log, discount=discount, features=features, learners=learner,
             behavior="estimate" if estimate else None, reward_range=ranged(reward_range),
@@ -149,20 +146,15 @@ def evaluate(
                                     pictures=figures)  # fmt: skip
     if as_json:
         print_json(e.to_dict())
-        if page is not None:
-            open_page(page, show_page)
-        return
-    from steadytd.cli.evaluate_page import show
+    else:
+        from steadytd.cli.evaluate_page import show
 
-    show(e, full)
-    if page is not None:
-        out.print()
-        print_page(page, show_page)
+        show(e, full)
+    print_page(page, show_page, as_json)
 
 
 def _sample(logs: list[str] | None, discount: float | None) -> tuple[list[str], float]:
     """Write the sample log, say where it is, and with which discount it is read."""
-    from steadytd.base.errors import InputError
     from steadytd.base.files import made_cache_directory, output_directory
     from steadytd.logs.example import DISCOUNT, sample_log
 
@@ -182,7 +174,6 @@ def opened(
     estimate: bool,
 ) -> Log:
     """The log, with its behaviour probabilities or the wish to estimate them."""
-    from steadytd.base.errors import InputError
     from steadytd.evaluation.behavior import require_behavior
     from steadytd.logs.log import open_log
 
@@ -202,8 +193,6 @@ def ranged(given: str | None) -> tuple[float, float] | None:
     >>> ranged("-6,1.5"), ranged(None)
     ((-6.0, 1.5), None)
     """
-    from steadytd.base.errors import InputError
-
     if given is None:
         return None
     try:
@@ -221,7 +210,6 @@ def mapped(given: list[str] | None) -> dict[str, str | list[str]] | None:
     >>> mapped(["obs=x+v,reward=r", "t=step"])
     {'obs': ['x', 'v'], 'reward': 'r', 't': 'step'}
     """
-    from steadytd.base.errors import InputError
     from steadytd.logs.columns import several
 
     found: dict[str, str | list[str]] = {}

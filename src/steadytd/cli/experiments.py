@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,12 +17,10 @@ from steadytd.cli.console import (
     command_line,
     err,
     find_problem,
-    open_page,
     out,
     plain,
     print_json,
     print_page,
-    progress_bar,
     require_page,
     table,
 )
@@ -68,15 +65,13 @@ def reproduce(
 
     check_request(figure or (), runs, seed)
     require_writable(directory)
-    with progress_bar("running") as update:
-        done = do(figure or (), runs=runs, seed=seed, progress=update, supplement=supplement)
+    done = do(figure or (), runs=runs, seed=seed, supplement=supplement)
     from steadytd.report.reproduction import write_reproduction
 
     with err.status("drawing figures"):
         report = write_reproduction(done, directory, pictures=not no_figures)
     if as_json:
         print_json([row.to_dict() for row in done.rows])
-        open_page(report, show)
     else:
         _print_rows([row for row in done.rows if row.figure], "Figures of the paper")
         _print_rows(
@@ -84,7 +79,7 @@ def reproduce(
             "Supplement (a: alpha 1e-3, b: 1e-4, c: 1e-5, d: 1e-6)",
         )
         out.print(f"\n{done.summary}", highlight=False)
-        print_page(report, show)
+    print_page(report, show, as_json)
 
 
 def _print_rows(rows: list[Row], title: str) -> None:
@@ -150,12 +145,7 @@ def run(
     named = problem if problem == found.name else found  # a family's name draws instances
     if directory is not None:
         require_writable(directory)
-    long = steps * seeds * len(learners) > 10_000_000
-    with progress_bar("running") if long else nullcontext() as update:
-        result = do(
-            named, learners, steps=steps, seeds=seeds, points=points, threads=threads,
-            progress=update,
-        )  # fmt: skip
+    result = do(named, learners, steps=steps, seeds=seeds, points=points, threads=threads)
     page = None
     if directory is not None:
         from steadytd.report.run import write_run
@@ -166,8 +156,7 @@ def run(
         print_json(result.summary.to_dicts())
     else:
         _print_run(result)
-    if page is not None:
-        (open_page if as_json else print_page)(page, show)
+    print_page(page, show, as_json)
 
 
 def _print_run(result: Result) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,17 +13,14 @@ from steadytd.cli.console import (
     Open,
     Threads,
     err,
-    open_page,
     out,
     plain,
     print_json,
     print_page,
-    progress_bar,
     say,
     table,
 )
 
-LONG = 10_000_000  # learner-updates beyond which a bar says how far it is
 FIRST = 2  # sentences that the terminal shows too; the page has all
 
 
@@ -66,6 +62,7 @@ def study(
       steadytd study studies/rooms.toml --engine dask --address tcp://head:8786
     """
     from steadytd.base.numbers import count
+    from steadytd.base.progress import reporting
     from steadytd.report.study.page import best_table
     from steadytd.studies.results import best_rows
     from steadytd.studies.study import study as load
@@ -74,7 +71,7 @@ def study(
     spec = made.spec
     say(f"{made.name}: {count(spec.runs, 'configuration')}, {count(spec.file.seeds, 'seed')}, "
         f"{count(spec.updates, 'update')}")  # fmt: skip
-    with progress_bar("running") if spec.updates > LONG else nullcontext() as update:
+    with reporting(None, "running") as update:
         results = made.run(
             out=directory,
             engine=engine,  # type: ignore[arg-type]
@@ -118,15 +115,18 @@ def report(
         )
     if as_json:
         print_json(document)
-        open_page(page, show)
-        return
+    else:
+        _print_study(document)
+    print_page(page, show, as_json)
+
+
+def _print_study(document: dict[str, Any]) -> None:
     if len(document["problems"]) > 1:  # of one problem it comes below
         out.print(f"[bold]{plain(document['headline'])}[/]", highlight=False)
     out.print(plain(document["size"]), highlight=False)
     for problem in document["problems"]:
         _print_problem(problem, document["criterion"])
     out.print()
-    print_page(page, show)
 
 
 def _print_problem(problem: dict[str, Any], criterion: str) -> None:
