@@ -14,6 +14,7 @@ from steadytd.evaluation.calibration import LogCalibration as LogCalibration
 from steadytd.evaluation.decide import BestTarget as BestTarget
 from steadytd.evaluation.decide import Decision as Decision
 from steadytd.evaluation.evaluate import evaluate as evaluate
+from steadytd.evaluation.gate import Gate as Gate
 from steadytd.evaluation.monitor import Look as Look
 from steadytd.evaluation.monitor import Monitor as Monitor
 from steadytd.evaluation.monitor import load_monitor as load_monitor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, unknown
 from steadytd.cli.console import (
     WHOLE,
     Json,
@@ -17,6 +18,7 @@ from steadytd.cli.console import (
     Threads,
     command_line,
     err,
+    out,
     print_json,
     print_page,
     require_page,
@@ -24,6 +26,8 @@ from steadytd.cli.console import (
 )
 
 if TYPE_CHECKING:
+    from steadytd.evaluation.gate import Gate, Requirement
+    from steadytd.evaluation.result import Evaluation
     from steadytd.logs.log import Log
 
 Discount = Annotated[
@@ -92,6 +96,20 @@ def evaluate(
     full: Annotated[
         bool, typer.Option("--full", help="Print all learners, findings and diagnostics, too.")
     ] = False,
+    require: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT:TARGET",
+            help="better:NAME or not-worse:NAME. Exit codes: 0 met, 3 worse, 4 cannot be told, "
+            "5 not trusted.",
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="With --require: better by this, or not worse by this.")
+    ] = None,
+    line: Annotated[
+        bool, typer.Option("--json-line", help="With --require: print it alone, as a line of JSON.")
+    ] = False,
     show_page: Open = False,
     no_figures: Annotated[bool, typer.Option("--no-figures", hidden=True)] = False,
     as_json: Json = False,
@@ -110,6 +128,8 @@ def evaluate(
       steadytd evaluate log.csv --discount 0.95 --map obs=state,behavior_prob=p --json
 
       steadytd evaluate logs/ --discount 0.99 --engine dask --checkpoint parts
+
+      steadytd evaluate log.parquet --discount 0.99 --require better:soft5 --margin 0.02
     """
     from steadytd.base.files import require_writable
     from steadytd.base.progress import reporting
@@ -119,6 +139,7 @@ def evaluate(
         given = "--address" if address is not None else "--checkpoint"
         raise InputError(f"{given} needs the engine dask, got '{engine}'; add --engine dask.")
     require_page(show_page, directory)
+    required = _requirement(require, margin, line)
     if no_figures:
         say("--no-figures is the default now; pictures as files come with --figures.")
     if sample:
@@ -126,6 +147,8 @@ def evaluate(
     if not logs:
         raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
     log = opened(logs, discount, target, columns, estimate)
+    if required is not None and required.target not in log.targets:
+        raise unknown("target", required.target, log.targets)
     if directory is not None:
         require_writable(directory)
     for note in log.notes:
@@ -144,13 +167,37 @@ def evaluate(
         with err.status("drawing"):
             page = write_evaluation(e, directory, files=log.files, command=command_line(),
                                     pictures=figures)  # fmt: skip
-    if as_json:
-        print_json(e.to_dict())
-    else:
-        from steadytd.cli.evaluate_page import show
+    gate = None if required is None else required.judge(e.compare(required.target))
+    _print(e, gate, full, as_json, line)
+    print_page(page, show_page, as_json or line)
+    if gate is not None:
+        raise typer.Exit(gate.exit_code)
 
+
+def _print(e: Evaluation, gate: Gate | None, full: bool, as_json: bool, line: bool) -> None:
+    """The answer, and whether it meets what is required."""
+    from steadytd.cli.evaluate_page import show
+
+    if gate is not None and line:
+        out.print(json.dumps(gate.to_dict()), markup=False, highlight=False, soft_wrap=True)
+    elif as_json:
+        print_json(e.to_dict() | ({} if gate is None else {"required": gate.to_dict()}))
+    else:
         show(e, full)
-    print_page(page, show_page, as_json)
+        if gate is not None:
+            out.print(f"\n{gate.text}", markup=False, highlight=False)
+
+
+def _requirement(text: str | None, margin: float | None, line: bool) -> Requirement | None:
+    """What `--require` and `--margin` say."""
+    from steadytd.evaluation.gate import Requirement
+
+    if text is not None:
+        return Requirement.of(text, margin or 0.0)
+    if margin is not None or line:
+        given = "--json-line" if line else "--margin"
+        raise InputError(f"{given} needs --require better:NAME or --require not-worse:NAME.")
+    return None
 
 
 def _sample(logs: list[str] | None, discount: float | None) -> tuple[list[str], float]:

@@ -29,6 +29,7 @@ from steadytd.evaluation.decide import (
     compared,
 )
 from steadytd.evaluation.facts import LogFacts, rare_probability
+from steadytd.evaluation.gate import Gate, Requirement
 from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.records import decode, encode
 from steadytd.evaluation.rule import LoggedReturns
@@ -230,6 +231,11 @@ class Evaluation(Displayable):
             return compared(self.sides[self.place(target)], None, self.data)
         many = len(self.sides)
         return {side.name: compared(side, None, self.data, many) for side in self.sides}
+
+    def require(self, what: str, margin: float = 0.0) -> Gate:
+        """Is a requirement met, such as "better:new" or "not-worse:new" with a margin?"""
+        required = Requirement.of(what, margin)
+        return required.judge(self.compare(required.target))
 
     @cached_property
     def best(self) -> BestTarget:
