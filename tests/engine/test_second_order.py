@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -18,10 +17,10 @@ from steadytd.engine.law import LAM, accumulating_trace
 from steadytd.engine.second_order import SecondOrderBlock, solve, solved
 from steadytd.learners.lstd import expectation
 from steadytd.learners.perturbed_lstd import path
-from steadytd.streams.finite import FiniteStream
 from tests.support.cases import assert_same_bits, is_quick, off_policy_problem
 from tests.support.draws import examples
 from tests.support.helpers import random_problem
+from tests.support.references import REFERENCES, Step, steps_of
 
 STEPS, SEED = 700, 5
 ALL = (
@@ -39,60 +38,6 @@ ALL = (
     "perturbed_lstd:eta=0.2,lam=0.6",
 )
 TEXTS = [text for text in ALL if is_quick(st.learner(text))]
-
-
-class Step(NamedTuple):
-    x: Floats
-    x_next: Floats
-    reward: float
-    rho: float
-    gamma: float  # of the current state, 0 where an episode begins
-    gamma_next: float
-    rho_prev: float
-    interest: float
-
-
-def steps_of(problem: st.Problem, policy: int, count: int = STEPS, seed: int = SEED) -> list[Step]:
-    """The stream of a seed as a target policy sees it."""
-    stream, m = FiniteStream(problem), problem.moments(policy)
-    events, _ = stream.take(stream.begin(seed), count)
-    found, gamma, rho_prev = [], 0.0, 0.0
-    for s, a, t in zip(stream.s[events], stream.a[events], stream.s_next[events], strict=True):
-        rho, gamma_next = float(m.pi[s, a] / m.mu[s, a]), float(m.gamma[s, a, t])
-        found.append(
-            Step(
-                m.Phi[s],
-                m.Phi[t],
-                float(m.r[s, a, t]),
-                rho,
-                gamma,
-                gamma_next,
-                rho_prev,
-                float(m.interest[s]),
-            )
-        )
-        gamma, rho_prev = gamma_next, rho
-    return found
-
-
-def from_the_equations(learner: st.Learner, steps: list[Step], w0: Floats) -> Floats:
-    """The weights by the textbook: sums, then one solution."""
-    d = len(w0)
-    lam, beta = float(learner.values["lam"]), learner.values.get("beta")
-    A, G, b, z, F = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d), np.zeros(d), 0.0
-    for t in steps:
-        emphasis = 1.0
-        if learner.name == "lsetd":
-            decay = t.gamma if beta == "gamma" else float(beta or 0.0) * (t.gamma > 0.0)
-            F = decay * t.rho_prev * F + t.interest
-            emphasis = lam * t.interest + (1.0 - lam) * F
-        z = t.rho * (t.gamma * lam * z + emphasis * t.x)
-        A += np.outer(z, t.x - t.gamma_next * t.x_next)
-        G += t.rho * np.outer(t.x, t.x)
-        b += t.reward * z
-    A += float(learner.values.get("eta", 0.0)) * G
-    ridge = float(learner.values.get("ridge", 0.0))
-    return np.asarray(np.linalg.solve(A + ridge * np.eye(d), b + ridge * w0))
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +60,10 @@ def test_weights_and_errors_are_those_of_the_equations(
     number = TEXTS.index(text)
     learner = together.learners[number]
     assert str(learner) == text
-    streams = [steps_of(problem, policy) for policy in range(2)]
-    assert any(t.rho == 0.0 for t in streams[0])
-    assert any(t.gamma_next == 0.0 for t in streams[0])
-    for i, point in enumerate(together.steps.tolist()):
+    streams = [steps_of(problem, policy, STEPS, SEED) for policy in range(2)]
+    for i, point in enumerate(together.steps.tolist()[1:], start=1):
         expected = [
-            from_the_equations(learner, steps[:point], problem.w0) if point else problem.w0
+            REFERENCES[text.partition(":")[0]](steps[:point], problem.w0, learner.values)
             for steps in streams
         ]
         error = problem.error(np.array(expected))
@@ -344,7 +287,7 @@ def test_online_learner_saves_and_loads(
     problem: st.Problem, tmp_path: Path, text: str, cut: int
 ) -> None:
     """After one step the weights still depend on w0, which must be saved with the rest."""
-    steps = steps_of(problem, 1, 40)
+    steps = steps_of(problem, 1, 40, SEED)
 
     def feed(online: st.OnlineLearner, some: list[Step]) -> Floats:
         return np.array(
