@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import steadytd as st
 from steadytd.base.arrays import Floats
-from steadytd.cli.main import main
 from steadytd.engine import second_order
 from steadytd.engine.active import make_block
 from steadytd.engine.law import LAM, accumulating_trace
@@ -75,16 +73,6 @@ def test_weights_and_errors_are_those_of_the_equations(
 def test_before_any_data_the_weights_are_w0(problem: st.Problem) -> None:
     for text in TEXTS:
         assert_same_bits(st.learner(text).start(3, problem.w0).w, problem.w0)
-
-
-def test_alone_or_among_others_on_one_thread_or_two(
-    problem: st.Problem, together: st.Result
-) -> None:
-    for text in TEXTS[::3]:
-        number = TEXTS.index(text)
-        alone = st.run(problem, text, steps=STEPS, seeds=[SEED, 6], points=8, threads=2)
-        assert_same_bits(alone.final_weights[0], together.final_weights[number])
-        assert_same_bits(alone.errors[0], together.errors[number])
 
 
 @pytest.mark.parametrize("text", ["lsetd:lam=0.6", "lstd:lam=0.6,ridge=0.7,form=recursive"])
@@ -350,28 +338,12 @@ def test_errors(text: str, message: str) -> None:
         st.learner(text)
 
 
-def test_certificate_and_command_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_certificate_compares_with_the_learners_with_steps() -> None:
     rows = {row["learner"]: row for row in st.certify("three_state").learners}
     for name, same in (("lstd", "tdc"), ("lsetd", "etd"), ("perturbed_lstd", "perturbed_td")):
         assert rows[name]["stable"]
         assert rows[name]["largest_alpha"] is None
         assert rows[name]["error"] == pytest.approx(rows[same]["error"], rel=1e-6)
-    size = ["--steps", "300", "--seeds", "2", "--points", "3"]
-    texts = ["lstd", "perturbed_lstd:eta=auto", "td:alpha=0.01"]
-    commands = [
-        ["run", "three_state", *texts, *size],
-        ["certify", "three_state"],
-        ["show", "learner", "lsetd"],
-        ["show", "learner", "lstd", "--kernel"],
-    ]
-    for command in commands:
-        monkeypatch.setattr(sys, "argv", ["steadytd", *command])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert not stop.value.code
-        assert "lstd" in capsys.readouterr().out.replace("lsetd", "lstd")
 
 
 def test_reductions() -> None:
