@@ -128,7 +128,7 @@ def advanced(text: str, events_of: type = np.int32) -> None:
     """Some steps of a learner."""
     stream = RandomStream(seed=3, steps=300)
     block = Block([st.learner(text)], stream.w0)
-    events = stream.events.astype(events_of)
+    events: Any = stream.events.astype(events_of)
     block.advance(events, np.ones(300), stream.transitions, stream.rows)
 
 
