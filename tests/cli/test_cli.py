@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -20,62 +19,45 @@ import steadytd as st
 from steadytd.cli import browse, console
 from steadytd.cli.main import app
 from steadytd.cli.study import study_names
-from tests.support.commands import call
+from tests.support.commands import Command, call
 
 
-def test_list_and_show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(monkeypatch, "list", "problems", "--json") == 0
-    names = [row["name"] for row in json.loads(capsys.readouterr().out)]
+def test_list_and_show(steadytd: Command) -> None:
+    names = [row["name"] for row in steadytd.json("list", "problems")]
     assert names == sorted(st.problems())
-    assert call(monkeypatch, "list", "--json") == 0
-    listed = json.loads(capsys.readouterr().out)
+    listed = steadytd.json("list")
     assert list(listed) == ["problems", "learners", "studies"]
     assert [row["name"] for row in listed["learners"]] == list(st.learners())
-    assert call(monkeypatch, "list", "learners") == 0
-    assert "perturbed_td" in capsys.readouterr().out
-    assert call(monkeypatch, "show", "problem", "baird", "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    assert "perturbed_td" in steadytd("list", "learners")
+    facts = steadytd.json("show", "problem", "baird")
     assert (facts["states"], facts["features"], facts["rank_of_features"]) == (7, 8, 7)
     assert facts["d_mu"] == pytest.approx([1 / 7] * 7)
     assert facts["largest_ratio"] == pytest.approx(7.0)
-    assert call(monkeypatch, "show", "learner", "perturbed_td", "--json") == 0
-    params = {p["name"]: p for p in json.loads(capsys.readouterr().out)["params"]}
+    params = {p["name"]: p for p in steadytd.json("show", "learner", "perturbed_td")["params"]}
     assert params["eta"]["default"] is None
     assert params["penalty"]["range"] == "scaled or outside"
-    assert call(monkeypatch, "show", "learner", "tdc", "--kernel") == 0
-    assert "def advance(" in capsys.readouterr().out
+    assert "def advance(" in steadytd("show", "learner", "tdc", "--kernel")
 
 
-def test_certify_at_a_step_size(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, "certify", "kolter", "--alpha", "1e-4", "--json") == 0
-    found = json.loads(capsys.readouterr().out)["at_alpha"]
+def test_certify_at_a_step_size(steadytd: Command) -> None:
+    found = steadytd.json("certify", "kolter", "--alpha", "1e-4")["at_alpha"]
     assert found["alpha"] == 1e-4
     assert found["learners"] == st.certify("kolter").at_alpha(1e-4).to_dicts()
-    assert call(monkeypatch, "certify", "kolter", "--alpha", "1e-4") == 0
-    assert "Single runs at alpha = 1e-4" in capsys.readouterr().out
-    assert call(monkeypatch, "certify", "kolter", "--alpha", "0") == 2
-    assert "alpha must be a positive number" in capsys.readouterr().err
+    assert "Single runs at alpha = 1e-4" in steadytd("certify", "kolter", "--alpha", "1e-4")
+    assert "alpha must be a positive number" in steadytd.error("certify", "kolter", "--alpha", "0")
 
 
-def test_show_of_a_saved_problem(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_show_of_a_saved_problem(steadytd: Command, tmp_path: Path) -> None:
     path = st.problem("three_state").save(tmp_path / "mine.npz")
-    assert call(monkeypatch, "show", "problem", str(path), "--json") == 0
-    assert json.loads(capsys.readouterr().out)["v_pi"] == pytest.approx([10, 10, 10])
+    assert steadytd.json("show", "problem", str(path))["v_pi"] == pytest.approx([10, 10, 10])
 
 
-def test_run_prints_what_the_library_returns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_run_prints_what_the_library_returns(steadytd: Command, tmp_path: Path) -> None:
     learners = ["td:alpha=0.01", "perturbed_td:alpha=0.01,eta=0.5"]
     size = ["--steps", "2000", "--seeds", "3", "--points", "11"]
     out = tmp_path / "out"
     where = ["--out", str(out)]
-    assert call(monkeypatch, "run", "three_state", *learners, *size, *where, "--json") == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = steadytd.json("run", "three_state", *learners, *size, *where)
     expected = st.run("three_state", learners, steps=2000, seeds=3, points=11)
     assert [row["final"] for row in rows] == expected.summary["final"].to_list()
     assert pl.read_parquet(out / "curves.parquet").equals(expected.curves)
@@ -84,37 +66,29 @@ def test_run_prints_what_the_library_returns(
     assert sorted(p.name for p in out.iterdir()) == sorted([*pictures, *tables])
     assert st.load_result(out).summary.equals(expected.summary)
     assert "error over 2,000 steps, 3 runs" in (out / "run.html").read_text(encoding="utf-8")
-    assert call(monkeypatch, "run", "three_state", *learners, *size) == 0
-    assert "perturbed_td:alpha=0.01,eta=0.5" in capsys.readouterr().out.replace("\n", "")
+    printed = steadytd("run", "three_state", *learners, *size)
+    assert "perturbed_td:alpha=0.01,eta=0.5" in printed.replace("\n", "")
 
 
-def test_whole_numbers_as_a_user_writes_them(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_whole_numbers_as_a_user_writes_them(steadytd: Command) -> None:
     found = []
     for steps, seeds in (("2000", "3"), ("2e3", "3.0"), ("2_000", "3")):
         size = ["--steps", steps, "--seeds", seeds, "--points", "11", "--threads", "1e0"]
-        assert call(monkeypatch, "run", "collision:seed=1e1", "td:alpha=1e-2", *size, "--json") == 0
-        found.append(capsys.readouterr().out)
+        found.append(steadytd("run", "collision:seed=1e1", "td:alpha=1e-2", *size, "--json"))
     assert found[0] == found[1] == found[2]
     for steps in ("1.5", "many", "inf", "nan"):
-        assert call(monkeypatch, "run", "baird", "td:alpha=0.1", "--steps", steps) == 2
-        shown = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        shown = steadytd.error("run", "baird", "td:alpha=0.1", "--steps", steps)
         assert "Invalid value for '--steps'" in shown
         assert f"'{steps}' is not a whole number; write it as 1000000" in shown
 
 
-def test_a_diverged_learner_is_marked_and_json_stays_valid(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_diverged_learner_is_marked_and_json_stays_valid(steadytd: Command) -> None:
     arguments = ["run", "theta2theta", "td:alpha=5", "--steps", "5000", "--seeds", "2"]
-    assert call(monkeypatch, *arguments, "--json") == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = steadytd.json(*arguments)
     assert row["final"] is None
     assert row["diverged"] == 2
     assert 0 < row["first_divergence"] < 5000
-    assert call(monkeypatch, *arguments) == 0
-    text = capsys.readouterr().out
+    text = steadytd(*arguments)
     assert "td:alpha=5: overflowed in both runs, first at step" in text
     assert "nan" not in text
 
@@ -143,39 +117,40 @@ BAD = {
     "no runs": (["reproduce", "--runs", "0"], "runs must be a whole number >= 1, got 0"),
     "no such figure": (["reproduce", "--figure", "5"], "figures 1 to 4, got 5"),
     "negative seed": (["reproduce", "--seed", "-1"], "seed must be a whole number >= 0"),
+    "no log": (["certify", "nowhere.parquet"], "there is no file 'nowhere.parquet'"),
+    "no log to evaluate": (["evaluate", "nowhere.csv"], "there is no file 'nowhere.csv'"),
+    "too many seeds": (
+        ["run", "baird", "td:alpha=0.1", "--seeds", "1e12"], ">= 1 and <= 1000000, got"
+    ),
+    "too many points": (
+        ["run", "baird", "td:alpha=0.1", "--steps", "1e12", "--points", "1e12"],
+        "1,000,000,000,000 recording points would take"
+    ),
+    "too many states": (
+        ["certify", "random_mdp:states=1000000"],
+        "random_mdp with 1,000,000 states and 3 actions would take 120,000 GB"
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_one_sentence_and_exit_code_2(
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    name: str, steadytd: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     arguments, message = BAD[name]
     monkeypatch.chdir(tmp_path)
-    assert call(monkeypatch, *arguments) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert message in shown.err
-    assert shown.err.startswith("error: ")
-    assert shown.err.count("\n") == 1
+    assert message in steadytd.error(*arguments)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", ["reproduce", "run"])
-def test_unwritable_out(
-    command: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
+def test_unwritable_out(steadytd: Command, command: str, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
     what = ["baird", "td:alpha=0.1"] if command == "run" else []
-    assert call(monkeypatch, command, *what, "--out", str(blocked / "out")) == 2
-    assert "cannot write to the output directory" in capsys.readouterr().err
+    assert "cannot write to the output directory" in steadytd.error(
+        command, *what, "--out", str(blocked / "out")
+    )
 
 
 def test_interrupt_is_exit_code_130(
@@ -206,23 +181,18 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_problem_with_options(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_problem_with_options(steadytd: Command) -> None:
     """An instance of a family, also in `run`, where the bare name draws one for every seed."""
     found = {}
     for text in ("collision", "collision:seed=0", "collision:seed=7"):
-        assert call(monkeypatch, "certify", text, "--json") == 0
-        found[text] = json.loads(capsys.readouterr().out)["eta_pd"]
+        found[text] = steadytd.json("certify", text)["eta_pd"]
     assert found["collision"] == found["collision:seed=0"] != found["collision:seed=7"]
     assert found["collision:seed=7"] == st.certify(st.problem("collision", seed=7)).eta_pd
-    asked = ("td:alpha=0.01", "--steps", "200", "--seeds", "3", "--json")
-    assert call(monkeypatch, "run", "collision:seed=7", *asked) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    asked = ("td:alpha=0.01", "--steps", "200", "--seeds", "3")
+    (row,) = steadytd.json("run", "collision:seed=7", *asked)
     own = st.run(st.problem("collision", seed=7), ["td:alpha=0.01"], steps=200, seeds=3)
     assert row["final"] == own.summary["final"][0]
-    assert call(monkeypatch, "show", "problem", "random_mdp:states=7,gamma=0.5", "--json") == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = steadytd.json("show", "problem", "random_mdp:states=7,gamma=0.5")
     assert shown["states"] == 7
 
 
@@ -253,30 +223,24 @@ def test_tables_that_do_not_fit_become_blocks(monkeypatch: pytest.MonkeyPatch) -
     assert "  ended: growing" in lines
 
 
-def test_a_pipe_has_no_width(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_has_no_width(steadytd: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody says how wide it is, sentences and names are not wrapped."""
     monkeypatch.delenv("COLUMNS", raising=False)
     name = "perturbed_td:alpha=0.0001,eta=0.123456789,lam=0.987654321,power=0.123456,delay=1234567"
     size = ["--steps", "100", "--seeds", "2"]
-    assert call(monkeypatch, "run", "three_state", name, *size) == 0
-    assert name in capsys.readouterr().out
+    assert name in steadytd("run", "three_state", name, *size)
     monkeypatch.setenv("COLUMNS", "80")
-    assert call(monkeypatch, "run", "three_state", name, *size) == 0
-    shown = capsys.readouterr().out
+    shown = steadytd("run", "three_state", name, *size)
     assert name not in shown and max(map(len, shown.splitlines())) <= 80
     for part in name.replace(":", ",").split(","):  # it folds between its settings
         assert part in shown
 
 
-def test_auto_is_shown_with_its_number(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_auto_is_shown_with_its_number(steadytd: Command) -> None:
     learner = "perturbed_td:alpha=0.01,eta=auto"
-    assert call(monkeypatch, "run", "three_state", learner, "--steps", "100", "--seeds", "1") == 0
     found = st.certify("three_state").best_eta
-    assert f"{learner} ({found:.4g})" in capsys.readouterr().out
+    printed = steadytd("run", "three_state", learner, "--steps", "100", "--seeds", "1")
+    assert f"{learner} ({found:.4g})" in printed
 
 
 COMMANDS = ("reproduce", "run", "study", "report", "certify", "verify", "evaluate", "lab", "list",
@@ -284,11 +248,8 @@ COMMANDS = ("reproduce", "run", "study", "report", "certify", "verify", "evaluat
 
 
 @pytest.mark.parametrize("command", [["--help"], *([name, "--help"] for name in COMMANDS)])
-def test_flags_have_no_value(
-    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, *command) == 0
-    shown = capsys.readouterr().out
+def test_flags_have_no_value(steadytd: Command, command: list[str]) -> None:
+    shown = steadytd(*command)
     assert "--help" in shown and "bool" not in shown.lower()
     assert "<" not in shown and "list[" not in shown  # no types of Python
 
@@ -304,26 +265,16 @@ UNDERSTOOD = [
 
 
 @pytest.mark.parametrize(("command", "text"), UNDERSTOOD, ids=str)
-def test_names_are_understood(
-    command: list[str],
-    text: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert call(monkeypatch, *command) == 0
-    assert text in capsys.readouterr().out
+def test_names_are_understood(steadytd: Command, command: list[str], text: str) -> None:
+    assert text in steadytd(*command)
 
 
-def test_a_log_is_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_log_is_shown(steadytd: Command, tmp_path: Path) -> None:
     log = st.sample_log(tmp_path / "log.parquet")
-    assert call(monkeypatch, "show", str(log), "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = steadytd.json("show", str(log))
     assert facts["targets"] == ["forward", "hesitant"]
     assert facts["rows"] == len(pl.read_parquet(log))
-    assert call(monkeypatch, "show", "log", str(log)) == 0
-    assert "forward, hesitant" in capsys.readouterr().out
+    assert "forward, hesitant" in steadytd("show", "log", str(log))
 
 
 NOT_UNDERSTOOD = {
@@ -344,38 +295,28 @@ NOT_UNDERSTOOD = {
 
 
 @pytest.mark.parametrize("message", NOT_UNDERSTOOD)
-def test_what_is_not_understood_is_one_sentence(
-    message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, *NOT_UNDERSTOOD[message]) == 2
-    shown = capsys.readouterr()
-    assert message in shown.err and shown.err.count("\n") == 1 and shown.out == ""
+def test_what_is_not_understood_is_one_sentence(message: str, steadytd: Command) -> None:
+    assert message in steadytd.error(*NOT_UNDERSTOOD[message])
 
 
 def test_pages_are_opened(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    steadytd: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     where = ["--out", str(tmp_path / "out"), "--open", "--steps", "50", "--seeds", "1"]
-    for more in ([], ["--json"]):
-        assert call(monkeypatch, "run", "three_state", "td:alpha=0.01", *where, *more) == 0
+    for printed in (steadytd, steadytd.json):
+        printed("run", "three_state", "td:alpha=0.01", *where)
     assert opened == [(tmp_path / "out" / "run.html").resolve().as_uri()] * 2
-    json.loads(capsys.readouterr().out.partition("\n[")[2].join(["[", ""]))
 
 
-def test_figures_are_left_out_if_asked(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_are_left_out_if_asked(steadytd: Command, tmp_path: Path) -> None:
     """Their files only: the page draws them itself, and has no link to a file that is not there."""
     one = ("run", "three_state", "td:alpha=0.01", "--steps", "50", "--seeds", "2")
-    for commands, page in (
-        ([one], "run.html"),
-        ([("certify", "three_state")], "certificate.html"),
-    ):
+    for command, page in ((one, "run.html"), (("certify", "three_state"), "certificate.html")):
         for flag in ((), ("--no-figures",)):
             out = tmp_path / f"{page}{len(flag)}"
-            assert call(monkeypatch, *commands[0], "--out", str(out), *flag) == 0
+            steadytd(*command, "--out", str(out), *flag)
             pictures = {file.suffix for file in out.iterdir()} & {".svg", ".png", ".pdf"}
             assert bool(pictures) == (not flag)
             html = (out / page).read_text(encoding="utf-8")
@@ -408,13 +349,9 @@ def test_the_shell_completes_names() -> None:
     ],
 )
 def test_what_is_missing_or_misspelt_is_named_with_an_example(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    given: list[str],
-    said: list[str],
+    steadytd: Command, given: list[str], said: list[str]
 ) -> None:
-    assert call(monkeypatch, *given) == 2
-    text = capsys.readouterr().err
+    text = steadytd.error(*given)
     assert all(part in text for part in said), text
 
 
@@ -427,7 +364,7 @@ def test_a_study_of_the_package_is_found_beside_a_directory_of_its_name(
 
 
 def test_a_large_certificate_says_that_it_is_at_work(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    steadytd: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is computed, is computed below the sign of work, and not while tables are printed."""
     said: list[str] = []
@@ -438,9 +375,8 @@ def test_a_large_certificate_says_that_it_is_at_work(
         return status(text)
 
     monkeypatch.setattr(console.err, "status", noted)
-    assert call(monkeypatch, "certify", "three_state") == 0
+    assert "eta=auto takes 0.5143" in " ".join(steadytd("certify", "three_state").split())
     assert said == ["certifying three_state"]
-    assert "eta=auto takes 0.5143" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_the_documents_say_of_options_is_so() -> None:

@@ -20,7 +20,7 @@ from steadytd.evaluation.follow.local import LocalPasses
 from steadytd.logs.write import write_log
 from steadytd.report.evaluation import page as evaluation_page
 from steadytd.report.evaluation.text import policy_rows, selection_text, telling, value_rows
-from tests.support.commands import call
+from tests.support.commands import Command, call
 from tests.support.log_helpers import log_table, write_problem_log
 from tests.support.logged_worlds import episodic, tabular
 from tests.support.made import unstable
@@ -42,11 +42,8 @@ def poor(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def test_json_is_what_the_library_returns(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, "evaluate", str(good), "--seed", "3", "--json") == 0
-    shown = json.loads(capsys.readouterr().out)
+def test_json_is_what_the_library_returns(steadytd: Command, good: Path) -> None:
+    shown = steadytd.json("evaluate", str(good), "--seed", "3")
     expected = st.evaluate(good, seed=3).to_dict()
     assert shown == json.loads(json.dumps(expected))
     assert {"values", "overlap", "stability", "warnings"} <= set(shown)
@@ -56,12 +53,9 @@ def test_json_is_what_the_library_returns(
     assert [row["target"] for row in shown["stability"]] == ["pi"]
 
 
-def test_options_reach_the_library(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_reach_the_library(steadytd: Command, good: Path) -> None:
     options = ["--features", "poly:2", "--learner", "lstd", "--learner", "td:alpha=0.01"]
-    assert call(monkeypatch, "evaluate", str(good), *options, "--threads", "1", "--json") == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = steadytd.json("evaluate", str(good), *options, "--threads", "1")
     learners = [row["learner"] for row in shown["values"]]
     assert learners == ["lstd", "td:alpha=0.01", "drl"]  # drl decides
     assert shown["settings"]["features"] == "poly:2"
@@ -69,18 +63,14 @@ def test_options_reach_the_library(
     assert shown["values"] == json.loads(json.dumps(expected["values"]))
 
 
-def test_a_good_log_gets_its_decision_first(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, "evaluate", str(good)) == 0
-    text = capsys.readouterr().out
+def test_a_good_log_gets_its_decision_first(steadytd: Command, good: Path) -> None:
+    text = steadytd("evaluate", str(good))
     e = st.evaluate(good)
     r, d = e.recommended["pi"], e.compare("pi")
     assert r.trusted and r.lo <= tabular(0.3).truth <= r.hi
     assert " ".join(text.split()).startswith(d.headline)
     assert len(text.splitlines()) <= 15 and "Overlap" not in text
-    assert call(monkeypatch, "evaluate", str(good), "--full") == 0
-    full = capsys.readouterr().out
+    full = steadytd("evaluate", str(good), "--full")
     assert full.startswith(text.rstrip())
     words = ("To log next", "Values", "Overlap", "Wrong ratios", "Stability", "What the numbers")
     order = [full.index(word) for word in words]
@@ -89,23 +79,19 @@ def test_a_good_log_gets_its_decision_first(
         assert learner in full
 
 
-def test_a_poor_log_gets_a_plain_no(
-    poor: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, "evaluate", str(poor), "--full") == 0
-    text = " ".join(capsys.readouterr().out.split())
+def test_a_poor_log_gets_a_plain_no(steadytd: Command, poor: Path) -> None:
+    text = " ".join(steadytd("evaluate", str(poor), "--full").split())
     assert text.startswith("No decision about pi. The log has only 12 episodes;")
     assert "Warnings few_episodes: " in text and "low_overlap pi: " in text
     assert "cover sampling error alone" in text
 
 
 def test_eighty_columns_are_enough(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    steadytd: Command, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No line is longer, and no number of the tables is cut or wrapped."""
     monkeypatch.setenv("COLUMNS", "80")
-    assert call(monkeypatch, "evaluate", str(good), "--full") == 0
-    text = capsys.readouterr().out
+    text = steadytd("evaluate", str(good), "--full")
     assert max(map(len, text.splitlines())) <= 80
     assert "\u2026" not in text
     e = st.evaluate(good)
@@ -116,7 +102,7 @@ def test_eighty_columns_are_enough(
 
 @pytest.mark.slow  # which thirty: report/test_evaluation_report.py, with the same words
 def test_of_very_many_targets_thirty_have_lines(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    steadytd: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     problem = episodic(6, 0.3, np.eye(6))
     mixed = {f"policy{i}": (1 - i / 60) * problem.pi + i / 60 * problem.mu for i in range(10, 45)}
@@ -125,8 +111,8 @@ def test_of_very_many_targets_thirty_have_lines(
     )
     monkeypatch.setenv("COLUMNS", "400")
     learners = ["--learner", "lstd", "--learner", "drl"]
-    assert call(monkeypatch, "evaluate", str(path), *learners, "--full") == 0
-    text, e = capsys.readouterr().out, st.evaluate(path, learners=["lstd", "drl"])
+    text = steadytd("evaluate", str(path), *learners, "--full")
+    e = st.evaluate(path, learners=["lstd", "drl"])
     assert selection_text(e, 30, "Lines") in " ".join(text.split())
     tables = text[text.index(" policy ") : text.index("Notes")]
     shown = {word for word in tables.split() if word.startswith("policy") and word in mixed}
@@ -136,7 +122,7 @@ def test_of_very_many_targets_thirty_have_lines(
 
 
 def test_many_targets_are_shown_by_their_recommended_learner(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    steadytd: Command, tmp_path: Path
 ) -> None:
     problem = episodic(6, 0.3, np.eye(6))
     mixed = {f"p{i}": (1 - i / 9) * problem.pi + i / 9 * problem.mu for i in range(8)}
@@ -144,21 +130,19 @@ def test_many_targets_are_shown_by_their_recommended_learner(
         tmp_path / "log.parquet", problem, episodes=200, length=200, targets=mixed
     )
     learners = ["--learner", "lstd", "--learner", "snpdis", "--learner", "drl"]
-    assert call(monkeypatch, "evaluate", str(path), *learners, "--full") == 0
-    text = capsys.readouterr().out
+    text = steadytd("evaluate", str(path), *learners, "--full")
     assert "Values of the recommended learners" in text
     values = text[text.index("Values") : text.index("Overlap")]
     assert all(values.count(f"p{i} ") == 1 for i in range(8))
     assert values.count("*") == 8
     assert "snpdis" not in values
     some = ["--target", "p3", "--target", "p1"]
-    assert call(monkeypatch, "evaluate", str(path), *learners, *some, "--json") == 0
-    assert [o["target"] for o in json.loads(capsys.readouterr().out)["overlap"]] == ["p3", "p1"]
+    assert [
+        o["target"] for o in steadytd.json("evaluate", str(path), *learners, *some)["overlap"]
+    ] == ["p3", "p1"]
 
 
-def test_several_files_csv_and_a_column_map(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_several_files_csv_and_a_column_map(steadytd: Command, good: Path, tmp_path: Path) -> None:
     """The same rows in two files, or as CSV under other names, give the same values."""
     table = pq.read_table(good)
     first = table.column("episode_id").to_numpy()
@@ -182,23 +166,20 @@ def test_several_files_csv_and_a_column_map(
         [str(tmp_path / "part-*.parquet")],
         [str(tmp_path / "log.csv"), "--map", columns, "--map", "behavior_prob=mu"],
     ):
-        assert call(monkeypatch, "evaluate", *arguments, "--learner", "lstd", "--json") == 0
-        found.append(json.loads(capsys.readouterr().out)["values"][0]["value"])
+        found.append(
+            steadytd.json("evaluate", *arguments, "--learner", "lstd")["values"][0]["value"]
+        )
     assert found[1:] == pytest.approx([found[0]] * 3, rel=1e-9)
 
 
 @pytest.mark.slow
-def test_dask_gives_the_same_and_resumes(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_dask_gives_the_same_and_resumes(steadytd: Command, good: Path, tmp_path: Path) -> None:
     learners = ["--learner", "lstd", "--learner", "drl"]
-    assert call(monkeypatch, "evaluate", str(good), *learners, "--json") == 0
-    local = json.loads(capsys.readouterr().out)
+    local = steadytd.json("evaluate", str(good), *learners)
     parts = tmp_path / "parts"
     dask = ["--engine", "dask", "--checkpoint", str(parts)]
     for _ in range(2):
-        assert call(monkeypatch, "evaluate", str(good), *learners, *dask, "--json") == 0
-        shown = json.loads(capsys.readouterr().out)
+        shown = steadytd.json("evaluate", str(good), *learners, *dask)
         assert shown["values"] == local["values"]
         assert len(list(parts.iterdir())) == 2  # of either pass
 
@@ -222,7 +203,7 @@ def test_a_checkpoint_of_other_rows_is_said_in_one_line(
 
 
 def test_a_scheduler_that_does_not_answer(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    steadytd: Command, good: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import distributed
 
@@ -231,8 +212,9 @@ def test_a_scheduler_that_does_not_answer(
 
     monkeypatch.setattr(distributed, "Client", silent)
     asked = ["--engine", "dask", "--address", "tcp://nowhere:1", "--out", str(tmp_path / "out")]
-    assert call(monkeypatch, "evaluate", str(good), "--learner", "lstd", *asked) == 2
-    assert "cannot reach a Dask scheduler at 'tcp://nowhere:1'" in capsys.readouterr().err
+    assert "cannot reach a Dask scheduler at 'tcp://nowhere:1'" in steadytd.error(
+        "evaluate", str(good), "--learner", "lstd", *asked
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -271,50 +253,30 @@ BAD_LOGS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_LOGS)
-def test_bad_logs(
-    name: str,
-    good: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
+def test_bad_logs(name: str, good: Path, steadytd: Command, tmp_path: Path) -> None:
     change, message = BAD_LOGS[name]
     path = write_log(tmp_path / "bad.parquet", change(pq.read_table(good)))
     out = tmp_path / "results" / "here"
-    assert call(monkeypatch, "evaluate", str(path), "--out", str(out), "--json") == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("error: ")
-    assert shown.err.count("\n") == 1
-    assert "bad.parquet" in shown.err
-    assert message in shown.err
-    assert "Traceback" not in shown.err
+    printed = steadytd.error("evaluate", str(path), "--out", str(out), "--json")
+    assert "bad.parquet" in printed and message in printed
     assert [p.name for p in tmp_path.iterdir()] == ["bad.parquet"]
 
 
-def test_a_file_that_was_cut_short(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_file_that_was_cut_short(steadytd: Command, good: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.parquet"
     path.write_bytes(good.read_bytes()[:-500])
     parts = tmp_path / "parts"
     asked = ["--engine", "dask", "--checkpoint", str(parts), "--out", str(tmp_path / "out")]
-    assert call(monkeypatch, "evaluate", str(path), *asked) == 2
-    assert "cut.parquet' cannot be read" in capsys.readouterr().err
+    assert "cut.parquet' cannot be read" in steadytd.error("evaluate", str(path), *asked)
     assert [p.name for p in tmp_path.iterdir()] == ["cut.parquet"]
 
 
-def test_no_empty_checkpoint_is_left(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_no_empty_checkpoint_is_left(steadytd: Command, good: Path, tmp_path: Path) -> None:
     table = changed("reward", 50, float("nan"))(pq.read_table(good))
     path = write_log(tmp_path / "bad.parquet", table)
     parts = tmp_path / "parts"
-    assert (
-        call(monkeypatch, "evaluate", str(path), "--engine", "dask", "--checkpoint", str(parts))
-        == 2
-    )
-    assert "'reward', row 50" in capsys.readouterr().err
+    asked = ["--engine", "dask", "--checkpoint", str(parts)]
+    assert "'reward', row 50" in steadytd.error("evaluate", str(path), *asked)
     assert not parts.exists()
 
 
@@ -341,34 +303,16 @@ BAD_OPTIONS = {
 
 @pytest.mark.parametrize("name", BAD_OPTIONS)
 def test_bad_options(
-    name: str,
-    good: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    name: str, good: Path, steadytd: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     options, message = BAD_OPTIONS[name]
     monkeypatch.chdir(tmp_path)
-    assert call(monkeypatch, "evaluate", str(good), *options, "--out", "results") == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("error: ")
-    assert shown.err.count("\n") == 1
-    assert message in shown.err
+    assert message in steadytd.error("evaluate", str(good), *options, "--out", "results")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_such_file(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for command in ("evaluate", "certify"):
-        assert call(monkeypatch, command, "nowhere.parquet", "--discount", "0.9") == 2
-        assert "there is no file 'nowhere.parquet'" in capsys.readouterr().err
-
-
 def test_an_output_that_cannot_be_written_is_noticed_before_the_work(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    steadytd: Command, good: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
@@ -377,8 +321,9 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_work(
         raise AssertionError("the log was read")
 
     monkeypatch.setattr(run, "evaluate", never)
-    assert call(monkeypatch, "evaluate", str(good), "--out", str(blocked / "deep" / "out")) == 2
-    assert "cannot write to the output directory" in capsys.readouterr().err
+    assert "cannot write to the output directory" in steadytd.error(
+        "evaluate", str(good), "--out", str(blocked / "deep" / "out")
+    )
 
 
 @pytest.mark.parametrize(
@@ -410,17 +355,14 @@ def test_interrupt_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_certify_a_log_of_a_known_problem(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_certify_a_log_of_a_known_problem(steadytd: Command, tmp_path: Path) -> None:
     """The log's threshold is the certificate's, but for chance: the interval is three times wider
     than its own half on either side, so that a fixed seed fails only by a real difference."""
     problem = unstable()
     exact = st.certify(problem)
     path = write_problem_log(tmp_path / "log.parquet", problem, episodes=200, length=50, seed=3)
     etas = ["--eta", "0.05", "--eta", "1"]
-    assert call(monkeypatch, "certify", str(path), *etas, "--json") == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = steadytd.json("certify", str(path), *etas)
     (s,) = shown["stability"]
     assert s["td_stable"] is exact.td_stable is False
     width = s["eta_pd_hi"] - s["eta_pd_lo"]
@@ -429,18 +371,14 @@ def test_certify_a_log_of_a_known_problem(
     assert [row["stable"] for row in shown["penalties"]] == [False, True]
     assert exact.eta_hurwitz > 0.05  # so says theory
     assert {"path", "warnings", "overlap", "settings", "log"} <= set(shown)
-    assert call(monkeypatch, "certify", str(path), *etas) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(steadytd("certify", str(path), *etas).split())
     assert text.startswith("pi: plain TD is unstable on this log; every penalty above 0.13")
     assert "unstable" in text
     assert "Penalties asked about" in text
 
 
-def test_certify_a_calm_log(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, "certify", str(good)) == 0
-    text = " ".join(capsys.readouterr().out.split())
+def test_certify_a_calm_log(steadytd: Command, good: Path) -> None:
+    text = " ".join(steadytd("certify", str(good)).split())
     assert text.startswith("pi: plain TD is stable on this log, without any penalty.")
 
 
@@ -458,18 +396,10 @@ def test_certify_a_calm_log(
     ],
 )
 def test_certify_options_of_the_other_kind(
-    arguments: list[str],
-    message: str,
-    good: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    steadytd: Command, arguments: list[str], message: str, good: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     given = [str(good) if word == "LOG" else word for word in arguments]
-    assert call(monkeypatch, "certify", *given) == 2
-    assert message in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    assert message in steadytd.error("certify", *given)
 
 
 def test_a_discount_that_the_log_knows_better(
@@ -484,40 +414,33 @@ def test_a_discount_that_the_log_knows_better(
     )
 
 
-def test_an_unknown_behaviour_policy(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_an_unknown_behaviour_policy(steadytd: Command, tmp_path: Path) -> None:
     """Estimated only when asked for, then said in the verdict, with its calibration."""
     table = log_table(episodic(6, 0.3, np.eye(6)), episodes=300, length=200)
     path = write_log(tmp_path / "log.parquet", table.drop(["behavior_prob"]))
     learners = ["--learner", "lstd", "--learner", "drl"]
-    assert call(monkeypatch, "evaluate", str(path), *learners) == 2
-    shown = capsys.readouterr().err
+    shown = steadytd.error("evaluate", str(path), *learners)
     assert "--estimate-behavior" in shown
     with pytest.raises(st.InputError) as caught:
         st.evaluate(path, learners=["lstd", "drl"])
     assert shown.strip() == f"error: {caught.value}"  # one rule, one message
-    assert call(monkeypatch, "certify", str(path)) == 2
-    assert capsys.readouterr().err == shown
-    assert call(monkeypatch, "evaluate", str(path), *learners, "--estimate-behavior", "--full") == 0
-    text = " ".join(capsys.readouterr().out.split())
+    assert steadytd.error("certify", str(path)) == shown
+    text = " ".join(
+        steadytd("evaluate", str(path), *learners, "--estimate-behavior", "--full").split()
+    )
     assert text.startswith("No decision about pi. The behaviour policy's probabilities are")
     assert "Calibration of the estimated behaviour policy" in text
     assert "behavior_estimated: " in text
     stated = ["--estimate-behavior", "--nothing-hidden"]
-    assert call(monkeypatch, "evaluate", str(path), *learners, *stated) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(steadytd("evaluate", str(path), *learners, *stated).split())
     assert "No decision" not in text and "nothing but the logged observations, as stated" in text
-    assert call(monkeypatch, "evaluate", str(path), "--nothing-hidden") == 2
+    steadytd.error("evaluate", str(path), "--nothing-hidden")
 
 
-def test_a_range_of_rewards_reaches_the_library(
-    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_range_of_rewards_reaches_the_library(steadytd: Command, good: Path) -> None:
     """And what the log or its form contradicts is bad input: one sentence, exit code 2."""
-    asked = "evaluate", str(good), "--json", "--reward-range"
-    assert call(monkeypatch, *asked, "-30,40.5", "--horizon", "500") == 0
-    shown = json.loads(capsys.readouterr().out)
+    asked = "evaluate", str(good), "--reward-range"
+    shown = steadytd.json(*asked, "-30,40.5", "--horizon", "500")
     assert shown["unseen"][0]["stated"] is True
     assert shown["settings"]["reward_range"] == [-30, 40.5] and shown["settings"]["horizon"] == 500
     expected = st.evaluate(good, reward_range=(-30, 40.5), horizon=500).to_dict()
@@ -526,9 +449,7 @@ def test_a_range_of_rewards_reaches_the_library(
         ("5", "two numbers LO,HI"), ("a,b", "two numbers LO,HI"), ("1,2,3", "two numbers LO,HI"),
         ("2,1", "lo <= hi"), ("0,inf", "two finite numbers"), ("50,60", "lies outside"),
     ):  # fmt: skip
-        assert call(monkeypatch, *asked, text) == 2
-        found = capsys.readouterr().err
-        assert said in " ".join(found.split()) and "Traceback" not in found
+        assert said in steadytd.error(*asked, text)
 
 
 def test_the_sample_stays_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,28 +67,3 @@ def test_the_other_tests_notice_such_a_sentence(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(main, "app", broken(IndexError("x")))
     with pytest.raises(AssertionError, match="an exception that is not ours"):
         call(monkeypatch, "list")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--steps", "10", "--seeds", "1e12"], "seeds must be a whole number >= 1 and <= 1000000"),
-        (["--steps", "1e12", "--points", "1e12"], "1,000,000,000,000 recording points would take"),
-    ],
-)
-def test_sizes_on_the_command_line(
-    arguments: list[str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert call(monkeypatch, "run", "three_state", "td:alpha=0.1", *arguments) == 2
-    assert message in capsys.readouterr().err.replace("\n", " ")
-
-
-def test_a_problem_beyond_memory(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(monkeypatch, "certify", "random_mdp:states=1000000") == 2
-    said = capsys.readouterr().err.replace("\n", " ")
-    assert "random_mdp with 1,000,000 states and 3 actions would take 120,000 GB" in said
