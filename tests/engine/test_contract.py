@@ -288,12 +288,12 @@ def test_inputs_are_untouched(case: Learner) -> None:
 
 @without_traces
 def test_idle_at_rho_zero_is_true(case: Learner) -> None:
-    """The interpreter never skips a step, so it shows whether skipping one would change a thing.
+    """With trace vectors no step is skipped, so it shows whether skipping one would change a thing.
 
-    (With trace vectors no step is skipped, nor where an update writes memory.)
+    (Nor is one where an update writes memory.)
     """
     rng = np.random.default_rng(5)
-    reference = ReferenceLearner(case, rng.normal(size=4))
+    reference = ReferenceLearner(case, rng.normal(size=4), traced=True)
     changed = 0
     for _ in range(50):
         for name in case.law.vectors:

@@ -13,11 +13,12 @@ from steadytd.engine.active import make_block
 from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import columns, fact_table, named
 from steadytd.engine.learner import Learner
+from steadytd.engine.reference import ReferenceLearner
 from steadytd.engine.rows import dense_rows
 from steadytd.engine.schedule import step_factors
 from tests.support.cases import CASES, assert_same_bits, cases_of, is_quick
 from tests.support.scope import everything
-from tests.support.slow_law import SlowLaw, remembering
+from tests.support.slow_law import remembering
 
 PEAKS = 0.3, 0.95
 
@@ -67,14 +68,14 @@ class Episodes:
         )  # fmt: skip
         return Episodes(rng.normal(size=(n, features)), rng.normal(size=(n, features)), facts, last)
 
-    def slow(self, learner: Learner) -> SlowLaw:
-        """The learner in plain NumPy."""
-        result = SlowLaw(learner, np.zeros(self.x.shape[1]))
+    def slow(self, learner: Learner) -> ReferenceLearner:
+        """The learner without the compiler, with trace vectors at lam = 0, too."""
+        result = ReferenceLearner(learner, np.zeros(self.x.shape[1]), traced=True)
         begins = np.append(True, self.last[:-1])
         for x, x_next, facts, first in zip(self.x, self.x_next, self.facts, begins, strict=True):
             if first:
-                result.begin()
-            result.take(x, x_next, named(facts))
+                result.cut()
+            result.update(x, x_next, named(facts))
         return result
 
     def told_after(self, size: int) -> Floats:
@@ -120,8 +121,8 @@ def test_every_law_follows_the_slow_loop(learner: Learner, episodes: Episodes) -
     slow = episodes.slow(learner)
     whole = episodes.fast(learner, len(episodes.x))
     if learner.law.block is None:
-        np.testing.assert_allclose(whole.reported[:, 0], slow.shown, rtol=1e-10, atol=1e-12)
-        assert np.abs(slow.shown).max() > 1e-3
+        np.testing.assert_allclose(whole.reported[:, 0], slow.reported, rtol=1e-10, atol=1e-12)
+        assert np.abs(slow.reported).max() > 1e-3
     else:
         A = whole.V[1 : 1 + len(slow.b), :, 0].T
         np.testing.assert_allclose(A, slow.A, rtol=1e-10, atol=1e-12)

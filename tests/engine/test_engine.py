@@ -34,20 +34,12 @@ def error_of(goal: Goal, stream: RandomStream, w: Floats) -> float:
 
 
 def weights_by_step(learner: Learner, stream: RandomStream) -> Floats:
-    """All vectors of the learner, interpreted, after 0, 1, ... steps: [step, vector, feature].
-
-    The interpreter skips no step. Where the loop does, a ratio of 0 makes no difference while
-    numbers are finite, but 0 times an overflowed w.x is NaN: so the vectors are put back.
-    """
+    """All vectors of the learner, interpreted, after 0, 1, ... steps: [step, vector, feature]."""
     reference = ReferenceLearner(learner, stream.w0)
     row, row_next, facts = stream.transitions
-    skips = learner.law.idle_at_rho_zero and not learner.traced
     history = [np.stack(list(reference.vectors.values()))]
     for e in stream.events:
-        before = dict(reference.vectors)
         reference.update(stream.Phi[row[e]], stream.Phi[row_next[e]], named(facts[e]))
-        if skips and named(facts[e])["rho"] == 0.0:
-            reference.vectors = before
         history.append(np.stack(list(reference.vectors.values())))
     return np.stack(history)
 

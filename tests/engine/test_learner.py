@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from numba import njit
 
 from steadytd import InputError, Law, Learner, Param, law, learner, learners
-from steadytd.engine.learner import plain
+from steadytd.engine.settings import plain
 from steadytd.learners import algorithm
 
 

@@ -89,7 +89,7 @@ def test_every_law_follows_the_slow_loop(
     episodes = episodes_of(open_log(path, discount=0.9))
     assert len(open_log(path, discount=0.9).parts(10)) > 5
     slow = {
-        (name, str(x)): followed(episodes, x, t, peaks(episodes, t)).shown
+        (name, str(x)): followed(episodes, x, t, peaks(episodes, t))[-1]
         for t, name in enumerate("ab")
         for x in learners
     }

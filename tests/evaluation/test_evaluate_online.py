@@ -69,7 +69,7 @@ def test_engine_follows_the_log_without_leaks(text: str, batch_rows: int) -> Non
     log = log_of(batch_rows)
     assert any(episode[-1].discount > 0.0 for episode in episodes_of(log))
     found = outcomes(log, [learner])[1].weights
-    expected = followed(episodes_of(log), learner, 1).shown
+    expected = followed(episodes_of(log), learner, 1)[-1]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(found).max() > 1e-3
 
@@ -124,7 +124,7 @@ def test_a_saved_state_goes_on_to_the_same_bits(averaging: bool) -> None:
 def test_the_mean_of_snapshots_comes_from_the_last_half() -> None:
     """With as many snapshots as rows it is the mean of the weights after each later row."""
     learner = st.learner("td:alpha=0.02")
-    seen = followed(episodes_of(log_of()), learner, 0).history
+    seen = followed(episodes_of(log_of()), learner, 0)
     expected = np.mean(seen[len(seen) // 2 :], axis=0)
     assert len(seen) < 400  # so that the gap between snapshots is one row
     for batch_rows in (9, 65_536):

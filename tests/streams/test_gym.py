@@ -17,6 +17,7 @@ from gymnasium.wrappers import TimeLimit
 import steadytd as st
 from steadytd.base.arrays import Floats
 from steadytd.engine.learner import Learner
+from steadytd.engine.reference import ReferenceLearner
 from steadytd.features import feature_map
 from steadytd.runs.gym_stream import GymStream, gym_stream, run_gym
 from steadytd.runs.result import Result
@@ -24,7 +25,7 @@ from steadytd.runs.run import recording_points
 from steadytd.streams import gymnasium_env, rollouts
 from steadytd.streams.gymnasium_stream import Source, Steps, draw
 from tests.support.cases import STEPS_OF_A_LAW, cases_of
-from tests.support.slow_law import SlowLaw, remembering
+from tests.support.slow_law import remembering
 
 GAMMA, LIMIT = 0.9, 4
 STATES, ACTIONS = 5, 2
@@ -216,15 +217,14 @@ def slow_weights(learner: Learner, s: GymStream, steps: int) -> Floats:
     """The weights, or for a law that is solved the system's solution, in plain NumPy."""
     (chunk,) = [s.source.begin(0).take(steps)]
     x, x_next, reward, gamma_next, carried, rho = joined([chunk])
-    law, (low, high) = SlowLaw(learner, np.zeros(s.n_features)), s.sample.peaks[0]
+    slow, (low, high) = ReferenceLearner(learner, np.zeros(s.n_features), True), s.sample.peaks[0]
     x, x_next = s.features(x), s.features(x_next)
     for i in range(steps):
-        if i > 0 and carried[i - 1] == 0.0:
-            law.begin()
         facts = {"reward": reward[i], "gamma_next": gamma_next[i], "rho": rho[i]}
+        facts |= {"gamma_carried": carried[i]}
         facts |= {"pi": chunk.pi[0, i], "mu": chunk.mu[i], "interest": 1.0}
-        law.take(x[i], x_next[i], facts | {"peak_min": low, "peak_max": high})
-    return law.shown
+        slow.update(x[i], x_next[i], facts | {"peak_min": low, "peak_max": high})
+    return slow.reported
 
 
 @pytest.mark.slow

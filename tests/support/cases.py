@@ -14,8 +14,9 @@ from steadytd.base.arrays import Floats, Ints
 from steadytd.engine.block import Transitions
 from steadytd.engine.facts import fact_table
 from steadytd.engine.law import Law, Param, Value
-from steadytd.engine.learner import Learner, variant_names
+from steadytd.engine.learner import Learner
 from steadytd.engine.rows import Rows, sparse_rows
+from steadytd.engine.settings import variant_names
 from steadytd.learners import algorithm, names
 from steadytd.mdp.action_values import Task
 from tests.support.helpers import random_problem

@@ -98,4 +98,4 @@ def slow_weights(one: st.HordePrediction, seen: Stream, w0: Floats) -> Floats:
             "mu": mu, "interest": 1.0, "peak_min": max(pi, mu), "peak_max": max(pi, mu),
         }  # fmt: skip
         learner.update(seen.x[t], seen.x_next[t], facts)
-    return learner.average if one.learner.averaged else learner.vectors["w"]
+    return learner.reported

@@ -78,7 +78,7 @@ NoFigures = Annotated[
 
 def find_problem(text: str) -> Problem:
     """A registered problem, perhaps with options (`collision:seed=7`), or a saved one (.npz)."""
-    from steadytd.engine.learner import parse_params
+    from steadytd.engine.settings import parse_params
     from steadytd.mdp.problem import load_problem
     from steadytd.problems import problem
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Bools, Floats, Ints, Longs, on_cache_line, read_only
 from steadytd.engine.facts import CARRIED, GAMMA
 from steadytd.engine.law import Law
-from steadytd.engine.rows import Rows, no_rows
+from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.engine.settings import Settings
 from steadytd.engine.step.compile import kernel, law_error
 from steadytd.engine.step.layouts.lanes import loop_source
@@ -66,7 +66,7 @@ class Goal(NamedTuple):
         return errors
 
 
-NO_GOAL = Goal(no_rows(), np.zeros(0), np.zeros(0))
+NO_GOAL = Goal(sparse_rows(np.zeros((0, 0))), np.zeros(0), np.zeros(0))
 
 
 class Block:

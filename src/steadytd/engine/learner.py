@@ -27,17 +27,7 @@ from steadytd.engine.block import Block, Transitions
 from steadytd.engine.facts import GAMMA, STEP_FACTS, fact_table, number, numbers
 from steadytd.engine.rows import Rows, sparse_rows
 from steadytd.engine.schedule import step_factors
-from steadytd.engine.settings import Settings, parse_params, plain, variant_names
-
-__all__ = [
-    "Learner",
-    "LiveBlock",
-    "OnlineLearner",
-    "parse_params",
-    "plain",
-    "two_peaks",
-    "variant_names",
-]
+from steadytd.engine.settings import Settings
 
 EVENT = np.zeros(1, dtype=np.int32)
 ROW, ROW_NEXT = np.array([0], dtype=np.int32), np.array([1], dtype=np.int32)

@@ -1,6 +1,6 @@
 """The engine without the compiler: one learner takes the steps of its program in plain Python.
 
-Slow and obvious. Tests hold the compiled loop against it, to the last bit.
+Slow and obvious. Tests compare the compiled loop with it, to the last bit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from steadytd.base.arrays import Floats
+from steadytd.engine.block import Block
 from steadytd.engine.facts import CARRIED
 from steadytd.engine.schedule import step_factor
 from steadytd.engine.settings import Settings
@@ -26,21 +27,31 @@ from steadytd.engine.step.program import (
     Map,
     Mean,
     Move,
+    Outer,
     Skip,
     Slide,
     Step,
     Sum,
     Write,
-    step_program,
 )
 
 
 class ReferenceLearner:
-    """The state of one learner, and its step."""
+    """The state of one learner, and its step.
 
-    def __init__(self, learner: Settings, w0: Floats) -> None:
+    With `traced` it keeps traces at lam = 0, too, and takes steps with rho = 0: equal up to
+    rounding. Of a law that is solved it has the sums A and b.
+    """
+
+    def __init__(self, learner: Settings, w0: Floats, traced: bool = False) -> None:
         self.learner, self.law = learner, learner.law
-        self.program = step_program(self.law, learner.traced, averaged=True)
+        kind = self.law.block or Block
+        self.program = kind.program(self.law, traced or learner.traced, True)
+        self.values = {
+            name: np.float64(np.nan if isinstance(value, str) else value)
+            for name, value in learner.values.items()
+        }
+        self.A, self.b = np.zeros((len(w0), len(w0))), np.zeros(len(w0))
         self.vectors = dict(zip(self.law.vectors, learner.first_vectors(w0), strict=True))
         self.average = np.array(w0, dtype=np.float64)
         self.traces = {name: np.zeros(len(w0)) for name in self.program.traces}
@@ -52,11 +63,17 @@ class ReferenceLearner:
         self.carried = dict.fromkeys(CARRIED, np.float64(0.0))
         self.step = 0
 
+    @property
+    def reported(self) -> Floats:
+        """The weights that count: the present ones, or their mean over all steps."""
+        return self.average if self.learner.averaged else self.vectors["w"]
+
     def update(self, x: Floats, x_next: Floats, facts: Mapping[str, float]) -> None:
         """One step. `facts` holds `facts.STEP_FACTS`."""
         factor = step_factor(self.step, *self.learner.schedule)
-        self.numbers: dict[str, Any] = {**facts, **self.carried, **self.learner.values}
-        self.numbers["alpha"] = np.float64(self.learner["alpha"]) * factor
+        self.numbers: dict[str, Any] = {**facts, **self.carried, **self.values}
+        if "alpha" in self.values:
+            self.numbers["alpha"] = self.values["alpha"] * factor
         self.features = {"x": x, "x_next": x_next}
         with np.errstate(all="ignore"):
             self._take(self.program.steps)
@@ -67,7 +84,7 @@ class ReferenceLearner:
         """As `Block.cut`."""
         self.carried["gamma"] = np.float64(0.0)
 
-    def _take(self, steps: Iterable[Step]) -> None:
+    def _take(self, steps: Iterable[Step]) -> None:  # noqa: PLR0912 one case per kind of step
         for step in steps:
             match step:
                 case Dot(name, left, right):
@@ -94,6 +111,11 @@ class ReferenceLearner:
                     entries = self.vectors[vector]
                     mapped = [self._call(function, names, {"value": entry}) for entry in entries]
                     self.vectors[vector] = np.array(mapped)
+                case Outer(z=(number, basis), equation=equation):
+                    trace = self._vector(basis) * (self.numbers[number] if number else 1.0)
+                    target, on_x, on_x_next = (self.numbers[name] for name in equation)
+                    v = on_x * self.features["x"] + on_x_next * self.features["x_next"]
+                    self.A, self.b = self.A + np.outer(trace, v), self.b + target * trace
                 case Skip(steps) if self.numbers["rho"] != 0.0:
                     self._take(steps)
                 case Mean(vector):

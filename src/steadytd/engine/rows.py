@@ -52,14 +52,6 @@ def dense_rows(matrix: Floats) -> Rows:
     return Rows(first, length, first.copy(), np.arange(d, dtype=np.int32), value)
 
 
-def is_dense(rows: Rows, d: int) -> bool:
-    """Whether every row holds all d features, in order."""
-    if len(rows.length) == 0 or (rows.length != d).any() or rows.feature.size % d:
-        return False
-    in_order = (rows.feature.reshape(-1, d) == np.arange(d)).all()
-    return bool(in_order and ((rows.first - rows.offset) % d == 0).all())
-
-
 def joined_rows(tables: Sequence[Rows]) -> Rows:
     """The rows of sparse tables one after the other; one alone is not copied."""
     if len(tables) == 1:
@@ -73,8 +65,3 @@ def joined_rows(tables: Sequence[Rows]) -> Rows:
 def renumbered(rows: Rows, used: Longs) -> Rows:
     """The same table with feature used[i] called i."""
     return rows._replace(feature=np.searchsorted(used, rows.feature).astype(np.int32))
-
-
-def no_rows() -> Rows:
-    """An empty table."""
-    return sparse_rows(np.zeros((0, 0)))

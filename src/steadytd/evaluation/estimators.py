@@ -19,7 +19,7 @@ from scipy.linalg import block_diag
 
 from steadytd.base.errors import InputError
 from steadytd.base.registry import plugins
-from steadytd.engine.learner import parse_params
+from steadytd.engine.settings import parse_params
 from steadytd.evaluation.action_equations import ActionEquations
 from steadytd.evaluation.equations import LSTD, Form
 from steadytd.evaluation.intervals import NONE, Estimate, Interval, mean_of, nothing

@@ -8,7 +8,8 @@ from typing import Literal
 
 from steadytd.base.errors import InputError, unknown
 from steadytd.engine.law import AUTO, Law
-from steadytd.engine.learner import Learner, parse_params
+from steadytd.engine.learner import Learner
+from steadytd.engine.settings import parse_params
 from steadytd.evaluation.closed_form import FixedPoint, fixed_point
 from steadytd.evaluation.estimators import (
     DEFAULT,

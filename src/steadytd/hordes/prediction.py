@@ -14,7 +14,8 @@ from steadytd.base.errors import InputError
 from steadytd.base.numbers import whole
 from steadytd.engine.facts import number
 from steadytd.engine.law import Law
-from steadytd.engine.learner import Learner, plain
+from steadytd.engine.learner import Learner
+from steadytd.engine.settings import plain
 from steadytd.learners import learner as make_learner
 
 BEHAVIOR = "behavior"

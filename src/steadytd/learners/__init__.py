@@ -17,7 +17,8 @@ from steadytd.base.files import reading_arrays
 from steadytd.base.numbers import whole
 from steadytd.base.registry import make_callable, plugins
 from steadytd.engine.law import Law
-from steadytd.engine.learner import Learner, OnlineLearner, parse_params
+from steadytd.engine.learner import Learner, OnlineLearner
+from steadytd.engine.settings import parse_params
 
 # What an evaluation runs where no learner is named, in the order of its table.
 EVALUATED = ("perturbed_lstd", "lstd", "perturbed_td", "tdc")

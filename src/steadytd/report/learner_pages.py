@@ -12,7 +12,7 @@ from typing import Any
 
 from steadytd.engine.active import MANY
 from steadytd.engine.law import GENERAL, Law
-from steadytd.engine.learner import plain
+from steadytd.engine.settings import plain
 from steadytd.engine.step.program import at_active_features
 from steadytd.learners import algorithm
 from steadytd.learners import built_in as names

@@ -13,7 +13,8 @@ from scipy.special import stdtrit
 from steadytd.base.files import filling, write_whole
 from steadytd.base.numbers import count, number, with_error
 from steadytd.engine.law import AUTO
-from steadytd.engine.learner import Learner, parse_params
+from steadytd.engine.learner import Learner
+from steadytd.engine.settings import parse_params
 from steadytd.report.figures import (
     LEAST,
     chosen_points,

@@ -19,7 +19,8 @@ from steadytd.base.errors import InputError, unknown, visible
 from steadytd.base.files import filling, reading_arrays, write_arrays, write_frame
 from steadytd.base.numbers import count
 from steadytd.engine.law import Law
-from steadytd.engine.learner import Learner, parse_params, plain
+from steadytd.engine.learner import Learner
+from steadytd.engine.settings import parse_params, plain
 from steadytd.learners import saved_learner
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.problem import Problem, load_problem

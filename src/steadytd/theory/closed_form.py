@@ -22,7 +22,8 @@ from steadytd.base.errors import InputError, users_own
 from steadytd.base.numbers import count
 from steadytd.engine.facts import CARRIED, named
 from steadytd.engine.law import GENERAL, Law, Value, arguments, call
-from steadytd.engine.learner import Learner, variant_names
+from steadytd.engine.learner import Learner
+from steadytd.engine.settings import variant_names
 from steadytd.learners import algorithm
 from steadytd.mdp.action_values import ActionValues, Task
 from steadytd.mdp.moments import Expectation, Moments
