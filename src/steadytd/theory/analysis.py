@@ -186,7 +186,7 @@ class Analysis:
         import polars as pl
 
         for eta in etas:
-            if not (isinstance(eta, Real) and 0.0 <= eta < np.inf):
+            if not (isinstance(eta, Real) and 0.0 <= float(eta) < np.inf):
                 raise InputError(f"eta must be a finite number >= 0, got {eta!s:.60}.")
         rows = [self._path_row(float(eta)) for eta in etas]
         return pl.DataFrame(rows, infer_schema_length=None)
