@@ -186,23 +186,23 @@ class Analysis:
         import polars as pl
 
         for eta in etas:
-            if not isinstance(eta, Real):
-                raise InputError(f"eta must be a finite number >= 0, got {eta!r:.60}.")
+            if not (isinstance(eta, Real) and 0.0 <= float(eta) < np.inf):
+                raise InputError(f"eta must be a finite number >= 0, got {eta!s:.60}.")
         rows = [self._path_row(float(eta)) for eta in etas]
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def _path_row(self, eta: float) -> dict[str, Any]:
-        if not (np.isfinite(eta) and eta >= 0.0):
-            raise InputError(f"eta must be a finite number >= 0, got {eta}.")
-        bound = self.error_bound(eta)
-        row: dict[str, Any] = {"eta": eta, "stable": self.pencil.is_stable(eta)}
-        finite = not self.pencil.at_pole(eta)
-        w = self.pencil.fixed_point(eta) if finite else np.zeros(self.problem.n_features)
-        row["error"] = self.error(w) if finite else None
-        row["error_bound"] = bound if np.isfinite(bound) else None
-        row["sensitivity"] = self.sensitivity(eta) if finite else None
-        values = self.moments.Phi @ w
-        return row | {f"value_{s}": float(v) if finite else None for s, v in enumerate(values)}
+        bound, pole = self.error_bound(eta), self.pencil.at_pole(eta)
+        w = np.zeros(self.problem.n_features) if pole else self.pencil.fixed_point(eta)
+        row = {
+            "eta": eta,
+            "stable": self.pencil.is_stable(eta),
+            "error": None if pole else self.error(w),
+            "error_bound": bound if np.isfinite(bound) else None,
+            "sensitivity": None if pole else self.sensitivity(eta),
+        }
+        values = enumerate(self.moments.Phi @ w)
+        return row | {f"value_{s}": None if pole else float(v) for s, v in values}
 
     # Learners
 

@@ -156,8 +156,8 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     first = np.concatenate([[1.0], y, np.outer(y, y)[np.tril_indices(len(y))]])
     start = np.outer(problem.start, first).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        moments = _power_times(step.reshape(len(start), -1), steps, start)
-    moments = moments.reshape(S, -1).sum(axis=0)
+        power = np.linalg.matrix_power(step.reshape(len(start), -1), steps)
+        moments = (power @ start).reshape(S, -1).sum(axis=0)
     mean, second = moments[1 : 1 + rank], _symmetric(moments[1 + len(y) :], len(y))
     values = m.Phi @ Q
     spread = np.einsum("si,ij,sj->s", values, second[:rank, :rank], values)
@@ -167,17 +167,6 @@ def exact_error(problem: Problem, learner: Learner, steps: int) -> ExactError | 
     weights = Q @ mean + (problem.w0 - Q @ (Q.T @ problem.w0))
     of_mean = float(problem.error(weights))
     return ExactError(of_mean if np.isfinite(of_mean) else float("inf"), root, weights)
-
-
-def _power_times(matrix: Floats, exponent: int, vector: Floats) -> Floats:
-    """matrix^exponent vector, by squaring; only as many squarings as the exponent has digits."""
-    while True:
-        if exponent & 1:
-            vector = matrix @ vector
-        exponent >>= 1
-        if not exponent:
-            return vector
-        matrix = matrix @ matrix
 
 
 @cached(64)
