@@ -21,7 +21,6 @@ from steadytd.engine.facts import fact_table
 from steadytd.engine.law import Param
 from steadytd.engine.learner import Learner
 from steadytd.engine.rows import sparse_rows
-from steadytd.engine.step.program import active_program
 from tests.support.cases import STEPS_OF_A_LAW, assert_same_bits
 from tests.support.draws import examples
 from tests.support.helpers import random_problem
@@ -237,16 +236,6 @@ def test_a_saved_learner_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     stream.feed(read.block, 25, 60)
     assert_same_bits(read.w, whole.w)
     assert read.step == 60
-
-
-def test_what_is_carried_along() -> None:
-    """h.z needs z.z where h is written along z, and no more."""
-    tdc, htd, td = (active_program(st.learner(t, alpha=1).law, True) for t in ("tdc", "htd", "td"))
-    assert td.pairs == [("w", "z")]
-    assert td.products == ()
-    assert tdc.pairs == [("w", "z"), ("h", "z")]
-    assert tdc.products == (("h", "z"), ("z", "z"))
-    assert set(htd.products) == {("h", "z"), ("h", "y"), ("z", "z"), ("z", "y")}
 
 
 def test_multiples_that_all_learners_share(monkeypatch: pytest.MonkeyPatch) -> None:

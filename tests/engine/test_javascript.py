@@ -16,8 +16,7 @@ from steadytd.base.errors import InputError
 from steadytd.engine.law import Law
 from steadytd.engine.step.layouts.lanes import Browser
 from steadytd.engine.step.program import step_program
-from steadytd.engine.step.statements import Bind, For, If
-from steadytd.engine.step.targets.javascript import loop, script, translated
+from steadytd.engine.step.targets.javascript import script, translated
 from steadytd.learners import algorithm, names
 
 HALF, FAR = 0.5, -math.inf
@@ -246,22 +245,6 @@ def test_a_function_without_a_text_or_a_number() -> None:
 
     with pytest.raises(InputError, match="nothing returns nothing"):
         translated({"f": nothing})
-
-
-def test_statements_as_text() -> None:
-    statements = [
-        Bind(("a",), "1.0"),
-        Bind((("b", "c"),), "f()"),
-        Bind(("d", ("e", "_")), "g()"),
-        For("k", "0", "n", []),
-        If("a < b", [], ["V_w[k] += a"]),
-    ]
-    text = loop(["V_w"], {}, statements)  # type: ignore[arg-type]
-    lines = [line.strip() for line in text.splitlines()]
-    assert lines[lines.index("var a = 1.0;") + 1 : -2] == [
-        "var [b, c] = f();", "var [d, [e, _]] = g();", "for (let k = 0; k < n; k++) {", "}",
-        "if (a < b) {", "} else {", "V_w[k] += a;", "}",
-    ]  # fmt: skip
 
 
 def paths(law: Law) -> list[Browser]:

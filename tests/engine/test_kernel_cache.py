@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: found again by the next process, never when they would be stale."""
+"""Compiled kernels on disk, found again by the next process, never stale; and their driver."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ import pytest
 
 import steadytd as st
 from steadytd.base.arrays import Floats
+from steadytd.engine.block import Block
 from steadytd.engine.law import Law
+from steadytd.engine.step import driver
 from steadytd.engine.step.compile import kernel
+from tests.support.cases import RandomStream
 
 GAIN = 0.5
 
@@ -119,6 +122,27 @@ def test_a_law_without_a_module_runs() -> None:
     scope: dict[str, Any] = {"__name__": "nowhere_to_be_found"}
     exec("def update(reward, alpha):\n    return alpha * reward\n", scope)
     assert one_step(scope["update"]).tolist() == [8.0, 0.0]
+
+
+def advanced(text: str, events_of: type = np.int32) -> None:
+    """Some steps of a learner."""
+    stream = RandomStream(seed=3, steps=300)
+    block = Block([st.learner(text)], stream.w0)
+    events: Any = stream.events.astype(events_of)
+    block.advance(events, np.ones(300), stream.transitions, stream.rows)
+
+
+def test_a_new_law_does_not_compile_the_driver_again() -> None:
+    advanced("td:alpha=0.01")
+    before = len(driver.run.signatures)  # type: ignore[attr-defined]
+    advanced("tdc:alpha=0.01,ratio=1")
+    assert len(driver.run.signatures) == before  # type: ignore[attr-defined]
+
+
+def test_machine_code_is_entered_with_its_own_types_only() -> None:
+    """Another type of array would be read as something that it is not."""
+    with pytest.raises(Exception, match=r"AssertionError|Tuple"):
+        advanced("td:alpha=0.01", np.int64)
 
 
 PROCESS = """

@@ -296,17 +296,6 @@ def test_own_law_has_the_name_it_is_given() -> None:
     assert dict(update.writes) == {"w": ("x", "x_next")}
 
 
-@pytest.mark.slow
-def test_own_law_learns_what_it_says() -> None:
-    """w <- w + kappa alpha rho delta x, by hand."""
-    online = learner(weighted_td, alpha=0.1, kappa=3).start(2, w0=[1.0, 2.0])
-    delta = online.update([1.0, 0.5], reward=1.0, x_next=[0.0, 1.0], rho=2.0, gamma=0.5)
-    assert delta == 1.0 + 0.5 * 2.0 - 2.0
-    online.update([2.0, 0.0], reward=4.0, x_next=[0.0, 1.0], rho=0.5, gamma=0.5)
-    step = 3 * 0.1 * 0.5 * (4.0 + 0.5 * 2.0 - 2.0)
-    np.testing.assert_allclose(online.w, [1.0 + 2.0 * step, 2.0], rtol=1e-15)
-
-
 def declare(**changes: Any) -> Law:
     def update(reward: float, alpha: float) -> float:
         return alpha * reward

@@ -8,7 +8,6 @@ from textwrap import indent
 
 import pytest
 
-import steadytd as st
 from steadytd.engine.active import programs
 from steadytd.engine.law import Law
 from steadytd.engine.step.layouts.active import active_source
@@ -20,15 +19,11 @@ from steadytd.engine.step.program import (
     Move,
     Program,
     ProgramError,
-    Skip,
     Write,
-    active_program,
     check,
     lower,
     step_program,
 )
-from steadytd.engine.step.statements import For, fused, lanes
-from steadytd.engine.step.targets.numba import printed
 from steadytd.learners import algorithm, names
 
 TD = """\
@@ -59,27 +54,6 @@ def test_the_text_reads_like_the_documentation() -> None:
     td = algorithm("td")
     assert str(step_program(td, traced=True)) == TD
     assert str(step_program(td, traced=False, averaged=True)) == TD_WITHOUT
-
-
-def test_without_traces_an_inner_product_with_z_is_a_multiple_of_one_with_x() -> None:
-    steps = step_program(algorithm("tdc"), traced=False).steps
-    assert Let("h_z", (("scale_z", "h_x"),)) in steps
-    assert Let("h_on_x", (("h_by_z", "scale_z"), ("h_by_x",))) in steps  # in the law's order
-    assert not any(isinstance(step, Move) for step in steps)
-
-
-def test_a_trace_that_is_not_kept_is_zero_before_it_moves() -> None:
-    assert Let("before_z_x", ()) in step_program(algorithm("true_online_td"), traced=False).steps
-
-
-def test_products_with_traces_are_carried_along() -> None:
-    text = str(active_program(algorithm("tdc"), True))
-    assert "keep h_z = decay_z * h_z + scale_z * h_x\n" in text
-    assert "keep h_z = h_z + h_by_z * z_z + h_by_x * z_x\n" in text
-    assert "h.z" not in text
-    grown = str(active_program(algorithm("tdrc"), True))
-    assert "grow_h = growth(h_by_h)\nkeep h_z = grow_h * h_z + " in grown
-    assert "\nh = grow_h h\n" in grown
 
 
 def test_every_law_has_a_program_on_every_path() -> None:
@@ -127,31 +101,6 @@ def test_a_number_that_another_loop_made_must_be_stored() -> None:
     layout.stored.remove("decay_z")
     with pytest.raises(ProgramError, match="decay_z is used in another loop"):
         layout.source("")
-
-
-def test_what_all_lanes_share_is_computed_once() -> None:
-    @st.law(writes={"w": "z"}, traces={"z": lambda rho, gamma: (rho * gamma, rho)})
-    def shared(reward: float, x_x: float, w_x: float, alpha: float) -> float:
-        return alpha * (reward - w_x) / x_x
-
-    source = Lanes(step_program(shared, traced=True)).source("")
-    assert "        _decay_z, _scale_z = trace_z(rho, gamma)\n" in source
-    assert "_decay_z[j]" not in source
-    assert "_x_x = row_dot(" in source
-
-
-def test_neighbouring_loops_over_lanes_are_one() -> None:
-    loops = [*lanes(["a[j] = 0.0"]), *lanes(["b[j] = a[j]"]), For("k", "0", "features", [])]
-    assert printed(fused(loops), depth=0) == (
-        "for j in range(lanes):\n    a[j] = 0.0\n    b[j] = a[j]\n"
-        "for k in range(features):\n    pass"
-    )
-
-
-def test_steps_with_rho_zero_are_left_out_only_where_the_law_says_so() -> None:
-    for law in laws():
-        skips = [s for s in programs(law)["without trace vectors"].steps if isinstance(s, Skip)]
-        assert bool(skips) == law.idle_at_rho_zero
 
 
 def test_the_page_shows_the_loops() -> None:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import steadytd as st
 from steadytd.base.arrays import Floats
-from steadytd.cli.main import main
 from steadytd.engine import second_order
 from steadytd.engine.active import make_block
 from steadytd.engine.law import LAM, accumulating_trace
 from steadytd.engine.second_order import SecondOrderBlock, solve, solved
 from steadytd.learners.lstd import expectation
 from steadytd.learners.perturbed_lstd import path
-from steadytd.streams.finite import FiniteStream
 from tests.support.cases import assert_same_bits, is_quick, off_policy_problem
 from tests.support.draws import examples
 from tests.support.helpers import random_problem
+from tests.support.references import REFERENCES, Step, steps_of
 
 STEPS, SEED = 700, 5
 ALL = (
@@ -39,60 +36,6 @@ ALL = (
     "perturbed_lstd:eta=0.2,lam=0.6",
 )
 TEXTS = [text for text in ALL if is_quick(st.learner(text))]
-
-
-class Step(NamedTuple):
-    x: Floats
-    x_next: Floats
-    reward: float
-    rho: float
-    gamma: float  # of the current state, 0 where an episode begins
-    gamma_next: float
-    rho_prev: float
-    interest: float
-
-
-def steps_of(problem: st.Problem, policy: int, count: int = STEPS, seed: int = SEED) -> list[Step]:
-    """The stream of a seed as a target policy sees it."""
-    stream, m = FiniteStream(problem), problem.moments(policy)
-    events, _ = stream.take(stream.begin(seed), count)
-    found, gamma, rho_prev = [], 0.0, 0.0
-    for s, a, t in zip(stream.s[events], stream.a[events], stream.s_next[events], strict=True):
-        rho, gamma_next = float(m.pi[s, a] / m.mu[s, a]), float(m.gamma[s, a, t])
-        found.append(
-            Step(
-                m.Phi[s],
-                m.Phi[t],
-                float(m.r[s, a, t]),
-                rho,
-                gamma,
-                gamma_next,
-                rho_prev,
-                float(m.interest[s]),
-            )
-        )
-        gamma, rho_prev = gamma_next, rho
-    return found
-
-
-def from_the_equations(learner: st.Learner, steps: list[Step], w0: Floats) -> Floats:
-    """The weights by the textbook: sums, then one solution."""
-    d = len(w0)
-    lam, beta = float(learner.values["lam"]), learner.values.get("beta")
-    A, G, b, z, F = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d), np.zeros(d), 0.0
-    for t in steps:
-        emphasis = 1.0
-        if learner.name == "lsetd":
-            decay = t.gamma if beta == "gamma" else float(beta or 0.0) * (t.gamma > 0.0)
-            F = decay * t.rho_prev * F + t.interest
-            emphasis = lam * t.interest + (1.0 - lam) * F
-        z = t.rho * (t.gamma * lam * z + emphasis * t.x)
-        A += np.outer(z, t.x - t.gamma_next * t.x_next)
-        G += t.rho * np.outer(t.x, t.x)
-        b += t.reward * z
-    A += float(learner.values.get("eta", 0.0)) * G
-    ridge = float(learner.values.get("ridge", 0.0))
-    return np.asarray(np.linalg.solve(A + ridge * np.eye(d), b + ridge * w0))
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +58,10 @@ def test_weights_and_errors_are_those_of_the_equations(
     number = TEXTS.index(text)
     learner = together.learners[number]
     assert str(learner) == text
-    streams = [steps_of(problem, policy) for policy in range(2)]
-    assert any(t.rho == 0.0 for t in streams[0])
-    assert any(t.gamma_next == 0.0 for t in streams[0])
-    for i, point in enumerate(together.steps.tolist()):
+    streams = [steps_of(problem, policy, STEPS, SEED) for policy in range(2)]
+    for i, point in enumerate(together.steps.tolist()[1:], start=1):
         expected = [
-            from_the_equations(learner, steps[:point], problem.w0) if point else problem.w0
+            REFERENCES[text.partition(":")[0]](steps[:point], problem.w0, learner.values)
             for steps in streams
         ]
         error = problem.error(np.array(expected))
@@ -132,16 +73,6 @@ def test_weights_and_errors_are_those_of_the_equations(
 def test_before_any_data_the_weights_are_w0(problem: st.Problem) -> None:
     for text in TEXTS:
         assert_same_bits(st.learner(text).start(3, problem.w0).w, problem.w0)
-
-
-def test_alone_or_among_others_on_one_thread_or_two(
-    problem: st.Problem, together: st.Result
-) -> None:
-    for text in TEXTS[::3]:
-        number = TEXTS.index(text)
-        alone = st.run(problem, text, steps=STEPS, seeds=[SEED, 6], points=8, threads=2)
-        assert_same_bits(alone.final_weights[0], together.final_weights[number])
-        assert_same_bits(alone.errors[0], together.errors[number])
 
 
 @pytest.mark.parametrize("text", ["lsetd:lam=0.6", "lstd:lam=0.6,ridge=0.7,form=recursive"])
@@ -344,7 +275,7 @@ def test_online_learner_saves_and_loads(
     problem: st.Problem, tmp_path: Path, text: str, cut: int
 ) -> None:
     """After one step the weights still depend on w0, which must be saved with the rest."""
-    steps = steps_of(problem, 1, 40)
+    steps = steps_of(problem, 1, 40, SEED)
 
     def feed(online: st.OnlineLearner, some: list[Step]) -> Floats:
         return np.array(
@@ -407,28 +338,12 @@ def test_errors(text: str, message: str) -> None:
         st.learner(text)
 
 
-def test_certificate_and_command_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_certificate_compares_with_the_learners_with_steps() -> None:
     rows = {row["learner"]: row for row in st.certify("three_state").learners}
     for name, same in (("lstd", "tdc"), ("lsetd", "etd"), ("perturbed_lstd", "perturbed_td")):
         assert rows[name]["stable"]
         assert rows[name]["largest_alpha"] is None
         assert rows[name]["error"] == pytest.approx(rows[same]["error"], rel=1e-6)
-    size = ["--steps", "300", "--seeds", "2", "--points", "3"]
-    texts = ["lstd", "perturbed_lstd:eta=auto", "td:alpha=0.01"]
-    commands = [
-        ["run", "three_state", *texts, *size],
-        ["certify", "three_state"],
-        ["show", "learner", "lsetd"],
-        ["show", "learner", "lstd", "--kernel"],
-    ]
-    for command in commands:
-        monkeypatch.setattr(sys, "argv", ["steadytd", *command])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert not stop.value.code
-        assert "lstd" in capsys.readouterr().out.replace("lsetd", "lstd")
 
 
 def test_reductions() -> None:

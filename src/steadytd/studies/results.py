@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +19,10 @@ from steadytd.engine.learner import Learner
 from steadytd.runs.outcome import Forecast, ended, forecast, outcome, worst, zero_error
 from steadytd.studies import dataset
 from steadytd.studies.blocks import StudyBlock, confirm_blocks, grid_blocks
-from steadytd.studies.spec import Spec, parse_spec
+from steadytd.studies.spec import Spec, Task, parse_spec
 
 if TYPE_CHECKING:
     import polars as pl
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,42 +94,40 @@ class StudyResults(Displayable):
 
         Without `columns` everything but the curves. A damaged file is named and not used.
         """
-        names = list(columns) if columns else self._columns
+        import polars as pl
+        import pyarrow as pa
+
+        names = list(columns or ("problem", "run", "seed", "diverged", *self._errors))
         parts = [self._load(block).select(names) for block in self._blocks_of(stage)]
         if not parts:
             raise InputError(
                 f"'{self.directory}' has no finished block of the {stage} yet; run the study."
             )
-        return _frame(parts)
+        return pl.DataFrame(pl.from_arrow(pa.concat_tables(parts).replace_schema_metadata(None)))
 
     def _blocks_of(self, stage: str) -> list[StudyBlock]:
         return self.finished if stage == "grid" else self._confirmed
 
     @property
-    def _columns(self) -> list[str]:
-        """Of a run and seed, all but the curves."""
-        kinds = [f"{what}_{m}" for m in self.spec.measures for what in ("auc", "final")]
-        return ["problem", "run", "seed", "diverged", *kinds]
-
-    def _of_run(self, problem: str, run: str, stage: str) -> Iterator[Any]:
-        """The rows of one run, a table for each block that has some."""
-        import pyarrow.compute as pc
-
-        for block in self._blocks_of(stage):
-            if block.label == problem and run in map(str, block.learners):
-                rows = self._load(block)
-                yield rows.filter(pc.equal(rows["run"], run))
+    def _errors(self) -> list[str]:
+        """The columns of errors, without the curves."""
+        return [f"{what}_{m}" for m in self.spec.measures for what in ("auc", "final")]
 
     def curves(
         self, problem: str, run: str, measure: str = "value", stage: str = "grid"
     ) -> tuple[list[int], Floats]:
         """The seeds of a run and its errors [seeds, points]."""
+        import pyarrow.compute as pc
+
         seeds: list[int] = []
         found: list[Floats] = []
-        for rows in self._of_run(problem, run, stage):
-            seeds += rows["seed"].to_pylist()
-            values = rows[f"curve_{measure}"].combine_chunks().flatten().to_numpy()
-            found.append(values.reshape(rows.num_rows, -1).astype(np.float64))
+        for block in self._blocks_of(stage):
+            if block.label == problem and run in map(str, block.learners):
+                rows = self._load(block)
+                rows = rows.filter(pc.equal(rows["run"], run))
+                seeds += rows["seed"].to_pylist()
+                values = rows[f"curve_{measure}"].combine_chunks().flatten().to_numpy()
+                found.append(values.reshape(rows.num_rows, -1).astype(np.float64))
         if not found:
             raise InputError(f"there is no finished run '{run}' on {problem} in the {stage}.")
         return seeds, np.concatenate(found)
@@ -142,28 +138,22 @@ class StudyResults(Displayable):
 
         A configuration of which a seed diverged has infinite mean errors.
         """
-        return self._summarised(self.rows())
+        return self._summarised("grid")
 
-    def _summarised(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return self.settings.join(
-            self._means(rows), on=["problem", "run"], how="inner", maintain_order="left"
-        )
-
-    def _means(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def _summarised(self, stage: str) -> pl.DataFrame:
         import polars as pl
 
-        kinds = self._columns[4:]
-        return rows.group_by(["problem", "run"], maintain_order=True).agg(
-            pl.len().alias("seeds"),
-            pl.col("diverged").is_not_null().mean().alias("diverged_share"),
-            *(pl.col(kind).mean() for kind in kinds),
-            *((pl.col(k).std() / pl.len().sqrt()).alias(f"{k}_stderr") for k in kinds),
+        means = (
+            self.rows(stage)
+            .group_by("problem", "run")
+            .agg(
+                pl.len().alias("seeds"),
+                pl.col("diverged").is_not_null().mean().alias("diverged_share"),
+                pl.col(self._errors).mean(),
+                (pl.col(self._errors).std() / pl.len().sqrt()).name.suffix("_stderr"),
+            )
         )
-
-    def means_of(self, problem: str, run: str) -> dict[str, Any] | None:
-        """The row of one configuration, of its `stage`; no other is read. None: it has not run."""
-        parts = [rows.select(self._columns) for rows in self._of_run(problem, run, self.stage)]
-        return self._means(_frame(parts)).row(0, named=True) if parts else None
+        return self.settings.join(means, on=["problem", "run"], how="inner", maintain_order="left")
 
     @property
     def stage(self) -> str:
@@ -185,7 +175,7 @@ class StudyResults(Displayable):
     @cached_property
     def confirmation(self) -> pl.DataFrame | None:
         """The best configurations on fresh seeds, as `summary`; None while there are none."""
-        return self._summarised(self.rows("confirm")) if self._confirmed else None
+        return self._summarised("confirm") if self._confirmed else None
 
     def _path(self, block: StudyBlock) -> Path:
         return self.directory / block.stage / block.file
@@ -199,85 +189,64 @@ class StudyResults(Displayable):
             ) from None
 
 
-def _frame(parts: Sequence[pa.Table]) -> pl.DataFrame:
-    import polars as pl
-    import pyarrow as pa
-
-    return pl.DataFrame(pl.from_arrow(pa.concat_tables(parts).replace_schema_metadata(None)))
-
-
 def choose_best(results: StudyResults) -> list[tuple[int, Learner]]:
     """Per problem and algorithm, the configuration with the least mean error in the grid.
 
     The error is the study's `confirm.by` and `confirm.measure`. Of equals the first is taken; an
     algorithm of which every configuration diverged has none.
     """
-    means = _mean_errors(results)
-    best: dict[tuple[int, str], tuple[float, Learner | None]] = {}
-    for i, task in enumerate(results.spec.tasks):
-        for learner in task.learners:
-            error = means.get((i, str(learner)), np.inf)
-            if error < best.setdefault((i, learner.name), (np.inf, None))[0]:
-                best[i, learner.name] = error, learner
-    return [(i, learner) for (i, _), (_, learner) in best.items() if learner is not None]
-
-
-def _mean_errors(results: StudyResults) -> dict[tuple[int, str], float]:
-    """The mean error of every configuration by task, read some blocks at a time."""
     import polars as pl
 
-    confirm = results.spec.file.confirm
-    column = f"{confirm.by}_{confirm.measure}"
-    if not results.finished:
-        results.rows()  # says that there is nothing
-    found: dict[tuple[int, str], float] = {}
-    for (task, _), group in groupby(results.finished, lambda b: (b.task, id(b.learners))):
-        rows = _frame([results._load(block).select(["run", column]) for block in group])
-        means = rows.group_by("run", maintain_order=True).agg(pl.col(column).mean())
-        found |= {(task, run): mean for run, mean in means.iter_rows()}
-    return found
+    error = pl.col(results.spec.file.confirm.column)
+    best = results.summary.filter(error.is_finite()).group_by("problem", "algorithm")
+    runs = set(best.agg(pl.col("run").get(error.arg_min())).select("problem", "run").iter_rows())
+    return [
+        (i, learner)
+        for i, task in enumerate(results.spec.tasks)
+        for learner in task.learners
+        if (task.label, str(learner)) in runs
+    ]
 
 
 def best_rows(results: StudyResults) -> list[dict[str, Any]]:
     """The best configurations, best first, with their errors on fresh seeds (or in the grid)."""
-    confirm = results.spec.file.confirm
-    tasks = results.spec.tasks
+    import polars as pl
+
+    confirm, tasks = results.spec.file.confirm, results.spec.tasks
+    compared = results.summary if results.confirmation is None else results.confirmation
     tried = Counter((i, learner.name) for i, task in enumerate(tasks) for learner in task.learners)
     rows = []
     for i, learner in results.best:
-        problem, run = tasks[i].label, str(learner)
-        row = results.means_of(problem, run)
-        if row is None:  # the rerun on fresh seeds has begun, and has not come to it
-            continue
-        ends = outcomes(results, problem, run, results.stage)
-        rows.append({
-            "problem": problem,
-            "run": run,
-            "configurations": tried[i, learner.name],
-            "stage": results.stage,
-            "seeds": row["seeds"],
-            "auc": row[f"auc_{confirm.measure}"],
-            "auc_stderr": row[f"auc_{confirm.measure}_stderr"],
-            "final": row[f"final_{confirm.measure}"],
-            "final_stderr": row[f"final_{confirm.measure}_stderr"],
-            "outcome": worst(ends),
-            "ended": ended(ends),
-        })  # fmt: skip
-    order = [task.label for task in results.spec.tasks]
+        label, run = tasks[i].label, str(learner)
+        # none if the rerun on fresh seeds has begun, and has not come to it
+        found = compared.filter((pl.col("problem") == label) & (pl.col("run") == run))
+        for row in found.iter_rows(named=True):
+            ends = outcomes(results, tasks[i], learner, results.stage)
+            rows.append({
+                "problem": label,
+                "run": run,
+                "configurations": tried[i, learner.name],
+                "stage": results.stage,
+                "seeds": row["seeds"],
+                "auc": row[f"auc_{confirm.measure}"],
+                "auc_stderr": row[f"auc_{confirm.measure}_stderr"],
+                "final": row[f"final_{confirm.measure}"],
+                "final_stderr": row[f"final_{confirm.measure}_stderr"],
+                "outcome": worst(ends),
+                "ended": ended(ends),
+            })  # fmt: skip
+    order = [task.label for task in tasks]
     return sorted(rows, key=lambda row: (order.index(row["problem"]), row[confirm.by]))
 
 
-def outcomes(results: StudyResults, problem: str, run: str, stage: str) -> list[str]:
-    """The word for every seed of a configuration; see `runs.outcome`."""
+def outcomes(results: StudyResults, task: Task, learner: Learner, stage: str) -> list[str]:
+    """The outcome of every seed of a configuration; see `runs.outcome`."""
     measure = results.spec.file.confirm.measure
-    task = next(task for task in results.spec.tasks if task.label == problem)
-    learner = next(x for x in task.learners if str(x) == run)
-    seeds, curves = results.curves(problem, run, measure, stage)
-    by_value = measure == "value"  # of another error no yardstick is known but the start's
+    seeds, curves = results.curves(task.label, str(learner), measure, stage)
+    by_value = measure == "value"  # of another error only that at the start is known
 
     def theory(seed: int) -> Forecast:
-        instance = task.instance(seed) if task.family else task.problem
-        found = forecast(instance, learner, task.steps)
+        found = forecast(task.instance(seed), learner, task.steps)
         return found if by_value else found._replace(error=0.0)
 
     zero = zero_error(task.problem) if by_value else 0.0

@@ -96,6 +96,11 @@ class Confirm(Strict):
     measure: str = "value"
     seeds: Annotated[int, _count(0)] | None = None
 
+    @property
+    def column(self) -> str:
+        """The column of the results that "best" refers to."""
+        return f"{self.by}_{self.measure}"
+
 
 class Grid(BaseModel):
     """One algorithm with its grid: every other key is an axis (see `studies.grid`).
@@ -212,8 +217,8 @@ class Task:
         return is_family(self.name) and "seed" not in self.options
 
     def instance(self, seed: int) -> Problem:
-        """The instance that a seed draws."""
-        return make_problem(self.name, seed=seed, **self.options)
+        """What a seed runs on: in a family, the instance that it draws."""
+        return make_problem(self.name, seed=seed, **self.options) if self.family else self.problem
 
 
 @dataclass(frozen=True, eq=False)

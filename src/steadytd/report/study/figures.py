@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 LINES = 12  # more cannot be told apart
-NUMBERS = ("error", "stderr", "diverged_share", "seeds")
 
 
 def shades(names: Sequence[str]) -> Any:
@@ -424,7 +423,7 @@ REACH = 2.0  # the axis ends at this multiple of the error at w0
 
 def grid_axes(chapter: Chapter, algorithm: str) -> tuple[str | None, list[str]]:
     """The parameter along x (alpha, or else the longest axis of numbers), and the others."""
-    axes = axes_of(_own(chapter, algorithm).drop(NUMBERS))
+    axes = axes_of(_own(chapter, algorithm))
     numeric = [n for n, v in axes.items() if not isinstance(v[0], str)]
     along = "alpha" if "alpha" in axes else max(numeric, key=lambda n: len(axes[n]), default=None)
     return along, [name for name in axes if name != along]

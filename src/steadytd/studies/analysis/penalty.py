@@ -7,25 +7,22 @@ the study whose update is the same at eta = 0. Neither is known here by name.
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from steadytd.base.errors import InputError
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.learners import learner as make_learner
 from steadytd.mdp.problem import Problem
 from steadytd.studies.analysis.reading import Chapter, Prediction, instances, predict
-from steadytd.studies.analysis.tables import FACTS, axes_of, short
+from steadytd.studies.analysis.tables import axes_of, short, tally
 from steadytd.theory.same import same_update
 
 if TYPE_CHECKING:
     import polars as pl
 
 ETA = "eta"
-NUMBERS = ("error", "stderr", "diverged_share", "seeds")
 
 
 @dataclass(frozen=True)
@@ -135,23 +132,15 @@ def _penalty(chapter: Chapter, plain: str, penalised: str) -> Penalty:
 
 
 def _row(start: float, eta: float | None, own: pl.DataFrame, problems: list[Problem]) -> PenaltyRow:
-    import polars as pl
-
-    best = own.sort("error", "diverged_share").row(0, named=True)
-    axes = axes_of(own.drop(NUMBERS))
-    known = {k: v for k, v in best.items() if k not in (*FACTS, *NUMBERS) and v is not None}
-    prediction = None
-    with suppress(InputError):
-        if problems:
-            prediction = predict(problems, make_learner(best["algorithm"], **known))
+    run, error = own.sort("error", "diverged_share").select("run", "error").row(0)
+    learner = make_learner(run)
+    settings = [f"{k} {short(learner[k])}" for k in axes_of(own) if k in learner.values]
     return PenaltyRow(
         eta=eta,
-        configurations=len(own),
-        never_diverged=len(own.filter(pl.col("diverged_share") == 0.0)),
-        useful=len(own.filter(pl.col("error") < start)),
-        error=best["error"],
-        settings=", ".join(f"{k} {short(known[k])}" for k in axes if k in known),
-        prediction=prediction,
+        **tally(own, start),
+        error=error,
+        settings=", ".join(settings),
+        prediction=predict(problems, learner) if problems else None,
     )
 
 

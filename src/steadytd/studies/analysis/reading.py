@@ -22,6 +22,7 @@ from steadytd.engine.learner import Learner
 from steadytd.mdp.problem import Problem
 from steadytd.runs.outcome import FAR
 from steadytd.studies.analysis.tables import (
+    NUMBERS,
     SOLVED,
     Best,
     Paired,
@@ -32,6 +33,7 @@ from steadytd.studies.analysis.tables import (
     mean_of,
     ranking,
     reaches,
+    tally,
 )
 from steadytd.studies.blocks import updates
 from steadytd.studies.results import StudyResults, outcomes
@@ -178,20 +180,15 @@ def _chapter(
     import polars as pl
 
     label, confirm = task.label, results.spec.file.confirm
-    column, final = f"{confirm.by}_{confirm.measure}", f"final_{confirm.measure}"
-    settings = results.settings.filter(pl.col("problem") == label)
+    column, final = confirm.column, f"final_{confirm.measure}"
+    here, by_algorithm = pl.col("problem") == label, pl.col("algorithm")
+    settings = results.settings.filter(here)
     settings = settings.select(s for s in settings if s.null_count() < len(settings))
-    lost = pl.col("diverged").is_not_null()
-    means = rows.group_by("run", maintain_order=True).agg(
-        pl.when(lost).then(float("inf")).otherwise(pl.col(column)).mean().alias("error"),
-        (pl.col(column).std() / pl.len().sqrt()).alias("stderr"),
-        lost.mean().alias("diverged_share"),
-        pl.len().alias("seeds"),
-        pl.col(final).max().alias("last"),
-    )
-    table = settings.join(means, on="run", how="inner")
+    numbers = {column: "error", f"{column}_stderr": "stderr"}
+    table = results.summary.filter(here).rename(numbers).select(*settings.columns, *NUMBERS)
     start = float(results.curves(label, table["run"][0], confirm.measure)[1][:, 0].mean())
-    far = table.filter((pl.col("diverged_share") == 0.0) & (pl.col("last") > FAR * start))
+    last = rows.filter(pl.len().over("run") == pl.col(final).is_finite().sum().over("run"))
+    far = last.filter(pl.col(final) > FAR * start)["run"].n_unique()
     again = Counter(fresh["run"])
     whole = bool(again) and all(again[str(x)] == results.spec.fresh_seeds for x in learners)
     stage = "confirm" if whole else "grid"  # with a part of the rerun, some learners would miss
@@ -200,12 +197,12 @@ def _chapter(
     best: list[Best] = []
     for learner in learners:
         name, run = learner.name, str(learner)
-        on_grid = rows.filter(pl.col("run") == run)
-        own = fresh.filter(pl.col("run") == run).sort("seed") if whole else on_grid.sort("seed")
+        on_grid = rows.filter(pl.col("run") == run).sort("seed")
+        own = fresh.filter(pl.col("run") == run).sort("seed") if whole else on_grid
         errors[name] = dict(zip(own["seed"], own[column], strict=True))
         curves[name] = results.curves(label, run, confirm.measure, stage)[1]
-        tried = table.filter(pl.col("algorithm") == name)
-        axes = axes_of(settings.filter(pl.col("algorithm") == name))
+        tried = table.filter(by_algorithm == name)
+        axes = axes_of(settings.filter(by_algorithm == name))
         best.append(
             Best(
                 algorithm=name,
@@ -215,11 +212,9 @@ def _chapter(
                 measured=mean_of(own[column].to_numpy()),
                 final=mean_of(own[final].to_numpy()),
                 fresh=whole,
-                configurations=len(tried),
-                never_diverged=len(tried.filter(pl.col("diverged_share") == 0.0)),
-                useful=len(tried.filter(pl.col("error") < start)),
+                **tally(tried, start),
                 edges=at_the_edge(axes, learner.values),
-                outcomes=tuple(outcomes(results, label, run, stage)),
+                outcomes=tuple(outcomes(results, task, learner, stage)),
             )
         )
     best.sort(key=lambda b: (b.measured.value, b.measured.diverged, b.grid.value))
@@ -227,7 +222,7 @@ def _chapter(
     by_value = confirm.measure == "value"
     return Chapter(
         task=task,
-        configurations=table.drop("last"),
+        configurations=table,
         start=start,
         best=best,
         failed=[x for x in table["algorithm"].unique(maintain_order=True) if x not in errors],
@@ -236,7 +231,7 @@ def _chapter(
         curves=curves,
         theory={x.name: predict(problems, x, task.steps) for x in learners} if by_value else {},
         same=_same(problems, learners, errors),
-        far=len(far),
+        far=far,
     )
 
 

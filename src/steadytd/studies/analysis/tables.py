@@ -35,6 +35,7 @@ LEVEL = 0.95
 ROUNDING = 1e-12  # a mean difference below this share of the errors is rounding
 SOLVED = 1e-9  # and so is one below this share of the error at w0: all solvers end at some 1e-11
 FACTS = ("problem", "run", "algorithm")
+NUMBERS = ("error", "stderr", "diverged_share", "seeds")  # of a configuration, beside its settings
 LEVELS = {"a tenth": 0.1, "a hundredth": 0.01, "a millionth": 1e-6}  # of the error at w0
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -239,9 +240,18 @@ def ranking(order: Sequence[str], pairs: Mapping[tuple[str, str], Paired]) -> li
 
 def axes_of(configurations: pl.DataFrame) -> dict[str, list[Any]]:
     """The hyper-parameters that vary within one learner's grid, with their values in order."""
-    names = [name for name in configurations.columns if name not in FACTS]
+    names = [name for name in configurations.columns if name not in (*FACTS, *NUMBERS)]
     values = {n: configurations[n].drop_nulls().unique().sort().to_list() for n in names}
     return {name: found for name, found in values.items() if len(found) > 1}
+
+
+def tally(configurations: pl.DataFrame, start: float) -> dict[str, int]:
+    """How many configurations there are, never diverged, and have an error below that of w0."""
+    return {
+        "configurations": len(configurations),
+        "never_diverged": int((configurations["diverged_share"] == 0.0).sum()),
+        "useful": int((configurations["error"] < start).sum()),
+    }
 
 
 def at_the_edge(
