@@ -317,7 +317,7 @@ print(*(name for name, m in sys.modules.items() if not hasattr(m, "__path__")))
 
 
 @pytest.mark.parametrize(
-    "name", thinned(["steadytd.evaluation.follow.cluster", "steadytd.runs.lanes"], 2)
+    "name", thinned(["steadytd.evaluation.follow.engines", "steadytd.runs.lanes"], 2)
 )
 def test_all_modules_that_python_loads_are_in_the_list(name: str) -> None:
     root = str(Path(st.__file__).parent)

@@ -16,7 +16,7 @@ import pytest
 import steadytd as st
 from steadytd.cli.evaluate import _sample
 from steadytd.evaluation import evaluate as run
-from steadytd.evaluation.follow.local import LocalPasses
+from steadytd.evaluation.follow.engines import LocalPasses
 from steadytd.logs.write import write_log
 from steadytd.report.evaluation import page as evaluation_page
 from steadytd.report.evaluation.text import policy_rows, selection_text, telling, value_rows

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import steadytd as st
-from steadytd.evaluation.follow import cluster
+from steadytd.evaluation.follow import engines
 from steadytd.evaluation.result import Evaluation
 from steadytd.features.base import FeatureMap
 from steadytd.logs.log import open_log
@@ -256,10 +256,10 @@ def test_what_cannot_be_seen_through_is_refused(file: Path, tmp_path: Path) -> N
 
 def test_a_worker_with_other_code_is_refused(file: Path) -> None:
     log = open_log(file, discount=None)
-    ours, task = cluster.code(), (cluster.first_of_part, log, plan_of(log), None)
-    assert "sums/A" in cluster.remote(ours, *task).arrays
+    ours, task = engines.code(), (engines.first_of_part, log, plan_of(log), None)
+    assert "sums/A" in engines.remote(ours, *task).arrays
     with (
         changed("steadytd.evaluation.scores"),
         pytest.raises(st.InputError, match="install the same versions everywhere"),
     ):
-        cluster.remote(ours, *task)
+        engines.remote(ours, *task)

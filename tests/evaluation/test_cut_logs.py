@@ -12,7 +12,7 @@ import pytest
 import steadytd as st
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.evaluate import evaluate
-from steadytd.evaluation.follow import local, online
+from steadytd.evaluation.follow import engines, online
 from steadytd.evaluation.result import Evaluation
 from steadytd.logs.log import open_log
 from steadytd.logs.write import write_log
@@ -106,7 +106,7 @@ def test_automatic_numbers_do_not_depend_on_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They come from the first rows of the log: here 100 of 300, over several parts."""
-    monkeypatch.setattr(local, "PILOT_ROWS", 100)
+    monkeypatch.setattr(engines, "PILOT_ROWS", 100)
     path = log_file(tmp_path / "log.parquet", 0.0)
     asked = ["td", "perturbed_td", "tdc", "etd:lam=0.5", "tdrc", "abtd:zeta=0.7"]
     expected = read(path, asked)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from steadytd.base.arrays import Floats
 from steadytd.evaluation.estimators import GRID, Drl, Estimator
 from steadytd.evaluation.evidence import Evidence
-from steadytd.evaluation.follow import cluster
-from steadytd.evaluation.follow.local import LocalPasses, Work
+from steadytd.evaluation.follow import engines
+from steadytd.evaluation.follow.engines import LocalPasses, Work
 from steadytd.evaluation.passes import Plan, first_pass
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division, Where
 from steadytd.evaluation.second_pass import gather
@@ -119,5 +119,5 @@ def counted_parts(patch: pytest.MonkeyPatch) -> list[Any]:
         read.append(part)
         return first_pass(part, *rest, **options)
 
-    patch.setattr(cluster, "first_pass", counted)
+    patch.setattr(engines, "first_pass", counted)
     return read

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from steadytd.evaluation.facts import (
     of_target,
     stated_range,
 )
-from steadytd.evaluation.follow.local import LocalPasses, Progress, Work
+from steadytd.evaluation.follow.engines import ClusterPasses, LocalPasses, Progress, Work
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.overlap import histogram, overlap
 from steadytd.evaluation.passes import ActionPlan, Plan
@@ -49,9 +49,6 @@ from steadytd.features.auto import Observed, automatic, second_map
 from steadytd.logs.columns import ColumnMap
 from steadytd.logs.log import Log
 from steadytd.logs.policies import Policy
-
-if TYPE_CHECKING:
-    from steadytd.evaluation.follow.cluster import ClusterPasses
 
 SAMPLE = 20_000  # observations that the feature map is fitted on
 PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
@@ -139,8 +136,6 @@ def evaluate(
     work = Work(pieces, plan, asked)
     passes: LocalPasses | ClusterPasses = LocalPasses(work, threads, progress)
     if engine == "dask":
-        from steadytd.evaluation.follow.cluster import ClusterPasses
-
         passes = ClusterPasses(work, progress, address, checkpoint)
     announce(plan)
     passes.run()

@@ -21,8 +21,7 @@ from steadytd.evaluation.curve import Curve
 from steadytd.evaluation.equations import LSTD, Equations, Form, HeldOut
 from steadytd.evaluation.estimators import Drl, Estimator, Fqe, Pdis, Snpdis, Solved
 from steadytd.evaluation.evidence import Evidence
-from steadytd.evaluation.follow.online import Followed
-from steadytd.evaluation.follow.pilot import with_numbers
+from steadytd.evaluation.follow.online import Followed, with_numbers
 from steadytd.evaluation.intervals import NONE, SAME, Estimate, Interval, student
 from steadytd.evaluation.overlap import Overlap
 from steadytd.evaluation.passes import Plan

@@ -1,8 +1,8 @@
-"""Both passes over a log's parts as tasks of a cluster: checkpointed, restartable.
+"""Both passes over a log: on threads of this machine, or by part on a Dask cluster.
 
-Results of parts are put together in the order of the log, as on one machine that takes the same
-parts, so both give the same bits. Online learners need the stream from beginning to end: this
-process follows them over all parts while the cluster makes the first pass.
+Results of parts are put together in the order of the log, so both give the same bits for the same
+parts. Online learners need the stream from beginning to end: on one machine they are followed
+beside the sums; on a cluster this process follows them while others make the first pass.
 
 A checkpoint holds the arrays of one result, its own identity (code, versions, plan, and how the log
 is read; of the second pass also the weights) and a hash of the rows it was made from, taken while
@@ -12,15 +12,17 @@ hashed once more, are the same.
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import count
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,32 +32,103 @@ from steadytd.base.files import output_directory, reading_arrays, write_arrays
 from steadytd.base.identity import digest, modules
 from steadytd.base.parallel import connect, require_dask, single_threaded
 from steadytd.base.source import UnreadableError
-from steadytd.evaluation.follow.local import (
-    Progress,
-    Work,
-    first_followers,
-    follow_online,
-)
-from steadytd.evaluation.follow.online import Followed
+from steadytd.evaluation.follow.online import PILOT_ROWS, Followed, Followers, Peaks, chosen
 from steadytd.evaluation.passes import (
     FirstPass,
     Plan,
     first_pass,
     merge_sums,
     part_sums,
+    read,
     read_tables,
     wanted,
 )
+from steadytd.evaluation.requests import Request
+from steadytd.evaluation.rows import RowTable, tables
 from steadytd.evaluation.scores import RowSums, Units
 from steadytd.logs.log import Log
 
-Arrays = dict[str, NDArray[Any]]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Work:
+    """The log's parts in order, and what is asked of them."""
+
+    parts: Sequence[Log]
+    plan: Plan
+    asked: Sequence[Request]
+
+    @property
+    def online(self) -> list[Request]:
+        """The learners that are followed along the log."""
+        return [one for one in self.asked if one.kind == "online"]
+
+    def total(self, found: Sequence[FirstPass]) -> FirstPass:
+        """The first pass over all parts."""
+        first = reduce(FirstPass.merged, found)
+        if not first.ratios.n_rows:
+            raise InputError("the log has no row that can be learned from.")
+        return first
+
+
+@dataclass
+class LocalPasses:
+    """The passes on threads of this machine; `first` and `online` are results of the first one."""
+
+    work: Work
+    threads: int | None = None
+    progress: Progress | None = None
+    first: FirstPass = field(init=False)
+    online: list[Followed] = field(init=False)
+    _done: int = 0
+    _tables: list[list[RowTable]] = field(default_factory=list)
+
+    @property
+    def _shares(self) -> int:
+        return self.threads or os.cpu_count() or 1
+
+    @single_threaded
+    def run(self) -> None:
+        """Make the first pass."""
+        plan, followers = self.work.plan, first_followers(self.work)
+        in_memory = plan.keeps(self.work.parts[0].n_obs)
+
+        def also(table: RowTable) -> Sequence[Callable[[], None]]:
+            self._report(len(table), in_memory)
+            return followers.works(table, self._shares)
+
+        with ThreadPoolExecutor(self._shares) as pool:
+            own = pool if self._shares > 1 else None
+            found = [first_pass(part, plan, also, own, in_memory) for part in self.work.parts]
+        self._tables = [one.tables for one in found] if in_memory else []
+        self.first = self.work.total(found)
+        self.online = followers.outcomes()
+
+    def sweep(self, programs: Sequence[RowSums], units: Units) -> None:
+        """Make the second pass: over the tables in memory, else over the log once more."""
+        with ThreadPoolExecutor(self._shares) as pool:
+            own = pool if self._shares > 1 else None
+            for tables in self._tables or map(self._read, self.work.parts):
+                merge_sums(programs, part_sums(tables, programs, units, own, self._shares))
+
+    def _read(self, part: Log) -> Iterator[RowTable]:
+        for table in read_tables(part, self.work.plan):
+            self._report(len(table), False)
+            yield table
+
+    def _report(self, rows: int, in_memory: bool) -> None:
+        """Report progress: a log that is read twice is half done after the first time."""
+        self._done += rows * (2 if in_memory else 1)
+        total = self.work.plan.division.rows
+        if self.progress is not None:
+            self.progress(min(self._done // 2, total), total)
 
 
 class Result(NamedTuple):
     """The arrays that a task has made, hashes of the rows behind them, and outdated checkpoints."""
 
-    arrays: Arrays
+    arrays: dict[str, NDArray[Any]]
     contents: list[str]
     stale: int = 0
 
@@ -96,7 +169,7 @@ def code() -> str:
 
 @dataclass
 class ClusterPasses:
-    """The passes on the cluster at `address`, or on threads of this machine."""
+    """The passes by part, on the cluster at `address` or on threads of this machine."""
 
     work: Work
     progress: Progress | None = None
@@ -104,6 +177,7 @@ class ClusterPasses:
     checkpoint: str | Path | None = None
     first: FirstPass = field(init=False)
     online: list[Followed] = field(init=False)
+    _done: int = 0
 
     def __post_init__(self) -> None:
         require_dask()
@@ -111,8 +185,6 @@ class ClusterPasses:
         parts = [replace(part, hashing=self._directory is not None) for part in self.work.parts]
         self.work = replace(self.work, parts=parts)
         self._contents: list[list[str]] = []
-        self._done, self._lock = count(1), threading.Lock()
-        self._rounds = 2 * len(parts) + bool(self.work.online)
 
     def _place(self, name: str, *what: object) -> Checkpoint | None:
         """The place of a result."""
@@ -128,22 +200,10 @@ class ClusterPasses:
             ) from None
         return Checkpoint(self._directory / f"{name}-{identity[:16]}.npz", identity)
 
-    def _report(self) -> None:
-        with self._lock:
-            rows = self.work.plan.division.rows
-            finished = rows * min(next(self._done), self._rounds) // self._rounds
-            if self.progress is not None:
-                self.progress(finished, rows)
-
     @single_threaded  # once, around all threads: each on its own would restore what another had set
     def run(self) -> None:
         """Make the first pass."""
         plan, parts, stop = self.work.plan, self.work.parts, threading.Event()
-
-        def go_on() -> None:
-            if stop.is_set():
-                raise InterruptedError("the evaluation was stopped.")
-
         place = self._place("online", self.work.online, [part.reads() for part in parts])
         tasks = [
             (replace(part), plan, self._place(f"part-{i:05d}", part.reads()))
@@ -151,23 +211,18 @@ class ClusterPasses:
         ]  # copies of the parts: who reads one writes to it
         with ThreadPoolExecutor(1) as pool:
             try:
-                following = pool.submit(online_outcomes, self.work, place, go_on)
+                following = pool.submit(online_outcomes, self.work, place, stop)
                 found = self._spread(first_of_part, tasks)
                 self.online, stale = following.result()
-            except BaseException:
+            finally:
                 stop.set()
-                raise
-        if self.work.online:
-            self._report()
 
         def restored(one: Result) -> FirstPass:
             made = FirstPass.of(plan, parts[0].n_obs)
             made.restore(one.arrays)
             return made
 
-        self.first = reduce(FirstPass.merged, map(restored, found))
-        if not self.first.ratios.n_rows:
-            raise InputError("the log has no row that can be learned from.")
+        self.first = self.work.total([restored(one) for one in found])
         self._contents = [one.contents for one in found]
         self._warn(stale + sum(one.stale for one in found))
 
@@ -188,26 +243,15 @@ class ClusterPasses:
 
     def _spread(self, task: Callable[..., Result], tasks: list[Any]) -> list[Result]:
         """The results of all parts, in their order."""
-        if self.address is None:
-            import dask
-
-            def reported(*args: Any) -> Result:
-                result = task(*args)
-                self._report()
-                return result
-
-            delayed = [dask.delayed(reported)(*args) for args in tasks]
-            return list(dask.compute(*delayed, scheduler="threads"))
-        from distributed import as_completed
-
-        client = connect(self.address)
-        try:
-            futures = [client.submit(remote, code(), task, *args, pure=False) for args in tasks]
-            for _ in as_completed(futures):
-                self._report()
+        rows, rounds = self.work.plan.division.rows, 2 * len(tasks)
+        with executor(self.address) as pool:
+            futures = [pool.submit(remote, code(), task, *args) for args in tasks]
+            for future in as_completed(futures):
+                future.result()
+                self._done += 1
+                if self.progress is not None:
+                    self.progress(rows * min(self._done, rounds) // rounds, rows)
             return [future.result() for future in futures]
-        finally:
-            client.close()
 
     def _warn(self, stale: int) -> None:
         if stale:
@@ -218,7 +262,20 @@ class ClusterPasses:
             )
 
 
-@single_threaded
+@contextmanager
+def executor(address: str | None) -> Iterator[Executor]:
+    """The workers of the cluster at `address`, or threads of this machine."""
+    if address is not None:
+        with closing(connect(address)) as client:
+            yield client.get_executor(pure=False)
+        return
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 def remote(wanted_code: str, task: Callable[..., Result], *args: Any) -> Result:
     """A task on a worker: the same code, and one BLAS thread, as everywhere else."""
     if code() != wanted_code:
@@ -226,14 +283,14 @@ def remote(wanted_code: str, task: Callable[..., Result], *args: Any) -> Result:
             "this worker's steadytd, NumPy, SciPy or Numba differs from that of the process which "
             "evaluates the log; install the same versions everywhere."
         )
-    return task(*args)
+    return single_threaded(task)(*args)
 
 
 def first_of_part(part: Log, plan: Plan, place: Checkpoint | None) -> Result:
     """The first pass of a part, from its checkpoint or from the log."""
 
     def make() -> Result:
-        arrays = first_pass(part, plan, keep=False).arrays()
+        arrays = first_pass(part, plan).arrays()
         return Result(arrays, [part.contents or ""])
 
     return make() if place is None else place.result(lambda: [read_contents(part)], make)
@@ -256,30 +313,63 @@ def scores_of_part(
 
 
 def online_outcomes(
-    work: Work, place: Checkpoint | None, go_on: Callable[[], None]
+    work: Work, place: Checkpoint | None, stop: threading.Event
 ) -> tuple[list[Followed], int]:
-    """Where the online learners end, likewise; and how many checkpoints were outdated.
-
-    `go_on` is called again and again, and raises an error if all is to be stopped.
-    """
+    """Where the online learners end, likewise; and how many checkpoints were outdated."""
     if not work.online:
         return [], 0
     followers = first_followers(work)
 
     def contents() -> list[str]:
-        found = []
-        for part in work.parts:
-            go_on()
-            found.append(read_contents(part))
-        return found
+        return [read_contents(part) for part in until(stop, work.parts)]
 
     def make() -> Result:
-        follow_online(work, followers, go_on)
+        for table in until(stop, chain(*(read_tables(part, work.plan) for part in work.parts))):
+            for advance in followers.works(table):
+                advance()
         return Result(followers.state, [part.contents or "" for part in work.parts])
 
     result = make() if place is None else place.result(contents, make)
     followers.restore(result.arrays)
     return followers.outcomes(), result.stale
+
+
+T = TypeVar("T")
+
+
+def until(stop: threading.Event, each: Iterable[T]) -> Iterator[T]:
+    """All of `each`; an error as soon as the evaluation is stopped."""
+    for one in each:
+        if stop.is_set():
+            raise InterruptedError("the evaluation was stopped.")
+        yield one
+
+
+def first_followers(work: Work) -> Followers:
+    """The online learners before the first row, with automatic numbers from the first rows."""
+    plan, learners, online = work.plan, [], work.online
+    if online:
+        few = (replace(part, batch_rows=PILOT_ROWS) for part in work.parts)
+        learners = chosen(chain(*(tables(read(part), plan.division) for part in few)), plan, online)
+    averaging = [one.auto_alpha for one in online]
+    rows = plan.division.rows
+    return Followers(learners, averaging, _peaks(work), plan.features.n_features, rows)
+
+
+def _peaks(work: Work) -> list[Peaks]:
+    """The extremes over all rows, by a pass of its own if a law asks for them."""
+    targets = len(work.plan.targets)
+    if not any(one.learner and one.learner.law.needs_peaks for one in work.online):
+        return [(1.0, 1.0)] * targets
+    low, high = np.full(targets, np.inf), np.full(targets, -np.inf)
+    for part in work.parts:
+        for batch in read(replace(part)):
+            assert batch.behavior_prob is not None
+            taken = batch.behavior_prob > 0.0
+            peak = np.maximum(batch.target_prob, batch.behavior_prob)[:, taken]
+            low = np.minimum(low, peak.min(axis=1, initial=np.inf))
+            high = np.maximum(high, peak.max(axis=1, initial=-np.inf))
+    return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
 def read_contents(part: Log) -> str:
