@@ -16,7 +16,7 @@ from steadytd.base.numbers import count, duration, one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.behavior import check_hidden, opened
+from steadytd.evaluation.behavior import EstimatedLog, check_hidden, opened
 from steadytd.evaluation.checks import findings
 from steadytd.evaluation.decide import LoggedValue, Side, compared
 from steadytd.evaluation.estimators import FEW, OWN, ActionEstimator, Drl, grid
@@ -57,7 +57,6 @@ SAMPLE = 20_000  # observations that the feature map is fitted on
 PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
 BATCH_BYTES, FEWEST_ROWS = 32e6, 2048  # of a batch's features
-FIRST_LOOK = 4096  # rows
 WORTH_SAYING = 5.0  # seconds that are announced
 ENGINES = ("local", "dask")
 
@@ -207,21 +206,12 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str, s
 
 
 def _episodes(log: Log) -> int:
-    """How many episodes there are, up to 20: the log is read until as many have begun.
-
-    Most logs show it in their first rows, so these are looked at before whole batches are read.
-    """
-    parts = [replace(log)]
-    if log.rows is None or log.rows > FIRST_LOOK:
-        rows = min(FIRST_LOOK, log.batch_rows)
-        parts.insert(0, replace(log, end=log.begin + FIRST_LOOK, batch_rows=rows))
+    """How many episodes there are, up to 20: the log is read until as many have begun."""
     begun = 0
-    for part in parts:
-        begun = 0
-        for batch in part.batches(columns=()):
-            begun += int(batch.first.sum())
-            if begun >= ENOUGH_EPISODES:
-                return begun
+    for batch in replace(log).batches(columns=()):
+        begun += int(batch.first.sum())
+        if begun >= ENOUGH_EPISODES:
+            break
     return begun
 
 
@@ -272,8 +262,8 @@ def conclude(
     whole = gather(plan, first, e, estimators, passes.sweep)
     second_of = second_curves(whole, second)
     evidence = joined(whole)
-    estimated = bool(getattr(log, "behavior_estimated", False))
-    facts = log_facts(evidence, _calibration(log) if estimated else None, stated, nothing_hidden)
+    estimate = log.calibration if isinstance(log, EstimatedLog) else None
+    facts = log_facts(evidence, estimate, stated, nothing_hidden)
     returns = logged_returns(whole, facts)
     results = []
     for t in targets:
@@ -319,8 +309,3 @@ def conclude(
         ),
     )
 
-
-def _calibration(log: Any) -> dict[str, Any]:
-    summary: Any = getattr(log, "calibration", None)
-    found = summary.to_dict() if hasattr(summary, "to_dict") else summary
-    return dict(found) if isinstance(found, Mapping) else {}
