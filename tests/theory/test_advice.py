@@ -12,13 +12,7 @@ from steadytd.base.finding import Finding
 from steadytd.base.numbers import number
 from steadytd.theory.advice import advise_on
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.recommend import (
-    LONG,
-    Candidate,
-    candidates,
-    choice,
-    compared,
-)
+from steadytd.theory.recommend import LONG, Option, candidates, choice, compared, equally_good
 from tests.support.draws import certified, seeds
 from tests.support.helpers import random_problem
 from tests.support.made import absorbing, with_rewards
@@ -200,40 +194,39 @@ def test_a_slow_learner_is_replaced_by_its_direct_solver() -> None:
 def test_speed_is_the_contraction_of_a_step() -> None:
     """The slowest mode's rate times the largest step: 2 min(l)/max(l) for real eigenvalues."""
     for seed in range(5):
-        for x in candidates(Certificate(drawn("off_policy_wide", seed))):
-            c = Certificate(drawn("off_policy_wide", seed))
-            e = c.expectation(x.learner)
+        c = Certificate(drawn("off_policy_wide", seed))
+        for x in candidates(c):
+            e = c.expectation(x.name, **x.params)
             Q = np.kron(np.eye(len(e.g) // c.problem.n_features), c.moments.row_space)
             modes = np.linalg.eigvals(Q.T @ e.M @ Q)
             largest = min(2.0 * mode.real / abs(mode) ** 2 for mode in modes)
             assert x.speed == pytest.approx(largest * modes.real.min(), rel=1e-9)
 
 
-def candidate(name: str, error: float, speed: float, infinite: bool = False) -> Candidate:
-    learner = st.learner(name, alpha=1.0, average=1)  # second moments are not known
-    return Candidate(learner, error, speed, infinite, counted=error)
+def option(name: str, error: float, speed: float, infinite: bool = False) -> Option:
+    return Option(name, {}, error, error, not infinite, speed, np.ones(1, complex), 1.0)
 
 
 @pytest.mark.parametrize(
     ("chosen", "possible"),
     [
-        ("td", [candidate("td", 1.0, 0.2), candidate("etd", 1.0, 0.1)]),
-        ("etd", [candidate("td", 1.0, 0.1), candidate("etd", 1.0, 0.2)]),
-        ("td", [candidate("td", 1.0, 0.1), candidate("etd", 0.1, 0.2, infinite=True)]),
-        ("etd", [candidate("etd", 1.0, 0.1, infinite=True)]),
-        ("etd", [candidate("td", 1.0, 0.1), candidate("etd", 1.049, 0.2)]),
-        ("td", [candidate("td", 1.0, 0.1), candidate("etd", 1.051, 0.2)]),
-        ("etd", [candidate("td", 0.0, 0.1), candidate("etd", 1e-10, 0.2)]),
-        ("td", [candidate("td", 0.0, 0.1), candidate("etd", 1e-8, 0.2)]),
+        ("td", [option("td", 1.0, 0.2), option("etd", 1.0, 0.1)]),
+        ("etd", [option("td", 1.0, 0.1), option("etd", 1.0, 0.2)]),
+        ("td", [option("td", 1.0, 0.1), option("etd", 0.1, 0.2, infinite=True)]),
+        ("etd", [option("etd", 1.0, 0.1, infinite=True)]),
+        ("etd", [option("td", 1.0, 0.1), option("etd", 1.049, 0.2)]),
+        ("td", [option("td", 1.0, 0.1), option("etd", 1.051, 0.2)]),
+        ("etd", [option("td", 0.0, 0.1), option("etd", 1e-10, 0.2)]),
+        ("td", [option("td", 0.0, 0.1), option("etd", 1e-8, 0.2)]),
     ],
 )
-def test_what_decides(chosen: str, possible: list[Candidate]) -> None:
+def test_what_decides(chosen: str, possible: list[Option]) -> None:
     """Finite variance first, then the error, and the speed among equally good ones."""
     c = Certificate(st.problem("three_state"))
     size = c.scale
     sized = [replace(p, error=size * p.error, counted=size * p.counted) for p in possible]
     for listed in (sized, sized[::-1]):
-        assert choice(c, listed).learner.name == chosen
+        assert choice(equally_good(c, listed))[0].name == chosen
 
 
 def test_advice_on_one_penalty() -> None:

@@ -245,15 +245,15 @@ def test_where_it_is_not_known() -> None:
 def test_the_recommendation_is_the_fastest_with_bounded_second_moments() -> None:
     """Of two with the same fixed point, TD is faster in the mean, but not where runs stay calm."""
     c = st.certify("nonmonotone")
-    found = {x.learner.name: x for x in candidates(c)}
+    found = {x.name: x for x in candidates(c)}
     td, perturbed = found["td"], found["perturbed_td"]
     assert td.speed > perturbed.speed
     speeds = {}
     for x in (td, perturbed):
-        moments = c.mean_square(x.learner)
+        moments = c.mean_square(x.name, **x.params)
         assert moments is not None
-        modes = np.linalg.eigvals(c.expectation(x.learner).M)
-        speeds[x.learner.name] = modes.real.min() * moments.largest_alpha
+        modes = np.linalg.eigvals(c.expectation(x.name, **x.params).M)
+        speeds[x.name] = modes.real.min() * moments.largest_alpha
     assert speeds["perturbed_td"] > speeds["td"]
     assert c.advice[-1].numbers["learner"] == "perturbed_td"
     assert c.advice[-1].numbers["speed"] == pytest.approx(speeds["perturbed_td"], rel=1e-9)

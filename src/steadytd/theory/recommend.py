@@ -7,8 +7,9 @@ takes part, and the choice is another only where a cure has an error that is low
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ def overview(c: Analysis) -> list[dict[str, Any]]:
         unknown = law.block is not None or law.first_order  # the mean of large steps is another
         row: dict[str, Any] = {
             "learner": law.name,
-            "params": {k: v for k, v in learner.values.items() if k in law.params},
+            "params": _params(learner),
             "stable": c.is_stable(learner),
             "finite_variance": c.variance(learner).finite,
             "variance_growth": c.variance(learner).growth,
@@ -89,79 +90,94 @@ def automatic(law: Law) -> dict[str, object]:
     return {name: AUTO for name, param in law.params.items() if param.auto}
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A learner that could be recommended, with what decides it.
+@dataclass(frozen=True, eq=False)
+class Option:
+    """A learner, or a cure at its best value, that could be recommended, with what decides it.
 
-    `speed` is the rate of the slowest mode times the largest step size: how much of that mode a
-    step can take away. It does not depend on the size of the learner's updates. The step size is
-    the largest at which the mean contracts; where `bounded` the largest at which the second
-    moments stay bounded, too. `counted` is the error that decides: on a knife edge the one with a
-    penalty that is off by a factor of two, else the error itself.
+    `counted` is the error that decides: on a knife edge the one with a penalty that is off by a
+    factor of two, else the error itself. Its modes decay at `rates` times alpha, and its mean
+    contracts below `mean_alpha`. `speed` is the rate of the slowest mode times that: how much of
+    the mode a step can take away, whatever the size of the updates. Of an iteration with a fixed
+    step size, `inner` is the number of its steps.
     """
 
-    learner: Learner
+    name: str
+    params: dict[str, Any]
     error: float
-    speed: float
-    infinite_variance: bool
     counted: float
-    bounded: bool = False
+    finite_variance: bool
+    speed: float
+    rates: Complexes
+    mean_alpha: float
+    noise: float = 1.0
+    moments: Callable[[], MeanSquare | None] = lambda: None
+    inner: float = 0.0
+
+    @property
+    def bounded_speed(self) -> float:
+        """The speed at the largest step size that keeps second moments bounded, where known."""
+        moments = self.moments()
+        return self.speed * (1.0 if moments is None else moments.largest_alpha / self.mean_alpha)
 
 
-def candidates(c: Analysis) -> list[Candidate]:
+def candidates(c: Analysis) -> list[Option]:
     """The stable ones among the laws that are compared, with automatic parameters."""
     knife = c.penalties.knife_edge is not None
     found = []
     for law in compared():
         learner = c.resolved(law, **automatic(law))
-        if c.is_stable(learner):
-            heavy = not c.variance(learner).finite
-            error = zeroed(c.error(c.fixed_point(learner)), c.scale)
-            counted = c.penalties.off_by_two(c.best_eta) if knife and "eta" in law.params else error
-            speed = float(_modes(c, learner).real.min()) * c.largest_alpha(learner)
-            found.append(Candidate(learner, error, speed, heavy, counted))
+        if not c.is_stable(learner):
+            continue
+        error = zeroed(c.error(c.fixed_point(learner)), c.scale)
+        off = knife and "eta" in law.params
+        rates = decay_rates(c.problem, learner, c.policy)
+        # what is slower than rounding shows gets the least rate that it does show
+        rates = np.where(rates.real > 0.0, rates, np.finfo(float).eps * np.abs(rates).max())
+        found.append(
+            Option(
+                law.name, _params(learner), error,
+                c.penalties.off_by_two(c.best_eta) if off else error,
+                c.variance(learner).finite, float(rates.real.min()) * c.largest_alpha(learner),
+                rates, c.largest_alpha(learner), noise(c.problem, learner, c.policy) or 1.0,
+                partial(c.mean_square, learner),
+            )
+        )  # fmt: skip
     return found
 
 
-def _modes(c: Analysis, learner: Learner) -> Complexes:
-    """The rates of a stable learner; what is slower than rounding shows gets the least one."""
-    rates = decay_rates(c.problem, learner, c.policy)
-    least = float(np.finfo(float).eps * np.abs(rates).max())
-    return np.where(rates.real > 0.0, rates, least)
+def _params(learner: Learner) -> dict[str, Any]:
+    """The hyper-parameters of its own law."""
+    return {name: value for name, value in learner.values.items() if name in learner.law.params}
 
 
-def equally_good(c: Analysis, possible: list[Candidate]) -> list[Candidate]:
-    """The candidates of least error; those of infinite variance only if all have it.
+def _at_best(t: Cure) -> Option:
+    """A cure at its best value."""
+    best, error = t.best or 0.0, t.best_error or 0.0
+    return Option(
+        t.name, {**t.settings, t.amount: best}, error, error, t.has_finite_variance(best),
+        t.rate(best), t.rates(best), t.largest_alpha(best), t.noise(best) or 1.0,
+        lambda: t.moments, best if isinstance(t, Iteration) else 0.0,
+    )  # fmt: skip
+
+
+def equally_good(c: Analysis, possible: list[Option]) -> list[Option]:
+    """The options of least error; those of infinite variance only if all have it.
 
     Error is within 5 % of the least, or 1e-9 of the values' size, if it is equally good.
     """
-    calm = [p for p in possible if not p.infinite_variance] or possible
+    calm = [p for p in possible if p.finite_variance] or possible
     slack = CLOSE * min(p.counted for p in calm) + SAME * c.scale
     return [p for p in calm if p.counted <= slack]
 
 
-def choice(c: Analysis, possible: list[Candidate]) -> Candidate:
-    """Of the equally good ones the fastest.
+def choice(good: list[Option]) -> tuple[Option, bool]:
+    """The fastest of equally good ones, and whether it is so with bounded second moments.
 
     Speeds are compared at step sizes with bounded second moments if these are known for all of
     them, else at step sizes with a stable mean.
     """
-    good = equally_good(c, possible)
-    known: list[Candidate] = []
-    for p in good:
-        known.append(in_mean_square(c, p))
-        if not known[-1].bounded:
-            return in_mean_square(c, max(good, key=lambda p: p.speed))
-    return max(known, key=lambda p: p.speed)
-
-
-def in_mean_square(c: Analysis, p: Candidate) -> Candidate:
-    """The candidate with its speed at the largest step size that keeps second moments bounded."""
-    found = c.mean_square(p.learner)
-    if found is None:
-        return p
-    share = found.largest_alpha / c.largest_alpha(p.learner)  # at most 1
-    return replace(p, speed=p.speed * share, bounded=True)
+    bounded = all(p.moments() is not None for p in good)
+    return max(good, key=lambda p: p.bounded_speed if bounded else p.speed), bounded
 
 
 def horizon(modes: ArrayLike, alpha: float) -> float:
@@ -176,170 +192,37 @@ def horizon(modes: ArrayLike, alpha: float) -> float:
     return max(1.0, float(np.ceil(np.log(HUNDREDFOLD) / abs(change)))) if change else float("inf")
 
 
-class Step(NamedTuple):
-    """A step size well below its limit, with the number of steps to the horizon at it.
+class Use(NamedTuple):
+    """An option at a step size well below its limit, the steps to its horizon, and why it is used.
 
-    The limit is that of bounded second moments where `moments` are known, else that of the mean.
+    The limit is that of bounded second moments where these are known, else that of the mean. A
+    direct solver has no step size: then it is that of the learner that it is `instead_of`.
     """
 
+    option: Option
     alpha: float
     horizon: float
     limit: float
-    moments: MeanSquare | None
-    noise: float
-
-
-@dataclass(frozen=True)
-class Use:
-    """What is recommended, and why.
-
-    A direct solver has no step size: then `step` is of the learner that it is `instead_of`.
-    """
-
-    name: str
-    params: dict[str, Any]
-    error: float
-    reason: str
-    why: str
-    speed: float
-    finite: bool
-    step: Step
+    reason: str = LEAST
+    why: str = ""
     instead_of: str = ""
-    numbers: dict[str, Any] = field(default_factory=dict)
 
 
-def recommended(c: Analysis, cures: Sequence[Cure] = ()) -> Finding | None:
-    """The one learner to use, with its one reason, its step size and its horizon."""
-    possible = candidates(c)
-    if not possible:
-        return None
-    use = _learner(c, choice(c, possible), possible)
-    calm = (t for t in cures if t.row["rate"] and t.row["finite_variance"] and not is_too_noisy(t))
-    equal = best_first([t for t in calm if _cure_step(c, t, use).horizon <= LONG])
-    if equal and use.error > CLOSE * min(t.best_error or 0.0 for t in equal) + SAME * c.scale:
-        use = _cure(c, equal, use)
-    elif cures:
-        use = replace(use, why=f"{use.why} {NO_CURE}")
-    return _finding(c, use, cures)
+def _at_alpha(c: Analysis, option: Option, beside: Use | None = None) -> Use:
+    """An option with its step size.
 
-
-def _learner(c: Analysis, best: Candidate, possible: list[Candidate]) -> Use:
-    """One of the learners that are compared, or the direct solver with the same fixed point."""
-    good = equally_good(c, possible)
-    learner, error, step = best.learner, best.error, _learner_step(c, best)
-    if step.horizon > LONG:
-        same = {k: v for k, v in learner.values.items() if k == "eta"}
-        learner = c.resolved(learner.algorithm.standing.solver, **same)
-        error = zeroed(c.error(c.fixed_point(learner)), c.scale)  # less rounding
-    shown = f"{number(error)}{_off(c, best)}"
-    finite = "" if best.infinite_variance else " with finite variance"
-    if len(good) == 1:
-        why = f"of the learners{finite} its fixed point has the least error, {shown}"
-    else:
-        known = all(in_mean_square(c, p).bounded for p in good)
-        where = "with bounded second moments" if known else "in the mean"
-        why = (
-            f"of the {len(good)} learners{finite} and the least error ({shown}, within 5 %) it is "
-            f"the fastest {where}"
-        )
-    others = "; ".join(
-        f"{p.learner.name} {number(p.error)}{_off(c, p)}"
-        f"{', infinite variance' if p.infinite_variance else ''}"
-        for p in possible
-        if p.learner is not best.learner
-    )
-    why += f" (others: {others})" if others else ""
-    why += "; all have infinite variance" if best.infinite_variance else ""
-    instead = ""
-    if learner is not best.learner:
-        instead = best.learner.name
-        why += (
-            f". It is solved directly: at alpha = {number(step.alpha)}, {instead} would have 1 % "
-            f"of its slowest mode left after {about(step.horizon, 'step')}"
-        )
-    return Use(
-        learner.name, {k: v for k, v in learner.values.items() if k in learner.law.params}, error,
-        LEAST if len(good) == 1 else FASTEST, f"{why}.", best.speed, not best.infinite_variance,
-        step, instead,
-    )  # fmt: skip
-
-
-def _off(c: Analysis, p: Candidate) -> str:
-    return f", {off_by_two(c)}" if p.counted > p.error else ""
-
-
-def _cure(c: Analysis, equal: list[Cure], beaten: Use) -> Use:
-    """The first of the cures of least error."""
-    best, *others = equal
-    cure, take, error = best, best.best or 0.0, best.best_error or 0.0
-    if others:
-        why = (
-            f"of the {len(equal)} cures with acceptable noise and the least error "
-            f"({number(error)}, within 5 %) it is the fastest at equal noise"
-        )
-    else:
-        why = (
-            "of the cures with acceptable noise its fixed point has the least error, "
-            f"{number(error)}"
-        )
-    step, plain = _cure_step(c, best, beaten), cure.setting.td_noise
-    why += (
-        f" ({beaten.name}: {number(beaten.error)}). The noise of its updates is "
-        f"{number(step.noise, 3)}; that of TD is {number(plain, 3)}."
-    )
-    if step.noise >= NOISY * plain:
-        times = number((step.noise / plain) ** 2, 2)
-        why += f" It takes {times} times as many steps to average it out."
-    return Use(
-        cure.name, {**cure.settings, cure.amount: take}, error, FASTEST if others else LEAST, why,
-        best.row["rate"] or 0.0, bool(best.row["finite_variance"]), step,
-        numbers={"noise": step.noise, "equal": [t.title for t in others]},
-    )  # fmt: skip
-
-
-def _learner_step(c: Analysis, best: Candidate) -> Step:
-    learner = best.learner
-    scatter, limit = noise(c.problem, learner, c.policy) or 1.0, c.largest_alpha(learner)
-    moments = c.mean_square(learner)
-    alpha = _well_below(limit, scatter) if moments is None else _quiet(c, best.error, moments)
-    return _step(_modes(c, learner), alpha, limit, moments, scatter)
-
-
-def _cure_step(c: Analysis, t: Cure, beside: Use) -> Step:
-    """The step size of a cure.
-
-    Where its second moments are not known, it is no larger than that of the learner beside it,
-    times the ratio of the squares of their noise.
+    Where the second moments of a cure are not known, its step size is no larger than that of the
+    learner beside it, times the ratio of the squares of their noise.
     """
-    best, moments = t.best or 0.0, t.moments
-    scatter, limit, modes = t.noise(best) or 1.0, t.largest_alpha(best), t.rates(best)
-    if isinstance(t, Iteration):  # its step size is fixed, and its matrix is of `best` steps
-        return Step(limit, best * horizon(modes, 1.0), limit, None, scatter)
-    as_quiet = WELL_BELOW * beside.step.alpha * beside.step.noise**2
-    alpha = _well_below(min(limit, as_quiet), scatter)
+    limit, moments = option.mean_alpha, option.moments()
+    if option.inner:  # its step size is fixed, and its matrix is of all inner steps
+        return Use(option, limit, option.inner * horizon(option.rates, 1.0), limit)
     if moments is not None:
-        alpha = _quiet(c, t.best_error or 0.0, moments)
-    return _step(modes, alpha, limit, moments, scatter)
-
-
-def _step(
-    modes: Complexes, alpha: float, limit: float, moments: MeanSquare | None, scatter: float
-) -> Step:
-    largest = limit if moments is None else moments.largest_alpha
-    return Step(alpha, horizon(modes, alpha), largest, moments, scatter)
-
-
-def _too_loud(cures: Sequence[Cure], error: float) -> str:
-    """The cures of less error that are too noisy."""
-    loud = [
-        t
-        for t in cures
-        if t.row["finite_variance"] and is_too_noisy(t) and (t.best_error or 0.0) < error
-    ]
-    names = ", ".join(f"{t.title} {number(t.best_error)}" for t in loud)
-    return (
-        f" Too noisy, with over {number(NOISIEST)} times the noise of TD: {names}." if loud else ""
-    )
+        alpha, limit = _quiet(c, option.error, moments), moments.largest_alpha
+    else:
+        as_quiet = limit if beside is None else WELL_BELOW * beside.alpha * beside.option.noise**2
+        alpha = _well_below(min(limit, as_quiet), option.noise)
+    return Use(option, alpha, horizon(option.rates, alpha), limit)
 
 
 def _quiet(c: Analysis, error: float, moments: MeanSquare) -> float:
@@ -357,42 +240,137 @@ def _well_below(limit: float, scatter: float = 1.0) -> float:
     return float(10.0 ** np.floor(np.log10(limit / known**2 / WELL_BELOW)))
 
 
-def _finding(c: Analysis, use: Use, cures: Sequence[Cure]) -> Finding:
-    zero, step = c.error(np.zeros(c.problem.n_features)), use.step
-    numbers = {
-        "learner": use.name, "params": use.params, "reason": use.reason, "error": use.error,
-        "error_of_zero": zero, "finite_variance": use.finite, "speed": use.speed,
-        "instead_of": use.instead_of or None, "alpha": step.alpha,
-        "decay_steps": int(step.horizon) if step.horizon <= LARGEST_COUNT else None,
-        **use.numbers,
-    }  # fmt: skip
-    text = use.why + _too_loud(cures, use.error)
-    text += f" Predicting zero everywhere has {number(zero)}." if 0.0 < zero <= use.error else ""
-    at_alpha = (
-        f" Its mean is stable below alpha = {number(step.limit, 3)}; its spread is not known."
+def recommended(c: Analysis, cures: Sequence[Cure] = ()) -> Finding | None:
+    """The one learner to use, with its one reason, its step size and its horizon."""
+    possible = candidates(c)
+    if not possible:
+        return None
+    use = _learner(c, possible)
+    calm = (t for t in cures if t.row["rate"] and t.row["finite_variance"] and not is_too_noisy(t))
+    equal = best_first([t for t in calm if _at_alpha(c, _at_best(t), use).horizon <= LONG])
+    if equal and use.option.error > CLOSE * min(map(_error, equal)) + SAME * c.scale:
+        return _finding(c, _cure(c, equal, use), cures, equal)
+    if cures:
+        use = use._replace(why=f"{use.why} {NO_CURE}")
+    return _finding(c, use, cures)
+
+
+def _error(t: Cure) -> float:
+    return t.best_error or 0.0
+
+
+def _learner(c: Analysis, possible: list[Option]) -> Use:
+    """One of the learners that are compared, or the direct solver with the same fixed point."""
+    good = equally_good(c, possible)
+    best, bounded = choice(good)
+    use, option = _at_alpha(c, best), best
+    if use.horizon > LONG:
+        penalty = {k: v for k, v in best.params.items() if k == "eta"}
+        solver = c.resolved(algorithm(best.name).standing.solver, **penalty)
+        error = zeroed(c.error(c.fixed_point(solver)), c.scale)  # less rounding
+        option = replace(best, name=solver.name, params=_params(solver), error=error)
+    shown = f"{number(option.error)}{_off(c, best)}"
+    finite = " with finite variance" if best.finite_variance else ""
+    if len(good) == 1:
+        why = f"of the learners{finite} its fixed point has the least error, {shown}"
+    else:
+        why = (
+            f"of the {len(good)} learners{finite} and the least error ({shown}, within 5 %) it is "
+            f"the fastest {'with bounded second moments' if bounded else 'in the mean'}"
+        )
+    others = "; ".join(
+        f"{p.name} {number(p.error)}{_off(c, p)}"
+        f"{'' if p.finite_variance else ', infinite variance'}"
+        for p in possible
+        if p is not best
     )
-    if step.moments is not None:
-        spread = zeroed(step.moments.spread(step.alpha), c.scale)
-        numbers |= {"mean_square_alpha": step.limit, "spread": spread}
+    why += f" (others: {others})" if others else ""
+    why += "" if best.finite_variance else "; all have infinite variance"
+    if option is not best:
+        use = use._replace(instead_of=best.name)
+        why += (
+            f". It is solved directly: at alpha = {number(use.alpha)}, {best.name} would have 1 % "
+            f"of its slowest mode left after {about(use.horizon, 'step')}"
+        )
+    return use._replace(option=option, reason=LEAST if len(good) == 1 else FASTEST, why=f"{why}.")
+
+
+def _off(c: Analysis, p: Option) -> str:
+    return f", {off_by_two(c)}" if p.counted > p.error else ""
+
+
+def _cure(c: Analysis, equal: list[Cure], beaten: Use) -> Use:
+    """The first of the cures of least error."""
+    best = _at_best(equal[0])
+    error = number(best.error)
+    why = f"of the cures with acceptable noise its fixed point has the least error, {error}"
+    if len(equal) > 1:
+        why = (
+            f"of the {len(equal)} cures with acceptable noise and the least error "
+            f"({error}, within 5 %) it is the fastest at equal noise"
+        )
+    plain = equal[0].setting.td_noise
+    why += (
+        f" ({beaten.option.name}: {number(beaten.option.error)}). The noise of its updates is "
+        f"{number(best.noise, 3)}; that of TD is {number(plain, 3)}."
+    )
+    if best.noise >= NOISY * plain:
+        times = number((best.noise / plain) ** 2, 2)
+        why += f" It takes {times} times as many steps to average it out."
+    reason = LEAST if len(equal) == 1 else FASTEST
+    return _at_alpha(c, best, beaten)._replace(reason=reason, why=why)
+
+
+def _too_loud(cures: Sequence[Cure], error: float) -> str:
+    """The cures of less error that are too noisy."""
+    loud = (t for t in cures if t.row["finite_variance"] and is_too_noisy(t) and _error(t) < error)
+    names = ", ".join(f"{t.title} {number(t.best_error)}" for t in loud)
+    return (
+        f" Too noisy, with over {number(NOISIEST)} times the noise of TD: {names}." if names else ""
+    )
+
+
+def _finding(c: Analysis, use: Use, cures: Sequence[Cure], equal: Sequence[Cure] = ()) -> Finding:
+    """In words; `equal` are the cures of least error, if one of them is used."""
+    zero, option, moments = (
+        c.error(np.zeros(c.problem.n_features)),
+        use.option,
+        use.option.moments(),
+    )
+    numbers = {
+        "learner": option.name, "params": option.params, "reason": use.reason,
+        "error": option.error, "error_of_zero": zero, "finite_variance": option.finite_variance,
+        "speed": option.speed if equal else option.bounded_speed,
+        "instead_of": use.instead_of or None, "alpha": use.alpha,
+        "decay_steps": int(use.horizon) if use.horizon <= LARGEST_COUNT else None,
+    }  # fmt: skip
+    if equal:
+        numbers |= {"noise": option.noise, "equal": [t.title for t in equal[1:]]}
+    text = use.why + _too_loud(cures, option.error)
+    if 0.0 < zero <= option.error:
+        text += f" Predicting zero everywhere has {number(zero)}."
+    at_alpha = f" Its mean is stable below alpha = {number(use.limit, 3)}; its spread is not known."
+    if moments is not None:
+        spread = zeroed(moments.spread(use.alpha), c.scale)
+        numbers |= {"mean_square_alpha": use.limit, "spread": spread}
         at_alpha = (
-            f" Its mean square is bounded up to alpha = {number(step.limit, 3)}. At alpha = "
-            f"{number(step.alpha)} the values of a long run are {number(spread, 2)} away from "
+            f" Its mean square is bounded up to alpha = {number(use.limit, 3)}. At alpha = "
+            f"{number(use.alpha)} the values of a long run are {number(spread, 2)} away from "
             "those of the fixed point, in the root mean square."
         )
-    at_alpha += (
-        f" At alpha = {number(step.alpha)} its mean has 1 % of its slowest mode left after "
-        f"{about(step.horizon, 'step')}."
-    )
     settings = [
         f"{k} = {v if isinstance(v, str) else number(v)}"
-        for k, v in use.params.items()
+        for k, v in option.params.items()
         if k != "lam" or v
     ]
     if not use.instead_of:
-        settings.append(f"alpha = {number(step.alpha)}")
-        text += at_alpha
+        settings.append(f"alpha = {number(use.alpha)}")
+        text += (
+            f"{at_alpha} At alpha = {number(use.alpha)} its mean has 1 % of its slowest mode left "
+            f"after {about(use.horizon, 'step')}."
+        )
     parameters = f" with {', '.join(settings)}" if settings else ""
-    return Finding("recommended", text=f"use {use.name}{parameters}: {text}", numbers=numbers)
+    return Finding("recommended", text=f"use {option.name}{parameters}: {text}", numbers=numbers)
 
 
 def off_by_two(c: Analysis) -> str:
