@@ -308,4 +308,3 @@ def conclude(
             whole.sampled, {one.name: one.omega for one in results}, plan.features, facts.continuing
         ),
     )
-
