@@ -31,6 +31,7 @@ _ROOMS = {
     "evaluation.sensitivity": ("Bound", "Sensitivity"),
     "evaluation.evaluate": ("evaluate",),
     "evaluation.decide": ("BestTarget", "Decision"),
+    "evaluation.monitor": ("Look", "Monitor", "load_monitor", "monitor"),
     "evaluation.result": ("Evaluation", "RareOutcome", "Recommendation", "load_evaluation"),
     "evaluation.value_function": ("ValueFunction", "load_value_function"),
     "features": ("FeatureMap", "feature_map"),

@@ -14,6 +14,10 @@ from steadytd.evaluation.calibration import LogCalibration as LogCalibration
 from steadytd.evaluation.decide import BestTarget as BestTarget
 from steadytd.evaluation.decide import Decision as Decision
 from steadytd.evaluation.evaluate import evaluate as evaluate
+from steadytd.evaluation.monitor import Look as Look
+from steadytd.evaluation.monitor import Monitor as Monitor
+from steadytd.evaluation.monitor import load_monitor as load_monitor
+from steadytd.evaluation.monitor import monitor as monitor
 from steadytd.evaluation.result import Evaluation as Evaluation
 from steadytd.evaluation.result import RareOutcome as RareOutcome
 from steadytd.evaluation.result import Recommendation as Recommendation

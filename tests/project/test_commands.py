@@ -19,6 +19,7 @@ from contextlib import closing
 from itertools import takewhile
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import steadytd as st
@@ -107,6 +108,7 @@ MADE_BY = {
     "results/cures": "steadytd study studies/cures.toml",
     "results/mine": "steadytd study mine.toml",
     "results/quick": "steadytd study quick",
+    "shop.json": "steadytd monitor shop.json monday.parquet --reward-range 0,1",
 }  # fmt: skip
 SLOW = re.compile(
     r"steadytd reproduce|engine dask|study studies/(?!quick)|report results/(?!quick|mine)"
@@ -152,6 +154,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "my_laws.py").write_text(LAWS)
     st.problem("three_state").save(made / "mine.npz")
     shutil.copy(sample_log(made / "log.parquet"), made / "logs")
+    for day, reward in (("monday", 0.0), ("tuesday", 1.0)):
+        batch = pl.DataFrame({
+            "episode_id": range(30), "t": 0, "obs_0": 1.0, "reward": reward, "terminated": True,
+            "behavior_prob": 0.5, "target_prob_new": 0.5,
+        })  # fmt: skip
+        batch.write_parquet(made / f"{day}.parquet")
     for file in (ROOT / "docs").glob("*.py"):
         shutil.copy(file, made / "docs")
     (made / "docs" / "results").mkdir()

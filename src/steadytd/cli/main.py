@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from steadytd.base.errors import InputError, unknown
-from steadytd.cli import browse, certify, evaluate, experiments, fault, lab, study
+from steadytd.cli import browse, certify, evaluate, experiments, fault, lab, monitor, study
 from steadytd.cli.console import err, plain, say
 
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
@@ -96,6 +96,7 @@ app.command("report", cls=Command)(study.report)
 app.command("certify", cls=Command)(certify.certify)
 app.command("verify", cls=Command)(certify.verify)
 app.command("evaluate", cls=Command)(evaluate.evaluate)
+app.command("monitor", cls=Command)(monitor.monitor)
 app.command("lab", cls=Command)(lab.lab)
 app.command("list", cls=Command)(browse.list_names)
 app.command("show", cls=Command)(browse.show)
