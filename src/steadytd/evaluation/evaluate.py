@@ -17,6 +17,7 @@ from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
 from steadytd.evaluation.behavior import EstimatedLog, check_hidden, opened
+from steadytd.evaluation.calibration import LogCalibration, calibrate
 from steadytd.evaluation.checks import findings
 from steadytd.evaluation.decide import LoggedValue, Side, compared
 from steadytd.evaluation.estimators import FEW, OWN, ActionEstimator, Drl, grid
@@ -34,13 +35,14 @@ from steadytd.evaluation.follow.local import LocalPasses, Progress, Work
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.overlap import histogram, overlap
 from steadytd.evaluation.passes import ActionPlan, Plan
-from steadytd.evaluation.probabilities import Probabilities, calibration, examine
+from steadytd.evaluation.quantiles import spreads
 from steadytd.evaluation.requests import Request, requests, with_drl
-from steadytd.evaluation.result import Evaluation, recommend
+from steadytd.evaluation.result import Evaluation, Probabilities, recommend
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division
 from steadytd.evaluation.rule import sampling_error, select
 from steadytd.evaluation.second_pass import gather, joined, second_curves
-from steadytd.evaluation.stability import EtaPath, assess, path_rows
+from steadytd.evaluation.sensitivity import sensitivity
+from steadytd.evaluation.stability import assess, path_rows, pencil
 from steadytd.evaluation.sums import TD
 from steadytd.evaluation.values import lines, needed, table
 from steadytd.evaluation.visits import visits
@@ -270,10 +272,13 @@ def conclude(
         selection = select(whole.curves[t], returns, second_of.get(t))
         about = overlap(first.ratios, t, plan.targets[t]), stabilities[t]
         results.append(table(evidence, t, asked[t], about, selection))
-    calibrated = calibration(whole, facts)
+    calibrated = calibrate(first.probabilities)
+    if facts.behavior_estimated:
+        reason = "the probabilities are estimates: see behavior_estimated"
+        calibrated = LogCalibration(0, False, reason=reason)
     general = findings("log", of_log(facts, calibrated))
     warnings, recommended, sides = list(general), {}, []
-    sensitivities, spreads = {}, {}
+    probabilities = Probabilities(calibrated, {}, {})
     for t, result in enumerate(results):
         name, about_it = result.name, of_target(result, facts, returns)
         found = findings("target", about_it, name)
@@ -282,10 +287,10 @@ def conclude(
             Side(name, result.selection, recommended[name].warnings, result.overlap.as_logged)
         )
         decision = compared(sides[-1], None, returns)
-        sensitivities[name], spreads[name] = examine(
-            whole, facts, t, result.selection.value, decision
-        )
-        found += findings("target", sensitivities[name].facts, name)
+        turning = sensitivity(whole, t, result.selection.value, decision, facts.continuing)
+        probabilities.sensitivity[name] = turning
+        probabilities.spreads[name] = spreads(first.sample.outcomes, t, name, facts.continuing)
+        found += findings("target", turning.facts, name)
         for v in result.values:
             found += findings("learner", of_learner(v, result.unsettled), name)
         warnings += found
@@ -300,10 +305,10 @@ def conclude(
         behavior=LoggedValue(valued.value, valued.value - reach, valued.value + reach),
         sides=sides,
         data=returns,
-        paths=partial(path_rows, [EtaPath.of(e, t, stabilities[t]) for t in targets]),
+        paths=partial(path_rows, [pencil(e, t) for t in targets], e.start_mean, stabilities),
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
-        probabilities=Probabilities(calibrated, sensitivities, spreads),
+        probabilities=probabilities,
         places=visits(
             whole.sampled, {one.name: one.omega for one in results}, plan.features, facts.continuing
         ),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Floats
 from steadytd.evaluation.intervals import mean_interval
 from steadytd.evaluation.rows import BLOCKS, Division, RowTable
 
