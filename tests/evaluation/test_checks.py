@@ -60,11 +60,11 @@ def test_of_two_rows_with_one_code_the_more_serious_is_taken() -> None:
 
 
 def test_findings_are_sorted_by_how_serious_they_are() -> None:
-    facts = {"violations": 3, "negative": 0.5, "td_unstable": 1, "td_word": "unstable",
+    facts = {"unknown": 1.0, "negative": 0.5, "td_unstable": 1, "td_word": "unstable",
              "eta_pd": 0.2}  # fmt: skip
     found = findings("target", facts, "new")
     assert [f.code for f in serious_first(found[::-1])] == [
-        "no_support", "beyond_log", "td_unstable",
+        "no_value", "beyond_log", "td_unstable",
     ]  # fmt: skip
     warnings = [check.level for check in CHECKS if check.level == "warning"]
     assert len(warnings) >= 10 and len(CODES) <= 32

@@ -249,7 +249,6 @@ def test_ordinary_logs_get_no_warning() -> None:
 def test_the_codes_without_a_case_are_known() -> None:
     """They are tested where their numbers are made: see the names of the tests."""
     elsewhere = {
-        "no_support",  # files with such rows are refused: tests/logs
         "no_value", "weights_off", "bias_unchecked", "beyond_log", "stretches_alike",  # test_rule
         "value_range", "features_poor", "bias_dominates", "learners_disagree", "sensitivity",
         "next_probs_missing", "no_interval", "not_settled", "actions_missing",

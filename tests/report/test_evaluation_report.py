@@ -16,9 +16,8 @@ import pytest
 import steadytd as st
 from steadytd.base.files import file_name
 from steadytd.evaluation.calibration import ByBin, LogCalibration
-from steadytd.evaluation.probabilities import Probabilities
 from steadytd.evaluation.quantiles import ReturnLevel
-from steadytd.evaluation.result import Evaluation
+from steadytd.evaluation.result import Evaluation, Probabilities
 from steadytd.report import figures
 from steadytd.report.evaluation.figures import (
     KINDS,

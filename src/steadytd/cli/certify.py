@@ -250,7 +250,7 @@ def _single_runs(rows: list[dict[str, Any]], alpha: float | None) -> Iterator[Re
 
 
 ABOUT_RATIOS = {
-    "no_support", "ratios_off", "probabilities_off", "low_overlap", "few_episodes", "rows_left_out",
+    "ratios_off", "probabilities_off", "low_overlap", "few_episodes", "rows_left_out",
     "behavior_estimated",
 }  # fmt: skip
 

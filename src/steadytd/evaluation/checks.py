@@ -101,12 +101,6 @@ CHECKS = (
         "Add next_obs there.",
     ),
     Check(
-        "target", "no_support", "warning", "violations", "above", 0,
-        "In {violations:count} rows the target's probability is positive and the behaviour "
-        "policy's is 0.",
-        "Correct the probabilities.",
-    ),
-    Check(
         "target", "ratios_off", "warning", "ratio_deviation", "above", 0,
         "The mean ratio is {rho_mean:4} and should be 1: probabilities are wrong, or the log "
         "lacks actions of the target.",

@@ -16,7 +16,8 @@ from steadytd.base.numbers import count, duration, one_seed, whole
 from steadytd.base.parallel import single_threaded
 from steadytd.engine.law import Law
 from steadytd.engine.learner import Learner
-from steadytd.evaluation.behavior import check_hidden, opened
+from steadytd.evaluation.behavior import EstimatedLog, check_hidden, opened
+from steadytd.evaluation.calibration import LogCalibration, calibrate
 from steadytd.evaluation.checks import findings
 from steadytd.evaluation.decide import LoggedValue, Side, compared
 from steadytd.evaluation.estimators import FEW, OWN, ActionEstimator, Drl, grid
@@ -34,13 +35,14 @@ from steadytd.evaluation.follow.engines import ClusterPasses, LocalPasses, Progr
 from steadytd.evaluation.follow.online import Followed
 from steadytd.evaluation.overlap import histogram, overlap
 from steadytd.evaluation.passes import ActionPlan, Plan
-from steadytd.evaluation.probabilities import Probabilities, calibration, examine
+from steadytd.evaluation.quantiles import spreads
 from steadytd.evaluation.requests import Request, requests, with_drl
-from steadytd.evaluation.result import Evaluation, recommend
+from steadytd.evaluation.result import Evaluation, Probabilities, recommend
 from steadytd.evaluation.rows import ENOUGH_EPISODES, Division
 from steadytd.evaluation.rule import sampling_error, select
 from steadytd.evaluation.second_pass import gather, joined, second_curves
-from steadytd.evaluation.stability import EtaPath, assess, path_rows
+from steadytd.evaluation.sensitivity import sensitivity
+from steadytd.evaluation.stability import assess, path_rows, pencil
 from steadytd.evaluation.sums import TD
 from steadytd.evaluation.values import lines, needed, table
 from steadytd.evaluation.visits import visits
@@ -54,7 +56,6 @@ SAMPLE = 20_000  # observations that the feature map is fitted on
 PART_ROWS = 1_000_000  # of a part, about, where a cluster takes them
 MOST_PARTS = 64
 BATCH_BYTES, FEWEST_ROWS = 32e6, 2048  # of a batch's features
-FIRST_LOOK = 4096  # rows
 WORTH_SAYING = 5.0  # seconds that are announced
 ENGINES = ("local", "dask")
 
@@ -202,21 +203,12 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str, s
 
 
 def _episodes(log: Log) -> int:
-    """How many episodes there are, up to 20: the log is read until as many have begun.
-
-    Most logs show it in their first rows, so these are looked at before whole batches are read.
-    """
-    parts = [replace(log)]
-    if log.rows is None or log.rows > FIRST_LOOK:
-        rows = min(FIRST_LOOK, log.batch_rows)
-        parts.insert(0, replace(log, end=log.begin + FIRST_LOOK, batch_rows=rows))
+    """How many episodes there are, up to 20: the log is read until as many have begun."""
     begun = 0
-    for part in parts:
-        begun = 0
-        for batch in part.batches(columns=()):
-            begun += int(batch.first.sum())
-            if begun >= ENOUGH_EPISODES:
-                return begun
+    for batch in replace(log).batches(columns=()):
+        begun += int(batch.first.sum())
+        if begun >= ENOUGH_EPISODES:
+            break
     return begun
 
 
@@ -267,18 +259,21 @@ def conclude(
     whole = gather(plan, first, e, estimators, passes.sweep)
     second_of = second_curves(whole, second)
     evidence = joined(whole)
-    estimated = bool(getattr(log, "behavior_estimated", False))
-    facts = log_facts(evidence, _calibration(log) if estimated else None, stated, nothing_hidden)
+    estimate = log.calibration if isinstance(log, EstimatedLog) else None
+    facts = log_facts(evidence, estimate, stated, nothing_hidden)
     returns = logged_returns(whole, facts)
     results = []
     for t in targets:
         selection = select(whole.curves[t], returns, second_of.get(t))
         about = overlap(first.ratios, t, plan.targets[t]), stabilities[t]
         results.append(table(evidence, t, asked[t], about, selection))
-    calibrated = calibration(whole, facts)
+    calibrated = calibrate(first.probabilities)
+    if facts.behavior_estimated:
+        reason = "the probabilities are estimates: see behavior_estimated"
+        calibrated = LogCalibration(0, False, reason=reason)
     general = findings("log", of_log(facts, calibrated))
     warnings, recommended, sides = list(general), {}, []
-    sensitivities, spreads = {}, {}
+    probabilities = Probabilities(calibrated, {}, {})
     for t, result in enumerate(results):
         name, about_it = result.name, of_target(result, facts, returns)
         found = findings("target", about_it, name)
@@ -287,10 +282,10 @@ def conclude(
             Side(name, result.selection, recommended[name].warnings, result.overlap.as_logged)
         )
         decision = compared(sides[-1], None, returns)
-        sensitivities[name], spreads[name] = examine(
-            whole, facts, t, result.selection.value, decision
-        )
-        found += findings("target", sensitivities[name].facts, name)
+        turning = sensitivity(whole, t, result.selection.value, decision, facts.continuing)
+        probabilities.sensitivity[name] = turning
+        probabilities.spreads[name] = spreads(first.sample.outcomes, t, name, facts.continuing)
+        found += findings("target", turning.facts, name)
         for v in result.values:
             found += findings("learner", of_learner(v, result.unsettled), name)
         warnings += found
@@ -305,17 +300,11 @@ def conclude(
         behavior=LoggedValue(valued.value, valued.value - reach, valued.value + reach),
         sides=sides,
         data=returns,
-        paths=partial(path_rows, [EtaPath.of(e, t, stabilities[t]) for t in targets]),
+        paths=partial(path_rows, [pencil(e, t) for t in targets], e.start_mean, stabilities),
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
-        probabilities=Probabilities(calibrated, sensitivities, spreads),
+        probabilities=probabilities,
         places=visits(
             whole.sampled, {one.name: one.omega for one in results}, plan.features, facts.continuing
         ),
     )
-
-
-def _calibration(log: Any) -> dict[str, Any]:
-    summary: Any = getattr(log, "calibration", None)
-    found = summary.to_dict() if hasattr(summary, "to_dict") else summary
-    return dict(found) if isinstance(found, Mapping) else {}

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Floats
 from steadytd.evaluation.intervals import mean_interval
 from steadytd.evaluation.rows import BLOCKS, Division, RowTable
 
-BINS = 62  # of rho: 0, then bins that begin at 2^e and 1.5 2^e
+BINS = 62  # of rho: 0, then bins that begin at 2^e and 1.5 2^e, the middle one at 1
+HALVES = np.arange(1, BINS + 1) - BINS // 2
+EDGES = 2.0 ** (HALVES // 2) * np.where(HALVES % 2 == 0, 1.0, 1.5)
 HORIZON = 1000  # steps of an episode with their own normaliser in snpdis
-FIRST_ROWS = 20  # row numbers of support violations that are listed
 ONE = 1e-12  # distance from 1 within which a ratio is 1, up to rounding
 
 
@@ -34,8 +35,6 @@ class RatioSums:
     `histogram`    [T, bins]        rows by ratio
     `by_step`      [T, 3, horizon]  of snpdis: discounted product times reward at step t, products
                                     at step t, products of episodes that ended after t steps
-    `violations`   [T]              rows where pi > 0 and mu = 0,
-    `violating`    [T, 20]          and the first of them, -1 where there are fewer
     ============== ================ ===========================================================
     """
 
@@ -49,8 +48,6 @@ class RatioSums:
     largest: Floats
     histogram: Floats
     by_step: Floats
-    violations: Floats
-    violating: Longs
 
     @staticmethod
     def of(targets: int) -> RatioSums:
@@ -59,8 +56,7 @@ class RatioSums:
             np.zeros(1), np.zeros(2), np.array([np.inf, -np.inf, 0.0, 0.0]),
             np.zeros(1), np.zeros(BLOCKS), np.zeros((targets, BLOCKS)), np.zeros((targets, 4)),
             np.tile([0.0, -1.0], (targets, 1)), np.zeros((targets, BINS)),
-            np.zeros((targets, 3, HORIZON)), np.zeros(targets),
-            np.full((targets, FIRST_ROWS), -1),
+            np.zeros((targets, 3, HORIZON)),
         )  # fmt: skip
 
     def add(self, table: RowTable, division: Division, products: Floats) -> None:
@@ -76,16 +72,14 @@ class RatioSums:
         self.rows += np.bincount(block, minlength=BLOCKS)
         for t, rho in enumerate(table.rho):
             self.rho[t] += np.bincount(block, rho, BLOCKS)
-            self.histogram[t] += np.bincount(_bins(rho), minlength=BINS)
+            bins = np.clip(np.searchsorted(EDGES, rho, side="right"), 1, BINS - 1)
+            self.histogram[t] += np.bincount(np.where(rho == 0.0, 0, bins), minlength=BINS)
             ends = products[t][table.last]
             self.totals[t] += rho @ rho, (rho == 0.0).sum(), ends.sum(), ends @ ends
             self._add_steps(t, table, products[t])
             largest = int(rho.argmax())
             if rho[largest] > self.largest[t, 0]:
                 self.largest[t] = rho[largest], table.number[largest]
-            impossible = (table.target_prob[t] > 0.0) & (table.behavior_prob <= 0.0)
-            self.violations[t] += impossible.sum()
-            self._add_violating(t, table.number[impossible])
 
     def _add_steps(self, t: int, table: RowTable, product: Floats) -> None:
         """The sums by step; rewards beyond the horizon are added to its last step."""
@@ -96,20 +90,13 @@ class RatioSums:
         ended = table.last & (table.step + 1 < HORIZON)
         self.by_step[t, 2] += np.bincount(table.step[ended] + 1, product[ended], HORIZON)
 
-    def _add_violating(self, t: int, numbers: Longs) -> None:
-        free = np.flatnonzero(self.violating[t] < 0)[: len(numbers)]
-        self.violating[t, free] = numbers[: len(free)]
-
     def merge(self, other: RatioSums) -> None:
         """Add the sums of the next part of the log."""
         larger = other.largest[:, 0] > self.largest[:, 0]
         self.largest[larger] = other.largest[larger]
         self.extent = widest(self.extent, other.extent)
         self.last = np.maximum(self.last, other.last)
-        for t, rows in enumerate(other.violating):
-            self._add_violating(t, rows[rows >= 0])
-        added = ("episodes", "cut", "rows", "rho", "totals", "histogram", "by_step", "violations")
-        for name in added:
+        for name in ("episodes", "cut", "rows", "rho", "totals", "histogram", "by_step"):
             own = getattr(self, name)
             own += getattr(other, name)
 
@@ -141,15 +128,6 @@ def widest(one: Floats, other: Floats) -> Floats:
     return np.append(min(one[0], other[0]), np.maximum(one[1:], other[1:]))
 
 
-def _bins(rho: Floats) -> Longs:
-    """The bins of ratios: bin 0 holds 0, the others begin at 2^e and 1.5 2^e, the middle one at 1.
-
-    The bin is the exponent and the first bit of the fraction of the IEEE number.
-    """
-    halves = (np.ascontiguousarray(rho).view(np.int64) >> 51) - (1023 << 1)
-    return np.where(rho == 0.0, 0, np.clip(halves + BINS // 2, 1, BINS - 1))
-
-
 @dataclass(frozen=True)
 class Overlap:
     """The ratios rho = pi/mu of one target.
@@ -158,6 +136,7 @@ class Overlap:
     target's own would be as good. `ess_trajectory` is that of episodes, with products of ratios.
     `rho_mean` should be 1, and so should `product_mean`, the mean product of an episode's ratios:
     where it is far below 1, the episodes that matter most to the target are not in the log.
+    `violations` is 0: logs whose behaviour probability is 0 are refused.
     """
 
     target: str
@@ -174,8 +153,8 @@ class Overlap:
     rho_mean_hi: float
     zero_share: float
     product_mean: float
-    violations: int
-    violation_rows: list[int]
+    violations: int = 0
+    violation_rows: tuple[int, ...] = ()
 
     @property
     def as_logged(self) -> bool:
@@ -209,8 +188,6 @@ def overlap(s: RatioSums, target: int, name: str) -> Overlap:
         rho_mean_hi=limits.hi,
         zero_share=zeros / rows,
         product_mean=product / max(episodes, 1),
-        violations=int(s.violations[target]),
-        violation_rows=[int(r) for r in s.violating[target] if r >= 0],
     )
 
 
@@ -220,12 +197,10 @@ def _effective(total: float, squares: float) -> float:
 
 def histogram(s: RatioSums, targets: tuple[str, ...]) -> list[dict[str, Any]]:
     """Rows by ratio: target, lo, hi, rows. The bin lo = hi = 0 holds the ratios that are 0."""
-    half = np.arange(1, BINS + 1) - BINS // 2
-    edges = 2.0 ** (half // 2) * np.where(half % 2 == 0, 1.0, 1.5)
     result = []
     for t, name in enumerate(targets):
         for i in np.flatnonzero(s.histogram[t]).tolist():
-            lo, hi = (0.0, 0.0) if i == 0 else (float(edges[i - 1]), float(edges[i]))
+            lo, hi = (0.0, 0.0) if i == 0 else (float(EDGES[i - 1]), float(EDGES[i]))
             rows = int(s.histogram[t, i])
             result.append({"target": name, "lo": lo, "hi": hi, "rows": rows})
     return result

@@ -30,7 +30,7 @@ from steadytd.evaluation.decide import (
 )
 from steadytd.evaluation.facts import LogFacts, rare_probability
 from steadytd.evaluation.gate import Gate, Requirement
-from steadytd.evaluation.probabilities import Probabilities
+from steadytd.evaluation.quantiles import Spreads
 from steadytd.evaluation.records import decode, encode
 from steadytd.evaluation.rule import LoggedReturns
 from steadytd.evaluation.sensitivity import Sensitivity
@@ -117,6 +117,15 @@ class RareOutcome:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {**vars(self), "text": self.text}
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Calibration of the logged probabilities; by target, sensitivity and the returns' spread."""
+
+    calibration: LogCalibration
+    sensitivity: dict[str, Sensitivity]
+    spreads: dict[str, Spreads]
 
 
 @dataclass(frozen=True, repr=False)

@@ -40,9 +40,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats, Longs
+from steadytd.base.arrays import Floats
 from steadytd.base.parallel import single_threaded
-from steadytd.evaluation.rows import RowTable
+from steadytd.evaluation.decide import Decision
+from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN, STEPS
 
 CURVE = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0)
@@ -109,10 +110,8 @@ class Sensitivity:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         names = ("target", "Lambda", "sharp", "value", "behavior", "text")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "curve": [bound._asdict() for bound in self.curve],
-        }
+        curve = [bound._asdict() for bound in self.curve]
+        return {**{name: getattr(self, name) for name in names}, "curve": curve}
 
 
 def _alike(value: float, behavior: float) -> bool:
@@ -127,17 +126,6 @@ class EpisodeRows(NamedTuple):
     reward: Floats
     rho: Floats
     start: Floats
-
-
-def rows_of(
-    table: RowTable | None, columns: Longs, start: Floats, target: int
-) -> EpisodeRows | None:
-    """The sampled rows of a target with some columns of the features."""
-    if table is None:
-        return None
-    X = table.X[:, columns]
-    change = table.discount[:, None] * X[table.row_next] - X[: len(table)]
-    return EpisodeRows(X[: len(table)], change, table.reward, table.rho[target], start[columns])
 
 
 class SortedReturns:
@@ -177,12 +165,15 @@ class RobustEquations:
         return float(self.rows.start @ w)
 
 
-def extremes(
-    outcomes: Floats, target: int, rows: EpisodeRows | None
-) -> tuple[Extreme | None, bool]:
+def extremes(log: Evidence, target: int) -> tuple[Extreme | None, bool]:
     """The extreme values over Lambda, None if they are not known, and whether they are sharp."""
-    if rows is None or not rows.rho.any():
+    outcomes, table, e = log.first.sample.outcomes, log.sampled, log.equations
+    if table is None or not table.rho[target].any():
         return None, False
+    X, reward = table.X[:, e.kept], table.reward
+    change = table.discount[:, None] * X[table.row_next] - X[: len(table)]
+    start = e.start_mean[e.kept]
+    rows = EpisodeRows(X[: len(table)], change, reward, table.rho[target], start)
     enough = len(rows.X) >= PER_FEATURE * rows.X.shape[1]
     one_step = ((outcomes[:, STEPS] == 1.0) & (outcomes[:, LEFT] == 0.0)).all()
     if not one_step:
@@ -259,28 +250,24 @@ def turning_point(extreme: Extreme, difference: float) -> float:
 
 
 def sensitivity(
-    target: str, value: float, difference: float, decided: bool,
-    extreme: Extreme | None, sharp: bool,
-) -> Sensitivity:  # fmt: skip
-    """The factor at which the decision about `difference`, to the behaviour's value, turns."""
-    behavior, Lambda = value - difference, float("nan")
-    if extreme is None or not np.isfinite(difference):
-        extreme = None
+    log: Evidence, target: int, value: float, d: Decision, continuing: bool
+) -> Sensitivity:
+    """The factor at which `d` turns, the decision about a target of this value."""
+    extreme, sharp = extremes(log, target)
+    behavior, sharp = value - d.difference, sharp and not continuing
+    if extreme is None or not math.isfinite(d.difference):
         text = "The tolerable error of the ratios is not known: too few sampled rows, or no value."
-    else:
-        Lambda = turning_point(extreme, value - behavior)
-        text = _text(target, value, behavior, decided, Lambda, sharp)
-    return Sensitivity(target, Lambda, sharp, value, behavior, text, extreme)
+        return Sensitivity(d.target, math.nan, sharp, value, behavior, text, None)
+    Lambda = turning_point(extreme, value - behavior)
+    text = _text(d, value, behavior, Lambda, sharp)
+    return Sensitivity(d.target, Lambda, sharp, value, behavior, text, extreme)
 
 
-def _text(
-    target: str, value: float, behavior: float, decided: bool, Lambda: float, sharp: bool
-) -> str:
+def _text(d: Decision, value: float, behavior: float, Lambda: float, sharp: bool) -> str:
     if _alike(value, behavior):
         return "Target and logged policy have the same value: there is no decision to reverse."
-    decision = (
-        f"{target} {'is' if decided else 'looks'} {'better' if value > behavior else 'worse'}"
-    )
+    verb = "looks" if d.decision == "undecided" else "is"
+    decision = f"{d.target} {verb} {'better' if value > behavior else 'worse'}"
     if np.isnan(Lambda):
         return f"{decision}; the tolerable error of the ratios is not known."
     if np.isinf(Lambda):

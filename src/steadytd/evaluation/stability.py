@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -287,35 +287,22 @@ def automatic_ratio(upper: float) -> float:
     return float(next((r for r in RATIOS if r >= 2.0 * upper), RATIOS[-1]))
 
 
-class EtaPath(NamedTuple):
-    """The value of one target over eta: what is needed to compute it when somebody asks."""
-
-    pencil: Pencil
-    start: Floats  # the mean of the features where the value is asked for, on their span
-    stability: Stability
-
-    @staticmethod
-    def of(e: Equations, target: int, stability: Stability) -> EtaPath:
-        """The path of a target."""
-        p = pencil(e, target)
-        return EtaPath(p, np.asarray(p.Q.T @ e.start_mean), stability)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Rows of target, eta, value, stable (None: too many features to look)."""
-        p, stability = self.pencil, self.stability
-        top = max(1.0, 2.0 * stability.eta, 2.0 * max(stability.eta_pd, 0.0))
-        rows = []
-        for eta in np.unique(np.append(ALONG * top, stability.eta)).tolist():
-            stable: bool | None = True
-            if eta <= stability.eta_pd:
-                look = p.rank <= EIGENVALUE_RANK or eta == 0.0
-                stable = p.slowest(eta) > 0.0 if look else None
-            value = float(self.start @ _solution(p, eta))
-            rows.append({"target": stability.target, "eta": eta, "value": value, "stable": stable})
-        return rows
-
-
 @single_threaded
-def path_rows(paths: Sequence[EtaPath]) -> list[dict[str, Any]]:
-    """The rows of several targets, one after the other."""
-    return [row for one in paths for row in one.rows()]
+def path_rows(
+    pencils: Sequence[Pencil], start: Floats, found: Sequence[Stability]
+) -> list[dict[str, Any]]:
+    """The value of each target over eta: target, eta, value, stable (None: not known).
+
+    `start` is the mean of the features where the value is asked for.
+    """
+    rows = []
+    for p, s in zip(pencils, found, strict=True):
+        top = max(1.0, 2.0 * s.eta, 2.0 * s.eta_pd)
+        for eta in np.unique(np.append(ALONG * top, s.eta)).tolist():
+            stable: bool | None = True
+            if eta <= s.eta_pd:
+                known = p.rank <= EIGENVALUE_RANK or eta == 0.0
+                stable = p.slowest(eta) > 0.0 if known else None
+            value = float(start @ (p.Q @ _solution(p, eta)))
+            rows.append({"target": s.target, "eta": eta, "value": value, "stable": stable})
+    return rows
