@@ -231,3 +231,12 @@ def test_a_file_that_is_no_monitor_is_refused(text: str, tmp_path: Path) -> None
         st.load_monitor(path)
     with pytest.raises(st.InputError, match="cannot read"):
         st.load_monitor(tmp_path / "none.json")
+
+
+def test_a_batch_with_another_discount_is_refused() -> None:
+    """Its returns would leave the range on which the bounds rest."""
+    m = st.monitor(reward_range=(0, 1), horizon=3, discount=0.5)
+    batch = episodes(30, np.random.default_rng(11)).with_columns(reward=1.0, discount=1.0)
+    with pytest.raises(st.InputError, match=r"a return is outside 0 to 1\.75"):
+        m.add(batch)
+    assert m.batches == []

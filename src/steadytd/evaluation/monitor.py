@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # of the saved file
 LARGEST_BET = 0.25  # of l: half of what the inequality allows
 FIRST_VARIANCE = 0.25  # before the first episode: that of a fair coin
+ROUNDING = 1e-9  # by which a return may leave its range
 MOST_AHEAD = 10_000_000  # episodes up to which a decision is predicted
 
 
@@ -237,7 +238,13 @@ class Monitor:
             product = recursion(np.where(rows.first, 0.0, rows.rho), begins, carry)
             products.append(product[:, rows.last])
             returns.append(rows.returned[rows.last])
-        return np.concatenate(products, axis=1), np.concatenate(returns)
+        G = np.concatenate(returns)
+        if G.min() < self.lo - ROUNDING or G.max() > self.hi + ROUNDING:
+            raise InputError(
+                f"a return is outside {self.lo:g} to {self.hi:g}, which range, horizon and "
+                f"discount {self.discount:g} allow; the batch has another discount."
+            )
+        return np.concatenate(products, axis=1), np.clip(G, self.lo, self.hi)
 
     def _check(self, log: Log, rows: RowTable) -> None:
         """Rewards are in their range, and episodes are whole."""
