@@ -73,6 +73,7 @@ from steadytd.theory.closed_form import LawCheck as LawCheck
 from steadytd.theory.closed_form import check as check
 from steadytd.theory.cure import Cure as Cure
 from steadytd.theory.exact import MeanSquare as MeanSquare
+from steadytd.theory.learning_curve import LearningCurve as LearningCurve
 from steadytd.theory.thresholds import Pencil as Pencil
 from steadytd.theory.variance import Variance as Variance
 

@@ -28,6 +28,7 @@ from steadytd.theory.assumptions import Assumption, check_assumptions
 from steadytd.theory.cure import Cure, Setting
 from steadytd.theory.cures import penalty, resolve
 from steadytd.theory.exact import MeanSquare, mean_square
+from steadytd.theory.learning_curve import LearningCurve, best_alpha, learning_curve
 from steadytd.theory.thresholds import Interval, Pencil, bounds, solution
 from steadytd.theory.variance import Variance, variance
 
@@ -245,6 +246,24 @@ class Analysis:
         (0.27, 0.18)
         """
         return mean_square(self.problem, self.resolved(learner, **params), self.policy)
+
+    def learning_curve(
+        self, learner: Learner | Law | str, *, steps: int, **params: object
+    ) -> LearningCurve:
+        """Expected error, spread and bias at every step from w0 on, exactly, before any run.
+
+        `alpha="best"` takes the constant step size with the least expected error at the end.
+
+        >>> import steadytd as st
+        >>> c = st.certify("three_state")
+        >>> curve = c.learning_curve("perturbed_td", eta=0.6, alpha=0.02, steps=3000)
+        >>> round(float(curve.error[-1]), 3), round(float(curve.bias[-1]), 3)
+        (5.465, 5.45)
+        """
+        if params.get("alpha") == "best":
+            found = self.resolved(learner, **{**params, "alpha": 1.0})
+            params["alpha"] = best_alpha(self.problem, found, steps, self.policy)
+        return learning_curve(self.problem, self.resolved(learner, **params), steps, self.policy)
 
     def mean_weights(self, learner: Learner | str, steps: int, **params: object) -> Floats:
         """The predicted mean weights after n steps from w0."""
