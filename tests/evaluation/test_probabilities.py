@@ -279,7 +279,8 @@ def test_any_batches_parts_and_engines_find_the_same_sample(
 def of_returns(G: Floats, W: Floats) -> Floats:
     """Outcomes of one-step episodes."""
     n = len(G)
-    rest = np.zeros(n), np.arange(n), G, np.zeros(n), np.ones(n), W
+    number = np.arange(n)
+    rest = np.zeros(n), number, G, np.zeros(n), np.ones(n), number, number, W
     return np.stack(rest, axis=1)
 
 

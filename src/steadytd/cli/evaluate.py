@@ -42,6 +42,10 @@ Map = Annotated[
     list[str] | None,
     typer.Option("--map", help="Your column names: obs=state,reward=r, or obs=x+v."),
 ]
+Unit = Annotated[
+    str | None,
+    typer.Option("--unit", help="Column of users, patients, ...: their episodes belong together."),
+]
 Estimate = Annotated[
     bool,
     typer.Option("--estimate-behavior", help="Estimate the behaviour policy from the log."),
@@ -59,6 +63,7 @@ def evaluate(
         list[str] | None, typer.Option("--learner", help="name:key=value,...; repeatable.")
     ] = None,
     columns: Map = None,
+    unit: Unit = None,
     estimate: Estimate = False,
     reward_range: Annotated[
         str | None,
@@ -125,6 +130,8 @@ def evaluate(
 
       steadytd evaluate log.parquet --discount 0.99 --reward-range -6,1
 
+      steadytd evaluate log.parquet --discount 0.99 --unit user_id
+
       steadytd evaluate log.csv --discount 0.95 --map obs=state,behavior_prob=p --json
 
       steadytd evaluate logs/ --discount 0.99 --engine dask --checkpoint parts
@@ -146,7 +153,7 @@ def evaluate(
         logs, discount = _sample(logs, discount)
     if not logs:
         raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
-    log = opened(logs, discount, target, columns, estimate)
+    log = opened(logs, discount, target, columns, estimate, unit)
     if required is not None and required.target not in log.targets:
         raise unknown("target", required.target, log.targets)
     if directory is not None:
@@ -219,6 +226,7 @@ def opened(
     targets: list[str] | None,
     columns: list[str] | None,
     estimate: bool,
+    unit: str | None = None,
 ) -> Log:
     """The log, with its behaviour probabilities or the wish to estimate them."""
     from steadytd.evaluation.behavior import require_behavior
@@ -228,7 +236,9 @@ def opened(
         if name in (targets or [])[:i]:
             raise InputError(f"the target '{name}' is given twice; leave one out.")
     source = logs[0] if len(logs) == 1 else logs
-    log = open_log(source, discount=discount, targets=targets or None, columns=mapped(columns))
+    log = open_log(
+        source, discount=discount, targets=targets or None, columns=mapped(columns), unit=unit
+    )
     if not estimate:
         require_behavior(log)
     return log

@@ -1,8 +1,9 @@
 """An unknown behaviour policy, estimated from the log itself: cross-fitted and checked.
 
 The probability of the logged action in a row comes from a classifier that was fitted without the
-row's episode. Episodes are dealt to folds by a hash of their number, so any row's fold is known
-without reading the rows before it, and parts of a log agree with the whole.
+row's unit (its episode, or all episodes of one user). Units are dealt to folds by a hash of their
+number, so any row's fold is known without reading the rows before it, and parts of a log agree with
+the whole.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SAMPLE = 100_000  # rows that the classifiers are fitted on, at most
 FLOOR = 1e-3  # smallest estimated probability of a logged action
 MOST_ACTIONS = 1000
 ROWS_PER_OBSERVATION = 30.0  # on average, from which on actions are counted at each observation
-BLOCK = 1000  # consecutive rows in one fold where there are too few episodes to deal out
+BLOCK = 1000  # consecutive rows in one fold where there are too few units to deal out
 
 BINS = 10
 ABSOLUTE, RELATIVE = 0.05, 0.25  # tolerated error of a bin: the smaller one, plus chance
@@ -47,16 +48,16 @@ class Behavior:
     models: tuple[Any, ...]
     actions: NDArray[Any]
     calibration: Calibration
-    block: int  # 0: whole episodes are dealt to folds, else blocks of so many rows
+    block: int  # 0: whole units are dealt to folds, else blocks of so many rows
     seed: int
     floor: float
     features: Map | None
     converged: bool
     settings: str  # the arguments of `estimate_behavior`, as JSON
 
-    def folds_of(self, episode: Longs, rows: Longs) -> Longs:
-        """The fold of each row: that of the one classifier fitted without its episode."""
-        return dealt(rows // self.block if self.block else episode, len(self.models), self.seed)
+    def folds_of(self, unit: Longs, rows: Longs) -> Longs:
+        """The fold of each row: that of the one classifier fitted without its unit."""
+        return dealt(rows // self.block if self.block else unit, len(self.models), self.seed)
 
     def policy(self, obs: NDArray[Any], fold: Longs) -> Floats:
         """Probabilities of all `actions`, [n, K], each row by the classifier of its fold."""
@@ -67,7 +68,7 @@ class Behavior:
         """The probability of each logged action, at least `floor`, and how many were raised."""
         assert batch.action is not None
         n = len(batch)
-        policy = self.policy(batch.obs[:n], self.folds_of(batch.episode, batch.rows))
+        policy = self.policy(batch.obs[:n], self.folds_of(_units(batch), batch.rows))
         taken = np.minimum(np.searchsorted(self.actions, batch.action), len(self.actions) - 1)
         known = self.actions[taken] == batch.action
         probability = np.where(known, policy[np.arange(n), taken], 0.0)
@@ -108,8 +109,8 @@ def estimate_behavior(
                 f"{log.files[0]}: a behaviour policy can be estimated for single discrete actions, "
                 f"got lists of {batch.action.shape[1]} numbers; log behavior_prob."
             )
-        sample.add(batch.obs[: len(batch)], batch.action, batch.episode, batch.rows)
-    obs, action, episode, rows = sample.rows()
+        sample.add(batch.obs[: len(batch)], batch.action, _units(batch), batch.rows)
+    obs, action, unit, rows = sample.rows()
     actions, taken = np.unique(action, return_inverse=True)
     fractions = actions[actions % 1 != 0]
     if len(actions) > MOST_ACTIONS or len(fractions):
@@ -118,9 +119,9 @@ def estimate_behavior(
             f"{log.files[0]}: a behaviour policy can be estimated for at most {MOST_ACTIONS} "
             f"discrete actions (whole numbers), got {given}; log behavior_prob."
         )
-    few = len(np.unique(episode)) < 2 * folds
+    few = len(np.unique(unit)) < 2 * folds
     block = max(1, min(BLOCK, len(rows) // (4 * folds))) if few else 0
-    fold = dealt(rows // block if block else episode, folds, seed)
+    fold = dealt(rows // block if block else unit, folds, seed)
     inputs = obs if features is None else features(obs)
     if classifier is None and features is None and observations_repeat(obs):
         classifier = Frequencies()
@@ -138,6 +139,11 @@ def estimate_behavior(
         tuple(models), actions, calibrate(predicted, taken, floor), block, seed, floor, features,
         converged, json.dumps(settings),
     )  # fmt: skip
+
+
+def _units(batch: LogBatch) -> Longs:
+    """The number of each row's unit: its episode, unless the log has a column of units."""
+    return batch.episode if batch.unit is None else batch.unit
 
 
 def _fit(classifier: Any, inputs: NDArray[Any], taken: NDArray[Any], seed: int) -> tuple[Any, bool]:
@@ -368,19 +374,23 @@ def opened(
     behavior: Any,
     batch_rows: int,
     seed: int,
+    unit: str | None = None,
 ) -> Log:
     """The log with behaviour probabilities; they are estimated only if `behavior` asks for it."""
     estimating = _is_estimate(behavior)
     known = None if estimating else behavior
     if isinstance(source, Log):
-        for name, value in (("targets", targets), ("columns", columns), ("behavior", known)):
+        given = {"targets": targets, "columns": columns, "behavior": known}
+        if unit != source.unit:
+            given["unit"] = unit
+        for name, value in given.items():
             if value is not None:
                 raise InputError(f"{name} of an open log cannot be changed; give it to open_log.")
         log = source
     else:
         log = open_log(
             source, discount=discount, targets=targets, columns=columns, behavior=known,
-            batch_rows=batch_rows,
+            unit=unit, batch_rows=batch_rows,
         )  # fmt: skip
     if not estimating:
         require_behavior(log)

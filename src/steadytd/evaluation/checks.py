@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from steadytd.base.finding import Finding, Level
 from steadytd.base.numbers import count, number, percent
-from steadytd.evaluation.rule import NEGATIVE
+from steadytd.evaluation.rule import EFFECTIVE_UNITS, NEGATIVE
 
 Subject = Literal["log", "target", "learner"]
 Facts = Mapping[str, Any]
@@ -87,6 +87,23 @@ CHECKS = (
         "log", "few_episodes", "warning", "units", "below", 20,
         "The log has only {size}; intervals need at least {least}.",
         "Collect more; hundreds are better.",
+    ),
+    Check(
+        "log", "few_units", "warning", "effective_units", "below", EFFECTIVE_UNITS,
+        "{unit_count:count} units ({unit_name}) count like {effective_units:2} of equal size; "
+        "intervals need at least 60.",
+        "Collect data of more units.",
+    ),
+    Check(
+        "log", "units_visible", "warning", "someone", "above", 0,
+        "Episodes with the same {unit_column} are alike in returns or effects: they are not "
+        "independent.",
+        "Give this column as unit (--unit).",
+    ),
+    Check(
+        "log", "units_visible", "note", "alike", "above", 0,
+        "Episodes with the same {unit_column} are alike in returns or effects.",
+        "If it says who was logged, give it as unit (--unit).",
     ),
     Check(
         "log", "rows_left_out", "warning", "left_out_share", "above", 0.01,
@@ -171,7 +188,7 @@ CHECKS = (
     ),
     Check(
         "target", "rare_outcomes", "note", "rare_probability", "above", 0,
-        "An outcome with probability below {rare_probability:2} per episode may be missing from "
+        "An outcome with probability below {rare_probability:2} per {each} may be missing from "
         "the log.",
         "State reward_range to include it.",
     ),

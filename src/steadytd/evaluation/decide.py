@@ -182,9 +182,15 @@ def compared(one: Side, other: Side | None, log: LoggedReturns, together: int = 
         episodes_needed=apart.more(int(log.starts.sum())) if verdict == "undecided" else 0,
         level=level,
         reasons=reasons,
-        counted="rows" if log.continuing else "episodes",
+        counted=counted(log),
         same=other is None and one.as_logged and verdict == "undecided",
     )
+
+
+def counted(log: LoggedReturns) -> str:
+    """What more of the same data would be."""
+    what = "rows" if log.continuing else "episodes"
+    return f"{what} of new units" if log.by_column else what
 
 
 def difference(

@@ -69,6 +69,7 @@ def evaluate(
     learners: Sequence[str | Law | Learner] | str | None = None,
     columns: ColumnMap | None = None,
     behavior: Any = None,
+    unit: str | None = None,
     value_at: Literal["auto", "start", "states"] = "auto",
     reward_range: tuple[float, float] | None = None,
     horizon: int | None = None,
@@ -91,7 +92,8 @@ def evaluate(
     `mis`, and where the probabilities of all actions are known `lstdq`, `fqe` and `drl_q`. Numbers
     that are not given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the
     policy that made the log, or "estimate", or a classifier to estimate it with; without it it must
-    have a `behavior_prob`.
+    have a `behavior_prob`. `unit` is a column that says which episodes belong together (those
+    of one user); without it episodes are taken as independent.
     `value_at` says where: at the episodes' first states (default), or over all logged states
     (default for a log of one endless episode). `reward_range` are the least and the largest reward
     that a step can give, in the log or not: with it intervals hold outcomes that were too rare to
@@ -117,7 +119,7 @@ def evaluate(
     stated = stated_range(reward_range, horizon)
     check_hidden(nothing_hidden, behavior)
     asked = with_drl(requests(learners))
-    log = opened(source, discount, targets, columns, behavior, batch_rows, seed)
+    log = opened(source, discount, targets, columns, behavior, batch_rows, seed, unit)
     if not log.targets:
         raise InputError(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
@@ -153,6 +155,7 @@ def evaluate(
         "reward_range": None if stated is None else [stated.lo, stated.hi],
         "horizon": horizon,
         "nothing_hidden": nothing_hidden,
+        "unit": log.unit,
     }
     check_stated(log, passes.first.ratios.extent, stated, plan.where == "start")
     return conclude(log, work, passes, second, stated, nothing_hidden, settings)
@@ -190,12 +193,14 @@ def _plan(log: Log, asked: list[Request], features: FeatureMap, value_at: str, s
         rows = sum(len(batch) for batch in log.batches(columns=())) + int(log.left_out or 0)
     episodes = _episodes(log)
     states = value_at == "states" or (value_at == "auto" and episodes < 2)
+    units = 0 if log.unit_values is None else len(log.unit_values)
+    division = Division(rows, not units and episodes < ENOUGH_EPISODES, units)
     by_action = None
     if any(one.kind == "action" for one in asked):
         places = tuple(t for t, name in enumerate(log.targets) if name in log.whole)
         by_action = ActionPlan(places, log.n_actions)
     return Plan(
-        tuple(log.targets), features, Division(rows, episodes < ENOUGH_EPISODES),
+        tuple(log.targets), features, division,
         "states" if states else "start", tuple(systems),
         grid(lam for lam in lams if lam is not None), seed, by_action,
         log.n_actions if log.schema.behavior.whole else 0,
@@ -260,7 +265,7 @@ def conclude(
     second_of = second_curves(whole, second)
     evidence = joined(whole)
     estimate = log.calibration if isinstance(log, EstimatedLog) else None
-    facts = log_facts(evidence, estimate, stated, nothing_hidden)
+    facts = log_facts(evidence, log, estimate, stated, nothing_hidden)
     returns = logged_returns(whole, facts)
     results = []
     for t in targets:

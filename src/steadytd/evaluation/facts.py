@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from steadytd.base.arrays import Floats
-from steadytd.base.errors import InputError
+from steadytd.base.errors import InputError, visible
 from steadytd.base.numbers import count, number, whole
 from steadytd.evaluation.calibration import LogCalibration
 from steadytd.evaluation.evidence import Evidence
-from steadytd.evaluation.intervals import correlation
+from steadytd.evaluation.intervals import correlation, effective_number
+from steadytd.evaluation.recurring import recurring
 from steadytd.evaluation.rule import (
     FEW_VALUES,
     FEWEST_STRETCHES,
@@ -99,7 +100,7 @@ class LogFacts:
 
     rows: int
     episodes: int
-    units: int  # that intervals treat as independent: episodes, or stretches of rows
+    units: int  # that intervals treat as independent: as given, episodes, or stretches of rows
     truncated: int
     discount_left: float  # mean over truncated episodes
     left_out: int
@@ -112,6 +113,9 @@ class LogFacts:
     longest: int = 0  # steps of the longest episode
     stated: Stated | None = None
     nothing_hidden: bool = False  # stated: the policy looked at the logged observations only
+    unit: str | None = None  # the column of units
+    effective_units: float = math.nan  # (sum n_u)^2 / sum n_u^2, n_u the starts of unit u
+    recurring: dict[str, Any] = field(default_factory=dict)  # of an unused column, see `recurring`
 
 
 def of_log(f: LogFacts, calibration: LogCalibration) -> dict[str, Any]:
@@ -135,8 +139,19 @@ def of_log(f: LogFacts, calibration: LogCalibration) -> dict[str, Any]:
         "episodes": f.episodes,
         "discount_left": 0.0 if f.continuing else f.discount_left,
         "continuing": float(f.continuing),
-        "independent": count(f.units, "stretch", "stretches") if f.divided else "episodes",
+        "independent": independent(f),
+        "unit_name": f.unit,
+        "unit_count": f.units,
+        "effective_units": f.effective_units,
+        **f.recurring,
     }
+
+
+def independent(f: LogFacts) -> str:
+    """What is taken for independent."""
+    if f.unit is not None:
+        return f"units ({visible(f.unit)})"
+    return f"{count(f.units, 'stretch', 'stretches')} of rows" if f.divided else "episodes"
 
 
 def _worst(c: LogCalibration) -> str:
@@ -162,7 +177,11 @@ def _worst(c: LogCalibration) -> str:
 
 
 def log_facts(
-    evidence: Evidence, behavior: dict[str, Any] | None, stated: Stated | None, hidden: bool
+    evidence: Evidence,
+    log: Log,
+    behavior: dict[str, Any] | None,
+    stated: Stated | None,
+    hidden: bool,
 ) -> LogFacts:
     """From the passes; `behavior` has numbers of the estimated policy, None: it was logged."""
     ratios = evidence.first.ratios
@@ -184,6 +203,9 @@ def log_facts(
         longest=int(longest),
         stated=stated,
         nothing_hidden=hidden,
+        unit=log.unit,
+        effective_units=math.nan if log.unit is None else effective_number(evidence.starts),
+        recurring=recurring(log, evidence.first.sample.outcomes),
     )
 
 
@@ -202,6 +224,7 @@ def logged_returns(evidence: Evidence, f: LogFacts) -> LoggedReturns:
         one_step=f.longest <= 1,
         continuing=f.continuing,
         stretches=f.divided,
+        by_column=f.unit is not None,
     )
 
 
@@ -261,6 +284,7 @@ def _selection(s: Selection, f: LogFacts, log: LoggedReturns) -> dict[str, Any]:
         "lowest": least,
         "highest": largest,
         "rare_probability": rare_probability(s, f) if f.stated is None else math.nan,
+        "each": "episode" if f.unit is None else "unit",
         "bias": s.bias,
         "bias_share": s.bias / half if half > 0.0 else 0.0,
     }

@@ -13,6 +13,7 @@ q the quantile of level a. Intervals are by the errors e = W_e (1{G_e <= y} - p)
 the level p, and W_e (q - (q - G_e)^+ / a - C) / sum W: t sqrt(sum e^2) and the largest e on either
 side, as if one more episode like it had been logged. t is Student's, with n - 1 degrees of freedom
 for the n = (sum e^2)^2 / sum e^4 episodes that decide the error: in the tails those may be few.
+Errors are summed by unit, where a column of the log says which episodes belong together.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Floats, Longs
 from steadytd.evaluation.intervals import effective_number, student
-from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN
+from steadytd.evaluation.sample import LEFT, PRODUCTS, RETURN, UNIT
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 0.1  # the share of returns that CVaR is the mean of
@@ -68,7 +69,8 @@ def spreads(outcomes: Floats, target: int, name: str, continuing: bool) -> Sprea
     if cut:
         text += f"; {cut} of them were cut off, and their returns end there"
     order = np.argsort(G, kind="stable")
-    returns = WeightedReturns.of(G[order], W[order] / W.sum())
+    unit = np.unique(outcomes[order, UNIT], return_inverse=True)[1]
+    returns = WeightedReturns.of(G[order], W[order] / W.sum(), unit)
     rows = [_quantile(returns, p, effective) for p in LEVELS]
     return Spreads(name, (*rows, _cvar(returns, effective)), n, effective, cut, f"{text}.")
 
@@ -91,21 +93,27 @@ def _unknown(n: int, effective: float, mean: float, continuing: bool) -> str:
 
 
 class WeightedReturns(NamedTuple):
-    """Returns in ascending order, their weights of sum 1, and the sums of those up to each."""
+    """Returns in ascending order, their weights of sum 1, the sums of those up to each, units."""
 
     G: Floats
     W: Floats
     up_to: Floats
+    unit: Longs
 
     @staticmethod
-    def of(G: Floats, W: Floats) -> WeightedReturns:
-        """Of sorted returns and their weights."""
-        return WeightedReturns(G, W, np.cumsum(W))
+    def of(G: Floats, W: Floats, unit: Longs) -> WeightedReturns:
+        """Of sorted returns, their weights and units."""
+        return WeightedReturns(G, W, np.cumsum(W), unit)
+
+    def by_unit(self, values: Floats) -> Floats:
+        """The sums of values by unit."""
+        return np.asarray(np.bincount(self.unit, values), dtype=np.float64)
 
     def quantile(self, level: float) -> float:
         """The least of the returns up to which the weights reach the level.
 
-        >>> WeightedReturns.of(np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.5, 0.3])).quantile(0.5)
+        >>> G, W = np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.5, 0.3])
+        >>> WeightedReturns.of(G, W, np.arange(3)).quantile(0.5)
         2.0
         """
         place = int(self.up_to.searchsorted(level - 1e-12))
@@ -115,10 +123,10 @@ class WeightedReturns(NamedTuple):
 def _quantile(returns: WeightedReturns, level: float, effective: float) -> ReturnLevel:
     nan = float("nan")
     value = returns.quantile(level)
-    tails = (returns.W[value >= returns.G], returns.W[value <= returns.G])
+    tails = [returns.by_unit(returns.W * side) for side in (value >= returns.G, value <= returns.G)]
     if min(effective * min(level, 1.0 - level), *map(effective_number, tails)) < IN_TAIL:
         return ReturnLevel("quantile", level, nan, nan, nan)
-    above, below = _reaches(returns.W * ((value >= returns.G) - level))
+    above, below = _reaches(returns.by_unit(returns.W * ((value >= returns.G) - level)))
     lo = returns.quantile(level - below) if level > below else nan
     hi = returns.quantile(level + above) if level + above < 1.0 else nan
     return ReturnLevel("quantile", level, value, lo, hi)
@@ -126,18 +134,18 @@ def _quantile(returns: WeightedReturns, level: float, effective: float) -> Retur
 
 def _cvar(returns: WeightedReturns, effective: float) -> ReturnLevel:
     nan = float("nan")
-    G, W, _ = returns
+    G, W = returns.G, returns.W
     q = returns.quantile(WORST)
-    if min(effective * WORST, effective_number(W[q >= G])) < IN_TAIL:
+    if min(effective * WORST, effective_number(returns.by_unit(W * (q >= G)))) < IN_TAIL:
         return ReturnLevel("cvar", WORST, nan, nan, nan)
     each = q - np.maximum(q - G, 0.0) / WORST
     value = float(W @ each)
-    down, up = _reaches(W * (each - value))
+    down, up = _reaches(returns.by_unit(W * (each - value)))
     return ReturnLevel("cvar", WORST, value, value - down, value + up)
 
 
 def _reaches(errors: Floats) -> tuple[float, float]:
-    """How far the interval of an estimate with these errors by episode reaches down and up."""
+    """How far the interval of an estimate with these errors by unit reaches down and up."""
     squares = errors**2
     degrees = max(effective_number(squares), 2.0) - 1.0
     chance = student(0.975, degrees) * float(np.sqrt(squares.sum()))

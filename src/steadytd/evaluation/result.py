@@ -28,7 +28,7 @@ from steadytd.evaluation.decide import (
     best,
     compared,
 )
-from steadytd.evaluation.facts import LogFacts, rare_probability
+from steadytd.evaluation.facts import LogFacts, independent, rare_probability
 from steadytd.evaluation.gate import Gate, Requirement
 from steadytd.evaluation.quantiles import Spreads
 from steadytd.evaluation.records import decode, encode
@@ -298,13 +298,8 @@ class Evaluation(Displayable):
     @property
     def assumptions(self) -> list[str]:
         """What no log can show, and the answer takes for granted."""
-        units = (
-            f"{count(self.log.units, 'stretch', 'stretches')} of rows"
-            if self.log.divided
-            else "episodes"
-        )
         return [
-            f"{units} are independent",
+            f"{independent(self.log)} are independent",
             "no target was learned from this log",
             "no unobserved variable affected both actions and rewards",
             "the environment does not change",

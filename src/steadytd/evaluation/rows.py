@@ -36,12 +36,14 @@ LARGEST = 1e100  # recursions along the rows stop here: their squares must stay 
 class Division:
     """How the rows of a log are divided into units, and units into blocks, groups and folds.
 
-    A unit is an episode; without enough episodes, one of 200 stretches of rows. Episodes are dealt
-    out in turn. Neighbouring stretches are alike, so groups and folds of them are consecutive.
+    A unit is what the log's column of units says, if it has one; else an episode, or without enough
+    episodes one of 200 stretches of rows. Units are dealt out in turn, in the order of the log.
+    Neighbouring stretches are alike, so groups and folds of them are consecutive.
     """
 
     rows: int
     stretches: bool = False
+    units: int = 0  # how many the log's column of units has; 0: there is none
 
     @property
     def n_stretches(self) -> int:
@@ -200,7 +202,7 @@ def _table(
     step = recursion(goes_on, goes_on, carry[2:])
     rho = np.zeros(batch.target_prob.shape)
     np.divide(batch.target_prob, mu, out=rho, where=mu > 0.0)
-    unit = division.unit(batch.rows, batch.episode)
+    unit = division.unit(batch.rows, batch.episode) if batch.unit is None else batch.unit
     group = division.group(unit)
     fold = np.empty(len(batch.obs), dtype=np.int64)
     fold[:n] = division.fold(group)

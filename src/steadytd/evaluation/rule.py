@@ -30,6 +30,9 @@ units differ in their scores, and something checks the bias: a second map, a hig
 or lam = 1. Of the supported lam the one with the shortest interval is selected. A target whose
 ratio of visits is negative for more than a tenth of its mass goes where the log hardly was.
 
+Where a column of the log says which episodes belong together, a unit has many episodes: e_u and W_u
+are sums over all of them, and an outcome may be missing for whole units (w / n is a unit's share).
+
 Logs of one step use lam = 1 alone. In a log without episodes units are stretches of rows: se is the
 largest over stretches of 1, 2, 4, ... units while 25 are left, and R and T are 0.
 
@@ -89,6 +92,7 @@ class LoggedReturns:
     one_step: bool = False
     continuing: bool = False  # values are means over all rows
     stretches: bool = False  # units are stretches of rows, not whole episodes
+    by_column: bool = False  # the log has a column of units: a unit may have many episodes
 
     @property
     def range(self) -> tuple[float, float]:

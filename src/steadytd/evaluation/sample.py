@@ -21,15 +21,16 @@ MOST_EPISODES = 100_000
 OUTCOME_BYTES = 16e6
 SPARE = 1.25  # times as many rows may be held until those that no longer fit are dropped
 MANY = 2  # times the rows asked for: so many are considered
-KEY, EPISODE, RETURN, LEFT, STEPS, PRODUCTS = range(6)  # columns of outcomes
+KEY, EPISODE, RETURN, LEFT, STEPS, UNIT, ROW, PRODUCTS = range(8)  # columns of outcomes
 
 
 class EpisodeSample:
     """Episodes of a log.
 
-    `outcomes` [episodes, 5 + targets]: key, number, return, the discount left at the last row
-    (above 0: cut off), steps, and the product of all ratios for each target; in the order of the
-    log. `rows` is the table of the sampled rows, None where there are none.
+    `outcomes` [episodes, 7 + targets]: key, number, return, the discount left at the last row
+    (above 0: cut off), steps, unit, number of the last row, and the product of all ratios for each
+    target; in the order of the log. `rows` is the table of the sampled rows, None where there are
+    none.
     """
 
     def __init__(self, seed: int, targets: int, most_rows: int, rows: int) -> None:
@@ -60,7 +61,8 @@ class EpisodeSample:
         ends = np.flatnonzero(rows.last & (key < self._bound))
         left = rows.discounted[ends] * rows.discount[ends]
         about = key[ends], rows.episode[ends], rows.returned[ends], left, rows.step[ends] + 1.0
-        self._outcomes.append(np.column_stack([*about, products[:, ends].T]))
+        whose = rows.unit[ends], rows.number[ends]
+        self._outcomes.append(np.column_stack([*about, *whose, products[:, ends].T]))
         if sum(map(len, self._outcomes)) > 2 * self.most_episodes:
             self._drop_outcomes()
 

@@ -23,7 +23,7 @@ TOGETHER = 16  # programs whose weights are multiplied with the features at once
 
 @dataclass(frozen=True)
 class Units:
-    """The units that scores are summed by: episodes, neighbours joined where there are many."""
+    """The units that scores are summed by; neighbours are joined where there are many."""
 
     number: int
     before: int  # units before they were joined

@@ -30,7 +30,7 @@ from steadytd.evaluation.scores import (
 from steadytd.evaluation.sums import TD, Pair
 from steadytd.features import FeatureMap
 
-MOST_UNITS = 20_000  # more episodes are joined, neighbours together
+MOST_UNITS = 20_000  # more units are joined, neighbours together
 SCORE_BYTES = 200e6  # of the scores of all targets
 FEWEST_UNITS = 200
 FEWEST_JOINED = 10  # stretches that are left however they are correlated
@@ -42,7 +42,8 @@ Sweep = Callable[[Sequence[RowSums], Units], None]
 def units_of(plan: Plan, first: FirstPass) -> Units:
     """The units of a log: as many as the scores of all targets leave memory for."""
     division = plan.division
-    before = division.n_stretches if division.stretches else int(first.ratios.last[0]) + 1
+    episodes = int(first.ratios.last[0]) + 1
+    before = division.n_stretches if division.stretches else division.units or episodes
     size = 8.0 * len(plan.targets) * (2 * len(plan.lams) + 12)
     most = int(np.clip(SCORE_BYTES / size, FEWEST_UNITS, MOST_UNITS))
     return Units(min(before, most), before, plan.where == "states")

@@ -15,6 +15,7 @@ from steadytd.logs.order import Cursor, advance
 from steadytd.logs.policies import PolicySource
 from steadytd.logs.schema import LogSchema
 from steadytd.logs.sources.source import Chunk
+from steadytd.logs.units import unit_numbers
 from steadytd.logs.values import Matrix, Numbers
 
 
@@ -39,6 +40,7 @@ class LogBatch:
                                     policies known as a whole: the targets `Log.whole`, then the
                                     behaviour policy if it is; NaN at next observations where
                                     they are not known. None if there are none
+    `unit`            [n] or None   number of the row's unit, where the log has a column of units
     ================= ============= ===========================================================
 
     The arrays of numbers are contiguous and writable.
@@ -55,6 +57,7 @@ class LogBatch:
     action: NDArray[Any] | None
     rows: Longs
     probs: Floats | None = None
+    unit: Longs | None = None
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -72,18 +75,23 @@ def decode(
     schema: LogSchema,
     fields: frozenset[str],
     cursor: Cursor,
+    unit_values: Any = None,
 ) -> tuple[LogBatch, Cursor, int]:
     """The transitions of a chunk, checked; the cursor after it; how many rows were left out.
 
-    `following` is the chunk after it.
+    `following` is the chunk after it; `unit_values` are those of all units, if there are any.
     """
-    c = schema.columns
+    c, before = schema.columns, cursor.unit
     ids, t = (values.whole_numbers(chunk, c[name]) for name in ("episode_id", "t"))
     terminated = values.flags(chunk, c["terminated"])
     ended = terminated
     if "truncated" in c:
         ended = terminated | values.flags(chunk, c["truncated"])
     cursor, first, episode = advance(cursor, ids, t, ended, chunk, c)
+    unit = None
+    if "unit" in c:
+        unit = unit_numbers(chunk, c["unit"], unit_values, first, before)
+        cursor = cursor._replace(unit=int(unit[-1]))
     obs = _observations(chunk, schema)
     reward = values.rewards(chunk, c["reward"])
     given = values.discounts(chunk, c["discount"]) if "discount" in c else schema.discount
@@ -108,6 +116,7 @@ def decode(
         action=None if action is None else _writable(action),
         rows=chunk.log_row + np.arange(len(ids)),
         probs=probs,
+        unit=unit,
     )
     left_out = int(np.count_nonzero(ahead.unknown))
     return _without(batch, ahead.unknown) if left_out else batch, cursor, left_out
@@ -224,7 +233,7 @@ def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
     order = np.concatenate([keep, np.setdiff1d(row_next, keep)])
     position = np.empty(len(batch.obs), dtype=np.int32)
     position[order] = np.arange(len(order))
-    per_row = ("reward", "discount", "behavior_prob", "episode", "first", "action", "rows")
+    per_row = ("reward", "discount", "behavior_prob", "episode", "first", "action", "rows", "unit")
     fields: dict[str, Any] = {name: getattr(batch, name) for name in per_row}
     fields = {name: None if array is None else array[keep] for name, array in fields.items()}
     return replace(

@@ -24,7 +24,7 @@ ColumnMap = Mapping[str, str | Sequence[str]]
 class Meaning:
     """What a column of the schema holds."""
 
-    kind: Literal["whole number", "flag", "number", "vector", "action"]
+    kind: Literal["whole number", "flag", "number", "vector", "action", "unit"]
     required: bool = False
     nullable: bool = False  # no row needs a value
 

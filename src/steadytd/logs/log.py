@@ -26,6 +26,7 @@ from steadytd.logs.policies import Policy
 from steadytd.logs.schema import LogSchema, understand
 from steadytd.logs.sources import open_source
 from steadytd.logs.sources.source import Chunk, LogSource
+from steadytd.logs.units import distinct
 
 OPTIONAL = frozenset({"action", "behavior_prob", "target_prob", "probs"})
 AHEAD = 2  # batches that are made before they are needed
@@ -58,6 +59,7 @@ class Log:
     behavior_estimated: bool = False
     hashing: bool = False
     contents: str | None = None
+    unit_values: Any = None  # an Arrow array: the distinct values of the column of units
 
     def __repr__(self) -> str:
         rows = "rows not counted" if self.rows is None else f"{self.rows:,} rows"
@@ -87,6 +89,12 @@ class Log:
         """Number of rows, None where it is not known before reading (CSV)."""
         total = self.source.rows if self.end is None else self.end
         return None if total is None else total - self.begin
+
+    @property
+    def unit(self) -> str | None:
+        """The column that says which unit a row belongs to; None: every episode is a unit."""
+        column = self.schema.columns.get("unit")
+        return None if column is None else str(column)
 
     @property
     def files(self) -> list[str]:
@@ -136,7 +144,9 @@ class Log:
             chain(self._hashed(chunks) if self.hashing else chunks, [None])
         ):
             assert chunk is not None
-            batch, cursor, skipped = decode(chunk, following, self.schema, fields, cursor)
+            batch, cursor, skipped = decode(
+                chunk, following, self.schema, fields, cursor, self.unit_values
+            )
             rows += chunk.batch.num_rows
             left_out += skipped
             if len(batch):
@@ -208,7 +218,8 @@ class Log:
 
     def reads(self) -> tuple[object, ...]:
         """All that decides the batches but for the contents, functions included."""
-        return self.schema, self.begin, self.end, self.start, self.batch_rows
+        units = None if self.unit_values is None else self.unit_values.to_pylist()
+        return self.schema, self.begin, self.end, self.start, self.batch_rows, units
 
     def read_contents(self, columns: Collection[str] | None = None) -> str:
         """A hash of what `batches(columns)` reads, without making batches of it."""
@@ -225,6 +236,7 @@ def open_log(
     targets: Sequence[str] | Mapping[str, Policy] | None = None,
     columns: ColumnMap | None = None,
     behavior: Policy | None = None,
+    unit: str | None = None,
     batch_rows: int = 65_536,
 ) -> Log:
     """Open a log: a path, glob, directory or list of paths, a data frame or a Minari data set.
@@ -233,14 +245,16 @@ def open_log(
     `target_prob_<name>` or `target_probs_<name>` columns (default: all) or functions: `obs [n, k]
     -> probabilities [n, actions]`, or `(obs [n, k], action [n]) -> probability [n]`; `behavior` is
     such a function for the policy that made the log, in place of a column. `columns` maps the names
-    of the schema to the log's own.
+    of the schema to the log's own. `unit` is a column that says which episodes belong together (one
+    user's, one patient's), in whatever order; its values are read once.
     """
     rows = whole("batch_rows", batch_rows, 1)
-    opened, schema = understand(open_source(source), discount, targets, columns, behavior)
+    opened, schema = understand(open_source(source), discount, targets, columns, behavior, unit)
     own, notes = schema.columns.get("discount"), []
     if discount is not None and own is not None:
         notes.append(f"the log's column '{own}' is used; the discount {discount:g} is not.")
-    return Log(opened, schema, rows, tuple(notes))
+    values = None if unit is None else distinct(opened, schema.columns["unit"])
+    return Log(opened, schema, rows, tuple(notes), unit_values=values)
 
 
 def ahead(items: Iterator[T], depth: int = AHEAD) -> Generator[T, None, None]:

@@ -23,6 +23,7 @@ class Cursor(NamedTuple):
     t: int = 0  # of the last row
     ended: bool = False  # the last row was terminated or truncated
     t0: int | None = None  # where t begins in this log: 0 or 1; None: not known yet
+    unit: int = -1  # number of the last row's unit, where the log has units
 
 
 def advance(

@@ -24,6 +24,7 @@ from steadytd.logs.columns import (
 )
 from steadytd.logs.policies import Policy, PolicySource, check_functions
 from steadytd.logs.sources.source import LogSource
+from steadytd.logs.units import unit_column
 
 POLICY_COLUMNS = (BEHAVIOR[0], BEHAVIOR_LOG[0], BEHAVIOR_WHOLE)
 
@@ -59,7 +60,7 @@ class LogSchema:
 
     def names(self, fields: frozenset[str]) -> list[str]:
         """The columns to read for these optional fields of a batch."""
-        always = [c for c in self.columns.values() if c.name in SCHEMA]
+        always = [c for c in self.columns.values() if c.name in (*SCHEMA, "unit")]
         always = [c for c in always if c.name not in ("action", *POLICY_COLUMNS)]
         found = [*always, *(c for policy in self.policies for c in policy.reads(fields))]
         action = self.action_column(fields)
@@ -84,6 +85,7 @@ def understand(
     targets: Sequence[str] | Mapping[str, Policy] | None,
     column_map: ColumnMap | None,
     behavior: Policy | None,
+    unit: str | None = None,
 ) -> tuple[LogSource, LogSchema]:
     """The source with its types decided, and what its columns mean."""
     check_functions(targets, behavior)
@@ -93,6 +95,8 @@ def understand(
         find_columns(file, schema, column_map, names)
         for file, schema in zip(source.files, source.schemas, strict=True)
     ]
+    if unit is not None:
+        found = [{"unit": unit_column(source, unit), **one} for one in found]
     columns = found[0]
     source = source.with_types(_types(columns))
     for file, schema, other in zip(source.files, source.schemas, found, strict=True):
@@ -193,7 +197,7 @@ def _types(columns: Columns) -> dict[str, Any]:
     """The Arrow type of each column by what it means, for files that have none."""
     import pyarrow as pa
 
-    types = {"whole number": pa.int64(), "flag": pa.bool_()}
+    types = {"whole number": pa.int64(), "flag": pa.bool_(), "unit": pa.string()}
     return {
         part: types.get(column.meaning.kind, pa.float64())
         for column in columns.values()
@@ -205,7 +209,7 @@ def _types(columns: Columns) -> dict[str, Any]:
 def _check_types(file: str, schema: Any, columns: Columns) -> None:
     """Columns of numbers hold numbers: known from the schema, before any row is read."""
     for column in columns.values():
-        for name in column.parts if column.meaning.kind != "action" else ():
+        for name in column.parts if column.meaning.kind not in ("action", "unit") else ():
             kind = schema.field(name).type
             if column.meaning.nullable and str(kind) == "null":
                 continue  # a frame in which no row has a value

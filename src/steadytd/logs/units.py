@@ -1,0 +1,83 @@
+"""The column that says which unit a row belongs to: a user, a patient, a machine.
+
+Episodes of one unit may depend on each other; units are independent. A unit's number is the place
+of its value among the distinct values of the whole log, in the order in which they first appear, so
+that all parts of a log agree. Values of any type are compared as text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from steadytd.base.arrays import Bools, Longs
+from steadytd.base.errors import InputError, unknown
+from steadytd.logs.columns import Column, Meaning
+from steadytd.logs.sources.source import Chunk, LogSource
+from steadytd.logs.values import fault
+
+BATCH = 1 << 18  # rows read at a time
+
+
+def unit_column(source: LogSource, name: object) -> Column:
+    """The column `name`, which every file must have."""
+    if not isinstance(name, str):
+        raise InputError(f"unit must be the name of a column, got {name!r}.")
+    for file, schema in zip(source.files, source.schemas, strict=True):
+        if name not in schema.names:
+            raise InputError(f"{file}: {unknown('column for unit', name, schema.names)}")
+    return Column("unit", (name,), Meaning("unit"))
+
+
+def texts(values: Any) -> Any:
+    """An Arrow array of numbers, texts or categories as one of texts."""
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    if pt.is_dictionary(values.type):
+        return texts(values.dictionary).take(values.indices)
+    return values.cast(pa.large_string())
+
+
+def present(chunk: Chunk, column: Column) -> Any:
+    """The values of a column as an Arrow array of texts; none may be missing."""
+    import pyarrow as pa
+
+    found = chunk.batch.column(str(column))
+    if found.null_count:
+        row = int(np.asarray(found.is_null()).argmax())
+        rule, remedy = "every row needs a value", "fill it in, or drop the row's episode"
+        raise fault(chunk, column, row, rule, "none", remedy)
+    try:
+        return texts(found)
+    except pa.ArrowException:
+        raise InputError(
+            f"{chunk.file}: column '{column}' must hold numbers or texts to tell units apart, got "
+            f"{found.type}; name another column."
+        ) from None
+
+
+def distinct(source: LogSource, column: Column) -> Any:
+    """The distinct values as an Arrow array, in the order in which they first appear."""
+    import pyarrow as pa
+
+    parts = [present(chunk, column).unique() for chunk in source.read(column.parts, 0, None, BATCH)]
+    return pa.chunked_array(parts, pa.large_string()).unique()
+
+
+def unit_numbers(
+    chunk: Chunk, column: Column, known: Any, first: Bools, before: int
+) -> Longs:  # fmt: skip
+    """The number of every row's unit; `before` is that of the row before, in the same episode."""
+    import pyarrow.compute as pc
+
+    found = pc.index_in(present(chunk, column), value_set=known)
+    numbers: Longs = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    other = ~first & (numbers != np.append(before, numbers[:-1]))
+    if other.any():
+        i = int(other.argmax())
+        rule = "an episode must belong to one unit, and the row before has another value"
+        value = chunk.batch.column(str(column))[i].as_py()
+        raise fault(chunk, column, i, rule, value, "name a column that is constant in an episode")
+    return numbers
