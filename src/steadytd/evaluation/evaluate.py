@@ -33,6 +33,7 @@ from steadytd.evaluation.facts import (
 )
 from steadytd.evaluation.follow.engines import ClusterPasses, LocalPasses, Progress, Work
 from steadytd.evaluation.follow.online import Followed
+from steadytd.evaluation.next_log import log_next
 from steadytd.evaluation.overlap import histogram, overlap
 from steadytd.evaluation.passes import ActionPlan, Plan
 from steadytd.evaluation.quantiles import spreads
@@ -309,7 +310,14 @@ def conclude(
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
         probabilities=probabilities,
+        advice=[log_next(whole, t, side, returns, observed(log)) for t, side in enumerate(sides)],
         places=visits(
             whole.sampled, {one.name: one.omega for one in results}, plan.features, facts.continuing
         ),
     )
+
+
+def observed(log: Log) -> list[str]:
+    """The names of the numbers of an observation."""
+    parts = log.schema.columns["obs"].parts
+    return list(parts) if len(parts) == log.n_obs else [f"obs[{i}]" for i in range(log.n_obs)]

@@ -156,6 +156,11 @@ class Candidate:
     checked: bool  # something checks the bias
     stretches: bool
 
+    @property
+    def unbiased(self) -> bool:
+        """DRL(1) without cut-offs: where its checks differ from it, chance alone has made it so."""
+        return self.lam == 1.0 and self.cut == 0.0
+
     def sampling(self, level: float = LEVEL) -> float:
         """S: how far chance can move the value."""
         error = sampling_error(self.influence, self.stretches, level)
