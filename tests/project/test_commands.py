@@ -23,9 +23,8 @@ import polars as pl
 import pytest
 
 import steadytd as st
-from steadytd.learners import algorithm
+from steadytd.learners import algorithm, written
 from steadytd.learners import names as learner_names
-from steadytd.learners import written
 from steadytd.logs.example import sample_log
 from tests.support.cases import is_quick
 from tests.support.commands import call
