@@ -32,6 +32,7 @@ _ROOMS = {
     "evaluation.evaluate": ("evaluate",),
     "evaluation.decide": ("BestTarget", "Decision"),
     "evaluation.gate": ("Gate",),
+    "evaluation.next_log": ("LogNext",),
     "evaluation.monitor": ("Look", "Monitor", "load_monitor", "monitor"),
     "evaluation.result": ("Evaluation", "RareOutcome", "Recommendation", "load_evaluation"),
     "evaluation.value_function": ("ValueFunction", "load_value_function"),

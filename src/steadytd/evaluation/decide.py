@@ -87,9 +87,10 @@ class Decision:
     """Is `target` better than `other` (None: the policy that made the log)?
 
     `episodes_needed` more episodes like these (rows, where values are means over all rows) would
-    decide in one of two cases, if the difference stayed as it is. None: no number is known, since
-    bias and truncation alone exceed the difference. 0 where it is decided. `level` is that of the
-    interval; `reasons` are codes of the findings that speak against relying on it.
+    decide in one of two cases, with some supported lam, if the difference stayed as it is. None: no
+    number is known, since bias and truncation alone exceed the difference. 0 where it is decided.
+    `level` is that of the interval; `reasons` are codes of the findings that speak against relying
+    on it.
     """
 
     target: str
@@ -176,6 +177,8 @@ def compared(one: Side, other: Side | None, log: LoggedReturns, together: int = 
     )
     lo, hi = apart.value - apart.half_width, apart.value + apart.half_width
     verdict: Verdict = "better" if lo > 0.0 else "worse" if hi < 0.0 else "undecided"
+    persists = [d._replace(value=apart.value).more(int(log.starts.sum())) for d in differences]
+    more = [found for found in persists if found is not None]
     reasons = tuple(dict.fromkeys((*one.reasons, *(() if other is None else other.reasons))))
     return Decision(
         target=one.name,
@@ -185,7 +188,7 @@ def compared(one: Side, other: Side | None, log: LoggedReturns, together: int = 
         hi=hi,
         decision=verdict,
         trusted=not reasons,
-        episodes_needed=apart.more(int(log.starts.sum())) if verdict == "undecided" else 0,
+        episodes_needed=min(more, default=None) if verdict == "undecided" else 0,
         level=level,
         reasons=reasons,
         counted=counted(log),

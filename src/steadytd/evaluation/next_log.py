@@ -15,10 +15,15 @@ log, so that the variance of the difference, with n the number of starts, is
 
     se'^2 = se^2 - sum e_i^2 (1 - mu_i/mu'_i) / n^2.
 
-For one step this is exact. For several it takes one decision at a time: U and the states that are
-visited stay as they are in this log. Rare outcomes (`rule`) go with the weights. Where the log does
-not cover the target, its rows cannot tell how much a change helps: then the target decides in a
-share f, so that in logs of one step rho <= 1/f, and n episodes are worth at least f n of its own.
+For one step this is exact. In several, U at lam = 1 is the product of the ratios so far, so that
+row t has the product of mu/mu' so far in the place of mu_t/mu'_t. For lam < 1 it has
+
+    K_t = mu_t/mu'_t (1 - lam + lam K_{t-1}),
+
+which leaves out that exploring changes which states come later. Rare outcomes (`rule`) go with the
+weights. Where the log does not cover the target, its rows cannot tell how much a change helps: then
+the target decides in a share f, so that in logs of one step rho <= 1/f, and n episodes are worth at
+least f n of its own.
 
 All explorations that are compared change the same share of decisions, `SHARE`. q is uniform over
 all actions, or one action, or the target; the region is one value of an observed number, or one
@@ -41,7 +46,7 @@ from steadytd.base.numbers import about, percent
 from steadytd.evaluation.decide import Decision, Side, compared, difference
 from steadytd.evaluation.evidence import Evidence
 from steadytd.evaluation.intervals import standard_error
-from steadytd.evaluation.rows import RowTable
+from steadytd.evaluation.rows import RowTable, recursion
 from steadytd.evaluation.rule import EFFECTIVE_UNITS, FEW_VALUES, LoggedReturns, Selection
 from steadytd.evaluation.scores import Steps, drl_weights
 
@@ -100,6 +105,7 @@ class Exploration(NamedTuple):
     explore: float
     episodes: float
     together: bool
+    exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,8 @@ class Needs:
     error, and for rare outcomes.
     """
 
+    lam: float
+    first: Bools
     se2: Floats
     weight: Floats  # |U rho - Gamma|, for rare outcomes
     largest: bool  # rare outcomes have the largest weight, not the mean square
@@ -120,6 +128,10 @@ class Needs:
 
     def episodes(self, keep: Floats) -> tuple[float, bool]:
         """How many, and whether together with this log; `keep` is mu/mu' of every row."""
+        if not self.first.all():
+            lam = self.lam
+            decay, added = keep * lam * ~self.first, keep * (1.0 - lam + lam * self.first)
+            keep = recursion(decay, added, np.zeros(1))
         less = max(1.0 - float(self.se2 @ (1.0 - keep)), float(self.se2 @ keep))
         if self.largest:
             rarer = float((self.weight * keep).max()) / float(self.weight.max())
@@ -127,9 +139,9 @@ class Needs:
             rarer = float(self.weight**2 @ keep) / float(self.weight @ self.weight)
         alone = max(self.chance * less, self.rare * rarer)
         n, half = self.starts, self.starts - self.chance * less / 2.0
-        added = math.sqrt(max(half**2 + n * (self.chance - n), 0.0)) - half
-        added = max(added, self.rare - n)
-        return (alone, False) if alone < added else (added, True)
+        more = math.sqrt(max(half**2 + n * (self.chance - n), 0.0)) - half
+        more = max(more, self.rare - n)
+        return (alone, False) if alone < more else (more, True)
 
 
 def log_next(
@@ -143,7 +155,8 @@ def log_next(
     decision, name = compared(side, None, log), side.name
     what, now = decision.counted, decision.episodes_needed
     if decision.same:
-        return LogNext(name, f"{name} acts as the log does: there is nothing to decide.")
+        text = f"{name} acts as the log does: there is nothing to decide."
+        return LogNext(name, text, episodes=0, now_needed=0)
     if not decision.trusted:
         return _uncovered(evidence, target, decision)
     if decision.decision != "undecided":
@@ -152,7 +165,8 @@ def log_next(
     if now is None:
         text = f"more {what} alone may not decide {name}: use richer features, or log a policy "
         return LogNext(name, f"{text}closer to it.")
-    best = _best(evidence, target, side.selection, log, names)
+    needs = _needs(evidence, target, side.selection, log, decision.difference)
+    best = _best(evidence.sampled, needs, target, names)
     episodes = now if best is None else math.ceil(best.episodes)
     if best is None or episodes > SAVES * now:
         text = f"{about(now)} more {what} like these would give an even chance to decide about "
@@ -176,27 +190,37 @@ def _uncovered(evidence: Evidence, target: int, decision: Decision) -> LogNext:
 
 
 def _needs(
-    evidence: Evidence, target: int, selection: Selection, log: LoggedReturns
+    evidence: Evidence, target: int, selection: Selection, log: LoggedReturns, value: float
 ) -> Needs | None:
-    """The terms of the rows; None where values are not known or are those of all rows."""
+    """The terms of the rows; None where values are not known or are those of all rows.
+
+    Of the supported lam it is the one that needs the fewest episodes of the same kind to show that
+    a difference of this `value` is there.
+    """
     rows, e = evidence.sampled, evidence.equations
     pair, own = e.solution(target), e.solution(e.behavior)
     if rows is None or pair is None or own is None or e.where == "states" or log.stretches:
         return None
+    wanted = {
+        one.lam: difference(one, None, log)._replace(value=value).wanted()
+        for one in selection.usable
+    }
+    one = min(selection.usable, key=lambda one: max(wanted[one.lam]))
+    chance, rare = wanted[one.lam]
     n, rho = len(rows), rows.rho[target]
-    X, lam = rows.X, np.array([selection.lam])
+    X, lam = rows.X, np.array([one.lam])
     V, W = X @ pair.w, X @ own.w
     steps = Steps(rows.unit, rows.first, 1)
     [weight] = drl_weights(rows, steps, rho, X @ pair.beta, lam, np.zeros(1))
     delta = rows.reward + rows.discount * V[rows.row_next] - V[:n]
     other = rows.reward + rows.discount * W[rows.row_next] - W[:n]
     e2 = (weight * delta - rows.discounted * other) ** 2
-    starts, apart = float(log.starts.sum()), difference(selection.candidate, None, log)
-    stderr = standard_error(selection.candidate.influence - log.influence)
-    chance, rare = apart.wanted()
+    stderr, starts = standard_error(one.influence - log.influence), float(log.starts.sum())
     if not (stderr > 0.0 and weight.any() and math.isfinite(chance)):
         return None
     return Needs(
+        lam=one.lam,
+        first=rows.first,
         se2=e2 / (stderr**2 * starts * float(rows.first.sum())),
         weight=np.abs(weight - rows.discounted) + np.finfo(float).tiny,
         largest=log.stated is not None or log.reward_values <= FEW_VALUES,
@@ -207,10 +231,9 @@ def _needs(
 
 
 def _best(
-    evidence: Evidence, target: int, selection: Selection, log: LoggedReturns, names: Sequence[str]
+    rows: RowTable | None, needs: Needs | None, target: int, names: Sequence[str]
 ) -> Exploration | None:
     """The exploration that needs the fewest episodes; a simpler one unless a tenth is saved."""
-    rows, needs = evidence.sampled, _needs(evidence, target, selection, log)
     if rows is None or needs is None:
         return None
     n, mu, actions = len(rows), rows.behavior_prob, _actions(rows)
@@ -227,7 +250,8 @@ def _best(
             keep = np.where(region.inside, 1.0 / (1.0 + more), 1.0)
             found, together = needs.episodes(keep)
             if best is None or found < SAVES * best.episodes:
-                best = Exploration(region, chosen, explore, found, together)
+                exact = needs.lam == 1.0
+                best = Exploration(region, chosen, explore, found, together, exact)
     return best
 
 
@@ -278,7 +302,7 @@ def _text(
         worth = f"are worth {EFFECTIVE_UNITS:g} of {name}'s own, which an answer needs at least"
         found.append(f"{about(episodes)} such {decision.counted} {worth}.")
     found.append("Log the probabilities with which it acts then, and those of both policies.")
-    if rows.step.any() and episodes is not None:
+    if not best.exact:
         found.append("The number leaves out that exploring changes which states come later.")
     return " ".join(sentence[0].upper() + sentence[1:] for sentence in found)
 
