@@ -79,7 +79,7 @@ def show(
     what: Annotated[
         list[str],
         typer.Argument(
-            help="The name of a problem, a learner or a log; perhaps its kind before it.",
+            help="A problem, a learner or a log; its kind may stand before its name.",
             metavar="[KIND] NAME",
             autocompletion=names,
         ),

@@ -216,10 +216,11 @@ class Log:
             return f"{chunk.file}, row {chunk.row}"
         raise InputError(f"the log has no row {row}.")
 
-    def reads(self) -> tuple[object, ...]:
+    def reads(self) -> dict[str, object]:
         """All that decides the batches but for the contents, functions included."""
         units = None if self.unit_values is None else self.unit_values.to_pylist()
-        return self.schema, self.begin, self.end, self.start, self.batch_rows, units
+        fields = ("schema", "begin", "end", "start", "batch_rows")
+        return {"units": units, **{name: getattr(self, name) for name in fields}}
 
     def read_contents(self, columns: Collection[str] | None = None) -> str:
         """A hash of what `batches(columns)` reads, without making batches of it."""

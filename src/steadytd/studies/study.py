@@ -57,7 +57,7 @@ def _toml(content: Mapping[str, object]) -> str:
         return tomli_w.dumps(_plain(content))
     except (TypeError, AttributeError) as error:
         raise InputError(
-            "a study's keys must be texts, and its values numbers, texts, lists or dictionaries "
+            "a study's keys must be strings, its values numbers, strings, lists or dictionaries "
             f"({error}), got {content!r:.80}."
         ) from None
 
@@ -195,8 +195,8 @@ def _only_run(directory: Path) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         raise InputError(
-            f"another run of a study is at work in '{directory}'; wait for it, or name another "
-            "directory."
+            f"another process is running a study in '{directory}'; wait for it, or name "
+            "another directory."
         ) from None
     try:
         yield
