@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -23,6 +23,8 @@ from steadytd.logs.columns import (
     file_names,
     find_columns,
 )
+from steadytd.logs.intake import take_in
+from steadytd.logs.models import is_model
 from steadytd.logs.policies import Policy, PolicySource, check_functions
 from steadytd.logs.sources.source import LogSource
 from steadytd.logs.units import named_column
@@ -44,6 +46,9 @@ class LogSchema:
     numeric_actions: bool
     densities: bool  # actions are continuous: probabilities may be above 1
     n_actions: int = 0  # 0: no policy is known as a whole
+    obs_names: tuple[str, ...] = ()  # of the numbers of an observation, where columns were named
+    actions: tuple[str | float, ...] = ()  # by their numbers, where they were numbered here
+    notes: tuple[str, ...] = ()  # what was assumed of the table
 
     @property
     def policies(self) -> tuple[PolicySource, ...]:
@@ -96,13 +101,18 @@ def understand(
     behavior: Policy | None,
     unit: str | None = None,
     extra: Mapping[str, Literal["number", "level"]] | None = None,
+    obs: Sequence[str] | None = None,
+    needs: Sequence[str] = (),
 ) -> tuple[LogSource, LogSchema]:
     """The source with its types decided, and what its columns mean."""
     check_functions(targets, behavior)
-    functions = targets if isinstance(targets, Mapping) else {}
-    names = None if targets is None else [] if functions else list(targets)
+    given = take_in(source, column_map, obs, targets, needs)
+    source = given.prepared()
+    policies = targets if isinstance(targets, Mapping) else {}
+    functions = {k: v for k, v in policies.items() if not is_model(v) and not isinstance(v, str)}
+    names = None if targets is None else [name for name in targets if name not in functions]
     found = [
-        find_columns(file, schema, column_map, names)
+        find_columns(file, schema, given.columns, names)
         for file, schema in zip(source.files, source.schemas, strict=True)
     ]
     if unit is not None:
@@ -134,7 +144,7 @@ def understand(
         width=width,
         dtype=_dtype(source, columns["obs"]),
         discount=_discount(source.files[0], discount, columns),
-        targets=_targets(columns, functions),
+        targets=_targets(columns, functions, targets),
         behavior=PolicySource(
             None,
             columns.get(BEHAVIOR[0]) or columns.get(BEHAVIOR_LOG[0]),
@@ -142,20 +152,26 @@ def understand(
         ),
         numeric_actions=_all_actions(source, columns, _is_numeric),
         densities=_all_actions(source, columns, _is_continuous),
+        obs_names=() if given.encoding is None else given.encoding.names,
+        actions=given.actions,
+        notes=tuple(f"{note}." for note in given.notes),
     )
     if behavior is not None:
         schema = replace(schema, behavior=PolicySource(None, function=behavior))
     return source, _with_actions(source, schema)
 
 
-def _targets(columns: Columns, functions: Mapping[str, Policy]) -> tuple[PolicySource, ...]:
-    if functions:
-        return tuple(PolicySource(name, function=one) for name, one in functions.items())
-    names = [n.removeprefix(p) for n in columns for p in (TARGET, WHOLE) if n.startswith(p)]
+def _targets(
+    columns: Columns, functions: Mapping[str, Policy], given: Iterable[str] | None
+) -> tuple[PolicySource, ...]:
+    """Functions, and columns of the others: as they were given, or in the order of the log."""
+    logged = [n.removeprefix(p) for n in columns for p in (TARGET, WHOLE) if n.startswith(p)]
     get = columns.get
     return tuple(
-        PolicySource(name, get(TARGET + name), get(WHOLE + name), get(NEXT_WHOLE + name))
-        for name in dict.fromkeys(names)
+        PolicySource(name, function=functions[name])
+        if name in functions
+        else PolicySource(name, get(TARGET + name), get(WHOLE + name), get(NEXT_WHOLE + name))
+        for name in dict.fromkeys(logged if given is None else given)
     )
 
 
