@@ -157,7 +157,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for day, reward in (("monday", 0.0), ("tuesday", 1.0)):
         batch = pl.DataFrame({
             "episode_id": range(30), "t": 0, "obs_0": 1.0, "reward": reward, "terminated": True,
-            "behavior_prob": 0.5, "target_prob_new": 0.5,
+            "behavior_prob": 0.5, "target_prob_new": 0.5, "user_id": range(30),
         })  # fmt: skip
         batch.write_parquet(made / f"{day}.parquet")
     for file in (ROOT / "docs").glob("*.py"):
