@@ -273,11 +273,12 @@ def conclude(
         selection = select(whole.curves[t], returns, second_of.get(t))
         about = overlap(first.ratios, t, plan.targets[t]), stabilities[t]
         results.append(table(evidence, t, asked[t], about, selection))
+    named = plan.features.names(facts.obs_names) if facts.obs_names else []
     calibrated = calibrate(first.probabilities)
     if facts.behavior_estimated:
         reason = "the probabilities are estimates: see behavior_estimated"
         calibrated = LogCalibration(0, False, reason=reason)
-    general = findings("log", of_log(facts, calibrated))
+    general = findings("log", of_log(facts, calibrated, named))
     warnings, recommended, sides = list(general), {}, []
     probabilities = Probabilities(calibrated, {}, {})
     for t, result in enumerate(results):
@@ -311,6 +312,10 @@ def conclude(
         settings=settings,
         probabilities=probabilities,
         places=visits(
-            whole.sampled, {one.name: one.omega for one in results}, plan.features, facts.continuing
+            whole.sampled,
+            {one.name: one.omega for one in results},
+            plan.features,
+            facts.continuing,
+            named,
         ),
     )

@@ -124,7 +124,8 @@ def named(source: LogSource, name: str) -> str:
 def _name_targets(given: Intake, policies: Mapping[str, Any]) -> None:
     """Targets that are the names of columns: of the logged action, or lists of all actions."""
     for name, column in policies.items():
-        if not isinstance(column, str):
+        own = any(given.has(prefix + name) is not None for prefix in (TARGET, WHOLE))
+        if not isinstance(column, str) or (own and column == name):
             continue
         if column not in given.source.schemas[0].names:
             known = given.source.schemas[0].names
@@ -251,6 +252,22 @@ def all_at_once(file: str, faults: Sequence[str], more: str = "") -> InputError:
         return InputError(f"{file}: {fault}.{rest if more or 'no column' in fault else ''}")
     lines = "".join(f"\n  {i}. {one.rstrip('.')}." for i, one in enumerate(faults, 1))
     return InputError(f"{file}: {len(faults)} things are missing or wrong:{lines}\n{rest.strip()}")
+
+
+def size_of(source: LogSource, column: Column | None) -> int:
+    """How many numbers a value has: by the schema, or in the first row; 0 where there is none."""
+    if column is None:
+        return 0
+    if len(column.parts) > 1:
+        return len(column.parts)
+    kind = source.schemas[0].field(str(column)).type
+    if str(kind) == "null":
+        return 0
+    size = values.list_size(kind)
+    if size is None:
+        [chunk] = source.read(column.parts, 0, 1, 1)
+        size = len(chunk.batch.column(str(column))[0].as_py() or ())
+    return size
 
 
 # Rows in order
@@ -525,7 +542,12 @@ def _number_actions(given: Intake, by_model: Mapping[str, Any], obs: Sequence[st
             seen = pa.chunked_array(
                 [*seen_chunks(seen), items.drop_null().cast(seen.type)]
             ).unique()
-    given.actions = levels = models.action_levels(given.file, seen, [*by_model.values()])
+    if len(seen) > models.MOST_ACTIONS and not (by_model or sets):
+        return  # known by their probabilities alone
+    present = [n for n in given.source.schemas[0].names if n.startswith(WHOLE)]
+    lists = [given.has(one) for one in (*present, BEHAVIOR_WHOLE)]
+    least = max(size_of(given.source, one) for one in lists)
+    given.actions = levels = models.action_levels(given.file, seen, [*by_model.values()], least)
     if levels != tuple(range(len(levels))):
         order = ", ".join(f"{i} = {level}" for i, level in enumerate(levels[:8]))
         more = ", ..." if len(levels) > 8 else ""

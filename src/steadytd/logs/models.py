@@ -47,8 +47,11 @@ def item_texts(column: Any) -> Any:
     return column
 
 
-def action_levels(file: str, seen: Any, policies: Sequence[Any]) -> Levels:
-    """All actions, sorted: the distinct ones of the log, an Arrow array, and models' classes."""
+def action_levels(file: str, seen: Any, policies: Sequence[Any], least: int = 0) -> Levels:
+    """All actions, sorted: the distinct ones of the log, an Arrow array, and models' classes.
+
+    Actions that are numbers from 0 on stay what they are, at least `least` of them.
+    """
     own = [one for model in policies for one in np.asarray(model.classes_).tolist()]
     found: set[Any]
     if is_text(seen.type):
@@ -61,6 +64,8 @@ def action_levels(file: str, seen: Any, policies: Sequence[Any]) -> Levels:
                 f"numbers ({seen.type}); fit the model on the actions as they are logged."
             )
         found = {*map(float, seen.to_pylist()), *map(float, own)}
+        if all(0 <= one < MOST_ACTIONS and one == int(one) for one in found):
+            found = {*map(float, range(max(int(max(found, default=0)) + 1, least)))}
     if len(found) > MOST_ACTIONS:
         raise InputError(
             f"{file}: there are {len(found):,} different actions; policies over more than "

@@ -23,7 +23,8 @@ from steadytd.logs.models import is_model
 from steadytd.logs.sources.source import Chunk
 from steadytd.logs.values import Matrix, Numbers
 
-Policy = Callable[..., Any]  # see `docs/logs.md`: of observations alone, or with actions
+Function = Callable[..., Any]  # see `docs/logs.md`: of observations alone, or with actions
+Policy = Any  # a function, a fitted model, or the name of a column
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class PolicySource:
     logged: Column | None = None  # of the logged action
     all_actions: Column | None = None
     next_all_actions: Column | None = None  # in the state after the row
-    function: Policy | None = None  # in place of columns
+    function: Function | None = None  # in place of columns
     takes_action: bool = False  # a function of (obs, action), for the logged action alone
 
     @property

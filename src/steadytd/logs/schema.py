@@ -23,7 +23,7 @@ from steadytd.logs.columns import (
     file_names,
     find_columns,
 )
-from steadytd.logs.intake import take_in
+from steadytd.logs.intake import size_of, take_in
 from steadytd.logs.models import is_model
 from steadytd.logs.policies import Policy, PolicySource, check_functions
 from steadytd.logs.sources.source import LogSource
@@ -132,7 +132,7 @@ def understand(
                 "all files of a log must have the same columns."
             )
         _check_types(file, schema, columns)
-    width = _size(source, columns["obs"])
+    width = size_of(source, columns["obs"])
     if width < 1:
         raise InputError(
             f"{source.files[0]}: column '{columns['obs']}', row 0 (counted from 0): an observation "
@@ -154,7 +154,7 @@ def understand(
         densities=_all_actions(source, columns, _is_continuous),
         obs_names=() if given.encoding is None else given.encoding.names,
         actions=given.actions,
-        notes=tuple(f"{note}." for note in given.notes),
+        notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in given.notes),
     )
     if behavior is not None:
         schema = replace(schema, behavior=PolicySource(None, function=behavior))
@@ -179,8 +179,8 @@ def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
     """The schema with the number of actions, and with the kinds of functions found out."""
     file, sizes = source.files[0], dict[str, int]()
     for policy in schema.policies:
-        sizes[policy.whole_name] = _size(source, policy.all_actions)
-        sizes[f"next_{policy.whole_name}"] = _size(source, policy.next_all_actions)
+        sizes[policy.whole_name] = size_of(source, policy.all_actions)
+        sizes[f"next_{policy.whole_name}"] = size_of(source, policy.next_all_actions)
     sizes = {name: n for name, n in sizes.items() if n}
     if sizes:
         schema.require_actions(file, f"'{next(iter(sizes))}' has the probabilities of all actions")
@@ -204,6 +204,12 @@ def _with_actions(source: LogSource, schema: LogSchema) -> LogSchema:
             )
     *targets, behavior = policies
     n_actions = next(iter(sizes.values()), 0)
+    most = size_of(source, schema.columns.get("allowed_actions"))
+    if most > n_actions > 0:
+        raise InputError(
+            f"{file}: the candidate sets and the logged actions name {most} actions, but the "
+            f"policies have probabilities of {n_actions}; give one for each action."
+        )
     return replace(schema, targets=tuple(targets), behavior=behavior, n_actions=n_actions)
 
 
@@ -253,22 +259,6 @@ def _check_types(file: str, schema: Any, columns: Columns) -> None:
                 fine = values.is_number(values.item_type(kind))
             if not fine:
                 raise values.wrong_type(file, name, expected, kind)
-
-
-def _size(source: LogSource, column: Column | None) -> int:
-    """How many numbers a value has: by the schema, or in the first row; 0 where there is none."""
-    if column is None:
-        return 0
-    if len(column.parts) > 1:
-        return len(column.parts)
-    kind = source.schemas[0].field(str(column)).type
-    if str(kind) == "null":
-        return 0
-    size = values.list_size(kind)
-    if size is None:
-        [chunk] = source.read(column.parts, 0, 1, 1)
-        size = len(chunk.batch.column(str(column))[0].as_py() or ())
-    return size
 
 
 def _check_sizes(source: LogSource, columns: Columns, width: int) -> None:
