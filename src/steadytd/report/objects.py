@@ -189,7 +189,7 @@ def _results_chart(results: StudyResults) -> Any:
     """The curves of every problem, one below the other."""
     import altair as alt
 
-    reading = read_study(results.directory)
+    reading = read_study(results)
     what = MEASURES[results.spec.file.confirm.measure]
     drawn = [curves_chart(chapter, what) for chapter in reading.chapters]
     parts = [one for one in drawn if one is not None]
@@ -205,7 +205,7 @@ def _results_chart(results: StudyResults) -> Any:
 
 def _results_page(results: StudyResults, place: Path) -> Path:
     """The report is written beside the results, as by `steadytd report`, and copied."""
-    made, _ = write_study_report(results.directory)
+    made, _ = write_study_report(results)
     shutil.copytree(made.parent, place, dirs_exist_ok=True)
     return place / made.name
 

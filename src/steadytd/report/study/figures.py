@@ -217,7 +217,7 @@ def leaders_chart(chapters: Sequence[Chapter], what: str) -> Any | None:
             "share": b.measured.value / chapter.start,
             "drawn": float(np.clip(b.measured.value / chapter.start, *SHARES)),
             "error": b.measured.value,
-            "settings": b.shown,
+            "settings": b.settings,
         }
         for chapter in chapters
         for b in chapter.best
@@ -450,7 +450,7 @@ def sensitivity_chart(chapter: Chapter, algorithm: str, what: str) -> Any | None
     subtitle = "every configuration overflowed in at least one run"
     if best is not None:
         subtitle = (
-            f"best of {best.configurations}: {best.shown}; error on the grid "
+            f"best of {best.configurations}: {best.settings}; error on the grid "
             f"{number(best.grid.value)}"
         )
     subtitle += least_note(own["error"])
