@@ -62,7 +62,7 @@ ALIASES: dict[str, tuple[str, ...]] = {  # beside those of the behaviour policy
     "reward": ("rewards", "r"),
     "terminated": ("terminal", "terminals", "done"),
     "truncated": ("timeout", "timeouts"),
-    "action": ("actions", "arm", "treatment"),
+    "action": ("arm", "treatment"),
     "allowed_actions": ("candidates", "candidate_actions", "available_actions", "action_set"),
     "keep_prob": ("keep_probability", "sampling_prob", "inclusion_prob"),
 }
@@ -109,10 +109,6 @@ def find_columns(
     file: str, schema: Any, column_map: ColumnMap | None, targets: Sequence[str] | None
 ) -> Columns:
     """The log's columns in the Arrow schema of a file; `targets=None` takes every target."""
-    if column_map is not None and not isinstance(column_map, Mapping):
-        raise InputError(
-            f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {column_map!r}."
-        )
     finder = Finder(file, schema, dict(column_map or {}))
     elsewhere = (*BEHAVIOR, *BEHAVIOR_LOG, "timestamp")  # of a timestamp the column t is made
     plain = [finder.find(name) for name in SCHEMA if name not in elsewhere]

@@ -201,7 +201,7 @@ def fit(source: LogSource, names: Sequence[str]) -> Encoding:
     parts = []
     for name, kind in kinds.items():
         assert kind is not None
-        missing = seen[name].pop(None)
+        missing = seen[name].pop(None, 0)
         part = Coded(name, kind, missing > 0)
         if kind == "level":
             often = sorted(str(text) for text, n in seen[name].items() if n >= RARE * rows)

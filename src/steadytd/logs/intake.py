@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from steadytd.base.arrays import Floats
+from steadytd.base.arrays import Bools, Floats
 from steadytd.base.errors import InputError, listed, unknown
 from steadytd.logs import encode, models, values
 from steadytd.logs.columns import (
@@ -94,6 +94,10 @@ def take_in(
     needs: Sequence[str] = (),
 ) -> Intake:
     """Read a table as a log; `needs` are optional names of the schema that must be there."""
+    if column_map is not None and not isinstance(column_map, Mapping):
+        raise InputError(
+            f"columns must be a dictionary such as {{'reward': 'its_name'}}, got {column_map!r}."
+        )
     given = Intake(source, dict(column_map or {}))
     policies = targets if isinstance(targets, Mapping) else {}
     by_model = {name: one for name, one in policies.items() if models.is_model(one)}
@@ -189,13 +193,18 @@ def _require(
             lacking.append(name)
     if not lacking:
         return
-    proposed = _proposals(given, lacking)
+    name = lacking[0]
+    proposed = _proposals(given, lacking) or (
+        f" If it has another name, say so in the column map: columns={{'{name}': 'its_name'}}, or "
+        f"--map {name}=its_name."
+    )
     raise all_at_once(given.file, [_lack(given, name) for name in lacking], proposed)
 
 
 def _lack(given: Intake, name: str) -> str:
-    present = given.source.schemas[0].names
-    close = difflib.get_close_matches(name, present, n=1)
+    used = _used(given)
+    free = [one for one in given.source.schemas[0].names if one not in used]
+    close = difflib.get_close_matches(name, free, n=1)
     hint = f" (did you mean '{close[0]}'?)" if close else ""
     what = {
         "obs": "name the columns of the observation: obs=['a', 'b'], or --obs a,b",
@@ -207,12 +216,17 @@ def _lack(given: Intake, name: str) -> str:
     return f"there is no column '{name}'{hint}" + (f"; {what[name]}" if name in what else "")
 
 
+def _used(given: Intake) -> set[str]:
+    """The columns that are read as something already."""
+    return {part for name in SCHEMA if (one := given.has(name)) for part in one.parts}
+
+
 def _proposals(given: Intake, lacking: Sequence[str]) -> str:
     """A map of names, and columns for the observation, that may be meant."""
     import pyarrow.types as pt
 
     fields = {one.name: one.type for one in given.source.schemas[0]}
-    used = {part for name in SCHEMA if (one := given.has(name)) for part in one.parts}
+    used = _used(given)
     free = {name: kind for name, kind in fields.items() if name not in used}
     free = {name: k for name, k in free.items() if not name.startswith((TARGET, WHOLE))}
     found: dict[str, str] = {}
@@ -243,15 +257,11 @@ def _proposals(given: Intake, lacking: Sequence[str]) -> str:
 
 def all_at_once(file: str, faults: Sequence[str], more: str = "") -> InputError:
     """One error for several faults."""
-    rest = more or (
-        " If a column has another name, say so in the column map: columns={'reward': 'its_name'}, "
-        "or --map reward=its_name."
-    )
     if len(faults) == 1:
         fault = faults[0].rstrip(".")
-        return InputError(f"{file}: {fault}.{rest if more or 'no column' in fault else ''}")
+        return InputError(f"{file}: {fault}.{more}")
     lines = "".join(f"\n  {i}. {one.rstrip('.')}." for i, one in enumerate(faults, 1))
-    return InputError(f"{file}: {len(faults)} things are missing or wrong:{lines}\n{rest.strip()}")
+    return InputError(f"{file}: {len(faults)} things are missing or wrong:{lines}\n{more.strip()}")
 
 
 def size_of(source: LogSource, column: Column | None) -> int:
@@ -332,7 +342,7 @@ def _growing(given: Intake, episode: Column) -> bool:
     if column.null_count:
         return True  # refused when it is read
     ids = np.asarray(column.to_numpy())
-    return bool((ids[1:] >= ids[:-1]).all())
+    return not (ids[1:] < ids[:-1]).any()
 
 
 def sort_frame(given: Intake, episode: Column, key: Column | None) -> None:
@@ -342,10 +352,13 @@ def sort_frame(given: Intake, episode: Column, key: Column | None) -> None:
     column = table.column(str(episode)).combine_chunks()
     if column.null_count:
         return  # refused when it is read
-    code = np.asarray(texts(column).dictionary_encode().indices.to_numpy(zero_copy_only=False))
-    by = np.arange(len(code), dtype=np.float64)
+    encoded = texts(column).dictionary_encode()
+    code, known = values.as_numpy(encoded.indices), encoded.dictionary.to_pylist()
+    by, gone = np.arange(len(code), dtype=np.float64), np.zeros(1, dtype=np.bool_)
     if key is not None:
-        by = _keys(table.column(str(key)).combine_chunks(), given.file, str(key))
+        by, gone = _keys(table.column(str(key)).combine_chunks(), given.file, str(key))
+    if gone.any() or "nan" in known:
+        return
     changes = np.flatnonzero(code[1:] != code[:-1])
     apart = len(changes) + 1 > code.max() + 1
     falls = (by[1:] < by[:-1]) & (code[1:] == code[:-1])
@@ -361,26 +374,19 @@ def sort_frame(given: Intake, episode: Column, key: Column | None) -> None:
     given.notes.append(f"the rows of the frame were sorted by {what}")
 
 
-def _keys(column: Any, file: str, name: str) -> Floats:
-    """Steps or times as numbers; NaN where one is missing, which is refused later."""
+def _keys(column: Any, file: str, name: str) -> tuple[Floats, Bools]:
+    """Steps or times as numbers, and where one is missing."""
     import pyarrow as pa
 
     kind = column.type
     if encode.is_text(kind) or pa.types.is_dictionary(kind):
         try:
             column = texts(column).cast(pa.timestamp("us"))
-        except pa.ArrowException as error:
-            raise InputError(
-                f"{file}: column '{name}' must hold times to put rows in order, got texts that are "
-                f"none ({error}); convert it to timestamps, or number the steps in a column t."
-            ) from None
+        except pa.ArrowException:
+            raise values.wrong_type(file, name, "numbers or times", kind) from None
     is_time = encode.kind_of(column.type) == "time"
     chunk = Chunk(file, 0, pa.record_batch([column], names=[name]))
-    found, gone = encode.numbers_of(chunk, name, "time" if is_time else "number")
-    if gone.any():
-        rule, remedy = "every row needs a time", "fill it in, or drop the episode"
-        raise values.fault(chunk, name, int(gone.argmax()), rule, "none", remedy)
-    return found
+    return encode.numbers_of(chunk, name, "time" if is_time else "number")
 
 
 # How columns are made
@@ -410,12 +416,15 @@ def _places(chunk: Chunk, state: State, episode: str, time: str | None) -> Any:
 
     n = chunk.batch.num_rows
     ids = texts(chunk.batch.column(episode)).dictionary_encode()
-    code, last = ids.indices.fill_null(-1).to_numpy(zero_copy_only=False), ids[n - 1].as_py()
+    code, last = values.as_numpy(ids.indices.fill_null(-1)), ids[n - 1].as_py()
     begins = np.append(ids[0].as_py() != state.get("id"), code[1:] != code[:-1])
     row = np.arange(n)
     start = np.maximum.accumulate(np.where(begins, row, -state.get("steps", 0)))
     if time is not None:
-        at = _keys(chunk.batch.column(time), chunk.file, time)
+        at, gone = _keys(chunk.batch.column(time), chunk.file, time)
+        if gone.any():
+            rule, remedy = "every row needs a time", "fill it in, or drop the episode"
+            raise values.fault(chunk, time, int(gone.argmax()), rule, "none", remedy)
         earlier = at < np.append(state.get("time", -np.inf), at[:-1])
         index = values.first_false(begins | ~earlier)
         if index is not None:
@@ -548,6 +557,12 @@ def _number_actions(given: Intake, by_model: Mapping[str, Any], obs: Sequence[st
     lists = [given.has(one) for one in (*present, BEHAVIOR_WHOLE)]
     least = max(size_of(given.source, one) for one in lists)
     given.actions = levels = models.action_levels(given.file, seen, [*by_model.values()], least)
+    if least > len(levels):
+        raise InputError(
+            f"{given.file}: the policies have probabilities of {least} actions, but only "
+            f"{len(levels)} of them have names, so the entries cannot be told apart; number the "
+            f"actions 0, 1, 2, ... in column '{name}'."
+        )
     if levels != tuple(range(len(levels))):
         order = ", ".join(f"{i} = {level}" for i, level in enumerate(levels[:8]))
         more = ", ..." if len(levels) > 8 else ""
