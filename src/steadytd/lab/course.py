@@ -61,7 +61,7 @@ def _facts(problem: Problem, first_learner: str) -> dict[str, Any]:
     td_error, zero_error = c.error(c.pencil.fixed_point(0.0)), c.error(np.zeros(problem.n_features))
     return {
         "td_settles": bool(c.td_stable),
-        "settles_at_0.2": bool(c.is_stable("perturbed_td", eta=0.2)),
+        "settles_at_0.2": bool(c.pencil.slowest(0.2) > 0.0),
         "least_penalty_is_best": bool(
             c.error(c.pencil.fixed_point(1.02 * c.eta_hurwitz)) <= auto_error
         ),
