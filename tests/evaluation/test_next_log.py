@@ -137,7 +137,7 @@ def variance(behave: Floats) -> float:
 def mixed(advice: st.LogNext) -> Floats:
     """The probability of action 1 that the advice describes."""
     inside = np.array([advice.region in ("", f"cell = {s}") for s in range(2)])
-    q = PI if not advice.actions else np.full(2, np.mean(advice.actions))
+    q = PI if not advice.actions else np.full(2, np.mean(np.array(advice.actions, dtype=float)))
     return np.where(inside, MU + advice.explore * (q - MU), MU)
 
 
@@ -239,7 +239,7 @@ def test_several_steps_need_about_what_is_promised() -> None:
     advice = e.log_next("new")
     assert advice.explore and advice.episodes and advice.now_needed
     inside: Bools = np.array([advice.region in ("", f"cell = {s}") for s in range(3)])
-    q = new if not advice.actions else np.full(3, np.mean(advice.actions))
+    q = new if not advice.actions else np.full(3, np.mean(np.array(advice.actions, dtype=float)))
     behave = np.where(inside, now + advice.explore * (q - now), now)
     found = []
     for i in range(3):

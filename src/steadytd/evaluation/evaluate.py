@@ -312,7 +312,7 @@ def conclude(
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
         probabilities=probabilities,
-        advice=[log_next(whole, t, side, returns, observed(log)) for t, side in enumerate(sides)],
+        advice=[log_next(whole, t, side, returns, log.schema) for t, side in enumerate(sides)],
         places=visits(
             whole.sampled,
             {one.name: one.omega for one in results},
@@ -321,9 +321,3 @@ def conclude(
             named,
         ),
     )
-
-
-def observed(log: Log) -> list[str]:
-    """The names of the numbers of an observation."""
-    parts = log.schema.columns["obs"].parts
-    return list(parts) if len(parts) == log.n_obs else [f"obs[{i}]" for i in range(log.n_obs)]

@@ -49,6 +49,7 @@ from steadytd.evaluation.intervals import standard_error
 from steadytd.evaluation.rows import RowTable, recursion
 from steadytd.evaluation.rule import EFFECTIVE_UNITS, FEW_VALUES, LoggedReturns, Selection
 from steadytd.evaluation.scores import Steps, drl_weights
+from steadytd.logs.schema import LogSchema
 
 SHARE = 0.1  # of all decisions explore
 QUANTILES = (0.25, 0.5, 0.75)  # at which regions end
@@ -71,7 +72,7 @@ class LogNext:
     target: str
     text: str
     region: str = ""
-    actions: tuple[float, ...] = ()
+    actions: tuple[str | float, ...] = ()
     explore: float = 0.0
     episodes: int | None = None
     now_needed: int | None = None
@@ -149,16 +150,16 @@ def log_next(
     target: int,
     side: Side,
     log: LoggedReturns,
-    names: Sequence[str],
+    schema: LogSchema,
 ) -> LogNext:
-    """The advice for a target; `names` are those of the numbers of an observation."""
+    """The advice for a target, in the words of the log's columns."""
     decision, name = compared(side, None, log), side.name
     what, now = decision.counted, decision.episodes_needed
     if decision.same:
         text = f"{name} acts as the log does: there is nothing to decide."
         return LogNext(name, text, episodes=0, now_needed=0)
     if not decision.trusted:
-        return _uncovered(evidence, target, decision)
+        return _uncovered(evidence, target, decision, schema)
     if decision.decision != "undecided":
         text = f"nothing more is needed to decide about {name}."
         return LogNext(name, text, episodes=0, now_needed=0)
@@ -166,17 +167,18 @@ def log_next(
         text = f"more {what} alone may not decide {name}: use richer features, or log a policy "
         return LogNext(name, f"{text}closer to it.")
     needs = _needs(evidence, target, side.selection, log, decision.difference)
-    best = _best(evidence.sampled, needs, target, names)
+    best = _best(evidence.sampled, needs, target, schema)
     episodes = now if best is None else math.ceil(best.episodes)
     if best is None or episodes > SAVES * now:
         text = f"{about(now)} more {what} like these would give an even chance to decide about "
         return LogNext(name, f"{text}{name}.", now_needed=now)
-    text = _text(evidence, target, best, decision, episodes)
-    return LogNext(name, text, best.region.text, best.actions, best.explore, episodes, now,
+    text = _text(evidence, target, best, decision, episodes, schema)
+    actions = tuple(_label(schema, a) for a in best.actions)
+    return LogNext(name, text, best.region.text, actions, best.explore, episodes, now,
                    best.together)  # fmt: skip
 
 
-def _uncovered(evidence: Evidence, target: int, decision: Decision) -> LogNext:
+def _uncovered(evidence: Evidence, target: int, decision: Decision, schema: LogSchema) -> LogNext:
     """Where the log does not cover the target; nothing where another warning has its remedy."""
     rows = evidence.sampled
     covering = COVERAGE.issuperset(decision.reasons) and evidence.equations.where == "start"
@@ -185,7 +187,7 @@ def _uncovered(evidence: Evidence, target: int, decision: Decision) -> LogNext:
     everywhere = Region("", np.ones(len(rows), dtype=bool))
     episodes = None if rows.step.any() else math.ceil(EFFECTIVE_UNITS / SHARE)
     best = Exploration(everywhere, (), SHARE, math.inf, False)
-    text = _text(evidence, target, best, decision, episodes)
+    text = _text(evidence, target, best, decision, episodes, schema)
     return LogNext(decision.target, text, explore=SHARE, episodes=episodes, together=False)
 
 
@@ -231,19 +233,22 @@ def _needs(
 
 
 def _best(
-    rows: RowTable | None, needs: Needs | None, target: int, names: Sequence[str]
+    rows: RowTable | None, needs: Needs | None, target: int, schema: LogSchema
 ) -> Exploration | None:
-    """The exploration that needs the fewest episodes; a simpler one unless a tenth is saved."""
+    """The exploration that needs the fewest episodes; a simpler one unless a tenth is saved.
+
+    Where the allowed actions differ by row only the target explores: it takes allowed ones.
+    """
     if rows is None or needs is None:
         return None
     n, mu, actions = len(rows), rows.behavior_prob, _actions(rows)
     drawn: list[tuple[tuple[float, ...], Floats]] = []
-    if actions:
+    if actions and "allowed_actions" not in schema.columns:
         drawn = [(actions, np.full(n, 1.0 / len(actions)))]
         drawn += [((a,), (np.asarray(rows.action) == a).astype(np.float64)) for a in actions]
     drawn.append(((), rows.target_prob[target]))
     best: Exploration | None = None
-    for region in _regions(rows.obs[:n], names):
+    for region in _regions(rows.obs[:n], _names(schema)):
         explore = SHARE / float(region.inside.mean())
         for chosen, q in drawn:
             more = explore * (q / mu - 1.0)
@@ -275,8 +280,25 @@ def _regions(obs: NDArray[Any], names: Sequence[str]) -> Iterator[Region]:
                 yield region
 
 
+def _names(schema: LogSchema) -> Sequence[str]:
+    """The names of the numbers of an observation."""
+    parts, width = schema.columns["obs"].parts, schema.width
+    own = parts if len(parts) == width else [f"{parts[0]}[{i}]" for i in range(width)]
+    return schema.obs_names or (parts if width == 1 else own)
+
+
+def _label(schema: LogSchema, action: float) -> str | float:
+    """An action as the log has it."""
+    return schema.actions[int(action)] if schema.actions else action
+
+
 def _text(
-    evidence: Evidence, target: int, best: Exploration, decision: Decision, episodes: int | None
+    evidence: Evidence,
+    target: int,
+    best: Exploration,
+    decision: Decision,
+    episodes: int | None,
+    schema: LogSchema,
 ) -> str:
     """One paragraph."""
     rows, name, region = evidence.sampled, visible(decision.target), best.region
@@ -285,10 +307,12 @@ def _text(
     part = f"{percent(best.explore)} of {'the' if there else 'all'} decisions{there}"
     how = f"let {name} decide"
     if best.actions:
-        how = f"take action {best.actions[0]:g}"
+        how = f"take action {_said(schema, best.actions[0])}"
         how = "draw any action, each alike," if len(best.actions) > 1 else how
     found = [
-        *_differ(evidence, rows, target, best, f"{name} {{}} decisions{there}, the log {{}}."),
+        *_differ(
+            evidence, rows, target, best, schema, f"{name} {{}} decisions{there}, the log {{}}."
+        ),
         f"To decide soonest, {how} in {part}, and act as before in all others.",
     ]
     if decision.trusted:
@@ -308,7 +332,13 @@ def _text(
 
 
 def _differ(
-    evidence: Evidence, rows: RowTable, target: int, best: Exploration, sentence: str
+    evidence: Evidence,
+    rows: RowTable,
+    target: int,
+    best: Exploration,
+    schema: LogSchema,
+    name: str,
+    there: str,
 ) -> Iterator[str]:
     """Where the target goes and the log does not: the region, and the action that differs most."""
     pair, inside = evidence.equations.solution(target), best.region.inside
@@ -318,15 +348,21 @@ def _differ(
     own, logged = rows.rho[target] * visits, rows.discounted
     if rows.step.any() and best.region.text:
         shares = percent(own[inside].sum() / own.sum()), logged[inside].sum() / logged.sum()
-        yield sentence.format(f"makes {shares[0]} of its", percent(shares[1]))
+        yield f"{name} makes {shares[0]} of its decisions{there}, the log {percent(shares[1])}."
     if best.actions or _actions(rows):
         mine, theirs = own[inside] / own[inside].sum(), logged[inside] / logged[inside].sum()
         taken = np.asarray(rows.action)[inside]
         chosen = [taken == a for a in best.actions or _actions(rows)]
         apart = [float(mine[one].sum() - theirs[one].sum()) for one in chosen]
         one = chosen[int(np.argmax(apart))]
-        often = f"takes action {taken[one][0]:g} in {percent(mine[one].sum())} of its"
-        yield sentence.format(often, f"in {percent(theirs[one].sum())}")
+        often = f"{name} takes action {_said(schema, taken[one][0])} in {percent(mine[one].sum())}"
+        yield f"{often} of its decisions{there}, the log in {percent(theirs[one].sum())}."
+
+
+def _said(schema: LogSchema, action: float) -> str:
+    """An action in a sentence."""
+    label = _label(schema, action)
+    return visible(label) if isinstance(label, str) else f"{label:g}"
 
 
 def _actions(rows: RowTable) -> tuple[float, ...]:
