@@ -310,9 +310,7 @@ def _text(
         how = f"take action {_said(schema, best.actions[0])}"
         how = "draw any action, each alike," if len(best.actions) > 1 else how
     found = [
-        *_differ(
-            evidence, rows, target, best, schema, f"{name} {{}} decisions{there}, the log {{}}."
-        ),
+        *_differ(evidence, rows, target, best, schema, name, there),
         f"To decide soonest, {how} in {part}, and act as before in all others.",
     ]
     if decision.trusted:
