@@ -46,6 +46,13 @@ Unit = Annotated[
     str | None,
     typer.Option("--unit", help="Column of users, patients, ...: their episodes belong together."),
 ]
+Reward = Annotated[
+    list[str] | None,
+    typer.Option("--reward", help="COLUMN:+, COLUMN:- or NAME:COLUMN=WEIGHT,...; repeatable."),
+]
+By = Annotated[
+    str | None, typer.Option("--by", help="Column of segments: values and decisions for each.")
+]
 Estimate = Annotated[
     bool,
     typer.Option("--estimate-behavior", help="Estimate the behaviour policy from the log."),
@@ -64,6 +71,8 @@ def evaluate(
     ] = None,
     columns: Map = None,
     unit: Unit = None,
+    reward: Reward = None,
+    by: By = None,
     estimate: Estimate = False,
     reward_range: Annotated[
         str | None,
@@ -132,6 +141,8 @@ def evaluate(
 
       steadytd evaluate log.parquet --discount 0.99 --unit user_id
 
+      steadytd evaluate log.parquet --discount 0.99 --reward revenue:+ --reward churn:- --by segment
+
       steadytd evaluate log.csv --discount 0.95 --map obs=state,behavior_prob=p --json
 
       steadytd evaluate logs/ --discount 0.99 --engine dask --checkpoint parts
@@ -141,6 +152,7 @@ def evaluate(
     from steadytd.base.files import require_writable
     from steadytd.base.progress import reporting
     from steadytd.evaluation.evaluate import evaluate as do
+    from steadytd.logs.rewards import read_rewards
 
     if engine != "dask" and (address is not None or checkpoint is not None):
         given = "--address" if address is not None else "--checkpoint"
@@ -153,7 +165,8 @@ def evaluate(
         logs, discount = _sample(logs, discount)
     if not logs:
         raise InputError("give a log, for instance log.parquet; or --sample, to try one.")
-    log = opened(logs, discount, target, columns, estimate, unit)
+    rewards = read_rewards(reward) if reward else None
+    log = opened(logs, discount, target, columns, estimate, unit, rewards)
     if required is not None and required.target not in log.targets:
         raise unknown("target", required.target, log.targets)
     if directory is not None:
@@ -162,7 +175,7 @@ def evaluate(
         say(note)
     with _unused(checkpoint), reporting(None, "reading") as update:
         e = do(
-            log, discount=discount, features=features, learners=learner,
+            log, discount=discount, features=features, learners=learner, rewards=rewards, by=by,
             behavior="estimate" if estimate else None, reward_range=ranged(reward_range),
             horizon=horizon, nothing_hidden=nothing_hidden, engine=engine, address=address,
             checkpoint=checkpoint, threads=threads, seed=seed, progress=update,
@@ -227,18 +240,19 @@ def opened(
     columns: list[str] | None,
     estimate: bool,
     unit: str | None = None,
+    rewards: object = None,
 ) -> Log:
     """The log, with its behaviour probabilities or the wish to estimate them."""
     from steadytd.evaluation.behavior import require_behavior
     from steadytd.logs.log import open_log
+    from steadytd.logs.rewards import first_reward
 
     for i, name in enumerate(targets or []):
         if name in (targets or [])[:i]:
             raise InputError(f"the target '{name}' is given twice; leave one out.")
     source = logs[0] if len(logs) == 1 else logs
-    log = open_log(
-        source, discount=discount, targets=targets or None, columns=mapped(columns), unit=unit
-    )
+    own = mapped(columns) if rewards is None else first_reward(mapped(columns), rewards)
+    log = open_log(source, discount=discount, targets=targets or None, columns=own, unit=unit)
     if not estimate:
         require_behavior(log)
     return log

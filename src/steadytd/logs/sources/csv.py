@@ -49,7 +49,7 @@ class CsvSource(LogSource):
             pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
             for schema in self.schemas
         )
-        return replace(self, types=types, schemas=schemas)
+        return replace(self, types={**self.types, **types}, schemas=schemas)
 
     def units(self) -> list[int]:
         """The files, if there are several: they have to be read to be counted."""
