@@ -204,7 +204,8 @@ def refused(*args: Any, **params: Any) -> str:
 def test_unknown_learner(text: str, hint: str) -> None:
     name = text.partition(":")[0]
     known = ", ".join(sorted(learners()))
-    assert refused(text) == f"unknown learner '{name}'{hint} Known: {known}."
+    own = "A law of your own: the law itself in Python, or its file, my.py:my_law."
+    assert refused(text) == f"unknown learner '{name}'{hint} Known: {known}. {own}"
 
 
 @pytest.mark.parametrize(
@@ -377,9 +378,9 @@ def with_argument(name: str) -> Any:
             },
             "unknown hyper-parameter in starts of law mine: 'kapa'; did you mean 'kappa'?",
         ),
-        ({"name": 3}, "the name of a law must be a printable text, got 3."),
-        ({"name": "a\x1b[31m"}, "the name of a law must be a printable text, got 'a\\x1b[31m'."),
-        ({"name": "\ud800"}, "the name of a law must be a printable text, got '\\ud800'."),
+        ({"name": 3}, "the name of a law must be a printable string, got 3."),
+        ({"name": "a\x1b[31m"}, "the name of a law must be a printable string, got 'a\\x1b[31m'."),
+        ({"name": "\ud800"}, "the name of a law must be a printable string, got '\\ud800'."),
         ({"writes": None}, "law mine: the first vector in `writes` must be 'w'."),
         ({"writes": "wx"}, "law mine: `writes` must be a dictionary by name, got 'wx'."),
         ({"writes": {"w": ()}}, "unknown vector in writes['w'] of law mine: ''. Known: w, x"),
@@ -387,11 +388,11 @@ def with_argument(name: str) -> Any:
         ({"params": 3}, "law mine: `params` must be a dictionary by name, got 3."),
         ({"params": {"a": 3}}, "law mine: a must be a st.Param, got 3."),
         ({"params": {"class": Param("c", 1.0)}}, "law mine: a name in `params` must be letters"),
-        ({"traces": {"z": 3}}, "law mine: what is to be compiled must be a function written with"),
-        ({"update": max}, "law mine: what is to be compiled must be a function written with def"),
-        ({"update": partial(max, 1)}, "law mine: what is to be compiled must be a function writ"),
-        ({"update": refuses}, "law mine: refuses has a `raise` or `assert`, and compiled code"),
-        ({"update": asks}, "law mine: asserted has a `raise` or `assert`, and compiled code can"),
+        ({"traces": {"z": 3}}, "law mine: only a function written with def can be compiled"),
+        ({"update": max}, "law mine: only a function written with def can be compiled"),
+        ({"update": partial(max, 1)}, "law mine: only a function written with def can be comp"),
+        ({"update": refuses}, "law mine: refuses has a `raise` or `assert`, which compiled code"),
+        ({"update": asks}, "law mine: asserted has a `raise` or `assert`, which compiled code"),
     ],
 )
 def test_declaration_errors(changes: dict[str, Any], message: str) -> None:

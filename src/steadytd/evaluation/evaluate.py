@@ -73,6 +73,7 @@ def evaluate(
     columns: ColumnMap | None = None,
     behavior: Any = None,
     unit: str | None = None,
+    obs: Sequence[str] | None = None,
     rewards: Mapping[str, Any] | None = None,
     by: str | None = None,
     learned_on: Any = None,
@@ -127,14 +128,14 @@ def evaluate(
         raise InputError(f"progress must be a function (done, total), got {progress!r}.")
     for name, given in (("checkpoint", checkpoint), ("address", address)):
         if given is not None and not isinstance(given, str | Path):
-            raise InputError(f"{name} must be a text or a path, got {given!r}.")
+            raise InputError(f"{name} must be a string or a path, got {given!r}.")
     several = {"": None} if rewards is None else reward_weights(rewards)
     stated = _stated(reward_range, horizon, several)
     check_hidden(nothing_hidden, behavior)
     asked = requests(learners)
     if rewards is not None and not isinstance(source, Log):
         columns = first_reward(columns, rewards)
-    log = opened(source, discount, targets, columns, behavior, batch_rows, unit)
+    log = opened(source, discount, targets, columns, behavior, batch_rows, unit, obs)
     if not log.targets:
         raise InputError(
             "the log has no target policy; give it a column target_prob_<name>, or targets=..."
@@ -318,7 +319,7 @@ def _with_action_values(
             f"'{lacking[0]}' are not known; add a column target_probs_{lacking[0]} (a list), give "
             f"the target as a function of observations that returns them, or leave {names[0]} out."
         )
-    if usual and log.whole and features.n_features * log.n_actions <= FEW:
+    if usual and log.whole and not lacking and features.n_features * log.n_actions <= FEW:
         usual_ones = [k for k, v in OWN.items() if issubclass(v, ActionEstimator) and v.usual]
         return [*asked, *requests(usual_ones)]
     return asked
@@ -354,11 +355,12 @@ def conclude(
         selection = select(whole.curves[t], returns, second_of.get(t))
         about = overlap(first.ratios, t, plan.targets[t]), stabilities[t]
         results.append(table(evidence, t, asked[t], about, selection))
+    named = plan.features.names(facts.obs_names) if facts.obs_names else []
     calibrated = calibrate(first.probabilities)
     if facts.behavior_estimated:
         reason = "the probabilities are estimates: see behavior_estimated"
         calibrated = LogCalibration(0, False, reason=reason)
-    general = findings("log", of_log(facts, calibrated))
+    general = findings("log", of_log(facts, calibrated, named))
     warnings, recommended, sides = list(general), {}, []
     probabilities = Probabilities(calibrated, {}, {})
     for t, result in enumerate(results):
@@ -392,6 +394,10 @@ def conclude(
         settings=settings,
         probabilities=probabilities,
         places=visits(
-            whole.sampled, {one.name: one.omega for one in results}, plan.features, facts.continuing
+            whole.sampled,
+            {one.name: one.omega for one in results},
+            plan.features,
+            facts.continuing,
+            named,
         ),
     )

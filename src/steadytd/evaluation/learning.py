@@ -68,10 +68,9 @@ def evaluate_learning(
     for k in range(folds):
         with users_own(f"fit, without fold {k},"):
             policy = fit(rows_of(log, fold != k))
-        held = open_log(rows_of(log, fold == k), targets={NAME: policy}, **opening)
-        rows = np.flatnonzero(fold == k)
-        for batch in held.batches(columns=("target_prob",)):
-            probability[rows[batch.rows]] = batch.target_prob[0]
+        for batch in open_log(log, targets={NAME: policy}, **opening).batches(("target_prob",)):
+            own = fold[batch.rows] == k
+            probability[batch.rows[own]] = batch.target_prob[0, own]
     import pyarrow as pa
 
     table = pa.table(log)
