@@ -324,6 +324,7 @@ class Evaluation(Displayable):
             self._learned,
             "no unobserved variable affected both actions and rewards",
             "the environment does not change",
+            "no episode is missing because of how it went",
         ]
         if self.log.assumed.get("fixed_end"):
             found.append(f"episodes end after {self.log.longest} steps")

@@ -130,12 +130,14 @@ class Segments:
     def text(self) -> str:
         """Where segments differ, as a sentence."""
         found = [c for c in self.contrasts if c.differ]
-        if not found:
-            return f"The log does not show that effects differ by {self.column}."
         many = len({row.target for row in self.rows}) > 1
         named = [f"{c.segment} from {c.other}" + f" ({c.target})" * many for c in found[:3]]
         named += [f"and {len(found) - 3} more pairs"] * (len(found) > 3)
-        return f"Effects differ: {'; '.join(named)} (joint level 5 %)."
+        text = f"Effects differ: {'; '.join(named)} (joint level 5 %)."
+        if not found:
+            text = f"The log does not show that effects differ by {self.column}."
+        doubtful = dict.fromkeys(row.segment for row in self.rows if not row.trusted)
+        return f"{text} Not compared, as not trusted: {', '.join(doubtful)}." if doubtful else text
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
