@@ -21,6 +21,7 @@ from steadytd.base.errors import InputError, visible
 from steadytd.base.files import output_directory, write_whole
 from steadytd.base.numbers import count, number
 from steadytd.engine.learner import OnlineLearner
+from steadytd.evaluation.monitor import Monitor
 from steadytd.evaluation.result import Evaluation
 from steadytd.report import run
 from steadytd.report.certificate.figures import path_chart
@@ -35,6 +36,7 @@ from steadytd.report.evaluation.text import (
 )
 from steadytd.report.figures import data_of, heading, save_figure, styled
 from steadytd.report.live import live
+from steadytd.report.monitor import monitor_chart, monitor_text, write_monitor
 from steadytd.report.pages import page
 from steadytd.report.palette import look
 from steadytd.report.study.figures import curves_chart
@@ -187,7 +189,7 @@ def _results_chart(results: StudyResults) -> Any:
     """The curves of every problem, one below the other."""
     import altair as alt
 
-    reading = read_study(results.directory)
+    reading = read_study(results)
     what = MEASURES[results.spec.file.confirm.measure]
     drawn = [curves_chart(chapter, what) for chapter in reading.chapters]
     parts = [one for one in drawn if one is not None]
@@ -203,7 +205,7 @@ def _results_chart(results: StudyResults) -> Any:
 
 def _results_page(results: StudyResults, place: Path) -> Path:
     """The report is written beside the results, as by `steadytd report`, and copied."""
-    made, _ = write_study_report(results.directory)
+    made, _ = write_study_report(results)
     shutil.copytree(made.parent, place, dirs_exist_ok=True)
     return place / made.name
 
@@ -258,6 +260,7 @@ VIEWS: dict[type, View] = {
     Result: View(_run_text, run.run_chart, run.write_run, lambda r: r.summary),
     Certificate: View(_certificate_text, path_chart, write_certificate, _certificate_frame),
     Evaluation: View(_evaluation_text, _evaluation_chart, write_evaluation, lambda e: e.values),
+    Monitor: View(monitor_text, monitor_chart, write_monitor, lambda m: m.history),
     StudyResults: View(_results_text, _results_chart, _results_page, lambda s: s.summary),
     Study: View(
         _study_text,

@@ -207,16 +207,16 @@ def summary_table(document: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def write_study_report(
-    directory: str | Path, say: Say = lambda text: None, *, pictures: bool = True
+    given: str | Path | StudyResults, say: Say = lambda text: None, *, pictures: bool = True
 ) -> tuple[Path, dict[str, Any]]:
     """Write DIR/report: the page, figures (SVG, PNG, PDF) and tables. Return page and document.
 
     Without `pictures` the figures are in the page only.
     """
     say("reading")
-    reading = read_study(directory)
+    reading = read_study(given)
     document = study_document(reading)
-    place = Path(directory) / "report"
+    place = reading.results.directory / "report"
     with filling(place) as made:
         html, figures = _html(reading, document, say, pictures)
         say("drawing")
