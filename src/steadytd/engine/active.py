@@ -263,9 +263,10 @@ def leaves_unused(learner: Settings) -> bool:
 def programs(law: Law) -> dict[str, Program]:
     """What one step of a law does on each of its paths, by what the path is called."""
     kind = law.block or Block
-    found = {"without trace vectors": kind.program(law, False, False)}
+    first = "with functions of entries" if law.each else "without trace vectors"
+    found = {first: kind.program(law, False, False)}
     if law.traces:
         found = {"with trace vectors": kind.program(law, True, False)} | found
-    if law.traces and at_active_features(law):
+    if (law.traces or law.each) and at_active_features(law):
         found["with traces at the active features alone"] = ActiveBlock.program(law, True, False)
     return found

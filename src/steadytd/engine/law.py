@@ -140,9 +140,9 @@ class Entries(NamedTuple):
     """For every feature, what entries of vectors become: the numbers that a function returns.
 
     The function asks for entries by the names of their vectors, and for `x`, and for any number of
-    the step. `over` says for which features: "x" for the active ones; a vector of the law for those
-    where it is not 0 and the active ones, which promises that elsewhere nothing would change; and
-    "" for all.
+    the step; inner products are those before entries change. `over` says for which features: "x"
+    for the active ones; a vector of the law for those where it is not 0 and the active ones, which
+    promises that elsewhere nothing would change; and "" for all.
     """
 
     function: Function
@@ -316,7 +316,7 @@ class Law:
         common = {*STEP_FACTS, *CARRIED, *self.all_params, *self.memory} - {CARRIED["gamma"]}
         of_entries, known = [one.function for one in self.each], set(self.numbers)
         for one in self.each:  # a sum is known to those that come after it
-            allowed = common | known | {"x", *self.vectors}
+            allowed = common | known | {"x", *self.vectors, *self.products}
             self._require("argument", arguments(one.function), allowed)
             known |= {one.number} if isinstance(one, Total) else set()
         for function in self.functions:

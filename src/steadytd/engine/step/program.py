@@ -343,7 +343,8 @@ def lower(law: Law, averaged: bool = False) -> Program:
         for v, parts in law.writes.items()
     )  # fmt: skip
     read = [n for n in asked if n not in before]
-    read += [n for n in products if n in update and n not in read]
+    wanted = {*update, *(a for one in law.each for a in arguments(one.function))}
+    read += [n for n in products if n in wanted and n not in read]
     written = [m for m in law.memory if m in law.writes]
     written_along = [] if law.each else law.vectors
     sums = tuple((v, tuple((f"{v}_by_{p}", p) for p in law.writes[v])) for v in written_along)
