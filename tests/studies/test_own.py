@@ -236,7 +236,7 @@ MISTAKES: dict[str, dict[str, object]] = {
     },
     "two problems are called 'hers'; give one a label": {"problems": [hers(), hers(0.3)]},
     "there is no file 'gone.npz'": {"problems": ["gone.npz"]},
-    "must be texts, and its values numbers, texts, lists, dictionaries, problems, laws": {
+    "must be strings, its values numbers, strings, lists, dictionaries, problems, laws": {
         "problems": [object()]
     },
 }

@@ -1,7 +1,4 @@
-"""Streams on which SwiftTD is compared with the authors' package, and what the package gave.
-
-`python -m tests.support.swift` prints the numbers anew where the package `swifttd` is installed.
-"""
+"""Streams on which SwiftTD is compared with the authors' package, and what the package gave."""
 
 from __future__ import annotations
 
@@ -12,21 +9,23 @@ import numpy as np
 from steadytd.base.arrays import Floats
 
 STEPS = 400
-# features, binary, and the package's settings by our names; in some the bound is reached often
-CASES: tuple[tuple[int, bool, dict[str, float]], ...] = (
-    (6, True, {"lam": 0.9, "alpha": 0.01, "gamma": 0.9, "cut": 1e-3, "bound": 0.5, "decay": 0.99, "meta": 1e-3}),
-    (8, False, {"lam": 0.95, "alpha": 0.05, "gamma": 0.95, "cut": 1e-5, "bound": 0.3, "decay": 0.9, "meta": 1e-2}),
-    (5, False, {"lam": 0.0, "alpha": 0.05, "gamma": 0.95, "cut": 1e-5, "bound": 0.3, "decay": 0.9, "meta": 1e-2}),
-    (10, False, {"lam": 0.8, "alpha": 1e-3, "gamma": 0.98, "cut": 1e-2, "bound": 1.0, "decay": 0.999, "meta": 3e-2}),
-    (8, True, {"lam": 0.9, "alpha": 0.1, "gamma": 0.9, "cut": 1e-2, "bound": 0.1, "decay": 0.99, "meta": 1e-4}),
-)  # fmt: skip
+# how many features, binary or not, and the settings; in some the bound is reached often
+NAMES = ("lam", "alpha", "gamma", "cut", "bound", "decay", "meta")
+CASES: tuple[tuple[int, bool, tuple[float, ...]], ...] = (
+    (6, True, (0.9, 0.01, 0.9, 1e-3, 0.5, 0.99, 1e-3)),
+    (8, False, (0.95, 0.05, 0.95, 1e-5, 0.3, 0.9, 1e-2)),
+    (5, False, (0.0, 0.05, 0.95, 1e-5, 0.3, 0.9, 1e-2)),
+    (10, False, (0.8, 1e-3, 0.98, 1e-2, 1.0, 0.999, 3e-2)),
+    (8, True, (0.9, 0.1, 0.9, 1e-2, 0.1, 0.99, 1e-4)),
+)
 LEAST = 1e-10
 # the weights after all steps, as the package 0.2.2 gives them (single precision)
 GIVEN: tuple[tuple[float, ...], ...] = (
     (0.498656, -0.2736965, 0.04721972, -0.2048057, 0.886538, 0.6977168),
     (-6.626255, -5.634311, -6.324026, -5.469697, -7.754527, -8.102181, -8.81359, -7.615779),
     (-0.8976192, -0.7334778, -0.30421, -2.075592, -0.2516316),
-    (7.670313, 8.488227, 8.752809, -0.917366, 11.67454, 6.581977, 4.738616, 2.88565, 5.79032, 3.694405),
+    (7.670313, 8.488227, 8.752809, -0.917366, 11.67454, 6.581977, 4.738616, 2.88565, 5.79032,
+     3.694405),
     (3.656709, 4.53147, 4.707482, 2.969495, 4.13232, 3.662187, 1.902825, 4.570923),
 )  # fmt: skip
 
@@ -44,18 +43,9 @@ def stream(case: int) -> tuple[Floats, Floats]:
 
 def by_the_package(case: int, package: Any) -> list[float]:
     """The weights that the authors' class gives."""
-    d, _, a = CASES[case]
+    d, _, settings = CASES[case]
     x, reward = stream(case)
-    learner = package.SwiftTD(
-        d, a["lam"], a["alpha"], a["gamma"], a["cut"], a["bound"], a["decay"], a["meta"], LEAST
-    )
+    learner = package.SwiftTD(d, *settings, LEAST)
     for features, before in zip(x, [0.0, *reward], strict=True):
         learner.step([(k, float(v)) for k, v in enumerate(features) if v], float(before))
     return [learner.predict([(k, 1.0)]) for k in range(d)]
-
-
-if __name__ == "__main__":
-    import swifttd
-
-    for number in range(len(CASES)):
-        print(f"    ({', '.join(f'{w:.7g}' for w in by_the_package(number, swifttd))}),")

@@ -182,7 +182,7 @@ def test_a_slow_learner_is_replaced_by_its_direct_solver() -> None:
     assert "tdc would have 1 % of its slowest mode left after" in found.text
     assert "alpha" not in found.text.partition(":")[0]  # a direct solver has no step size
     for law in compared():
-        name, direct = law.name, law.standing.solver
+        name, direct = law.name, law.role.solver
         eta = {"eta": 0.7} if "perturbed" in name else {}
         np.testing.assert_allclose(
             c.problem.Phi @ c.fixed_point(direct, **eta),

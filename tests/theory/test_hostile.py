@@ -18,9 +18,9 @@ ODD: tuple[Any, ...] = (None, 3, [], object(), b"td", 1j)
     ("ask", "said"),
     [
         (st.certify, "needs a problem or the name of one"),
-        (st.learner, "a learner is a text such as"),
-        (lambda x: st.grid(x, alpha=[0.1]), "a learner is a text such as"),
-        (lambda x: st.run("three_state", x, steps=9), "at least one learner|a learner is a text"),
+        (st.learner, "a learner is a string such as"),
+        (lambda x: st.grid(x, alpha=[0.1]), "a learner is a string such as"),
+        (lambda x: st.run("three_state", x, steps=9), "at least one learner|a learner is a string"),
         (lambda x: st.learner("td", alpha=1).start(x), "n_features must be a whole number >= 1"),
         (st.study, "a study is the path of a file"),
         (lambda x: st.certify("three_state").path([x]), r"eta must be a finite number >= 0"),

@@ -102,8 +102,8 @@ def require_room(what: str, size: float, remedy: str) -> None:
     most = most_bytes()
     if size > most:
         raise SizeError(
-            f"{what} would take {memory(size)}, more than the {memory(most)} that it may take on "
-            f"this machine; {remedy}."
+            f"{what} would take {memory(size)}, more than the {memory(most)} allowed on this "
+            f"machine; {remedy}."
         )
 
 

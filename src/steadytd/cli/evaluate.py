@@ -113,7 +113,10 @@ def evaluate(
         float | None, typer.Option(help="With --require: better by this, or not worse by this.")
     ] = None,
     line: Annotated[
-        bool, typer.Option("--json-line", help="With --require: print it alone, as a line of JSON.")
+        bool,
+        typer.Option(
+            "--json-line", help="With --require: print that result only, as a line of JSON."
+        ),
     ] = False,
     show_page: Open = False,
     no_figures: Annotated[bool, typer.Option("--no-figures", hidden=True)] = False,

@@ -256,7 +256,9 @@ def leaves_unused(learner: Settings) -> bool:
     """
     law = learner.law
     whole = any(part in law.vectors for parts in law.writes.values() for part in parts)
-    whole |= any(one.over == "" and "w" in one.writes for one in law.each if isinstance(one, Entries))
+    whole |= any(
+        one.over == "" and "w" in one.writes for one in law.each if isinstance(one, Entries)
+    )
     return law.block is None and not law.maps and not whole
 
 

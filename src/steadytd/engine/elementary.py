@@ -22,7 +22,7 @@ def exp(x: float) -> float:
         return math.inf
     if x < LEAST:
         return 0.0
-    if not x == x:  # noqa: SIM202 nan
+    if math.isnan(x):
         return x
     n = int(x / LN2 + 0.5) if x >= 0.0 else int(x / LN2 - 0.5)
     r = (x - n * LN2_HIGH) - n * LN2_LOW
@@ -49,7 +49,7 @@ def exp(x: float) -> float:
 
 
 def log(x: float) -> float:
-    """The natural logarithm, n log(2) + log(m) with m near 1; log(m) is a series."""
+    """Logarithm to the base e: that of 2, n times, and a series for what is left, near 1."""
     if not x > 0.0:
         return -math.inf if x == 0.0 else math.nan
     if x == math.inf:

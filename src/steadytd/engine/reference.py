@@ -119,8 +119,9 @@ class ReferenceLearner:
                     old = {v: self.vectors[v].copy() for v in results}
                     of_x = self.features["x"] != 0.0
                     chosen = {"": np.ones(of_x.shape, dtype=bool), "x": of_x}.get(over, self.listed)
-                    for k, new in self._each(step, chosen):
-                        for v, entry in zip(results, new if len(results) > 1 else [new], strict=True):
+                    for k, returned in self._each(step, chosen):
+                        new = returned if len(results) > 1 else (returned,)
+                        for v, entry in zip(results, new, strict=True):
                             old[v][k] = entry
                     self.vectors |= old
                 case Total(name):

@@ -341,9 +341,9 @@ class EstimatedLog(Log):
             yield replace(batch, behavior_prob=probability, action=action)
         self.floored = floored
 
-    def reads(self) -> tuple[object, ...]:
+    def reads(self) -> dict[str, object]:
         """That of the log, and the fitted behaviour policy."""
-        return *super().reads(), self.behavior
+        return {**super().reads(), "behavior": self.behavior}
 
     def read_contents(self, columns: Collection[str] | None = None) -> str:
         """A hash of what `batches(columns)` reads."""

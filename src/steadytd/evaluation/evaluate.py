@@ -115,7 +115,7 @@ def evaluate(
         raise InputError(f"progress must be a function (done, total), got {progress!r}.")
     for name, given in (("checkpoint", checkpoint), ("address", address)):
         if given is not None and not isinstance(given, str | Path):
-            raise InputError(f"{name} must be a text or a path, got {given!r}.")
+            raise InputError(f"{name} must be a string or a path, got {given!r}.")
     stated = stated_range(reward_range, horizon)
     check_hidden(nothing_hidden, behavior)
     asked = with_drl(requests(learners))

@@ -1,4 +1,4 @@
-"""SwiftTD: true online TD(λ) with learned step sizes, a bound on what a step learns, and short traces.
+"""SwiftTD: true online TD(λ) with learned step sizes, a bound on each step, and short traces.
 
 Background: Three ideas in one. Every feature learns its own step size (β, with the traces h and p
 that this needs). No step may correct more than a share `bound` of its error: where the step sizes
@@ -6,7 +6,7 @@ of the active features add up to more, the step is scaled down and their step si
 traces are cut where they are below `cut` times the feature's step size, so that a step costs as
 much as there are features with a trace. Made for streams with many features of which few matter.
 
-Update, with β_k = log(α_k / α). First traces fade, and where \\|z_k\\| is then at most
+Update, with β_k = log(α_k / α). First traces fade, and where |z_k| is then at most
 cut × last_k, z_k, p_k, z̄_k and dw_k become 0::
 
     (z, p, z̄) ← ρ γ λ (z, p, z̄)
@@ -45,14 +45,16 @@ difference learning"; equal to the class SwiftTD of its package swifttd 0.2.2 (t
 precision).
 
 Differs from the paper: 1. ratios, as in true online TD(λ), and discounts that may change. 2. β is
-counted from log α, so that it starts at zero and a schedule of step sizes applies to all features.
-3. \\|z_k\\| is compared with the cut, not z_k: the same where features are not negative. 4. m is wᵀx
-on an episode's first step.
+counted from log α, so that it starts at zero and a schedule applies to all features. 3. |z_k| is
+compared with the cut, not z_k: the same where features are not negative. 4. m is wᵀx on an
+episode's first step.
 
 Reduces to: true_online_td at meta = 0 and cut = 0, where the bound is never reached and λ > 0.
 """
 
 from __future__ import annotations
+
+import math
 
 from steadytd.engine.elementary import exp, log
 from steadytd.engine.law import LAM, Entries, Param, Total, law
@@ -154,7 +156,7 @@ def learn(
     return w + dw, beta, new, h, new, dw
 
 
-def positive(doc: str, default: float, high: float = 1e300) -> Param:
+def positive(doc: str, default: float, high: float = math.inf) -> Param:
     """A hyper-parameter that is above 0."""
     return Param(doc, default=default, low=0.0, high=high, above=True)
 

@@ -19,7 +19,8 @@ mean update of w is that of td, each feature's times its α_k: its fixed point i
 TD's, whatever the step sizes. On-policy it leads there for all of them. Off-policy, where TD
 diverges, so may this.
 
-Parameters: alpha > 0 (the first step size of every feature), meta >= 0 (default 0.01), lam in [0, 1].
+Parameters: alpha > 0 (the first step size of every feature), meta >= 0 (default 0.01), lam in
+[0, 1].
 
 Example::
 
@@ -28,8 +29,8 @@ Example::
 Reference: Kearney, Veeriah, Travnik, Pilarski & Sutton (2019), "Learning feature relevance through
 step size adaptation in temporal-difference learning", with the semi-gradient.
 
-Differs from the paper: 1. ratios, in the trace and before δ x h. 2. β is counted from log α, so that
-it starts at zero and a schedule of step sizes applies to all features.
+Differs from the paper: 1. ratios, in the trace and before δ x h. 2. β is counted from log α, so
+that it starts at zero and a schedule of step sizes applies to all features.
 
 Reduces to: td at meta = 0.
 """

@@ -34,9 +34,9 @@ Differs from the paper: 1. usage is counted from 1/α, so that it starts at zero
 the trace holds no earlier state; the x' of a step must be the x of the next one, as on every stream
 without gaps.
 
-Reduces to: true_online_td where π = μ, all features are 0 or 1 and eta = alpha. With episodes of one
-step, one feature for every state, eta = 0 and large alpha it is the average of the rewards, weighted
-by their ratios.
+Reduces to: true_online_td where π = μ, all features are 0 or 1 and eta = alpha. With episodes of
+one step, one feature for every state, eta = 0 and large alpha it is the average of the rewards,
+weighted by their ratios.
 """
 
 from __future__ import annotations

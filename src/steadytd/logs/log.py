@@ -217,11 +217,13 @@ class Log:
             return f"{chunk.file}, row {chunk.row}"
         raise InputError(f"the log has no row {row}.")
 
-    def reads(self) -> tuple[object, ...]:
+    def reads(self) -> dict[str, object]:
         """All that decides the batches but for the contents, functions included."""
         units = None if self.unit_values is None else self.unit_values.to_pylist()
         levels = {name: values.to_pylist() for name, values in self.levels.items()}
-        return self.schema, self.begin, self.end, self.start, self.batch_rows, units, levels
+        fields = ("schema", "begin", "end", "start", "batch_rows")
+        own = {name: getattr(self, name) for name in fields}
+        return {"units": units, "levels": levels, **own}
 
     def read_contents(self, columns: Collection[str] | None = None) -> str:
         """A hash of what `batches(columns)` reads, without making batches of it."""

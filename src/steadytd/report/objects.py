@@ -10,7 +10,7 @@ import html as markup
 import io
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +39,8 @@ from steadytd.report.live import live
 from steadytd.report.monitor import monitor_chart, monitor_text, write_monitor
 from steadytd.report.pages import page
 from steadytd.report.palette import look
-from steadytd.report.study.figures import curves_chart
+from steadytd.report.paper import Chosen, for_print, known_names, some_learners
+from steadytd.report.study.figures import curves_chart, curves_drawn
 from steadytd.report.study.page import best_table, write_study_report
 from steadytd.report.text import rendered, table
 from steadytd.runs.result import Result
@@ -54,9 +55,10 @@ class View(NamedTuple):
     """How one kind of result is displayed; `page` writes into a directory and returns the page."""
 
     text: Callable[[Any], str]
-    chart: Callable[[Any], Any]
+    chart: Callable[..., Any]
     page: Callable[[Any, Path], Path]
     frame: Callable[[Any], Any]
+    options: tuple[str, ...] = ()  # of the chart
 
 
 def _view(result: object) -> View:
@@ -68,15 +70,28 @@ def text(result: object) -> str:
     return visible(_view(result).text(result), lines=True)
 
 
-def chart(result: object) -> Any:
-    """An Altair chart without what only a whole figure may have, so it can stand beside others."""
+def chart(
+    result: object,
+    width: float | None = None,
+    font_size: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """An Altair chart without what only a whole figure may have, so it can stand beside others.
+
+    With a font size it is a whole figure.
+    """
     import altair as alt
     from altair.utils.schemapi import debug_mode
 
+    view = _view(result)
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    for name in given.keys() - set(view.options):
+        raise InputError(f"this picture has no option {name}; leave it out.")
     with debug_mode(False):  # Altair would check every dot
-        made = _view(result).chart(result).copy()
-    made.config = made.usermeta = alt.Undefined
-    return made
+        made = view.chart(result, **given).copy()
+        made.config = made.usermeta = alt.Undefined
+        for_paper = width is not None or font_size is not None
+        return for_print(made, width, font_size) if for_paper else made
 
 
 def html(result: object) -> str:
@@ -136,6 +151,10 @@ def _run_text(r: Result) -> str:
     return rendered(table(escape(run.title(r)), run.COLUMNS, rows), *run.sentences(r))
 
 
+def _run_chart(r: Result, learners: Chosen | None = None) -> Any:
+    return run.run_chart(r) if learners is None else run.run_chart(*some_learners(r, learners))
+
+
 # Certificates
 
 
@@ -167,6 +186,8 @@ def _evaluation_chart(e: Evaluation) -> Any:
 
 # Studies
 
+STUDY_OPTIONS = ("learners", "problems", "columns")
+
 
 def _study_text(s: Study) -> str:
     spec = s.spec
@@ -185,22 +206,34 @@ def _results_text(results: StudyResults) -> str:
     return rendered(table(*best_table(results)))
 
 
-def _results_chart(results: StudyResults) -> Any:
-    """The curves of every problem, one below the other."""
+def _results_chart(
+    results: StudyResults,
+    learners: Chosen | None = None,
+    problems: Chosen | None = None,
+    columns: int | None = None,
+) -> Any:
+    """The curves of every problem, one below the other or in columns."""
     import altair as alt
 
-    reading = read_study(results)
+    chapters = {chapter.label: chapter for chapter in read_study(results).chapters}
+    known = dict.fromkeys(name for chapter in chapters.values() for name in chapter.curves)
+    lines = None if learners is None else known_names("learner of this study:", learners, [*known])
+    panels = known_names("problem of this study:", problems or [*chapters], [*chapters])
     what = MEASURES[results.spec.file.confirm.measure]
-    drawn = [curves_chart(chapter, what) for chapter in reading.chapters]
-    parts = [one for one in drawn if one is not None]
+    parts = []
+    for label, shown in panels.items():
+        if (part := curves_chart(chapters[label], what, lines)) is not None:
+            part.config = part.usermeta = alt.Undefined
+            part.title = part.title if shown == label else heading(shown, [])
+            parts.append(part)
     if not parts:
         raise InputError(f"no learner of '{results.directory}' has a curve without overflow.")
-    for one in parts:
-        one.config = one.usermeta = alt.Undefined
     if len(parts) == 1:
         return parts[0]
-    own: Any = dict.fromkeys(("color", "strokeDash", "x", "y"), "independent")
-    return alt.vconcat(*parts).resolve_scale(**own)
+    own: Any = dict.fromkeys(("x", "y"), "independent")
+    if len({tuple(curves_drawn(chapters[label], lines)) for label in panels}) > 1:
+        own |= dict.fromkeys(("color", "strokeDash"), "independent")  # each has its own legend
+    return alt.concat(*parts, columns=columns or 1).resolve_scale(**own)
 
 
 def _results_page(results: StudyResults, place: Path) -> Path:
@@ -257,16 +290,19 @@ def _online_frame(a: OnlineLearner) -> Any:
 
 
 VIEWS: dict[type, View] = {
-    Result: View(_run_text, run.run_chart, run.write_run, lambda r: r.summary),
+    Result: View(_run_text, _run_chart, run.write_run, lambda r: r.summary, ("learners",)),
     Certificate: View(_certificate_text, path_chart, write_certificate, _certificate_frame),
     Evaluation: View(_evaluation_text, _evaluation_chart, write_evaluation, lambda e: e.values),
     Monitor: View(monitor_text, monitor_chart, write_monitor, lambda m: m.history),
-    StudyResults: View(_results_text, _results_chart, _results_page, lambda s: s.summary),
+    StudyResults: View(
+        _results_text, _results_chart, _results_page, lambda s: s.summary, STUDY_OPTIONS
+    ),
     Study: View(
         _study_text,
-        lambda s: _results_chart(s.results()),
+        lambda s, **options: _results_chart(s.results(), **options),
         lambda s, place: _results_page(s.results(), place),
         lambda s: s.results().summary,
+        STUDY_OPTIONS,
     ),
     OnlineLearner: View(_online_text, _online_chart, _online_page, _online_frame),
 }

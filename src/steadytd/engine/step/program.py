@@ -626,10 +626,10 @@ def _written(program: Program, left: str, z: str, grown: Mapping[str, str]) -> K
 
 
 def at_active_features(law: Law) -> bool:
-    """Whether a step of the law, its traces included, can be taken at the active features alone.
+    """Whether a step of the law, its traces too, can be taken at the active features alone.
 
-    It cannot where all entries of a vector are mapped, where a trace or memory forgets what is older
-    than so many steps, and where whole vectors are added to or multiplied with other ones.
+    It cannot where all entries of a vector are mapped, where a trace or memory forgets what is
+    older than so many steps, and where whole vectors are added to or multiplied with other ones.
     """
     across = any(b in law.vectors and b != v for v, bases in law.writes.items() for b in bases)
     across |= any(isinstance(one, Entries) and not one.over for one in law.each)
