@@ -50,17 +50,9 @@ def trace(z: float, x: float, rho: float, gamma: float, lam: float) -> float:
 
 
 def adapt(
-    beta: float,
-    v: float,
-    z: float,
-    h: float,
-    x: float,
-    delta: float,
-    rho: float,
-    alpha: float,
-    meta: float,
-    tau: float,
-) -> tuple[float, float]:
+    beta: float, v: float, z: float, h: float, x: float, delta: float, rho: float, alpha: float,
+    meta: float, tau: float,
+) -> tuple[float, float]:  # fmt: skip
     """The new entries of beta and v."""
     c = rho * delta * x * h
     v = max(abs(c), v + alpha * exp(beta) * x * z * (abs(c) - v) / tau)

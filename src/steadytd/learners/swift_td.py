@@ -62,16 +62,9 @@ from steadytd.learners.tidbd import META
 
 
 def fade(
-    z: float,
-    p: float,
-    z_bar: float,
-    dw: float,
-    last: float,
-    rho: float,
-    gamma: float,
-    lam: float,
-    cut: float,
-) -> tuple[float, float, float, float]:
+    z: float, p: float, z_bar: float, dw: float, last: float, rho: float, gamma: float, lam:
+    float, cut: float,
+) -> tuple[float, float, float, float]:  # fmt: skip
     """The new entries of z, p, z_bar and dw."""
     kept = rho * gamma * lam
     if abs(kept * z) <= cut * last:
@@ -95,20 +88,9 @@ def change(dw: float, x: float) -> float:
 
 
 def meet(
-    beta: float,
-    z: float,
-    p: float,
-    z_bar: float,
-    h: float,
-    h_old: float,
-    x: float,
-    rate: float,
-    met: float,
-    rho: float,
-    alpha: float,
-    bound: float,
-    decay: float,
-) -> tuple[float, float, float, float, float, float, float, float]:
+    beta: float, z: float, p: float, z_bar: float, h: float, h_old: float, x: float, rate: float,
+    met: float, rho: float, alpha: float, bound: float, decay: float,
+) -> tuple[float, float, float, float, float, float, float, float]:  # fmt: skip
     """The new entries of beta, z, p, z_bar, h, h_old, g and last."""
     scale = bound / max(rate, bound)
     last = scale * alpha * exp(beta)
@@ -124,24 +106,10 @@ def meet(
 
 
 def learn(
-    w: float,
-    beta: float,
-    h: float,
-    h_old: float,
-    z: float,
-    p: float,
-    z_bar: float,
-    g: float,
-    last: float,
-    x: float,
-    delta: float,
-    moved: float,
-    rho: float,
-    alpha: float,
-    meta: float,
-    bound: float,
-    least: float,
-) -> tuple[float, float, float, float, float, float]:
+    w: float, beta: float, h: float, h_old: float, z: float, p: float, z_bar: float, g: float,
+    last: float, x: float, delta: float, moved: float, rho: float, alpha: float, meta: float,
+    bound: float, least: float,
+) -> tuple[float, float, float, float, float, float]:  # fmt: skip
     """The new entries of w, beta, h, h_old, g and dw."""
     if z == 0.0 and x == 0.0:
         return w, beta, h, h_old, g, 0.0

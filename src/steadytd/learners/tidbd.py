@@ -44,18 +44,9 @@ META = Param("meta step size", default=0.01, low=0.0)
 
 
 def learn(
-    w: float,
-    beta: float,
-    z: float,
-    h: float,
-    x: float,
-    delta: float,
-    rho: float,
-    gamma: float,
-    alpha: float,
-    meta: float,
-    lam: float,
-) -> tuple[float, float, float, float]:
+    w: float, beta: float, z: float, h: float, x: float, delta: float, rho: float, gamma: float,
+    alpha: float, meta: float, lam: float,
+) -> tuple[float, float, float, float]:  # fmt: skip
     """The new entries of w, beta, z and h."""
     beta += meta * rho * delta * x * h
     own = alpha * exp(beta)

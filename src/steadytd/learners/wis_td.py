@@ -45,23 +45,10 @@ from steadytd.engine.law import LAM, Entries, Param, law
 
 
 def learn(
-    w: float,
-    u: float,
-    v: float,
-    z: float,
-    d: float,
-    x: float,
-    z_x: float,
-    d_x: float,
-    ahead: float,
-    moved: float,
-    undiscounted: float,
-    rho: float,
-    gamma: float,
-    alpha: float,
-    eta: float,
+    w: float, u: float, v: float, z: float, d: float, x: float, z_x: float, d_x: float, ahead:
+    float, moved: float, undiscounted: float, rho: float, gamma: float, alpha: float, eta: float,
     lam: float,
-) -> tuple[float, float, float, float, float]:
+) -> tuple[float, float, float, float, float]:  # fmt: skip
     """The new entries of w, u (less 1 / alpha), v, z and d."""
     fade, square = gamma * lam, x * x
     left = 1.0 - eta * square
@@ -83,14 +70,9 @@ def learn(
     adapts="td",
 )
 def wis_td(
-    reward: float,
-    gamma: float,
-    gamma_next: float,
-    w_x: float,
-    w_x_next: float,
-    last: float,
-    lam: float,
-) -> tuple[float, float, float, float]:
+    reward: float, gamma: float, gamma_next: float, w_x: float, w_x_next: float, last: float, lam:
+    float,
+) -> tuple[float, float, float, float]:  # fmt: skip
     """The target less m, wᵀx less m, the target without discount less m, and the next m."""
     before = last if gamma * lam > 0.0 else w_x
     return (
