@@ -375,12 +375,13 @@ def opened(
     batch_rows: int,
     seed: int,
     unit: str | None = None,
+    obs: Sequence[str] | None = None,
 ) -> Log:
     """The log with behaviour probabilities; they are estimated only if `behavior` asks for it."""
     estimating = _is_estimate(behavior)
     known = None if estimating else behavior
     if isinstance(source, Log):
-        given = {"targets": targets, "columns": columns, "behavior": known}
+        given = {"targets": targets, "columns": columns, "behavior": known, "obs": obs}
         if unit != source.unit:
             given["unit"] = unit
         for name, value in given.items():
@@ -390,7 +391,8 @@ def opened(
     else:
         log = open_log(
             source, discount=discount, targets=targets, columns=columns, behavior=known,
-            unit=unit, batch_rows=batch_rows,
+            unit=unit, obs=obs, batch_rows=batch_rows,
+            needs=("action",) if estimating else () if callable(known) else ("behavior_prob",),
         )  # fmt: skip
     if not estimating:
         require_behavior(log)

@@ -242,6 +242,8 @@ def open_log(
     behavior: Policy | None = None,
     unit: str | None = None,
     extra: Mapping[str, Literal["number", "level"]] | None = None,
+    obs: Sequence[str] | None = None,
+    needs: Sequence[str] = (),
     batch_rows: int = 65_536,
 ) -> Log:
     """Open a log: a path, glob, directory or list of paths, a data frame or a Minari data set.
@@ -256,9 +258,9 @@ def open_log(
     """
     rows = whole("batch_rows", batch_rows, 1)
     opened, schema = understand(
-        open_source(source), discount, targets, columns, behavior, unit, extra
+        open_source(source), discount, targets, columns, behavior, unit, extra, obs, needs
     )
-    own, notes = schema.columns.get("discount"), []
+    own, notes = schema.columns.get("discount"), list(schema.notes)
     if discount is not None and own is not None:
         notes.append(f"the log's column '{own}' is used; the discount {discount:g} is not.")
     values = None if unit is None else distinct(opened, schema.columns["unit"])

@@ -103,7 +103,8 @@ def log_next(e: Evaluation) -> str:
 
 def closing_lines(e: Evaluation) -> list[tuple[str, str]]:
     """What stands below the table of policies: a heading and a sentence each."""
-    lines = [("Assumed", f"{'; '.join(e.assumptions)}.")]
+    lines = [("Read as", " ".join(e.log.notes))] if e.log.notes else []
+    lines.append(("Assumed", f"{'; '.join(e.assumptions)}."))
     for found in serious_first(e.warnings)[:1]:  # a warning before a note
         about_target = f"{found.target}: " if found.target else ""
         lines.append((found.code, f"{about_target}{found.text} {found.remedy}".strip()))
