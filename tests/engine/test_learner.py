@@ -133,21 +133,6 @@ def test_variants() -> None:
     assert outside.name == "perturbed_td"
 
 
-def test_automatic_values() -> None:
-    made = learner("perturbed_td:alpha=0.1,eta=auto")
-    assert made["eta"] == "auto"
-    assert made.automatic == ["eta"]
-    assert str(made) == "perturbed_td:alpha=0.1,eta=auto"
-    assert learner(str(made)) == made
-    assert made.replace(eta=1).automatic == []
-    with pytest.raises(InputError) as caught:
-        made.start(2)
-    assert str(caught.value) == (
-        "perturbed_td:alpha=0.1,eta=auto: eta=auto needs a known model, which a live stream does "
-        "not have; give a number, for instance the one that certify recommends."
-    )
-
-
 def test_replace() -> None:
     made = learner("perturbed_td:alpha=0.1,eta=1,penalty=outside")
     changed = made.replace(alpha=0.2, lam=0.5)
@@ -230,12 +215,6 @@ def test_unknown_learner(text: str, hint: str) -> None:
         ("td:alpha=-0.1", "td: alpha (step size) must be > 0, got -0.1."),
         ("td:alpha=nan", "td: alpha (step size) must be > 0, got nan."),
         ("td:alpha=1,lam=1.5", "td: lam (trace decay) must be >= 0 and <= 1, got 1.5."),
-        (
-            "perturbed_td:alpha=1,eta=-1",
-            "perturbed_td: eta (penalty) must be >= 0, or auto, got -1.",
-        ),
-        ("perturbed_td:alpha=1,eta=aut", "perturbed_td: eta must be a number or auto, got 'aut'."),
-        ("td:alpha=auto", "td: alpha must be a number, got 'auto'."),
         ("td:alpha=1;lam=1", "td: alpha must be a number, got '1;lam=1'."),
         ("td:alpha=1,alpha=2", "td: alpha is given twice."),
         ("td:alpha", "td: expected key=value, got 'alpha'."),

@@ -79,9 +79,9 @@ def kernel(
     exec(compile(source, str(module.__file__), "exec"), vars(module))
     own = getattr(module, "run", None)
     if stamp is None:
-        jit.say_compiling(kept=False)
+        jit.say_compiling(saved=False)
     else:
-        jit.keep(own or module.enter, lambda: stamp)
+        jit.cached(own or module.enter, lambda: stamp)
     return own or Kernel(module)
 
 
