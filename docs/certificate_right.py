@@ -25,6 +25,7 @@ from steadytd.theory.dynamics import decay_rates
 
 DOCS = Path(__file__).parent
 SINGLE = ("theta2theta", "baird", "three_state", "kolter", "nonmonotone")
+FAMILIES = ("unstable_mdp", "collision")
 ALPHAS = (0.1, 0.01, 0.001)
 STEPS, SEEDS, POINTS = 200_000, 2, 201
 LONG_ENOUGH = 5.0  # time constants of a learner's slowest or growing mode: a factor e^5 = 148
@@ -185,6 +186,8 @@ def page(found: Row) -> str:
     said = {case: "{:,} of {:,}".format(*both) for case, both in total.items()}
     close = sum(k["close"] for k in kinds.values())
     every = sum(k["instances"] for k in kinds.values())
+    drawn, maps = (kinds.get(name, {"instances": 0})["instances"] for name in FAMILIES)
+    sizes = f"--drawn {drawn} --collision {maps}"
     return "\n".join([
         "# Is the certificate right?",
         "",
@@ -203,7 +206,7 @@ def page(found: Row) -> str:
         f"{LONG_ENOUGH:g} time constants of the learner's own slowest mode, or of its fastest "
         "growing one. Shorter ones are counted apart: they say nothing about stability.",
         "",
-        "```", "python docs/certificate_right.py", "```",
+        "```", f"python docs/certificate_right.py {sizes}", "```",
         "",
         "## What was said, and what was so",
         "",
