@@ -101,6 +101,12 @@ def estimate_behavior(
                 f"{type(classifier).__name__} has none; LogisticRegression is one that fits."
             )
     log.schema.require_actions(log.files[0], "the behaviour policy is to be estimated")
+    if "keep_prob" in log.schema.columns:
+        raise InputError(
+            f"{log.files[0]}: a behaviour policy cannot be estimated from rows that were stored "
+            f"with a probability (column '{log.schema.columns['keep_prob']}'): in them actions are "
+            "not as often as it takes them; log behavior_prob."
+        )
     sample = Reservoir(sample_rows, seed, BEHAVIOR)
     for batch in log.batches(columns={"action"}):
         assert batch.action is not None
@@ -373,11 +379,10 @@ def opened(
     columns: ColumnMap | None,
     behavior: Any,
     batch_rows: int,
-    seed: int,
     unit: str | None = None,
     obs: Sequence[str] | None = None,
 ) -> Log:
-    """The log with behaviour probabilities; they are estimated only if `behavior` asks for it."""
+    """The log, opened; it has behaviour probabilities unless they are to be estimated."""
     estimating = _is_estimate(behavior)
     known = None if estimating else behavior
     if isinstance(source, Log):
@@ -396,6 +401,12 @@ def opened(
         )  # fmt: skip
     if not estimating:
         require_behavior(log)
+    return log
+
+
+def estimated(log: Log, behavior: Any, seed: int) -> Log:
+    """The log with estimated behaviour probabilities, if `behavior` asks for them."""
+    if not _is_estimate(behavior):
         return log
     classifier = None if isinstance(behavior, str) else behavior
     return with_estimated_behavior(log, estimate_behavior(log, classifier, seed=seed))

@@ -28,6 +28,7 @@ from steadytd.report.certificate.figures import path_chart
 from steadytd.report.certificate.page import findings, verdict, write_certificate
 from steadytd.report.evaluation.figures import targets_chart, values_chart
 from steadytd.report.evaluation.page import write_evaluation
+from steadytd.report.evaluation.several import answers, segment_table
 from steadytd.report.evaluation.text import (
     POLICY_COLUMNS,
     closing_lines,
@@ -174,10 +175,18 @@ def _certificate_frame(c: Certificate) -> Any:
 
 
 def _evaluation_text(e: Evaluation) -> str:
-    rows = [[escape(row[key]) for key in POLICY_COLUMNS] for row in policy_rows(e)]
-    columns = tuple(POLICY_COLUMNS.values())
-    closing = [f"{name}: {text}" for name, text in closing_lines(e)]
-    return rendered(*decision_texts(e), table("", columns, rows), *closing)
+    texts = [text for one in answers(e) for text in decision_texts(one)]
+    tables = []
+    for one in answers(e):
+        tables.append(_rows(one.reward_name, POLICY_COLUMNS, policy_rows(one)))
+        if one.segments is not None:
+            tables += [_rows(*segment_table(one)), one.segments.text]
+    return rendered(*texts, *tables, *(f"{name}: {text}" for name, text in closing_lines(e)))
+
+
+def _rows(title: str, columns: dict[str, str], rows: list[dict[str, str]]) -> Any:
+    cells = [[escape(row[key]) for key in columns] for row in rows]
+    return table(escape(title), tuple(columns.values()), cells)
 
 
 def _evaluation_chart(e: Evaluation) -> Any:

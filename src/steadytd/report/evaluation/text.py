@@ -62,7 +62,9 @@ def size_text(e: Evaluation) -> str:
 
 def decision_lines(e: Evaluation) -> list[Verdict]:
     """One decision per target: good or worse where it can be relied on, bad where it cannot."""
-    return [_decision(e, d) for d in e.decisions]
+    reward = f"{e.reward_name}: " if e.reward else ""
+    lines = [_decision(e, d) for d in e.decisions]
+    return [line._replace(text=f"{reward}{line.text}") for line in lines]
 
 
 def _decision(e: Evaluation, d: Decision) -> Verdict:
