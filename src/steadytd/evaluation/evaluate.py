@@ -311,6 +311,14 @@ def _with_action_values(
             f"are fractions or lists (column '{log.schema.columns['action']}') have densities; "
             f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
         )
+    if "keep_prob" in log.schema.columns:
+        online = [one.label for one in asked if one.kind == "online"]
+        if online and not usual:
+            raise InputError(
+                f"{online[0]} learns step by step from the rows as they are stored, but column "
+                f"'{log.schema.columns['keep_prob']}' says that others were dropped; leave it out."
+            )
+        asked = [one for one in asked if one.kind != "online"]
     names = [one.label for one in asked if one.kind == "action"]
     lacking = [name for name in log.targets if name not in log.whole]
     if names and lacking:
