@@ -11,8 +11,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 import steadytd as st
-from steadytd.logs.example import sample_log
 from steadytd.lab.page import lab_page
+from steadytd.logs.example import sample_log
 from tests.browser.chromium import opened
 
 pytestmark = pytest.mark.browser
