@@ -33,6 +33,7 @@ from steadytd.evaluation.facts import (
 )
 from steadytd.evaluation.follow.engines import ClusterPasses, LocalPasses, Progress, Work
 from steadytd.evaluation.follow.online import Followed
+from steadytd.evaluation.next_log import log_next
 from steadytd.evaluation.overlap import histogram, overlap
 from steadytd.evaluation.passes import ActionPlan, Plan
 from steadytd.evaluation.quantiles import spreads
@@ -401,6 +402,7 @@ def conclude(
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
         probabilities=probabilities,
+        advice=[log_next(whole, t, side, returns, log.schema) for t, side in enumerate(sides)],
         places=visits(
             whole.sampled,
             {one.name: one.omega for one in results},
