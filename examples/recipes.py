@@ -11,14 +11,14 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import polars as pl
 
 MODELS = ("large", "medium", "small")
 COST = np.array([0.5, 0.2, 0.05])
 QUALITY = {"code": np.array([0.9, 0.6, 0.3]), "chat": np.array([0.8, 0.78, 0.7])}
 
 
-def requests(rows: int, rng: np.random.Generator) -> pd.DataFrame:
+def requests(rows: int, rng: np.random.Generator) -> pl.DataFrame:
     """One answer each; the large model is not allowed in one of three requests.
 
     The router takes every allowed model alike. The rule sends chat to the small model, and code to
@@ -33,7 +33,7 @@ def requests(rows: int, rng: np.random.Generator) -> pd.DataFrame:
     action = (rng.random(rows)[:, None] > router.cumsum(axis=1)).sum(axis=1).clip(0, 2)
     i = np.arange(rows)
     good = np.array([QUALITY[k][a] for k, a in zip(kind, action, strict=True)])
-    return pd.DataFrame({
+    return pl.DataFrame({
         "kind": kind, "tokens": rng.integers(50, 2000, rows), "model": np.array(MODELS)[action],
         "allowed": ["|".join(np.array(MODELS)[row]) for row in allowed],
         "quality": (rng.random(rows) < good).astype(float), "cost": COST[action],
@@ -57,7 +57,7 @@ def requests_truth() -> dict[str, float]:
 LIFT = {"new": 0.25, "regular": 0.0}  # of a coupon, on the chance of an order
 
 
-def sessions(rows: int, rng: np.random.Generator) -> pd.DataFrame:
+def sessions(rows: int, rng: np.random.Generator) -> pl.DataFrame:
     """Users with about ten sessions each; a coupon brings new users to order, and costs."""
     users = rows // 10
     user = rng.integers(0, users, rows)
@@ -66,7 +66,7 @@ def sessions(rows: int, rng: np.random.Generator) -> pd.DataFrame:
     coupon = rng.random(rows) < 0.5
     order = 0.3 + taste + np.array([LIFT[s] for s in segment]) * coupon
     target = np.where(segment == "new", 0.9, 0.1)
-    return pd.DataFrame({
+    return pl.DataFrame({
         "user_id": user, "segment": segment, "shown": np.where(coupon, "coupon", "banner"),
         "orders": (rng.random(rows) < order).astype(float), "spent": 0.05 * coupon,
         "probability": 0.5, "to_new": np.where(coupon, target, 1.0 - target),
@@ -85,7 +85,7 @@ DAYS = 6
 DOSES = np.array([0.2, 0.5])  # of the high dose: the doctors, and the new rule
 
 
-def ward(rows: int, rng: np.random.Generator) -> pd.DataFrame:
+def ward(rows: int, rng: np.random.Generator) -> pl.DataFrame:
     """Patients with a severity of 0 to 2; a high dose heals faster. After six days logging stops.
 
     A day pays minus the severity; at severity 0 a patient goes home. The doctors give the high dose
@@ -115,7 +115,7 @@ def ward(rows: int, rng: np.random.Generator) -> pd.DataFrame:
         "probability",
         "rule",
     ]
-    return pd.DataFrame(found, columns=names)
+    return pl.DataFrame(found, schema=names, orient="row")
 
 
 def ward_truth(discount: float) -> float:
@@ -138,7 +138,7 @@ def main() -> None:
     options.directory.mkdir(parents=True, exist_ok=True)
     for seed, make in enumerate((requests, sessions, ward)):
         path = options.directory / f"{make.__name__}.csv"
-        make(options.rows, np.random.default_rng(seed)).to_csv(path, index=False)
+        make(options.rows, np.random.default_rng(seed)).write_csv(path)
         print(f"wrote {path}")
 
 
