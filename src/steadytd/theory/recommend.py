@@ -109,9 +109,14 @@ class Option:
     speed: float
     rates: Complexes
     mean_alpha: float
-    noise: float = 1.0
+    noises: Callable[[], float | None] = lambda: None
     moments: Callable[[], MeanSquare | None] = lambda: None
     inner: float = 0.0
+
+    @property
+    def noise(self) -> float:
+        """That of the updates, 1 where it is not known."""
+        return self.noises() or 1.0
 
     @property
     def bounded_speed(self) -> float:
@@ -138,7 +143,7 @@ def candidates(c: Analysis) -> list[Option]:
                 law.name, _params(learner), error,
                 c.penalties.off_by_two(c.best_eta) if off else error,
                 c.variance(learner).finite, float(rates.real.min()) * c.largest_alpha(learner),
-                rates, c.largest_alpha(learner), noise(c.problem, learner, c.policy) or 1.0,
+                rates, c.largest_alpha(learner), partial(noise, c.problem, learner, c.policy),
                 partial(c.mean_square, learner),
             )
         )  # fmt: skip
@@ -155,7 +160,7 @@ def _at_best(t: Cure) -> Option:
     best, error = t.best or 0.0, t.best_error or 0.0
     return Option(
         t.name, {**t.settings, t.amount: best}, error, error, t.has_finite_variance(best),
-        t.rate(best), t.rates(best), t.largest_alpha(best), t.noise(best) or 1.0,
+        t.rate(best), t.rates(best), t.largest_alpha(best), partial(t.noise, best),
         lambda: t.moments, best if isinstance(t, Iteration) else 0.0,
     )  # fmt: skip
 
