@@ -78,9 +78,9 @@ def test_both_verdicts_are_shown(
     """Emphatic TD on Baird: the mean is stable, the variance infinite. Every column fits."""
     assert call(monkeypatch, "certify", "baird") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["etd", "stable", "infinite", "0", "0.5419"] in lines
+    assert ["etd", "stable", "infinite", "grow", "0", "0.5419"] in lines
     assert ["td", "unstable", "finite", "0", "none"] in lines
-    assert ["learner", "mean", "variance", "error", "alpha"] in lines
+    assert ["learner", "mean", "variance", "runs", "error", "alpha"] in lines
 
 
 @pytest.mark.parametrize("features", [5, 45])

@@ -193,6 +193,7 @@ def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[Rende
             plain(r["name"]) + (" [bold green]*[/]" if r["recommended"] else ""),
             "stable" if r["stable"] else "unstable",
             r["variance"],
+            r["runs"],
             r["error"],
             r["alpha"],
         )
@@ -200,10 +201,11 @@ def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[Rende
     ]
     title = (
         "Learners (* recommended): is the mean update stable, is the variance of the\n"
-        "traces finite, error of the fixed point, largest constant step size\n"
+        "traces finite, and if not, do single runs settle at a tenth of the largest\n"
+        "step size or less; error of the fixed point, largest constant step size\n"
         "(none: unstable; empty: not known, or there is none)"
     )
-    yield table(title, ("learner", "mean", "variance", ">error", ">alpha"), learners)
+    yield table(title, ("learner", "mean", "variance", "runs", ">error", ">alpha"), learners)
     if cures:
         parts = ("short", "unstable", "best", "error", "noise", "alpha")
         title = (
@@ -228,6 +230,8 @@ def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[Rende
 
 
 def _single_runs(rows: list[dict[str, Any]], alpha: float | None) -> Iterator[RenderableType]:
+    from steadytd.report.certificate.page import SINGLE_RUNS
+
     if alpha is None:
         return
     bounded = {None: "", True: "bounded", False: "unbounded"}
@@ -238,15 +242,17 @@ def _single_runs(rows: list[dict[str, Any]], alpha: float | None) -> Iterator[Re
             "none" if r["mean_square_alpha"] == 0.0 else number(r["mean_square_alpha"], 3),
             number(r["error"]),
             number(r["spread"]),
+            SINGLE_RUNS[r["almost_sure"]],
         )
         for r in rows
     ]
     title = (
         f"Single runs at alpha = {number(alpha)}: are second moments bounded,\n"
-        "up to which alpha (none: not at small ones); error of the\n"
-        "fixed point; how far a long run is from it (empty: not known)"
+        "up to which alpha (none: not at small ones); error of the fixed point;\n"
+        "how far a long run is from it; do almost all runs settle or grow\n"
+        "(empty: not known)"
     )
-    yield table(title, ("learner", "mean square", ">alpha", ">error", ">spread"), lines)
+    yield table(title, ("learner", "mean square", ">alpha", ">error", ">spread", "runs"), lines)
 
 
 ABOUT_RATIOS = {

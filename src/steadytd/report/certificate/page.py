@@ -83,6 +83,9 @@ def threshold_rows(c: Certificate) -> list[dict[str, str]]:
     return [{"name": name, "value": value, "text": text} for name, value, text in rows]
 
 
+SINGLE_RUNS = {None: "", True: "settle", False: "grow"}
+
+
 def learner_rows(c: Certificate, *, cures: bool = False) -> list[dict[str, Any]]:
     """Each learner with its parameters, stability, variance, error and largest step size.
 
@@ -103,6 +106,8 @@ def learner_rows(c: Certificate, *, cures: bool = False) -> list[dict[str, Any]]
                 "name": f"{row['learner']}{f' ({shown})' if shown else ''}",
                 "stable": row["stable"],
                 "variance": "finite" if row["finite_variance"] else "infinite",
+                "runs": SINGLE_RUNS[row["almost_sure"]],
+                "runs_alpha": number(row["exponent_alpha"]),
                 "error": "none" if error is None else number(error),
                 "alpha": number(row["largest_alpha"]) if row["stable"] else "none",
             }
