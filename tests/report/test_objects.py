@@ -71,9 +71,19 @@ def online() -> st.OnlineLearner:
     return a
 
 
-@pytest.fixture(params=["result", "certificate", "evaluation", "study", "online"])
+def monitor() -> st.Monitor:
+    m = st.monitor(reward_range=(0, 1))
+    for begin in (0, 40):
+        frame = {"episode_id": begin + np.arange(40), "t": 0, "obs_0": 1.0, "reward": 0.5,
+                 "terminated": True, "behavior_prob": 0.5, "target_prob_new": 0.5}  # fmt: skip
+        m.add(pl.DataFrame(frame))
+    return m
+
+
+@pytest.fixture(params=["result", "certificate", "evaluation", "study", "online", "monitor"])
 def thing(request: pytest.FixtureRequest, evaluation: st.Evaluation, study: st.StudyResults) -> Any:
-    made: dict[str, Any] = {"result": result, "certificate": certificate, "online": online}
+    made: dict[str, Any] = {"result": result, "certificate": certificate, "online": online,
+                            "monitor": monitor}  # fmt: skip
     kept = {"evaluation": evaluation, "study": study}
     return kept[request.param] if request.param in kept else made[request.param]()
 
@@ -250,7 +260,7 @@ def test_an_evaluation_is_read_again(
         content = {name: file[name] for name in file.files}
     bad = str(content["content"]).replace("steadytd.evaluation.result:Evaluation", "os:system")
     np.savez(tmp_path / "bad.npz", **{**content, "content": np.array(bad)})
-    with pytest.raises(st.InputError, match="'os:system' is no record of an evaluation"):
+    with pytest.raises(st.InputError, match="'os:system' is not a record of an evaluation"):
         st.load_evaluation(tmp_path / "bad.npz")
 
 

@@ -22,7 +22,7 @@ import steadytd as st
 from steadytd.base.files import write_whole
 from steadytd.studies import dataset
 from steadytd.studies.blocks import FRESH, compute, confirm_blocks, grid_blocks
-from steadytd.studies.engines import remote_block
+from steadytd.studies.engines import remote_block, sent
 from steadytd.studies.results import StudyResults
 from steadytd.studies.spec import parse_spec
 from steadytd.studies.study import Study
@@ -337,7 +337,7 @@ def test_a_full_disk_keeps_what_is_finished(
         return write_whole(path, content)
 
     monkeypatch.setattr(dataset, "write_whole", full)
-    with pytest.raises(st.InputError, match=r"the disk is full.*finished so far is kept"):
+    with pytest.raises(st.InputError, match=r"the disk is full.*finished block is saved"):
         make().run(out=tmp_path / "out")
     assert len(tree(tmp_path / "out")) == 3
     monkeypatch.undo()
@@ -381,7 +381,7 @@ def test_comments_do_not_change_a_study_and_fresh_begins_anew(partial: Path) -> 
 def test_one_run_at_a_time_in_a_directory(partial: Path) -> None:
     from filelock import FileLock
 
-    at_work = pytest.raises(st.InputError, match="another run of a study is at work")
+    at_work = pytest.raises(st.InputError, match="another process is running a study")
     with FileLock(partial / ".lock"), at_work:
         make().run(out=partial)
 
@@ -509,7 +509,7 @@ def test_without_dask_the_directory_is_left_alone(
 
 def test_a_worker_with_other_code_is_refused() -> None:
     with pytest.raises(st.InputError, match="install the same versions everywhere"):
-        remote_block(TEXT, "small", "0" * 64)
+        remote_block(sent(make().spec), "0" * 64)
 
 
 def test_remote_blocks_of_both_stages(undisturbed: Path) -> None:
@@ -517,7 +517,7 @@ def test_remote_blocks_of_both_stages(undisturbed: Path) -> None:
     last = confirm_blocks(results.spec, results.best)[-1]
     best = tuple((last.task, str(x)) for x in last.learners)
     for block, again in ((grid_blocks(results.spec)[0], ()), (last, best)):
-        content = remote_block(TEXT, "small", block.fingerprint, again)
+        content = remote_block(sent(make().spec), block.fingerprint, again)
         assert content == (undisturbed / block.stage / block.file).read_bytes()
 
 

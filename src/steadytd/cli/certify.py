@@ -19,7 +19,6 @@ from steadytd.cli.console import (
     coloured,
     command_line,
     err,
-    find_problem,
     finding_lines,
     is_log,
     out,
@@ -46,6 +45,14 @@ def certify(
     ],
     eta: Annotated[
         list[float] | None, typer.Option("--eta", help="Also report on this penalty; repeatable.")
+    ] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--learner",
+            help="Also report on this learner; repeatable. A law of yours is "
+            "FILE.py:LAW:key=value; the file is run.",
+        ),
     ] = None,
     policy: Annotated[
         int | None,
@@ -91,7 +98,7 @@ def certify(
 
       steadytd certify collision:seed=7
 
-      steadytd certify mine.npz --json
+      steadytd certify mine.npz --learner my_laws.py:my_law --json
 
       steadytd certify log.parquet --discount 0.99 --features rbf:100
     """
@@ -104,6 +111,7 @@ def certify(
             {
                 "--out": (directory is not None, "for its pictures use steadytd evaluate --out"),
                 "--policy": (policy is not None, "use --target"),
+                "--learner": (bool(learner), "use steadytd evaluate --learner"),
                 "--cures": (cures, LEAVE),
                 "--alpha": (alpha is not None, LEAVE),
                 "--proof": (proof is not None, LEAVE),
@@ -137,10 +145,12 @@ def certify(
 
     etas, page = eta or [], None
     with err.status(f"certifying {plain(problem)}") as status:
-        c = do(find_problem(problem), policy or 0)
+        c = do(problem, policy or 0)
         runs = [] if alpha is None else c.at_alpha(alpha).to_dicts()
+        asked = [_asked(c, text) for text in learner or ()]
         document = c.to_dict(etas, cures=cures) if as_json else {}
         tables = [] if as_json else [*_tables(c, etas, cures=cures), *_single_runs(runs, alpha)]
+        tables += [_asked_table(asked)] if asked else []
         if directory is not None:
             status.update("drawing")
             page = write_certificate(
@@ -148,7 +158,7 @@ def certify(
             )
     if as_json:
         at = {} if alpha is None else {"at_alpha": {"alpha": alpha, "learners": runs}}
-        print_json(document | at)
+        print_json(document | at | ({"asked": asked} if asked else {}))
     else:
         for part in tables:
             out.print(part, highlight=False)
@@ -165,6 +175,7 @@ def _refuse(why: str, options: dict[str, tuple[bool, str]]) -> None:
 def _write_proof(problem: str, etas: list[float], policy: int, path: Path) -> None:
     from steadytd.base.files import write_whole
     from steadytd.base.json import json_text
+    from steadytd.problems import problem as find_problem
     from steadytd.theory.certificate import Certificate
 
     if len(etas) != 1:
@@ -227,6 +238,35 @@ def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[Rende
         ]
         columns = ("eta", "mean update", ">error", ">error bound")
         yield table("Penalties asked about", columns, asked)
+
+
+def _asked(c: Certificate, text: str) -> dict[str, Any]:
+    """One learner that was asked about: its mean update, and the error of its fixed point."""
+    learner = c.resolved(text)
+    stable = c.is_stable(learner)
+    return {
+        "learner": text,
+        "stable": stable,
+        "error": c.error(c.fixed_point(learner)),
+        "largest_alpha": c.largest_alpha(learner) if stable and "alpha" in learner.values else None,
+    }
+
+
+def _asked_table(asked: list[dict[str, Any]]) -> RenderableType:
+    rows = [
+        (
+            plain(row["learner"]),
+            coloured(row["stable"], "stable" if row["stable"] else "unstable"),
+            number(row["error"]),
+            number(row["largest_alpha"], 3),
+        )
+        for row in asked
+    ]
+    title = (
+        "\nLearners asked about: is the mean update stable, error of its fixed point,\n"
+        "largest constant step size at which the mean converges"
+    )
+    return table(title, ("learner", "mean", ">error", ">alpha"), rows)
 
 
 def _single_runs(rows: list[dict[str, Any]], alpha: float | None) -> Iterator[RenderableType]:

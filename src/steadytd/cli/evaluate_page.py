@@ -9,6 +9,7 @@ from steadytd.base.finding import Finding
 from steadytd.base.numbers import count
 from steadytd.cli.console import out, plain, print_finding, table
 from steadytd.evaluation.result import Evaluation
+from steadytd.report.evaluation.several import answers, segment_table
 from steadytd.report.evaluation.text import (
     LOGGED,
     NAMED,
@@ -38,16 +39,23 @@ MANY_TARGETS = 6  # beyond this only the recommended learner of each is shown
 
 def show(e: Evaluation, full: bool) -> None:
     """The answer: decisions, policies, assumptions, the most serious finding, what to log next."""
-    print_decisions(e)
-    rows = [
-        [plain(row[key]) for key in POLICY_COLUMNS] for row in _named(e, policy_rows(e), "policy")
-    ]
-    out.print(table("", tuple(POLICY_COLUMNS.values()), rows))
+    for one in answers(e):
+        print_decisions(one)
+    for one in answers(e):
+        _print_table(one.reward_name, POLICY_COLUMNS, _named(one, policy_rows(one), "policy"))
+        if one.segments is not None:
+            _print_table(*segment_table(one))
+            out.print(plain(one.segments.text), highlight=False)
     for name, text in closing_lines(e):
         out.print(f"[bold]{plain(name)}[/]: {plain(text)}", highlight=False)
     if full:
         out.print()
         print_rest(e)
+
+
+def _print_table(title: str, columns: dict[str, str], rows: list[dict[str, Any]]) -> None:
+    cells = [[plain(row[key]) for key in columns] for row in rows]
+    out.print(table(plain(title), tuple(columns.values()), cells))
 
 
 def print_rest(e: Evaluation) -> None:

@@ -341,9 +341,9 @@ class EstimatedLog(Log):
             yield replace(batch, behavior_prob=probability, action=action)
         self.floored = floored
 
-    def reads(self) -> tuple[object, ...]:
+    def reads(self) -> dict[str, object]:
         """That of the log, and the fitted behaviour policy."""
-        return *super().reads(), self.behavior
+        return {**super().reads(), "behavior": self.behavior}
 
     def read_contents(self, columns: Collection[str] | None = None) -> str:
         """A hash of what `batches(columns)` reads."""
@@ -373,14 +373,14 @@ def opened(
     columns: ColumnMap | None,
     behavior: Any,
     batch_rows: int,
-    seed: int,
     unit: str | None = None,
+    obs: Sequence[str] | None = None,
 ) -> Log:
-    """The log with behaviour probabilities; they are estimated only if `behavior` asks for it."""
+    """The log, opened; it has behaviour probabilities unless they are to be estimated."""
     estimating = _is_estimate(behavior)
     known = None if estimating else behavior
     if isinstance(source, Log):
-        given = {"targets": targets, "columns": columns, "behavior": known}
+        given = {"targets": targets, "columns": columns, "behavior": known, "obs": obs}
         if unit != source.unit:
             given["unit"] = unit
         for name, value in given.items():
@@ -390,10 +390,17 @@ def opened(
     else:
         log = open_log(
             source, discount=discount, targets=targets, columns=columns, behavior=known,
-            unit=unit, batch_rows=batch_rows,
+            unit=unit, obs=obs, batch_rows=batch_rows,
+            needs=("action",) if estimating else () if callable(known) else ("behavior_prob",),
         )  # fmt: skip
     if not estimating:
         require_behavior(log)
+    return log
+
+
+def estimated(log: Log, behavior: Any, seed: int) -> Log:
+    """The log with estimated behaviour probabilities, if `behavior` asks for them."""
+    if not _is_estimate(behavior):
         return log
     classifier = None if isinstance(behavior, str) else behavior
     return with_estimated_behavior(log, estimate_behavior(log, classifier, seed=seed))

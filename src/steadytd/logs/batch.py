@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from steadytd.logs.order import Cursor, advance
 from steadytd.logs.policies import PolicySource
 from steadytd.logs.schema import LogSchema
 from steadytd.logs.sources.source import Chunk
-from steadytd.logs.units import unit_numbers
+from steadytd.logs.units import level_numbers, unit_numbers
 from steadytd.logs.values import Matrix, Numbers
 
 
@@ -41,6 +42,7 @@ class LogBatch:
                                     behaviour policy if it is; NaN at next observations where
                                     they are not known. None if there are none
     `unit`            [n] or None   number of the row's unit, where the log has a column of units
+    `extra`           [n] each      further columns by name: numbers, or places in `Log.levels`
     ================= ============= ===========================================================
 
     The arrays of numbers are contiguous and writable.
@@ -58,6 +60,7 @@ class LogBatch:
     rows: Longs
     probs: Floats | None = None
     unit: Longs | None = None
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -76,10 +79,12 @@ def decode(
     fields: frozenset[str],
     cursor: Cursor,
     unit_values: Any = None,
+    levels: Mapping[str, Any] | None = None,
 ) -> tuple[LogBatch, Cursor, int]:
     """The transitions of a chunk, checked; the cursor after it; how many rows were left out.
 
-    `following` is the chunk after it; `unit_values` are those of all units, if there are any.
+    `following` is the chunk after it; `unit_values` are those of all units, if there are any;
+    `levels` those of further columns of levels.
     """
     c, before = schema.columns, cursor.unit
     ids, t = (values.whole_numbers(chunk, c[name]) for name in ("episode_id", "t"))
@@ -93,7 +98,8 @@ def decode(
         unit = unit_numbers(chunk, c["unit"], unit_values, first, before)
         cursor = cursor._replace(unit=int(unit[-1]))
     obs = _observations(chunk, schema)
-    reward = values.rewards(chunk, c["reward"])
+    weighted = zip(schema.reward_weights, c["reward"].parts, strict=True)
+    reward = np.sum([w * values.rewards(chunk, part) for w, part in weighted], axis=0)
     given = values.discounts(chunk, c["discount"]) if "discount" in c else schema.discount
     discount = np.where(terminated, 0.0, np.float64(given))
     column = schema.action_column(fields)
@@ -117,6 +123,12 @@ def decode(
         rows=chunk.log_row + np.arange(len(ids)),
         probs=probs,
         unit=unit,
+        extra={
+            name: values.rewards(chunk, column)
+            if column.meaning.kind == "number"
+            else level_numbers(chunk, column, (levels or {})[name])
+            for name, column in schema.extra.items()
+        },
     )
     left_out = int(np.count_nonzero(ahead.unknown))
     return _without(batch, ahead.unknown) if left_out else batch, cursor, left_out
@@ -185,6 +197,12 @@ def _probabilities(
 ) -> tuple[dict[str, Floats], Floats | None, Floats | None]:  # fmt: skip
     """Of the logged actions under each target and the behaviour policy, and of all actions."""
     most = float(np.finfo(np.float64).max) if schema.densities else 1.0
+    sets = schema.columns.get("allowed_actions") if schema.n_actions else None
+    allowed = None
+    if sets is not None:
+        allowed = np.zeros((chunk.batch.num_rows, schema.n_actions))
+        known = values.list_size(chunk.batch.column(str(sets)).type) or 0
+        allowed[:, :known] = values.matrix(chunk, sets.parts, known)
     obs = ahead.table[: chunk.batch.num_rows]
     targets: dict[str, Floats] = {}
     behavior: Floats | None = None
@@ -199,6 +217,8 @@ def _probabilities(
                 taken = values.action_indices(chunk, column, action, schema.n_actions)
             whole.append(_whole(policy, chunk, following, schema, ahead))
             entries = np.take_along_axis(whole[-1][: len(obs)], taken[:, None], axis=1)[:, 0]
+            if allowed is not None:
+                _require_allowed(policy, chunk, whole[-1][: len(obs)], allowed)
         if logged:
             name = policy.logged_name
             found = policy.logged_at(chunk, obs, action, entries, most)
@@ -208,6 +228,17 @@ def _probabilities(
                 targets[policy.target] = values.target_probabilities(chunk, name, found, most)
     every = np.stack(whole, axis=1) if whole and "probs" in fields else None
     return targets, behavior, every
+
+
+def _require_allowed(policy: PolicySource, chunk: Chunk, probs: Floats, allowed: Floats) -> None:
+    """A policy known as a whole is 0 outside the candidate sets."""
+    outside = np.where(allowed > 0.0, 0.0, probs)
+    index = values.first_false(np.all(outside <= values.SLACK, axis=1))
+    if index is not None:
+        rule = f"{policy.label} must give probability 0 to actions that are not allowed in the row"
+        got = f"{outside[index].max():.6g} for action {outside[index].argmax()}"
+        remedy = "set it to 0 and divide the others by their sum"
+        raise values.fault(chunk, policy.whole_name, index, rule, got, remedy)
 
 
 def _whole(
@@ -242,6 +273,7 @@ def _without(batch: LogBatch, left_out: Bools) -> LogBatch:
         row_next=position[row_next],
         target_prob=np.ascontiguousarray(batch.target_prob[:, keep]),
         probs=None if batch.probs is None else batch.probs[order],
+        extra={name: array[keep] for name, array in batch.extra.items()},
         **fields,
     )
 

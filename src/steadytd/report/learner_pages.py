@@ -35,11 +35,8 @@ RUN = re.compile(r"steadytd run (\w+) ([^-]+) --steps (\d+)")
 
 
 def learner_pages() -> dict[str, str]:
-    """File name to text, for every registered learner and an index."""
-    pages = {f"{name}.md": learner_page(name) for name in names()}
-    rows = [f"| [{name}]({name}.md) | {algorithm(name).summary} |" for name in names()]
-    index = ["# Learners", "", "| name | what it is |", "|---|---|", *rows, ""]
-    return {**pages, "index.md": "\n".join(index)}
+    """File name to text, for every learner that comes with the project."""
+    return {f"{name}.md": learner_page(name) for name in names()}
 
 
 def learner_page(name: str) -> str:
@@ -106,7 +103,7 @@ def _live(law: Law, example: str) -> list[str]:
     """
     run = RUN.search(example)
     if law.block is not None or law.action_values or run is None:
-        return ["What stands [below](#at-work), run and drawn: move over a line to read it. ([The "
+        return ["The example [below](#at-work), run and drawn; point at a line to read it. ([The "
                 "lab](../lab.md) runs learners of state values that take steps.)", "",
                 f"![Error of {law.name} over steps](../images/learner_{law.name}.svg)"]  # fmt: skip
     problem, learners, steps = run.groups()

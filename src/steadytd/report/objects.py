@@ -10,7 +10,7 @@ import html as markup
 import io
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +21,14 @@ from steadytd.base.errors import InputError, visible
 from steadytd.base.files import output_directory, write_whole
 from steadytd.base.numbers import count, number
 from steadytd.engine.learner import OnlineLearner
+from steadytd.evaluation.monitor import Monitor
 from steadytd.evaluation.result import Evaluation
 from steadytd.report import run
 from steadytd.report.certificate.figures import path_chart
 from steadytd.report.certificate.page import findings, verdict, write_certificate
 from steadytd.report.evaluation.figures import targets_chart, values_chart
 from steadytd.report.evaluation.page import write_evaluation
+from steadytd.report.evaluation.several import answers, segment_table
 from steadytd.report.evaluation.text import (
     POLICY_COLUMNS,
     closing_lines,
@@ -35,9 +37,11 @@ from steadytd.report.evaluation.text import (
 )
 from steadytd.report.figures import data_of, heading, save_figure, styled
 from steadytd.report.live import live
+from steadytd.report.monitor import monitor_chart, monitor_text, write_monitor
 from steadytd.report.pages import page
 from steadytd.report.palette import look
-from steadytd.report.study.figures import curves_chart
+from steadytd.report.paper import Chosen, for_print, known_names, some_learners
+from steadytd.report.study.figures import curves_chart, curves_drawn
 from steadytd.report.study.page import best_table, write_study_report
 from steadytd.report.text import rendered, table
 from steadytd.runs.result import Result
@@ -52,9 +56,10 @@ class View(NamedTuple):
     """How one kind of result is displayed; `page` writes into a directory and returns the page."""
 
     text: Callable[[Any], str]
-    chart: Callable[[Any], Any]
+    chart: Callable[..., Any]
     page: Callable[[Any, Path], Path]
     frame: Callable[[Any], Any]
+    options: tuple[str, ...] = ()  # of the chart
 
 
 def _view(result: object) -> View:
@@ -66,15 +71,28 @@ def text(result: object) -> str:
     return visible(_view(result).text(result), lines=True)
 
 
-def chart(result: object) -> Any:
-    """An Altair chart without what only a whole figure may have, so it can stand beside others."""
+def chart(
+    result: object,
+    width: float | None = None,
+    font_size: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Any:
+    """An Altair chart without what only a whole figure may have, so it can stand beside others.
+
+    With a font size it is a whole figure.
+    """
     import altair as alt
     from altair.utils.schemapi import debug_mode
 
+    view = _view(result)
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    for name in given.keys() - set(view.options):
+        raise InputError(f"this picture has no option {name}; leave it out.")
     with debug_mode(False):  # Altair would check every dot
-        made = _view(result).chart(result).copy()
-    made.config = made.usermeta = alt.Undefined
-    return made
+        made = view.chart(result, **given).copy()
+        made.config = made.usermeta = alt.Undefined
+        for_paper = width is not None or font_size is not None
+        return for_print(made, width, font_size) if for_paper else made
 
 
 def html(result: object) -> str:
@@ -134,6 +152,10 @@ def _run_text(r: Result) -> str:
     return rendered(table(escape(run.title(r)), run.COLUMNS, rows), *run.sentences(r))
 
 
+def _run_chart(r: Result, learners: Chosen | None = None) -> Any:
+    return run.run_chart(r) if learners is None else run.run_chart(*some_learners(r, learners))
+
+
 # Certificates
 
 
@@ -153,10 +175,18 @@ def _certificate_frame(c: Certificate) -> Any:
 
 
 def _evaluation_text(e: Evaluation) -> str:
-    rows = [[escape(row[key]) for key in POLICY_COLUMNS] for row in policy_rows(e)]
-    columns = tuple(POLICY_COLUMNS.values())
-    closing = [f"{name}: {text}" for name, text in closing_lines(e)]
-    return rendered(*decision_texts(e), table("", columns, rows), *closing)
+    texts = [text for one in answers(e) for text in decision_texts(one)]
+    tables = []
+    for one in answers(e):
+        tables.append(_rows(one.reward_name, POLICY_COLUMNS, policy_rows(one)))
+        if one.segments is not None:
+            tables += [_rows(*segment_table(one)), one.segments.text]
+    return rendered(*texts, *tables, *(f"{name}: {text}" for name, text in closing_lines(e)))
+
+
+def _rows(title: str, columns: dict[str, str], rows: list[dict[str, str]]) -> Any:
+    cells = [[escape(row[key]) for key in columns] for row in rows]
+    return table(escape(title), tuple(columns.values()), cells)
 
 
 def _evaluation_chart(e: Evaluation) -> Any:
@@ -164,6 +194,8 @@ def _evaluation_chart(e: Evaluation) -> Any:
 
 
 # Studies
+
+STUDY_OPTIONS = ("learners", "problems", "columns")
 
 
 def _study_text(s: Study) -> str:
@@ -183,27 +215,39 @@ def _results_text(results: StudyResults) -> str:
     return rendered(table(*best_table(results)))
 
 
-def _results_chart(results: StudyResults) -> Any:
-    """The curves of every problem, one below the other."""
+def _results_chart(
+    results: StudyResults,
+    learners: Chosen | None = None,
+    problems: Chosen | None = None,
+    columns: int | None = None,
+) -> Any:
+    """The curves of every problem, one below the other or in columns."""
     import altair as alt
 
-    reading = read_study(results.directory)
+    chapters = {chapter.label: chapter for chapter in read_study(results).chapters}
+    known = dict.fromkeys(name for chapter in chapters.values() for name in chapter.curves)
+    lines = None if learners is None else known_names("learner of this study:", learners, [*known])
+    panels = known_names("problem of this study:", problems or [*chapters], [*chapters])
     what = MEASURES[results.spec.file.confirm.measure]
-    drawn = [curves_chart(chapter, what) for chapter in reading.chapters]
-    parts = [one for one in drawn if one is not None]
+    parts = []
+    for label, shown in panels.items():
+        if (part := curves_chart(chapters[label], what, lines)) is not None:
+            part.config = part.usermeta = alt.Undefined
+            part.title = part.title if shown == label else heading(shown, [])
+            parts.append(part)
     if not parts:
         raise InputError(f"no learner of '{results.directory}' has a curve without overflow.")
-    for one in parts:
-        one.config = one.usermeta = alt.Undefined
     if len(parts) == 1:
         return parts[0]
-    own: Any = dict.fromkeys(("color", "strokeDash", "x", "y"), "independent")
-    return alt.vconcat(*parts).resolve_scale(**own)
+    own: Any = dict.fromkeys(("x", "y"), "independent")
+    if len({tuple(curves_drawn(chapters[label], lines)) for label in panels}) > 1:
+        own |= dict.fromkeys(("color", "strokeDash"), "independent")  # each has its own legend
+    return alt.concat(*parts, columns=columns or 1).resolve_scale(**own)
 
 
 def _results_page(results: StudyResults, place: Path) -> Path:
     """The report is written beside the results, as by `steadytd report`, and copied."""
-    made, _ = write_study_report(results.directory)
+    made, _ = write_study_report(results)
     shutil.copytree(made.parent, place, dirs_exist_ok=True)
     return place / made.name
 
@@ -255,15 +299,19 @@ def _online_frame(a: OnlineLearner) -> Any:
 
 
 VIEWS: dict[type, View] = {
-    Result: View(_run_text, run.run_chart, run.write_run, lambda r: r.summary),
+    Result: View(_run_text, _run_chart, run.write_run, lambda r: r.summary, ("learners",)),
     Certificate: View(_certificate_text, path_chart, write_certificate, _certificate_frame),
     Evaluation: View(_evaluation_text, _evaluation_chart, write_evaluation, lambda e: e.values),
-    StudyResults: View(_results_text, _results_chart, _results_page, lambda s: s.summary),
+    Monitor: View(monitor_text, monitor_chart, write_monitor, lambda m: m.history),
+    StudyResults: View(
+        _results_text, _results_chart, _results_page, lambda s: s.summary, STUDY_OPTIONS
+    ),
     Study: View(
         _study_text,
-        lambda s: _results_chart(s.results()),
+        lambda s, **options: _results_chart(s.results(), **options),
         lambda s, place: _results_page(s.results(), place),
         lambda s: s.results().summary,
+        STUDY_OPTIONS,
     ),
     OnlineLearner: View(_online_text, _online_chart, _online_page, _online_frame),
 }

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steadytd.base.arrays import Bools, Floats, Ints
+from steadytd.base.arrays import Bools, Ints
 from steadytd.base.numbers import one_seed
 from steadytd.engine.block import Transitions
 from steadytd.engine.facts import fact_table
@@ -69,11 +69,11 @@ class FiniteStream:
 
     def take(self, position: Position, count: int) -> tuple[Ints, Position]:
         """The transitions of the next `count` steps, and the position after them."""
-        from steadytd.engine.step.kernels import Ways, walk
+        from steadytd.engine.step.kernels import Successors, walk
 
         events: Ints = np.empty(count, dtype=np.int32)
-        ways = Ways(self.first, self.many, self.guide, self.cumulative, self.row_next)
-        state = walk(position.key, position.step, position.state, ways, events)
+        arrays = self.first, self.many, self.guide, self.cumulative, self.row_next
+        state = walk(position.key, position.step, position.state, Successors(*arrays), events)
         return events, Position(position.key, position.step + count, int(state))
 
 
@@ -83,8 +83,3 @@ class Position(NamedTuple):
     key: np.uint64
     step: int
     state: int
-
-
-def exact_frequencies(stream: FiniteStream, d: Floats) -> Floats:
-    """The long-run frequency of every transition: d(s) mu(a|s) p(s'|s, a)."""
-    return np.asarray(d[stream.s] * stream.probability)

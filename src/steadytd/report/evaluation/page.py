@@ -26,6 +26,7 @@ from steadytd.report.evaluation.figures import (
     visits_chart,
     visits_words,
 )
+from steadytd.report.evaluation.several import answers, forest_chart, segment_table
 from steadytd.report.evaluation.text import NAMED, selection_text, telling
 from steadytd.report.figures import descriptions, save_figures
 from steadytd.report.live import Live, live
@@ -39,6 +40,9 @@ BY_TARGET = {
     "overlap": overlap_chart,
     "path": path_chart,
 }
+
+
+FIGURES = ("targets", "calibration", "segments", *BY_TARGET)
 
 
 def write_evaluation(
@@ -81,9 +85,11 @@ def _drawn(
             ("targets", ""): targets_chart(e),
             ("calibration", ""): calibration_chart(e.calibration),
         }
+        charts |= {("segments", one.reward): forest_chart(one) for one in answers(e)}
         for kind, draw in BY_TARGET.items():
             charts |= {(kind, name): draw(e, name) for name in telling(e, DRAWN)}
         found = descriptions(charts)
+    stems = stems | file_names([one.reward for one in answers(e)])
     names = {
         (kind, target): f"{kind}_{stems[target]}" if target else kind for kind, target in found
     }
@@ -94,7 +100,7 @@ def _shown(
     drawn: dict[tuple[str, str], tuple[str, dict[str, Any]]], files: bool
 ) -> dict[str, dict[str, Live]]:
     """The figures of the page, by kind and target."""
-    found: dict[str, dict[str, Live]] = {k: {} for k in ("targets", "calibration", *BY_TARGET)}
+    found: dict[str, dict[str, Live]] = {k: {} for k in FIGURES}
     for (kind, target), (name, spec) in drawn.items():
         found[kind][target] = live(name, spec, files)
     return found
@@ -133,8 +139,11 @@ def _html(
         drawn=telling(e, DRAWN),
         drawn_words=selection_text(e, DRAWN, "Pictures"),
         named_words=selection_text(e, NAMED, "Decisions"),
-        decisions=[line for line in text.decision_lines(e) if line.target in named],
+        decisions=[
+            line for one in answers(e) for line in text.decision_lines(one) if line.target in named
+        ],
         policies=text.policy_rows(e),
+        answers=[(one, text.policy_rows(one), segment_table(one)[1:]) for one in answers(e)],
         values_words=values_words(e),
         values=text.recommended_first(text.value_rows(e)),
         reasons={r.target: r.reason for r in e.recommended.values()},

@@ -62,7 +62,9 @@ def size_text(e: Evaluation) -> str:
 
 def decision_lines(e: Evaluation) -> list[Verdict]:
     """One decision per target: good or worse where it can be relied on, bad where it cannot."""
-    return [_decision(e, d) for d in e.decisions]
+    reward = f"{e.reward_name}: " if e.reward else ""
+    lines = [_decision(e, d) for d in e.decisions]
+    return [line._replace(text=f"{reward}{line.text}") for line in lines]
 
 
 def _decision(e: Evaluation, d: Decision) -> Verdict:
@@ -103,7 +105,8 @@ def log_next(e: Evaluation) -> str:
 
 def closing_lines(e: Evaluation) -> list[tuple[str, str]]:
     """What stands below the table of policies: a heading and a sentence each."""
-    lines = [("Assumed", f"{'; '.join(e.assumptions)}.")]
+    lines = [("Read as", " ".join(e.log.notes))] if e.log.notes else []
+    lines.append(("Assumed", f"{'; '.join(e.assumptions)}."))
     for found in serious_first(e.warnings)[:1]:  # a warning before a note
         about_target = f"{found.target}: " if found.target else ""
         lines.append((found.code, f"{about_target}{found.text} {found.remedy}".strip()))

@@ -29,7 +29,7 @@ from steadytd.runs.outcome import MEANING, ended, worst
 from steadytd.studies.analysis import summary as words
 from steadytd.studies.analysis.penalty import Penalty, by_lam, penalties
 from steadytd.studies.analysis.reading import Chapter, Reading, read_study
-from steadytd.studies.analysis.tables import LEVELS, Best, reach_words, resolution, short
+from steadytd.studies.analysis.tables import LEVELS, Best, reach_text, resolution, short
 from steadytd.studies.results import StudyResults, best_rows
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _best_document(chapter: Chapter, b: Best) -> dict[str, Any]:
         "fresh_minus_grid_stderr": b.bias_stderr,
         "final": b.final._asdict(),
         "steps_to": {
-            name: x._asdict() | {"shown": reach_words(x, chapter.task.steps)}
+            name: x._asdict() | {"shown": reach_text(x, chapter.task.steps)}
             for name, x in zip(LEVELS, chapter.reach[b.algorithm], strict=True)
         },
         "predicted_stable_share": seen and seen.stable,
@@ -207,16 +207,16 @@ def summary_table(document: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def write_study_report(
-    directory: str | Path, say: Say = lambda text: None, *, pictures: bool = True
+    given: str | Path | StudyResults, say: Say = lambda text: None, *, pictures: bool = True
 ) -> tuple[Path, dict[str, Any]]:
     """Write DIR/report: the page, figures (SVG, PNG, PDF) and tables. Return page and document.
 
     Without `pictures` the figures are in the page only.
     """
     say("reading")
-    reading = read_study(directory)
+    reading = read_study(given)
     document = study_document(reading)
-    place = Path(directory) / "report"
+    place = reading.results.directory / "report"
     with filling(place) as made:
         html, figures = _html(reading, document, say, pictures)
         say("drawing")
@@ -270,7 +270,7 @@ def _html(
         short=short,
         levels=list(LEVELS),
         meaning=MEANING,
-        p_words=words.p_words,
+        p_value=words.p_value,
         study_file=spec.text,
         command=_command(directory),
         provenance=_provenance(directory),
