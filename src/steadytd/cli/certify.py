@@ -193,6 +193,7 @@ def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[Rende
     """What the terminal shows: the verdict, the findings, thresholds, learners, cures."""
     from steadytd.report.certificate.cures import cure_rows
     from steadytd.report.certificate.page import findings, learner_rows, threshold_rows, verdict
+    from steadytd.theory.recommend import adaptive
 
     yield f"[bold]{coloured(c.td_stable, plain(verdict(c, cures=cures)))}[/]\n"
     for finding in findings(c, etas, cures=cures):
@@ -217,6 +218,7 @@ def _tables(c: Certificate, etas: list[float], *, cures: bool) -> Iterator[Rende
         "(none: unstable; empty: not known, or there is none)"
     )
     yield table(title, ("learner", "mean", "variance", "runs", ">error", ">alpha"), learners)
+    yield f"{adaptive()}\n"
     if cures:
         parts = ("short", "unstable", "best", "error", "noise", "alpha")
         title = (

@@ -33,6 +33,7 @@ from steadytd.evaluation.facts import (
 )
 from steadytd.evaluation.follow.engines import ClusterPasses, LocalPasses, Progress, Work
 from steadytd.evaluation.follow.online import Followed
+from steadytd.evaluation.next_log import log_next
 from steadytd.evaluation.overlap import histogram, overlap
 from steadytd.evaluation.passes import ActionPlan, Plan
 from steadytd.evaluation.quantiles import spreads
@@ -93,19 +94,20 @@ def evaluate(
     """Evaluate target policies from a log; see `docs/evaluate.md`.
 
     `source` is what `open_log` takes, or an open log. `features` is the text form of a feature map,
-    a map, or a scikit-learn transformer; "auto" chooses by the observations. `targets` are names of
-    the log's targets (default: all), or functions of observations that return the probabilities of
-    all actions. `learners` are names or text forms of learners, also `drl`, `snpdis`, `pdis` and
-    `mis`, and where the probabilities of all actions are known `lstdq`, `fqe` and `drl_q`. Numbers
-    that are not given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the
-    policy that made the log, or "estimate", or a classifier to estimate it with; without it it must
-    have a `behavior_prob`. `unit` is a column that says which episodes belong together (those
-    of one user); without it episodes are taken as independent.
-    `rewards` are columns with a direction, {"revenue": "+", "churn": "-"}, or weighted sums of
-    columns, {"profit": {"revenue": 1.0, "cost": -0.5}}: one evaluation each, in `e.rewards`. `by`
-    is a column that is constant in an episode: `e.segments` has values and decisions for each of
-    its values. `learned_on` is the log or frame that targets were learned on: units (or episodes)
-    that are in both are refused.
+    a map, or a scikit-learn transformer; "auto" chooses by the observations. `targets` are
+    names of the log's targets (default: all), or a dictionary of columns, fitted models with
+    `predict_proba` and `classes_`, and functions of observations that return the probabilities
+    of all actions. `obs` names columns of any kind that are the observation. `learners` are
+    names or text forms of learners, also `drl`, `snpdis`, `pdis` and `mis`, and where the
+    probabilities of all actions are known `lstdq`, `fqe` and `drl_q`. Numbers that are not
+    given (alpha, eta, ratio, lam) are chosen. `behavior` is such a function for the policy that
+    made the log, or "estimate", or a classifier to estimate it with; without it it must have a
+    `behavior_prob`. `unit` is a column that says which episodes belong together (those of one
+    user); without it episodes are taken as independent. `rewards` are columns with a direction,
+    {"revenue": "+", "churn": "-"}, or weighted sums of columns, {"profit": {"revenue": 1.0,
+    "cost": -0.5}}: one evaluation each, in `e.rewards`. `by` is a column that is constant in an
+    episode: `e.segments` has values and decisions for each of its values. `learned_on` is the
+    log or frame that targets were learned on: units (or episodes) that are in both are refused.
     `value_at` says where: at the episodes' first states (default), or over all logged states
     (default for a log of one endless episode). `reward_range` are the least and the largest reward
     that a step can give, in the log or not (of several rewards: a dictionary by name): with it
@@ -311,6 +313,14 @@ def _with_action_values(
             f"are fractions or lists (column '{log.schema.columns['action']}') have densities; "
             f"number the actions 0, 1, 2, ... if they are discrete, or leave {exact[0]} out."
         )
+    if "keep_prob" in log.schema.columns:
+        online = [one.label for one in asked if one.kind == "online"]
+        if online and not usual:
+            raise InputError(
+                f"{online[0]} learns step by step from the rows as they are stored, but column "
+                f"'{log.schema.columns['keep_prob']}' says that others were dropped; leave it out."
+            )
+        asked = [one for one in asked if one.kind != "online"]
     names = [one.label for one in asked if one.kind == "action"]
     lacking = [name for name in log.targets if name not in log.whole]
     if names and lacking:
@@ -393,6 +403,7 @@ def conclude(
         histogram_rows=histogram(first.ratios, plan.targets),
         settings=settings,
         probabilities=probabilities,
+        advice=[log_next(whole, t, side, returns, log.schema) for t, side in enumerate(sides)],
         places=visits(
             whole.sampled,
             {one.name: one.omega for one in results},

@@ -23,7 +23,7 @@ from steadytd.report.live import as_json, live
 from steadytd.report.pages import page
 from steadytd.theory.advice import advise_on, threshold
 from steadytd.theory.certificate import Certificate
-from steadytd.theory.recommend import CODE
+from steadytd.theory.recommend import CODE, adaptive
 
 CHARTS = {"path": path_chart, "eigenvalues": eigenvalue_chart, "states": values_chart}
 BOUNDS = {
@@ -170,6 +170,7 @@ def certificate_page(
         first=CODE,
         thresholds=threshold_rows(c),
         learners=learner_rows(c, cures=cures),
+        adaptive=adaptive(),
         path=path,
         cures=cure_rows(c, ordered(c)) if cures else [],
         figures=shown,
