@@ -94,7 +94,8 @@ def test_a_scan_is_called_a_scan(features: int) -> None:
     figures = dict.fromkeys(("path", "eigenvalues", "states"), nothing)
     shown = page("certify.html", c=c, thresholds=[], learners=[], findings=[], path=[], cures=[],
                  figures=figures, verdict="", name="x", summary="", rank=features, first=(),
-                 features=features, command="", choice="", moves="[]", start=0, last=0, adaptive="")  # fmt: skip
+                 features=features, command="", choice="", moves="[]", start=0, last=0,
+                 adaptive="")  # fmt: skip
     assert ("searched for by a" in shown) is (features > 40)
     assert "variance of its traces" in shown
 
