@@ -313,7 +313,7 @@ def test_the_certificate_says_why_there_is_no_closed_form(law: Law) -> None:
         with pytest.raises(InputError) as refused:
             ask(example(law))
         assert str(refused.value).startswith(text)
-    assert "its mean update is that of td, each feature's times its own" in str(refused.value)
+    assert "update is that of td with a step size per feature" in str(refused.value)
     assert law.name not in {row["learner"] for row in c.learners}
 
 
