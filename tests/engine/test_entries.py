@@ -26,6 +26,7 @@ from steadytd.engine.learner import Learner
 from steadytd.engine.reference import ReferenceLearner
 from steadytd.learners import algorithm, names
 from steadytd.theory.reading import Steps
+from steadytd.theory.recommend import adaptive
 from tests.support.cases import assert_same_bits, example, off_policy_problem
 from tests.support.hordes import not_compiled
 from tests.support.sparse_streams import SparseStream
@@ -314,6 +315,9 @@ def test_the_certificate_says_why_there_is_no_closed_form(law: Law) -> None:
             ask(example(law))
         assert str(refused.value).startswith(text)
     assert "update is that of td with a step size per feature" in str(refused.value)
+    assert f" {law.name}" in adaptive()
+    with pytest.raises(InputError, match="learned step sizes"):
+        c.learning_curve(example(law), steps=10)
     assert law.name not in {row["learner"] for row in c.learners}
 
 
